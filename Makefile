@@ -1,0 +1,101 @@
+# Tally: thin rules over Meson and Ninja. `make` lists them.
+
+SEEDS ?= 2000
+SECONDS ?= 60
+BUILD = build
+WERROR ?= $(if $(CI),true,false)
+MESON_OPTIONS = -Dwerror=$(WERROR)
+
+.DEFAULT_GOAL := help
+.PHONY: help build all test unit system sim fuzz bench asan tsan valgrind format format-check install clean
+
+help:
+	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
+	@echo 'make all           the programs and all tests'
+	@echo 'make test          everything ./test does'
+	@echo 'make unit          the unit tests'
+	@echo 'make system        the system tests: the real daemon, real SDKs'
+	@echo 'make sim SEEDS=N   the simulator, N seeds ($(SEEDS))'
+	@echo 'make fuzz SECONDS=N   each fuzz target for N seconds ($(SECONDS)); needs clang'
+	@echo 'make bench         the numbers, each beside its reference'
+	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
+	@echo 'make valgrind      the unit tests under valgrind'
+	@echo 'make format        clang-format over src, include, tests, bench; format-check only looks'
+	@echo 'make install       the programs, libtally and its header (DESTDIR and PREFIX as usual)'
+	@echo 'make clean         removes what the compiler made, keeps build/deps'
+
+# $(call configure,FOLDER,OPTIONS): configures build/FOLDER, again when a C file has come or gone.
+SOURCES := $(shell ls src/*/*.c tests/*/*.c 2>/dev/null | cksum)
+define configure
+@mkdir -p $(BUILD)
+@if [ ! -f $(BUILD)/$(1)/build.ninja ]; then rm -rf $(BUILD)/$(1); $(3) meson setup $(BUILD)/$(1) $(MESON_OPTIONS) $(2) >$(BUILD)/$(1).log 2>&1; \
+ elif [ "$$(cat $(BUILD)/$(1)/sources 2>/dev/null)" != "$(SOURCES)" ]; then \
+	meson setup --reconfigure $(BUILD)/$(1) $(MESON_OPTIONS) $(2) >$(BUILD)/$(1).log 2>&1; \
+ fi || { tail -n 20 $(BUILD)/$(1).log >&2; exit 1; }
+@echo "$(SOURCES)" >$(BUILD)/$(1)/sources
+endef
+
+build:
+	$(call configure,release)
+	@ninja -C $(BUILD)/release --quiet programs
+	@mkdir -p $(BUILD)/bin
+	@for program in tallyd tally; do \
+		[ ! -f $(BUILD)/release/src/$$program ] || cmp -s $(BUILD)/release/src/$$program $(BUILD)/bin/$$program || \
+			install -m 755 $(BUILD)/release/src/$$program $(BUILD)/bin/$$program || exit 1; \
+	done
+
+all: build
+	@ninja -C $(BUILD)/release --quiet
+
+unit: all
+	@meson test -C $(BUILD)/release --no-rebuild --print-errorlogs --suite unit
+
+system: build
+	/usr/bin/python3 -m pytest -q tests/system
+
+sim: all
+	$(BUILD)/release/tests/sim/sim --seeds $(SEEDS)
+
+fuzz:
+	$(call configure,fuzz,-Dfuzz=true -Db_sanitize=address$(comma)undefined -Db_lundef=false,CC=clang)
+	@ninja -C $(BUILD)/fuzz --quiet
+	@for target in $(BUILD)/fuzz/tests/fuzz/fuzz_*; do \
+		[ -x $$target ] && [ -f $$target ] || continue; \
+		name=$${target##*/}; mkdir -p $(BUILD)/corpus/$$name; \
+		echo "$$name, $(SECONDS) s"; \
+		$$target -max_total_time=$(SECONDS) -print_final_stats=1 -artifact_prefix=$(BUILD)/corpus/$$name- $(BUILD)/corpus/$$name || exit 1; \
+	done
+
+bench: build
+	./bench/run
+
+asan:
+	$(call configure,asan,-Db_sanitize=address$(comma)undefined -Db_lundef=false)
+	@ninja -C $(BUILD)/asan --quiet
+
+tsan:
+	$(call configure,tsan,-Db_sanitize=thread -Db_lundef=false,CC=clang)
+	@ninja -C $(BUILD)/tsan --quiet
+
+valgrind: all
+	@meson test -C $(BUILD)/release --no-rebuild --print-errorlogs --suite unit --timeout-multiplier 20 \
+		--wrap 'valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
+
+FORMATTED = $(shell find src include tests bench -name node_modules -prune -o -name '*.[ch]' -print 2>/dev/null)
+
+format:
+	@clang-format -i $(FORMATTED)
+
+format-check:
+	@clang-format --dry-run --Werror $(FORMATTED)
+
+test:
+	./test
+
+install: build
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD)/release --quiet
+
+clean:
+	rm -rf $(BUILD)/bin $(BUILD)/release $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/corpus $(BUILD)/test-logs
+
+comma := ,
