@@ -1,0 +1,132 @@
+#include "base/arena.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ARENA_BLOCK_SIZE (16 * 1024) /* an ordinary block, with its header */
+#define ARENA_ALIGNMENT 16
+
+struct arena_block {
+    struct arena_block *next_owned; /* the block before it */
+    size_t size;                    /* of `data` */
+    _Alignas(ARENA_ALIGNMENT) uint8_t data[];
+};
+
+#define ARENA_DATA_SIZE (ARENA_BLOCK_SIZE - sizeof(struct arena_block))
+
+static_assert(sizeof(struct arena_block) % ARENA_ALIGNMENT == 0, "the data of a block begins aligned");
+static_assert(ARENA_DATA_SIZE % ARENA_ALIGNMENT == 0, "an ordinary block holds whole units");
+
+void arena_init(struct arena *arena)
+{
+    *arena = (struct arena){0};
+}
+
+void arena_deinit(struct arena *arena)
+{
+    struct arena_block *block = arena->blocks_owned;
+    while (block != NULL) {
+        struct arena_block *next = block->next_owned;
+        free(block);
+        block = next;
+    }
+    *arena = (struct arena){0};
+}
+
+void arena_reset(struct arena *arena)
+{
+    struct arena_block *kept = NULL;
+    struct arena_block *block = arena->blocks_owned;
+    while (block != NULL) {
+        struct arena_block *next = block->next_owned;
+        if (kept == NULL && block->size == ARENA_DATA_SIZE) {
+            kept = block;
+        } else {
+            free(block);
+        }
+        block = next;
+    }
+    *arena = (struct arena){0};
+    if (kept != NULL) {
+        kept->next_owned = NULL;
+        *arena = (struct arena){.blocks_owned = kept, .next = kept->data, .left = kept->size};
+    }
+}
+
+static struct arena_block *arena_block_create(size_t size)
+{
+    struct arena_block *block = memory_allocate(sizeof(*block) + size);
+    block->next_owned = NULL;
+    block->size = size;
+    return block;
+}
+
+/* A block of its own for `size` bytes, linked behind the current one, whose rest stays in use. */
+static void *arena_allocate_large(struct arena *arena, size_t size)
+{
+    struct arena_block *block = arena_block_create(size);
+    struct arena_block **link = &arena->blocks_owned;
+    if (*link != NULL) {
+        link = &(*link)->next_owned;
+    }
+    block->next_owned = *link;
+    *link = block;
+    return block->data;
+}
+
+void *arena_allocate(struct arena *arena, size_t size)
+{
+    ASSERT(size < SIZE_MAX / 4);
+    /* Zero bytes take a unit as well, so that each allocation has its own address. */
+    size_t taken = size == 0 ? ARENA_ALIGNMENT : (size + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
+    if (taken > arena->left) {
+        /* Above a quarter of a block, starting an ordinary one would throw away too much of the current one. */
+        if (taken > ARENA_DATA_SIZE / 4) {
+            return arena_allocate_large(arena, taken);
+        }
+        struct arena_block *block = arena_block_create(ARENA_DATA_SIZE);
+        block->next_owned = arena->blocks_owned;
+        *arena = (struct arena){.blocks_owned = block, .next = block->data, .left = block->size};
+    }
+    uint8_t *at = arena->next;
+    arena->next += taken;
+    arena->left -= taken;
+    return at;
+}
+
+void *arena_allocate_zeroed(struct arena *arena, size_t size)
+{
+    void *at = arena_allocate(arena, size);
+    memset(at, 0, size);
+    return at;
+}
+
+struct bytes arena_copy(struct arena *arena, struct bytes view)
+{
+    uint8_t *at = arena_allocate(arena, view.size);
+    if (view.size > 0) {
+        memcpy(at, view.ptr, view.size);
+    }
+    return bytes_make(at, view.size);
+}
+
+struct bytes arena_format(struct arena *arena, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    ASSERT(length >= 0);
+
+    size_t room = (size_t)length + 1; /* vsnprintf writes a NUL, which the view leaves out */
+    char *at = arena_allocate(arena, room);
+    va_start(arguments, format);
+    int again = vsnprintf(at, room, format, arguments);
+    va_end(arguments);
+    ASSERT(again == length);
+    return bytes_make(at, (size_t)length);
+}

@@ -1,0 +1,31 @@
+/* An arena: memory of one request, freed whole. Blocks are kept across resets so that a warm server allocates nothing. */
+#ifndef TALLY_BASE_ARENA_H
+#define TALLY_BASE_ARENA_H
+
+#include "base/bytes.h"
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *blocks_owned; /* newest first */
+    uint8_t *next;
+    size_t left;
+};
+
+void arena_init(struct arena *arena);
+void arena_deinit(struct arena *arena);
+
+/* Frees everything handed out since arena_init or the last reset; keeps one block of ordinary size. */
+void arena_reset(struct arena *arena);
+
+/* `size` bytes aligned to 16, not zeroed / zeroed; live until the arena is reset. */
+void *arena_allocate(struct arena *arena, size_t size) __attribute__((returns_nonnull));
+void *arena_allocate_zeroed(struct arena *arena, size_t size) __attribute__((returns_nonnull));
+
+/* A copy of `view` that lives as long as the arena. */
+struct bytes arena_copy(struct arena *arena, struct bytes view);
+
+/* printf into the arena. */
+struct bytes arena_format(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,107 @@
+/* The closed list of what can go wrong through the world's doing: a client, the disk, a limit.
+ *
+ * X(NAME, type, query, status, text)
+ *   type    the name behind `__type` in a JSON error; SQS's own where SQS has one
+ *   query   the code of the header x-amzn-query-error and of failed batch entries
+ *   status  HTTP status
+ *   text    what it says when the place that found it had nothing more exact to say
+ * Source: SQS API reference, "Common errors" and each action's errors; ../docs/protocol.md for Tally's own. */
+#ifndef TALLY_BASE_ERROR_H
+#define TALLY_BASE_ERROR_H
+
+#include "base/bytes.h"
+
+#define ERROR_LIST(X)                                                                                                  \
+    X(QUEUE_DOES_NOT_EXIST, "com.amazonaws.sqs#QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", 400,     \
+      "The specified queue does not exist.")                                                                           \
+    X(QUEUE_NAME_EXISTS, "com.amazonaws.sqs#QueueNameExists", "QueueAlreadyExists", 400,                               \
+      "A queue already exists with the same name and a different value for an attribute.")                             \
+    X(QUEUE_DELETED_RECENTLY, "com.amazonaws.sqs#QueueDeletedRecently", "AWS.SimpleQueueService.QueueDeletedRecently", \
+      400, "You must wait 60 seconds after deleting a queue before you can create another with the same name.")        \
+    X(PURGE_QUEUE_IN_PROGRESS, "com.amazonaws.sqs#PurgeQueueInProgress",                                               \
+      "AWS.SimpleQueueService.PurgeQueueInProgress", 403, "Only one PurgeQueue operation is allowed every 60 seconds.") \
+    X(EMPTY_BATCH_REQUEST, "com.amazonaws.sqs#EmptyBatchRequest", "AWS.SimpleQueueService.EmptyBatchRequest", 400,     \
+      "The batch request contains no entries.")                                                                        \
+    X(TOO_MANY_ENTRIES, "com.amazonaws.sqs#TooManyEntriesInBatchRequest",                                              \
+      "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", 400, "The batch request contains more than 10 entries.")  \
+    X(BATCH_IDS_NOT_DISTINCT, "com.amazonaws.sqs#BatchEntryIdsNotDistinct",                                            \
+      "AWS.SimpleQueueService.BatchEntryIdsNotDistinct", 400, "Two entries of the batch request have the same Id.")    \
+    X(INVALID_BATCH_ENTRY_ID, "com.amazonaws.sqs#InvalidBatchEntryId", "AWS.SimpleQueueService.InvalidBatchEntryId",   \
+      400, "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " \
+           "letters long.")                                                                                            \
+    X(BATCH_REQUEST_TOO_LONG, "com.amazonaws.sqs#BatchRequestTooLong", "AWS.SimpleQueueService.BatchRequestTooLong",   \
+      400, "The entries of the batch request are too long in sum.")                                                    \
+    X(UNSUPPORTED_OPERATION, "com.amazonaws.sqs#UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation",  \
+      400, "This operation is not supported here.")                                                                    \
+    X(OVER_LIMIT, "com.amazonaws.sqs#OverLimit", "OverLimit", 403, "Too many messages are in flight.")                 \
+    X(RECEIPT_HANDLE_IS_INVALID, "com.amazonaws.sqs#ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid", 404,            \
+      "The input receipt handle is not a valid receipt handle.")                                                       \
+    X(INVALID_ATTRIBUTE_NAME, "com.amazonaws.sqs#InvalidAttributeName", "InvalidAttributeName", 400,                   \
+      "Unknown Attribute.")                                                                                            \
+    X(INVALID_ATTRIBUTE_VALUE, "com.amazonaws.sqs#InvalidAttributeValue", "InvalidAttributeValue", 400,                \
+      "Invalid value for an attribute.")                                                                               \
+    X(INVALID_MESSAGE_CONTENTS, "com.amazonaws.sqs#InvalidMessageContents", "InvalidMessageContents", 400,             \
+      "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | "  \
+      "#x10000 to #x10FFFF.")                                                                                          \
+    X(INVALID_PARAMETER_VALUE, "com.amazon.coral.service#InvalidParameterValueException", "InvalidParameterValue",     \
+      400, "The value of a parameter is invalid.")                                                                     \
+    X(MISSING_PARAMETER, "com.amazon.coral.service#MissingRequiredParameterException", "MissingParameter", 400,        \
+      "The request lacks a required parameter.")                                                                       \
+    X(UNKNOWN_OPERATION, "com.amazon.coral.service#UnknownOperationException", "InvalidAction", 400,                   \
+      "The action is not known.")                                                                                      \
+    X(SERIALIZATION, "com.amazon.coral.service#SerializationException", "MalformedInput", 400,                         \
+      "The body is not a JSON object.")                                                                                \
+    X(INTERNAL_FAILURE, "com.amazon.coral.service#InternalFailure", "InternalFailure", 500,                            \
+      "The server could not do this.")                                                                                 \
+    X(SERVICE_UNAVAILABLE, "com.amazon.coral.service#ServiceUnavailable", "ServiceUnavailable", 503,                   \
+      "The server can't take this request now; try again.")                                                            \
+    X(REQUEST_TOO_LARGE, "com.tally#RequestTooLarge", "RequestTooLarge", 413, "The request is too large.")             \
+    X(NOT_FOUND, "com.tally#NotFound", "NotFound", 404, "There is nothing at this address.")                           \
+    X(MALFORMED_REQUEST, "com.tally#MalformedRequest", "MalformedRequest", 400, "This is not HTTP/1.1.")               \
+    X(BATCH_DOES_NOT_EXIST, "com.tally#BatchDoesNotExist", "BatchDoesNotExist", 400, "The batch does not exist.")      \
+    X(BATCH_ALREADY_EXISTS, "com.tally#BatchAlreadyExists", "BatchAlreadyExists", 400,                                 \
+      "A batch with this id exists and was created with other arguments.")                                             \
+    X(BATCH_SEALED, "com.tally#BatchSealed", "BatchSealed", 400, "The batch is sealed: no units can be added.")        \
+    X(BATCH_TOTAL_EXCEEDED, "com.tally#BatchTotalExceeded", "BatchTotalExceeded", 400,                                 \
+      "The batch would have more units than its Total.")                                                               \
+    X(BATCH_NOT_COMPLETED, "com.tally#BatchNotCompleted", "BatchNotCompleted", 400,                                    \
+      "Only a completed batch can be deleted.")                                                                        \
+    X(UNIT_DOES_NOT_EXIST, "com.tally#UnitDoesNotExist", "UnitDoesNotExist", 400, "The batch has no such unit.")       \
+    X(QUEUE_IN_USE, "com.tally#QueueInUse", "QueueInUse", 400,                                                         \
+      "A batch that has not completed will send its completion message to this queue.")                                \
+    X(LOG_DAMAGED, "com.tally#LogDamaged", "LogDamaged", 500, "The log is damaged.")                                   \
+    X(LOG_LOCKED, "com.tally#LogLocked", "LogLocked", 500, "Another process owns the folder.")                         \
+    X(DISK_FULL, "com.tally#DiskFull", "DiskFull", 500, "The disk is full.")                                           \
+    X(DISK_FAILED, "com.tally#DiskFailed", "DiskFailed", 500, "A disk operation failed.")
+
+enum error {
+    OK = 0,
+#define ERROR_ENUM(name, type, query, status, text) ERROR_##name,
+    ERROR_LIST(ERROR_ENUM)
+#undef ERROR_ENUM
+        ERROR_COUNT
+};
+
+struct error_row {
+    const char *name; /* the part of `type` behind '#', for logs and tests */
+    const char *type;
+    const char *query;
+    int status;
+    const char *text;
+};
+
+/* The row of an error other than OK. Static memory. */
+const struct error_row *error_row(enum error error);
+
+/* An error with what a person needs to mend it; passed by pointer, filled on failure only. */
+struct failure {
+    enum error error;
+    char text[512]; /* NUL-terminated; empty: the row's text says it all */
+};
+
+/* Fills `failure` (unless NULL) and returns `error`, so that a caller can `return failure_set(...)`. `format` NULL leaves
+ * the text empty; a text too long is cut at a whole UTF-8 character. */
+enum error failure_set(struct failure *failure, enum error error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

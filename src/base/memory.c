@@ -1,0 +1,44 @@
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+__attribute__((noreturn, cold)) static void memory_exhausted(size_t size)
+{
+    fprintf(stderr, "out of memory: %zu bytes were refused by the system; give the server more memory\n", size);
+    abort();
+}
+
+/* malloc(0) may return NULL, which the callers must not see. */
+static size_t memory_size_asked(size_t size)
+{
+    return size == 0 ? 1 : size;
+}
+
+void *memory_allocate(size_t size)
+{
+    void *ptr = malloc(memory_size_asked(size));
+    if (ptr == NULL) {
+        memory_exhausted(size);
+    }
+    return ptr;
+}
+
+void *memory_allocate_zeroed(size_t size)
+{
+    /* calloc and not memset: a large block comes from the system already zero and costs nothing until it is touched. */
+    void *ptr = calloc(1, memory_size_asked(size));
+    if (ptr == NULL) {
+        memory_exhausted(size);
+    }
+    return ptr;
+}
+
+void *memory_resize(void *ptr, size_t size)
+{
+    void *resized = realloc(ptr, memory_size_asked(size));
+    if (resized == NULL) {
+        memory_exhausted(size);
+    }
+    return resized;
+}

@@ -1,0 +1,15 @@
+/* Allocation that does not fail: a queue server that can't get memory for its index can't keep a promise, so it stops
+ * with a message and recovers from its log. Every allocation of the libraries goes through here. */
+#ifndef TALLY_BASE_MEMORY_H
+#define TALLY_BASE_MEMORY_H
+
+#include <stddef.h>
+
+/* Fresh memory, not zeroed / zeroed; `size` may be zero. The caller frees it with free(). */
+void *memory_allocate(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
+void *memory_allocate_zeroed(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
+
+/* Like realloc(); on return the old pointer is dead. */
+void *memory_resize(void *ptr, size_t size) __attribute__((returns_nonnull, warn_unused_result));
+
+#endif

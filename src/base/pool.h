@@ -1,0 +1,37 @@
+/* A pool of equal records addressed by a 32-bit slot. Slot 0 is never handed out: it means "none".
+ *
+ * Records never move, so pointers to them stay good until pool_free(). Freed slots are reused, newest first. Memory
+ * grows in chunks and is given back only by pool_deinit(). O(1). */
+#ifndef TALLY_BASE_POOL_H
+#define TALLY_BASE_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct pool {
+    void **chunks_owned;
+    uint32_t chunk_count;
+    uint32_t chunk_capacity;
+    uint32_t record_size;   /* bytes; at least 4 */
+    uint32_t slot_end;      /* slots from here on were never used */
+    uint32_t free_head;     /* newest freed slot, 0 = none; the next one stands in its first four bytes */
+    uint32_t used;          /* records handed out now */
+};
+
+#define POOL_CHUNK_SHIFT 10 /* records per chunk: 1,024 */
+
+void pool_init(struct pool *pool, uint32_t record_size);
+void pool_deinit(struct pool *pool);
+
+/* A zeroed record. Stops the program at 2^32 - 1 records. */
+uint32_t pool_allocate(struct pool *pool);
+void pool_free(struct pool *pool, uint32_t slot);
+
+/* The record at `slot`, which must be in use (or have been: freed memory is not checked here). */
+static inline void *pool_at(const struct pool *pool, uint32_t slot)
+{
+    return (char *)pool->chunks_owned[slot >> POOL_CHUNK_SHIFT] +
+           (size_t)(slot & ((1u << POOL_CHUNK_SHIFT) - 1)) * pool->record_size;
+}
+
+#endif

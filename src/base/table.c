@@ -1,0 +1,274 @@
+/* Invariants, which table_check() asserts:
+ *
+ * N  In `now` every place from the home of an entry to the entry itself is full, so a search may stop at an empty place.
+ * O  The same holds in `old` from place old_next on: what lies below is empty because its entries moved to `now`. A
+ *    search in `old` therefore begins at its home or at old_next, whichever is further.
+ * W  Place 0 of `old` is empty, so a search that runs over the end of `old` stops there. This is why growth begins by
+ *    moving the whole run of full places at place 0, with the entries that had wrapped around to it. */
+#include "base/table.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+#define TABLE_CAPACITY_MIN 16
+#define TABLE_CAPACITY_MAX ((size_t)1 << 32)
+
+/* Places of `old` emptied by each insert and removal. Any number above 2 ends a growth before the next one begins: the
+ * old places are gone after a sixteenth of their number of operations, the new ones are full after 3/4 of it. */
+#define TABLE_STEP 16
+
+static_assert(sizeof(struct table_place) == 8, "an entry costs 8 bytes");
+static_assert(sizeof(size_t) >= 8, "2^32 places must be countable");
+
+static uint32_t table_stored_hash(uint64_t hash)
+{
+    return (uint32_t)(hash >> 32);
+}
+
+static size_t generation_home(const struct table_generation *generation, uint32_t stored_hash)
+{
+    return stored_hash & (generation->capacity - 1);
+}
+
+static size_t generation_after(const struct table_generation *generation, size_t place)
+{
+    return (place + 1) & (generation->capacity - 1);
+}
+
+static struct table_generation generation_make(size_t capacity)
+{
+    ASSERT(capacity <= TABLE_CAPACITY_MAX);
+    return (struct table_generation){
+        .places_owned = memory_allocate_zeroed(capacity * sizeof(struct table_place)),
+        .capacity = capacity,
+    };
+}
+
+static void generation_insert(struct table_generation *generation, struct table_place entry)
+{
+    ASSERT(generation->count < generation->capacity - 1);
+    size_t place = generation_home(generation, entry.hash);
+    while (generation->places_owned[place].slot != 0) {
+        place = generation_after(generation, place);
+    }
+    generation->places_owned[place] = entry;
+    generation->count++;
+}
+
+/* Empties `hole` and closes it: each later entry of the run that may stand there moves up and leaves its own hole. */
+static void generation_remove(struct table_generation *generation, size_t hole)
+{
+    size_t mask = generation->capacity - 1;
+    for (size_t place = generation_after(generation, hole); generation->places_owned[place].slot != 0;
+         place = generation_after(generation, place)) {
+        struct table_place entry = generation->places_owned[place];
+        size_t from_home = (place - generation_home(generation, entry.hash)) & mask;
+        size_t from_hole = (place - hole) & mask;
+        if (from_home >= from_hole) {
+            generation->places_owned[hole] = entry;
+            hole = place;
+        }
+    }
+    generation->places_owned[hole] = (struct table_place){0};
+    generation->count--;
+}
+
+/* Where a search for this hash begins in `old`. */
+static size_t table_old_start(const struct table *table, uint32_t stored_hash)
+{
+    size_t home = generation_home(&table->old, stored_hash);
+    return home < table->old_next ? table->old_next : home;
+}
+
+static void table_move_place(struct table *table, size_t place)
+{
+    struct table_place *from = &table->old.places_owned[place];
+    if (from->slot != 0) {
+        generation_insert(&table->now, *from);
+        *from = (struct table_place){0};
+        table->old.count--;
+    }
+}
+
+/* Moves the next TABLE_STEP places of `old`, and gives `old` up when it is empty. */
+static void table_move_step(struct table *table)
+{
+    if (table->old.places_owned == NULL) {
+        return;
+    }
+    for (int i = 0; i < TABLE_STEP && table->old.count > 0; i++) {
+        table_move_place(table, table->old_next++);
+    }
+    if (table->old.count == 0) {
+        free(table->old.places_owned);
+        table->old = (struct table_generation){0};
+        table->old_next = 0;
+    }
+}
+
+/* Makes `now` the old generation and begins an empty one of twice its size. */
+static void table_grow(struct table *table)
+{
+    ASSERT(table->old.places_owned == NULL);
+    if (table->now.places_owned == NULL) {
+        table->now = generation_make(TABLE_CAPACITY_MIN);
+        return;
+    }
+    table->old = table->now;
+    table->now = generation_make(table->old.capacity * 2);
+    table->old_next = 0;
+    while (table->old.places_owned[table->old_next].slot != 0) {
+        table_move_place(table, table->old_next++);
+    }
+    table->old_next++; /* the empty place that ended the run; invariant W */
+}
+
+void table_init(struct table *table)
+{
+    *table = (struct table){0};
+}
+
+void table_deinit(struct table *table)
+{
+    free(table->now.places_owned);
+    free(table->old.places_owned);
+    *table = (struct table){0};
+}
+
+size_t table_count(const struct table *table)
+{
+    return table->now.count + table->old.count;
+}
+
+void table_insert(struct table *table, uint64_t hash, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    if (table_count(table) >= table->now.capacity / 4 * 3) {
+        table_grow(table);
+    }
+    generation_insert(&table->now, (struct table_place){.slot = slot, .hash = table_stored_hash(hash)});
+    table_move_step(table);
+}
+
+/* Removes `entry` if it is in the run of full places at `place`. */
+static bool generation_remove_from(struct table_generation *generation, size_t place, struct table_place entry)
+{
+    for (; generation->places_owned[place].slot != 0; place = generation_after(generation, place)) {
+        if (generation->places_owned[place].slot == entry.slot) {
+            ASSERT(generation->places_owned[place].hash == entry.hash);
+            generation_remove(generation, place);
+            return true;
+        }
+    }
+    return false;
+}
+
+void table_remove(struct table *table, uint64_t hash, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    ASSERT(table_count(table) > 0);
+    struct table_place entry = {.slot = slot, .hash = table_stored_hash(hash)};
+    bool is_removed = generation_remove_from(&table->now, generation_home(&table->now, entry.hash), entry);
+    if (!is_removed && table->old.places_owned != NULL) {
+        is_removed = generation_remove_from(&table->old, table_old_start(table, entry.hash), entry);
+    }
+    ASSERT(is_removed);
+    table_move_step(table);
+}
+
+enum { PROBE_NOW, PROBE_OLD, PROBE_END };
+
+struct table_probe table_probe_start(const struct table *table, uint64_t hash)
+{
+    if (table->now.places_owned == NULL) {
+        return (struct table_probe){.hash = hash, .generation = PROBE_END};
+    }
+    return (struct table_probe){
+        .hash = hash,
+        .generation = PROBE_NOW,
+        .place = generation_home(&table->now, table_stored_hash(hash)),
+    };
+}
+
+/* Looks from probe->place to the end of its run. */
+static bool probe_generation(const struct table_generation *generation, struct table_probe *probe)
+{
+    for (;;) {
+        struct table_place entry = generation->places_owned[probe->place];
+        if (entry.slot == 0) {
+            return false;
+        }
+        probe->place = generation_after(generation, probe->place);
+        if (entry.hash == table_stored_hash(probe->hash)) {
+            probe->slot = entry.slot;
+            return true;
+        }
+    }
+}
+
+bool table_probe_next(const struct table *table, struct table_probe *probe)
+{
+    if (probe->generation == PROBE_NOW) {
+        if (probe_generation(&table->now, probe)) {
+            return true;
+        }
+        probe->generation = PROBE_END;
+        if (table->old.places_owned != NULL) {
+            probe->generation = PROBE_OLD;
+            probe->place = table_old_start(table, table_stored_hash(probe->hash));
+        }
+    }
+    if (probe->generation == PROBE_OLD) {
+        if (probe_generation(&table->old, probe)) {
+            return true;
+        }
+        probe->generation = PROBE_END;
+    }
+    return false;
+}
+
+/* Asserts that no place between `start` and the entry at `place` is empty. */
+static void generation_check_reachable(const struct table_generation *generation, size_t start, size_t place)
+{
+    for (; start != place; start = generation_after(generation, start)) {
+        ASSERT(generation->places_owned[start].slot != 0);
+    }
+}
+
+void table_check(const struct table *table)
+{
+    size_t count = 0;
+    for (size_t place = 0; place < table->now.capacity; place++) {
+        struct table_place entry = table->now.places_owned[place];
+        if (entry.slot != 0) {
+            generation_check_reachable(&table->now, generation_home(&table->now, entry.hash), place);
+            count++;
+        }
+    }
+    ASSERT(count == table->now.count);
+    ASSERT(table_count(table) <= table->now.capacity / 4 * 3);
+
+    count = 0;
+    for (size_t place = 0; place < table->old.capacity; place++) {
+        struct table_place entry = table->old.places_owned[place];
+        if (entry.slot != 0) {
+            ASSERT(place >= table->old_next);
+            generation_check_reachable(&table->old, table_old_start(table, entry.hash), place);
+            count++;
+        }
+    }
+    ASSERT(count == table->old.count);
+    ASSERT((table->old.places_owned != NULL) == (count > 0));
+    ASSERT((table->old_next > 0) == (count > 0) && table->old_next <= table->old.capacity);
+}
+
+uint64_t table_hash_u64(uint64_t key)
+{
+    /* One step of splitmix64: a bijection whose every output bit depends on every input bit. */
+    key += UINT64_C(0x9e3779b97f4a7c15);
+    key = (key ^ key >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    key = (key ^ key >> 27) * UINT64_C(0x94d049bb133111eb);
+    return key ^ key >> 31;
+}
