@@ -1,0 +1,169 @@
+"""Fixtures of the system tests: the real daemon, started on a free loopback port with a folder of its own.
+
+TALLY_BIN      folder of tallyd and tally (default: build/bin)
+TALLY_WRAPPER  what to put before every program, for example "valgrind --quiet --error-exitcode=99"
+"""
+
+import http.client
+import json
+import os
+import pathlib
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("TALLY_BIN", ROOT / "build" / "bin")).resolve()
+WRAPPER = shlex.split(os.environ.get("TALLY_WRAPPER", ""))
+
+# How much longer than on bare metal things may take.
+PATIENCE = 10 if WRAPPER else 1
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def clean_environment(**more):
+    """The environment without what would change how our programs behave, plus `more`."""
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("TALLY_", "AWS_"))
+    }
+    environment.update(more)
+    return environment
+
+
+class Daemon:
+    """A tallyd and its data folder. The port stays the same over restarts."""
+
+    def __init__(self, folder, options=()):
+        self.folder = pathlib.Path(folder)
+        self.data = self.folder / "data"
+        self.options = list(options)
+        self.port = free_port()
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.process = None
+        self.ready_line = None
+
+    def start(self):
+        assert self.process is None
+        command = [*WRAPPER, str(BIN / "tallyd"), "--listen", f"127.0.0.1:{self.port}", "--data", str(self.data)]
+        self.errors = open(self.folder / "tallyd.err", "ab")
+        self.process = subprocess.Popen(
+            command + self.options, stdout=subprocess.PIPE, stderr=self.errors, env=clean_environment()
+        )
+        self.ready_line = self._first_line(60 * PATIENCE)
+        if not re.match(r"tallyd ready on http://", self.ready_line):
+            self.kill9()
+            raise AssertionError(f"no ready line but {self.ready_line!r}; it said: {self.error_text()}")
+        return self
+
+    def _first_line(self, seconds):
+        lines = []
+        reader = threading.Thread(target=lambda: lines.append(self.process.stdout.readline()), daemon=True)
+        reader.start()
+        reader.join(seconds)
+        return lines[0].decode() if lines else ""
+
+    def error_text(self):
+        return (self.folder / "tallyd.err").read_text(errors="replace")
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def stop(self, seconds=30):
+        """Ends it cleanly; returns its exit status."""
+        if self.process is None:
+            return None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self._reap(seconds * PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill9()
+            raise
+
+    def kill9(self):
+        if self.process is not None:
+            self.process.kill()
+            self._reap(60)
+
+    def _reap(self, seconds):
+        status = self.process.wait(seconds)
+        self.process.stdout.close()
+        self.errors.close()
+        self.process = None
+        return status
+
+    def restart(self):
+        """Stops it if it runs, starts it on the same folder and port."""
+        self.stop()
+        return self.start()
+
+    def request(self, method, path, body=None, headers=None, seconds=60):
+        """One HTTP request on a connection of its own: (status, headers, body)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds * PATIENCE)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def call(self, target, body=None):
+        """One action in the JSON form: (HTTP status, JSON). An empty answer is {}."""
+        headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": target}
+        status, _, answer = self.request("POST", "/", json.dumps(body or {}), headers)
+        return status, json.loads(answer) if answer else {}
+
+
+def daemon_is_built():
+    return (BIN / "tallyd").exists()
+
+
+@pytest.fixture
+def daemon_factory(tmp_path):
+    """Makes daemons with options of their own: daemon_factory("--region", "eu-west-1"); not yet started."""
+    daemons = []
+
+    def make(*options):
+        assert daemon_is_built(), f"{BIN}/tallyd is missing: run make build, or set TALLY_BIN"
+        folder = tmp_path / f"daemon{len(daemons)}"
+        folder.mkdir()
+        daemons.append(Daemon(folder, options))
+        return daemons[-1]
+
+    yield make
+    for daemon in daemons:
+        daemon.kill9()
+
+
+@pytest.fixture
+def daemon(daemon_factory):
+    """A running daemon: .endpoint .port .pid .data .call() .request() .stop() .kill9() .restart()
+
+    At the end of the test it must stop cleanly: a crash or a finding of the wrapper fails the test that caused it."""
+    running = daemon_factory().start()
+    yield running
+    if running.process is not None:
+        assert running.process.poll() is None, f"tallyd ended by itself: {running.error_text()}"
+        assert running.stop() == 0, running.error_text()
+
+
+def wait_until(claim, seconds=20, what="it"):
+    """Waits until claim() is true, and returns what it returned."""
+    deadline = time.monotonic() + seconds * PATIENCE
+    while True:
+        value = claim()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds * PATIENCE} s"
+        time.sleep(0.02)
