@@ -7,7 +7,7 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz bench asan tsan valgrind format format-check install clean
+.PHONY: help build all test unit system sim fuzz fuzz-build bench asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -56,15 +56,12 @@ system: build
 sim: all
 	$(BUILD)/release/tests/sim/sim --seeds $(SEEDS)
 
-fuzz:
+fuzz-build:
 	$(call configure,fuzz,-Dfuzz=true -Db_sanitize=address$(comma)undefined -Db_lundef=false,CC=clang)
 	@ninja -C $(BUILD)/fuzz --quiet
-	@for target in $(BUILD)/fuzz/tests/fuzz/fuzz_*; do \
-		[ -x $$target ] && [ -f $$target ] || continue; \
-		name=$${target##*/}; mkdir -p $(BUILD)/corpus/$$name; \
-		echo "$$name, $(SECONDS) s"; \
-		$$target -max_total_time=$(SECONDS) -print_final_stats=1 -artifact_prefix=$(BUILD)/corpus/$$name- $(BUILD)/corpus/$$name || exit 1; \
-	done
+
+fuzz:
+	@FUZZ_SECONDS=$(SECONDS) ./test fuzz
 
 bench: build
 	./bench/run
