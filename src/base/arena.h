@@ -1,4 +1,5 @@
-/* An arena: memory of one request, freed whole. Blocks are kept across resets so that a warm server allocates nothing. */
+/* An arena: memory of one request, freed whole. A block is kept across resets, so that a warm server allocates nothing
+ * for an ordinary request. */
 #ifndef TALLY_BASE_ARENA_H
 #define TALLY_BASE_ARENA_H
 

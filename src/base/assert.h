@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* What <assert.h> would define; not included, because a build that searches this folder would find this file instead. */
+/* What <assert.h> defines; not included, because a build that searches this folder would find this file instead. */
 #ifndef static_assert
 #define static_assert _Static_assert
 #endif
@@ -17,6 +17,6 @@ __attribute__((noreturn, cold)) void assert_failed(const char *claim, const char
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The struct that holds `member` at `ptr`. */
-#define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #endif

@@ -114,7 +114,7 @@ uint64_t bytes_hash(struct bytes view);
 /* Lower-case hexadecimal of `view` into `text`, which has room for 2 x view.size characters; writes no NUL. */
 void bytes_to_hex(struct bytes view, char *text);
 
-/* Reads 2 x `size` hexadecimal digits, of either case, from the whole of `text`. False, with `out` undefined, if not. */
+/* Reads 2 x `size` hexadecimal digits, of either case, the whole of `text`. False, with `out` undefined, if not. */
 bool bytes_from_hex(struct bytes text, uint8_t *out, size_t size);
 
 #endif

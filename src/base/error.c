@@ -19,7 +19,7 @@ const struct error_row *error_row(enum error error)
     return &rows[error];
 }
 
-/* Takes away the beginning of a UTF-8 character that has lost its end. Answers must stay valid UTF-8 when they are cut. */
+/* Takes away the beginning of a UTF-8 character that has lost its end: an answer stays valid UTF-8 when it is cut. */
 static void text_trim_partial_character(char *text, size_t size)
 {
     size_t start = size;

@@ -19,7 +19,8 @@
     X(QUEUE_DELETED_RECENTLY, "com.amazonaws.sqs#QueueDeletedRecently", "AWS.SimpleQueueService.QueueDeletedRecently", \
       400, "You must wait 60 seconds after deleting a queue before you can create another with the same name.")        \
     X(PURGE_QUEUE_IN_PROGRESS, "com.amazonaws.sqs#PurgeQueueInProgress",                                               \
-      "AWS.SimpleQueueService.PurgeQueueInProgress", 403, "Only one PurgeQueue operation is allowed every 60 seconds.") \
+      "AWS.SimpleQueueService.PurgeQueueInProgress", 403,                                                              \
+      "Only one PurgeQueue operation is allowed every 60 seconds.")                                                    \
     X(EMPTY_BATCH_REQUEST, "com.amazonaws.sqs#EmptyBatchRequest", "AWS.SimpleQueueService.EmptyBatchRequest", 400,     \
       "The batch request contains no entries.")                                                                        \
     X(TOO_MANY_ENTRIES, "com.amazonaws.sqs#TooManyEntriesInBatchRequest",                                              \
@@ -27,8 +28,9 @@
     X(BATCH_IDS_NOT_DISTINCT, "com.amazonaws.sqs#BatchEntryIdsNotDistinct",                                            \
       "AWS.SimpleQueueService.BatchEntryIdsNotDistinct", 400, "Two entries of the batch request have the same Id.")    \
     X(INVALID_BATCH_ENTRY_ID, "com.amazonaws.sqs#InvalidBatchEntryId", "AWS.SimpleQueueService.InvalidBatchEntryId",   \
-      400, "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " \
-           "letters long.")                                                                                            \
+      400,                                                                                                             \
+      "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 "      \
+      "letters long.")                                                                                                 \
     X(BATCH_REQUEST_TOO_LONG, "com.amazonaws.sqs#BatchRequestTooLong", "AWS.SimpleQueueService.BatchRequestTooLong",   \
       400, "The entries of the batch request are too long in sum.")                                                    \
     X(UNSUPPORTED_OPERATION, "com.amazonaws.sqs#UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation",  \
@@ -99,8 +101,8 @@ struct failure {
     char text[512]; /* NUL-terminated; empty: the row's text says it all */
 };
 
-/* Fills `failure` (unless NULL) and returns `error`, so that a caller can `return failure_set(...)`. `format` NULL leaves
- * the text empty; a text too long is cut at a whole UTF-8 character. */
+/* Fills `failure` (unless NULL) and returns `error`, so that a caller can `return failure_set(...)`. `format` NULL
+ * leaves the text empty; a text too long is cut at a whole UTF-8 character. */
 enum error failure_set(struct failure *failure, enum error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,8 +1,8 @@
 /* A four-ary min-heap of (key, slot) whose entries can be removed or moved from the middle: timers and ordered sets.
  *
- * Each record knows its place: the heap writes the entry's index + 1 into a uint32_t of the record (0 = in no heap), found
- * through the pool and the member's offset. Ties are broken by slot-independent `order`, so that two machines that replay
- * the same log pop in the same order. O(log n) push, remove, update; O(1) look at the top. */
+ * Each record knows its place: the heap writes the entry's index + 1 into a uint32_t of the record (0 = in no heap),
+ * found through the pool and the member's offset. Ties are broken by the record's `order`, not by its slot, so that two
+ * machines that replay the same log pop in the same order. O(log n) push, remove, update; O(1) look at the top. */
 #ifndef TALLY_BASE_HEAP_H
 #define TALLY_BASE_HEAP_H
 
@@ -19,9 +19,9 @@ struct heap {
     struct heap_entry *entries_owned;
     uint32_t count;
     uint32_t capacity;
-    const struct pool *pool;  /* borrowed: where the records live */
-    uint32_t index_offset;    /* of the uint32_t inside a record */
-    uint32_t order_offset;    /* of a uint64_t inside a record, unique: breaks ties */
+    const struct pool *pool; /* borrowed: where the records live */
+    uint32_t index_offset;   /* of the uint32_t inside a record */
+    uint32_t order_offset;   /* of a uint64_t inside a record, unique: breaks ties */
 };
 
 void heap_init(struct heap *heap, const struct pool *pool, size_t index_offset, size_t order_offset);

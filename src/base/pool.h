@@ -12,10 +12,10 @@ struct pool {
     void **chunks_owned;
     uint32_t chunk_count;
     uint32_t chunk_capacity;
-    uint32_t record_size;   /* bytes; at least 4 */
-    uint32_t slot_end;      /* slots from here on were never used */
-    uint32_t free_head;     /* newest freed slot, 0 = none; the next one stands in its first four bytes */
-    uint32_t used;          /* records handed out now */
+    uint32_t record_size; /* bytes; at least 4 */
+    uint32_t slot_end;    /* slots from here on were never used */
+    uint32_t free_head;   /* newest freed slot, 0 = none; the next one stands in its first four bytes */
+    uint32_t used;        /* records handed out now */
 };
 
 #define POOL_CHUNK_SHIFT 10 /* records per chunk: 1,024 */

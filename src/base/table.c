@@ -1,6 +1,6 @@
 /* Invariants, which table_check() asserts:
  *
- * N  In `now` every place from the home of an entry to the entry itself is full, so a search may stop at an empty place.
+ * N  In `now` every place from the home of an entry to the entry itself is full: a search may stop at an empty place.
  * O  The same holds in `old` from place old_next on: what lies below is empty because its entries moved to `now`. A
  *    search in `old` therefore begins at its home or at old_next, whichever is further.
  * W  Place 0 of `old` is empty, so a search that runs over the end of `old` stops there. This is why growth begins by

@@ -1,6 +1,6 @@
 /* A hash table from a 64-bit hash to a 32-bit slot of a pool: open addressing, linear probing, removal without
- * tombstones. It keeps 8 bytes a place (the slot and 32 bits of the hash), so the index stays small; the keys live in the
- * records, and the caller compares them.
+ * tombstones. It keeps 8 bytes a place (the slot and 32 bits of the hash), so the index stays small; the keys live in
+ * the records, and the caller compares them.
  *
  * Finding:
  *     for (struct table_probe probe = table_probe_start(table, hash); table_probe_next(table, &probe);)

@@ -1,0 +1,152 @@
+#include "base/arena.h"
+#include "base/assert.h"
+
+#include "random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static size_t arena_block_count(const struct arena *arena)
+{
+    /* The block is private to the arena; its first member is the next block. */
+    size_t count = 0;
+    for (const void *block = arena->blocks_owned; block != NULL; memcpy(&block, block, sizeof(block))) {
+        count++;
+    }
+    return count;
+}
+
+static void allocations_are_aligned_and_do_not_overlap(void **state)
+{
+    (void)state;
+    struct random random = {.state = 21};
+    struct arena arena;
+    arena_init(&arena);
+    for (int round = 0; round < 5; round++) {
+        struct {
+            uint8_t *at;
+            size_t size;
+        } pieces[400];
+        for (size_t i = 0; i < ARRAY_LENGTH(pieces); i++) {
+            pieces[i].size = random_below(&random, i % 10 == 0 ? 40000 : 200);
+            pieces[i].at = arena_allocate(&arena, pieces[i].size);
+            assert_int_equal((uintptr_t)pieces[i].at % 16, 0);
+            memset(pieces[i].at, (int)i & 0xff, pieces[i].size);
+        }
+        for (size_t i = 0; i < ARRAY_LENGTH(pieces); i++) {
+            for (size_t j = 0; j < pieces[i].size; j++) {
+                assert_int_equal(pieces[i].at[j], i & 0xff);
+            }
+        }
+        arena_reset(&arena);
+    }
+    arena_deinit(&arena);
+}
+
+static void reset_keeps_one_ordinary_block_and_uses_it_again(void **state)
+{
+    (void)state;
+    struct arena arena;
+    arena_init(&arena);
+    assert_int_equal(arena_block_count(&arena), 0);
+    void *first = arena_allocate(&arena, 10);
+    for (int i = 0; i < 100; i++) {
+        arena_allocate(&arena, 1000);
+    }
+    arena_allocate(&arena, 1000000);
+    assert_true(arena_block_count(&arena) > 5);
+    arena_reset(&arena);
+    assert_int_equal(arena_block_count(&arena), 1);
+    void *again = arena_allocate(&arena, 10);
+    arena_reset(&arena);
+    assert_ptr_equal(arena_allocate(&arena, 10), again);
+    assert_int_equal(arena_block_count(&arena), 1);
+    assert_non_null(first);
+    arena_deinit(&arena);
+}
+
+static void reset_keeps_no_large_block(void **state)
+{
+    (void)state;
+    struct arena arena;
+    arena_init(&arena);
+    arena_allocate(&arena, 1000000);
+    arena_reset(&arena);
+    assert_int_equal(arena_block_count(&arena), 0);
+    arena_reset(&arena);
+    assert_non_null(arena_allocate(&arena, 1));
+    arena_deinit(&arena);
+}
+
+static void a_large_allocation_leaves_the_current_block_in_use(void **state)
+{
+    (void)state;
+    struct arena arena;
+    arena_init(&arena);
+    char *before = arena_allocate(&arena, 16);
+    arena_allocate(&arena, 100000);
+    char *after = arena_allocate(&arena, 16);
+    assert_ptr_equal(after, before + 16);
+    arena_deinit(&arena);
+}
+
+static void zeroed_memory_is_zero_even_when_it_was_used_before(void **state)
+{
+    (void)state;
+    struct arena arena;
+    arena_init(&arena);
+    memset(arena_allocate(&arena, 4000), 0xff, 4000);
+    arena_reset(&arena);
+    const uint8_t *zeros = arena_allocate_zeroed(&arena, 4000);
+    for (size_t i = 0; i < 4000; i++) {
+        assert_int_equal(zeros[i], 0);
+    }
+    arena_deinit(&arena);
+}
+
+static void allocations_of_no_bytes_are_distinct(void **state)
+{
+    (void)state;
+    struct arena arena;
+    arena_init(&arena);
+    void *first = arena_allocate(&arena, 0);
+    assert_ptr_not_equal(first, arena_allocate(&arena, 0));
+    assert_int_equal(arena_copy(&arena, bytes_make(NULL, 0)).size, 0);
+    arena_deinit(&arena);
+}
+
+static void copies_and_formatted_text_live_in_the_arena(void **state)
+{
+    (void)state;
+    struct arena arena;
+    arena_init(&arena);
+    char source[] = "orders";
+    struct bytes copy = arena_copy(&arena, bytes_from_string(source));
+    source[0] = 'x';
+    assert_true(bytes_equal(copy, BYTES("orders")));
+    struct bytes text = arena_format(&arena, "%.*s has %d", BYTES_FORMAT(copy), 12);
+    assert_true(bytes_equal(text, BYTES("orders has 12")));
+    struct bytes wide = arena_format(&arena, "%30000d", 5);
+    assert_int_equal(wide.size, 30000);
+    assert_int_equal(wide.ptr[29999], '5');
+    assert_int_equal(arena_format(&arena, "%s", "").size, 0);
+    arena_deinit(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(allocations_are_aligned_and_do_not_overlap),
+        cmocka_unit_test(reset_keeps_one_ordinary_block_and_uses_it_again),
+        cmocka_unit_test(reset_keeps_no_large_block),
+        cmocka_unit_test(a_large_allocation_leaves_the_current_block_in_use),
+        cmocka_unit_test(zeroed_memory_is_zero_even_when_it_was_used_before),
+        cmocka_unit_test(allocations_of_no_bytes_are_distinct),
+        cmocka_unit_test(copies_and_formatted_text_live_in_the_arena),
+    };
+    return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+#include "base/pool.h"
+
+#include "random.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+struct record {
+    uint64_t stamp;
+    uint32_t slot;
+    uint32_t rest;
+};
+
+static void slots_begin_at_one_and_records_are_zeroed(void **state)
+{
+    (void)state;
+    struct pool pool;
+    pool_init(&pool, sizeof(struct record));
+    for (uint32_t slot = 1; slot < 5000; slot++) {
+        assert_int_equal(pool_allocate(&pool), slot);
+        const struct record *record = pool_at(&pool, slot);
+        assert_true(record->stamp == 0 && record->slot == 0 && record->rest == 0);
+    }
+    assert_int_equal(pool.used, 4999);
+    pool_deinit(&pool);
+}
+
+static void freed_slots_come_back_newest_first_and_zeroed(void **state)
+{
+    (void)state;
+    struct pool pool;
+    pool_init(&pool, sizeof(struct record));
+    for (uint32_t slot = 1; slot <= 10; slot++) {
+        memset(pool_at(&pool, pool_allocate(&pool)), 0xff, sizeof(struct record));
+    }
+    pool_free(&pool, 3);
+    pool_free(&pool, 8);
+    pool_free(&pool, 5);
+    assert_int_equal(pool.used, 7);
+    static const uint32_t expected[] = {5, 8, 3, 11};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(pool_allocate(&pool), expected[i]);
+        const struct record *record = pool_at(&pool, expected[i]);
+        assert_true(record->stamp == 0 && record->slot == 0 && record->rest == 0);
+    }
+    pool_deinit(&pool);
+}
+
+static void records_do_not_move_while_the_pool_grows(void **state)
+{
+    (void)state;
+    struct pool pool;
+    pool_init(&pool, sizeof(struct record));
+    uint32_t first = pool_allocate(&pool);
+    struct record *record = pool_at(&pool, first);
+    record->stamp = 77;
+    for (int i = 0; i < 20000; i++) {
+        pool_allocate(&pool);
+    }
+    assert_ptr_equal(pool_at(&pool, first), record);
+    assert_int_equal(record->stamp, 77);
+    pool_deinit(&pool);
+}
+
+static void records_of_any_size_do_not_overlap(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {4, 5, 12, 100};
+    for (size_t i = 0; i < 4; i++) {
+        struct pool pool;
+        pool_init(&pool, sizes[i]);
+        for (uint32_t slot = 1; slot < 2100; slot++) {
+            memset(pool_at(&pool, pool_allocate(&pool)), (int)(slot & 0xff), sizes[i]);
+        }
+        for (uint32_t slot = 1; slot < 2100; slot++) {
+            const uint8_t *raw = pool_at(&pool, slot);
+            assert_int_equal(raw[0], slot & 0xff);
+            assert_int_equal(raw[sizes[i] - 1], slot & 0xff);
+        }
+        pool_deinit(&pool);
+    }
+}
+
+static void random_operations_agree_with_the_model(void **state)
+{
+    (void)state;
+    enum { LIVE_MAX = 3000 };
+    static uint32_t live[LIVE_MAX];
+    static bool is_live[LIVE_MAX + 2];
+    struct random random = {.state = 51};
+    struct pool pool;
+    pool_init(&pool, sizeof(struct record));
+    uint32_t count = 0;
+    for (int step = 0; step < 50000; step++) {
+        bool is_rising = step / 8000 % 2 == 0;
+        if (count < LIVE_MAX && (count == 0 || random_below(&random, 10) < (is_rising ? 7u : 3u))) {
+            uint32_t slot = pool_allocate(&pool);
+            /* Never more slots than records were ever alive at once. */
+            assert_in_range(slot, 1, LIVE_MAX);
+            assert_false(is_live[slot]);
+            is_live[slot] = true;
+            *(struct record *)pool_at(&pool, slot) = (struct record){.stamp = slot * UINT64_C(3), .slot = slot};
+            live[count++] = slot;
+        } else {
+            uint32_t which = random_below(&random, count);
+            uint32_t slot = live[which];
+            const struct record *record = pool_at(&pool, slot);
+            assert_true(record->slot == slot && record->stamp == slot * UINT64_C(3) && record->rest == 0);
+            pool_free(&pool, slot);
+            is_live[slot] = false;
+            live[which] = live[--count];
+        }
+        assert_int_equal(pool.used, count);
+    }
+    pool_deinit(&pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slots_begin_at_one_and_records_are_zeroed),
+        cmocka_unit_test(freed_slots_come_back_newest_first_and_zeroed),
+        cmocka_unit_test(records_do_not_move_while_the_pool_grows),
+        cmocka_unit_test(records_of_any_size_do_not_overlap),
+        cmocka_unit_test(random_operations_agree_with_the_model),
+    };
+    return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
+}
