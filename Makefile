@@ -71,7 +71,7 @@ asan:
 	@ninja -C $(BUILD)/asan --quiet
 
 tsan:
-	$(call configure,tsan,-Db_sanitize=thread -Db_lundef=false,CC=clang)
+	$(call configure,tsan,-Db_sanitize=thread -Db_lundef=false)
 	@ninja -C $(BUILD)/tsan --quiet
 
 valgrind: all
