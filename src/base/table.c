@@ -1,10 +1,10 @@
 /* Invariants, which table_check() asserts:
  *
  * N  In `now` every place from the home of an entry to the entry itself is full: a search may stop at an empty place.
- * O  The same holds in `old` from place old_next on: what lies below is empty because its entries moved to `now`. A
- *    search in `old` therefore begins at its home or at old_next, whichever is further.
- * W  Place 0 of `old` is empty, so a search that runs over the end of `old` stops there. This is why growth begins by
- *    moving the whole run of full places at place 0, with the entries that had wrapped around to it. */
+ * O  The same holds in `old` below place old_end. It is emptied from its end, which cuts runs of full places behind,
+ *    never in front; a hash whose home is not below old_end has nothing there any more.
+ * W  Place 0 of `old` is empty and so is place old_end, if there is one: a search that runs over the end of `old` stops
+ *    there. This is why growth begins by moving the run at place 0, with the entries that had wrapped around to it. */
 #include "base/table.h"
 
 #include "base/assert.h"
@@ -18,6 +18,9 @@
 /* Places of `old` emptied by each insert and removal. Any number above 2 ends a growth before the next one begins: the
  * old places are gone after a sixteenth of their number of operations, the new ones are full after 3/4 of it. */
 #define TABLE_STEP 16
+
+/* Places of `old` given back at once (512 KiB): unmapping a large table in one piece would take milliseconds. */
+#define TABLE_PIECE 65536
 
 static_assert(sizeof(struct table_place) == 8, "an entry costs 8 bytes");
 static_assert(sizeof(size_t) >= 8, "2^32 places must be countable");
@@ -75,11 +78,10 @@ static void generation_remove(struct table_generation *generation, size_t hole)
     generation->count--;
 }
 
-/* Where a search for this hash begins in `old`. */
-static size_t table_old_start(const struct table *table, uint32_t stored_hash)
+/* Whether an entry with this hash can still be in `old`. */
+static bool table_old_may_hold(const struct table *table, uint32_t stored_hash)
 {
-    size_t home = generation_home(&table->old, stored_hash);
-    return home < table->old_next ? table->old_next : home;
+    return table->old.places_owned != NULL && generation_home(&table->old, stored_hash) < table->old_end;
 }
 
 static void table_move_place(struct table *table, size_t place)
@@ -92,19 +94,23 @@ static void table_move_place(struct table *table, size_t place)
     }
 }
 
-/* Moves the next TABLE_STEP places of `old`, and gives `old` up when it is empty. */
+/* Moves the last TABLE_STEP places of `old`, and gives up the memory behind them. */
 static void table_move_step(struct table *table)
 {
     if (table->old.places_owned == NULL) {
         return;
     }
-    for (int i = 0; i < TABLE_STEP && table->old.count > 0; i++) {
-        table_move_place(table, table->old_next++);
+    for (int i = 0; i < TABLE_STEP; i++) {
+        table_move_place(table, --table->old_end);
     }
-    if (table->old.count == 0) {
+    if (table->old_end == 0) {
+        ASSERT(table->old.count == 0);
         free(table->old.places_owned);
         table->old = (struct table_generation){0};
-        table->old_next = 0;
+        table->old_kept = 0;
+    } else if (table->old_kept - table->old_end > TABLE_PIECE) {
+        table->old_kept = table->old_end + 1; /* the empty place at old_end stays; invariant W */
+        table->old.places_owned = memory_resize(table->old.places_owned, table->old_kept * sizeof(struct table_place));
     }
 }
 
@@ -118,11 +124,11 @@ static void table_grow(struct table *table)
     }
     table->old = table->now;
     table->now = generation_make(table->old.capacity * 2);
-    table->old_next = 0;
-    while (table->old.places_owned[table->old_next].slot != 0) {
-        table_move_place(table, table->old_next++);
+    table->old_end = table->old.capacity;
+    table->old_kept = table->old.capacity;
+    for (size_t place = 0; table->old.places_owned[place].slot != 0; place++) {
+        table_move_place(table, place); /* invariant W */
     }
-    table->old_next++; /* the empty place that ended the run; invariant W */
 }
 
 void table_init(struct table *table)
@@ -171,8 +177,8 @@ void table_remove(struct table *table, uint64_t hash, uint32_t slot)
     ASSERT(table_count(table) > 0);
     struct table_place entry = {.slot = slot, .hash = table_stored_hash(hash)};
     bool is_removed = generation_remove_from(&table->now, generation_home(&table->now, entry.hash), entry);
-    if (!is_removed && table->old.places_owned != NULL) {
-        is_removed = generation_remove_from(&table->old, table_old_start(table, entry.hash), entry);
+    if (!is_removed && table_old_may_hold(table, entry.hash)) {
+        is_removed = generation_remove_from(&table->old, generation_home(&table->old, entry.hash), entry);
     }
     ASSERT(is_removed);
     table_move_step(table);
@@ -215,9 +221,10 @@ bool table_probe_next(const struct table *table, struct table_probe *probe)
             return true;
         }
         probe->generation = PROBE_END;
-        if (table->old.places_owned != NULL) {
+        uint32_t stored_hash = table_stored_hash(probe->hash);
+        if (table_old_may_hold(table, stored_hash)) {
             probe->generation = PROBE_OLD;
-            probe->place = table_old_start(table, table_stored_hash(probe->hash));
+            probe->place = generation_home(&table->old, stored_hash);
         }
     }
     if (probe->generation == PROBE_OLD) {
@@ -251,17 +258,20 @@ void table_check(const struct table *table)
     ASSERT(table_count(table) <= table->now.capacity / 4 * 3);
 
     count = 0;
-    for (size_t place = 0; place < table->old.capacity; place++) {
+    for (size_t place = 0; place < table->old_end; place++) {
         struct table_place entry = table->old.places_owned[place];
         if (entry.slot != 0) {
-            ASSERT(place >= table->old_next);
-            generation_check_reachable(&table->old, table_old_start(table, entry.hash), place);
+            ASSERT(generation_home(&table->old, entry.hash) <= place);
+            generation_check_reachable(&table->old, generation_home(&table->old, entry.hash), place);
             count++;
         }
     }
     ASSERT(count == table->old.count);
-    ASSERT((table->old.places_owned != NULL) == (count > 0));
-    ASSERT((table->old_next > 0) == (count > 0) && table->old_next <= table->old.capacity);
+    ASSERT((table->old.places_owned != NULL) == (table->old_end > 0));
+    ASSERT(table->old_end < table->old_kept || table->old_kept == table->old.capacity);
+    ASSERT(table->old_end <= table->old_kept && table->old_kept <= table->old.capacity);
+    ASSERT(table->old_end == 0 || table->old.places_owned[0].slot == 0);
+    ASSERT(table->old_end == table->old.capacity || table->old.places_owned[table->old_end].slot == 0);
 }
 
 uint64_t table_hash_u64(uint64_t key)

@@ -6,8 +6,9 @@
  *     for (struct table_probe probe = table_probe_start(table, hash); table_probe_next(table, &probe);)
  *         if (record_matches(pool_at(pool, probe.slot), key)) return probe.slot;
  *
- * Grows by moving a bounded number of places with every insert and removal (two generations while it grows), so that no
- * insert pauses the server however large the table is. Never shrinks. O(1). Slot 0 is never stored.
+ * Grows by moving a bounded number of places with every insert and removal (two generations while it grows) and gives
+ * the old memory back in pieces, so that no insert pauses the server however large the table is. Never shrinks. O(1).
+ * Slot 0 is never stored.
  *
  * An insert or a removal ends every probe of the table: start again after it. */
 #ifndef TALLY_BASE_TABLE_H
@@ -31,7 +32,8 @@ struct table_generation {
 struct table {
     struct table_generation now;
     struct table_generation old; /* being emptied into `now` */
-    size_t old_next;             /* places of `old` below this one are empty; at least 1 while `old` is in use */
+    size_t old_end;              /* places of `old` from here on have moved; at least 1 while `old` is in use */
+    size_t old_kept;             /* places of `old` whose memory has not been given back: more than old_end, or all */
 };
 
 /* Lives on the stack of one search. */

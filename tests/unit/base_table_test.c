@@ -207,13 +207,47 @@ static void growth_moves_a_bounded_number_of_places_at_a_time(void **state)
     for (uint32_t slot = 1; slot < 100000; slot++) {
         table_insert(&table, table_hash_u64(slot), slot);
         if (table.now.capacity == capacity && table.old.places_owned != NULL) {
-            assert_in_range(table.old_next - before, 1, 16);
+            assert_int_equal(before - table.old_end, 16);
         }
-        before = table.old_next;
+        before = table.old_end;
         capacity = table.now.capacity;
         assert_true(table_count(&table) <= table.now.capacity / 4 * 3);
     }
     assert_int_equal(table_count(&table), 99999);
+    table_deinit(&table);
+}
+
+/* Large enough that memory is given back before the growth is over. */
+static void a_growing_table_gives_its_old_memory_back_in_pieces(void **state)
+{
+    (void)state;
+    enum { COUNT = 200000 };
+    struct table table;
+    table_init(&table);
+    bool is_less_kept = false;
+    for (uint32_t slot = 1; slot <= COUNT; slot++) {
+        table_insert(&table, table_hash_u64(slot), slot);
+        is_less_kept |= table.old_kept < table.old.capacity;
+    }
+    assert_true(is_less_kept);
+    while (table.old.places_owned == NULL || table.old_kept == table.old.capacity) {
+        uint32_t slot = (uint32_t)table_count(&table) + 1;
+        table_insert(&table, table_hash_u64(slot), slot);
+    }
+    table_check(&table);
+    for (uint32_t slot = (uint32_t)table_count(&table); slot > 0; slot--) {
+        /* To the end, so that both generations are searched. */
+        int found = 0;
+        struct table_probe probe = table_probe_start(&table, table_hash_u64(slot));
+        while (table_probe_next(&table, &probe)) {
+            found += probe.slot == slot;
+        }
+        assert_int_equal(found, 1);
+    }
+    for (uint32_t slot = (uint32_t)table_count(&table); slot > 0; slot--) {
+        table_remove(&table, table_hash_u64(slot), slot);
+    }
+    table_check(&table);
     table_deinit(&table);
 }
 
@@ -280,6 +314,7 @@ int main(void)
         cmocka_unit_test(nothing_is_lost_while_the_table_grows),
         cmocka_unit_test(removals_in_the_middle_of_growing_agree_with_the_model),
         cmocka_unit_test(growth_moves_a_bounded_number_of_places_at_a_time),
+        cmocka_unit_test(a_growing_table_gives_its_old_memory_back_in_pieces),
         cmocka_unit_test(removals_finish_a_growth_too),
         cmocka_unit_test(an_empty_table_finds_nothing_and_can_be_filled_again),
         cmocka_unit_test(hashes_of_neighbouring_numbers_spread_over_the_places),
