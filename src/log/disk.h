@@ -1,0 +1,63 @@
+/* The disk as the log sees it: a handful of operations on one folder, so that the simulator can put a disk of its own
+ * under the same log code, one that loses, tears and refuses on purpose.
+ *
+ * Names are file names inside the folder, without a slash. Every function returns OK or ERROR_DISK_FULL /
+ * ERROR_DISK_FAILED with `failure` naming operation, path and reason. Thread: a file handle is used by one thread at a
+ * time; disk_posix() may be shared. */
+#ifndef TALLY_LOG_DISK_H
+#define TALLY_LOG_DISK_H
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+struct disk;
+struct disk_file; /* an open file; freed by close */
+
+struct disk_operations {
+    /* Takes the folder for this process alone, creating it and its parents when they are missing; ERROR_LOG_LOCKED when
+     * another has it. OK when this disk has it already. Comes before everything else. */
+    enum error (*lock)(struct disk *disk, struct failure *failure);
+
+    /* Calls `visit` with the name of each regular file, in no order. */
+    enum error (*list)(struct disk *disk, void (*visit)(void *context, const char *name), void *context,
+                       struct failure *failure);
+
+    /* Opens an existing file / creates one that must not exist. */
+    enum error (*open)(struct disk *disk, const char *name, struct disk_file **file, struct failure *failure);
+    enum error (*create)(struct disk *disk, const char *name, struct disk_file **file, struct failure *failure);
+    void (*close)(struct disk_file *file);
+
+    enum error (*size)(struct disk_file *file, uint64_t *size, struct failure *failure);
+
+    /* Sets the file's size; bytes that come into being are zero and have room on the disk. */
+    enum error (*allocate)(struct disk_file *file, uint64_t size, struct failure *failure);
+
+    /* Reads exactly `size` bytes; a short file is ERROR_LOG_DAMAGED. */
+    enum error (*read)(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure);
+    enum error (*write)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
+    enum error (*sync)(struct disk_file *file, struct failure *failure);   /* fdatasync: data and size */
+    enum error (*sync_folder)(struct disk *disk, struct failure *failure); /* makes create, rename, remove durable */
+
+    /* Begins to carry written bytes to the disk without waiting for them, so that a later sync finds little to do. A
+     * hint: promises nothing, never fails. */
+    void (*start_sync)(struct disk_file *file, uint64_t offset, uint64_t size);
+
+    enum error (*rename)(struct disk *disk, const char *from, const char *to, struct failure *failure);
+    enum error (*remove)(struct disk *disk, const char *name, struct failure *failure);
+
+    /* The file's first `size` bytes as read-only memory that shows later writes too; until unmap. The file may be closed
+     * and removed before that. A file shorter than `size` is ERROR_LOG_DAMAGED. */
+    enum error (*map)(struct disk_file *file, uint64_t size, const uint8_t **memory, struct failure *failure);
+    void (*unmap)(struct disk *disk, const uint8_t *memory, uint64_t size);
+};
+
+struct disk {
+    const struct disk_operations *operations;
+    const char *folder; /* for messages */
+};
+
+/* The real disk: `folder` is borrowed for the disk's life. Freed by disk_posix_destroy(), which drops the lock. */
+struct disk *disk_posix_create(const char *folder);
+void disk_posix_destroy(struct disk *disk);
+
+#endif

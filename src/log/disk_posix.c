@@ -1,0 +1,399 @@
+/* The real disk: one folder of a Linux file system. See disk.h for what each operation promises.
+ *
+ * Owns the folder's descriptor and the lock. Every call is repeated after EINTR and after a short count; a failed sync is
+ * never repeated, because the kernel may have dropped what it could not write. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sync_file_range, the strerror_r that returns its text */
+#endif
+#include "base/assert.h"
+#include "base/memory.h"
+#include "log/disk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOCK_NAME "lock"
+#define FILE_MODE 0640
+#define FOLDER_MODE 0750
+
+struct disk_posix {
+    struct disk disk;
+    int folder; /* descriptor; -1 until lock() */
+    int lock;   /* descriptor of the lock file, held; -1 */
+};
+
+struct disk_file {
+    struct disk_posix *owner;
+    int descriptor;
+    char name[NAME_MAX + 1];
+};
+
+static struct disk_posix *disk_posix_of(struct disk *disk)
+{
+    ASSERT(disk != NULL);
+    return CONTAINER_OF(disk, struct disk_posix, disk);
+}
+
+/* Turns errno into an error: `what` was tried with `name` of the folder (NULL: with the folder itself). */
+static enum error failed(const struct disk *disk, const char *name, struct failure *failure, const char *what)
+{
+    const int number = errno;
+    char buffer[128];
+    const char *reason = strerror_r(number, buffer, sizeof(buffer));
+    const char *slash = name == NULL ? "" : "/";
+    name = name == NULL ? "" : name;
+    if (number == ENOSPC || number == EDQUOT)
+        return failure_set(failure, ERROR_DISK_FULL, "%s %s%s%s failed: %s. Make room on this file system.", what,
+                           disk->folder, slash, name, reason);
+    return failure_set(failure, ERROR_DISK_FAILED, "%s %s%s%s failed: %s.", what, disk->folder, slash, name, reason);
+}
+
+/* The same for an operation on part of a file. */
+static enum error failed_at(const struct disk_file *file, struct failure *failure, const char *what, uint64_t size,
+                            uint64_t offset)
+{
+    char text[96];
+    (void)snprintf(text, sizeof(text), "%s %" PRIu64 " bytes at offset %" PRIu64 " of", what, size, offset);
+    return failed(&file->owner->disk, file->name, failure, text);
+}
+
+/* Makes a folder durable in its parent. */
+static enum error parent_sync(const struct disk *disk, const char *parent, struct failure *failure)
+{
+    const int descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0)
+        return failed(disk, NULL, failure, "opening the parent of");
+    const int result = fsync(descriptor);
+    const int number = errno;
+    (void)close(descriptor);
+    errno = number;
+    /* Some file systems don't sync folders and say so. */
+    if (result != 0 && number != EINVAL)
+        return failed(disk, NULL, failure, "syncing the parent of");
+    return OK;
+}
+
+/* mkdir -p, durable: each folder that is made is synced into its parent. */
+static enum error folder_make(const struct disk *disk, struct failure *failure)
+{
+    char path[PATH_MAX];
+    const size_t length = strlen(disk->folder);
+    if (length == 0 || length >= sizeof(path)) {
+        errno = length == 0 ? ENOENT : ENAMETOOLONG;
+        return failed(disk, NULL, failure, "creating");
+    }
+    memcpy(path, disk->folder, length + 1);
+    for (size_t end = 1; end <= length; end++) {
+        if (path[end] != '/' && path[end] != '\0')
+            continue;
+        const char closing = path[end];
+        path[end] = '\0';
+        if (mkdir(path, FOLDER_MODE) == 0) {
+            char parent[PATH_MAX];
+            memcpy(parent, path, end + 1);
+            char *slash = strrchr(parent, '/');
+            if (slash == NULL)
+                memcpy(parent, ".", 2);
+            else
+                slash[slash == parent ? 1 : 0] = '\0';
+            const enum error error = parent_sync(disk, parent, failure);
+            if (error != OK)
+                return error;
+        } else if (errno != EEXIST && (closing == '\0' || (errno != EACCES && errno != EROFS))) {
+            return failed(disk, NULL, failure, "creating");
+        }
+        path[end] = closing;
+    }
+    return OK;
+}
+
+/* Says who holds the lock, from the text that the holder wrote. */
+static enum error locked(const struct disk *disk, int descriptor, struct failure *failure)
+{
+    char pid[24] = "";
+    const ssize_t count = pread(descriptor, pid, sizeof(pid) - 1, 0);
+    if (count > 0)
+        pid[strspn(pid, "0123456789")] = '\0';
+    return failure_set(failure, ERROR_LOG_LOCKED,
+                       "The folder %s belongs to another process (pid %s). Stop that one, or use another folder.",
+                       disk->folder, pid[0] == '\0' ? "unknown" : pid);
+}
+
+static enum error posix_lock(struct disk *disk, struct failure *failure)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
+    if (posix->lock >= 0)
+        return OK;
+    enum error error = folder_make(disk, failure);
+    if (error != OK)
+        return error;
+    if (posix->folder < 0)
+        posix->folder = open(disk->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (posix->folder < 0)
+        return failed(disk, NULL, failure, "opening");
+    const int descriptor = openat(posix->folder, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
+    if (descriptor < 0)
+        return failed(disk, LOCK_NAME, failure, "opening");
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+        error = errno == EWOULDBLOCK ? locked(disk, descriptor, failure) : failed(disk, LOCK_NAME, failure, "locking");
+        (void)close(descriptor);
+        return error;
+    }
+    /* The pid only informs; the lock counts. */
+    char pid[24];
+    const int length = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    if (ftruncate(descriptor, 0) != 0 || pwrite(descriptor, pid, (size_t)length, 0) != length) {
+        error = failed(disk, LOCK_NAME, failure, "writing");
+        (void)close(descriptor);
+        return error;
+    }
+    posix->lock = descriptor;
+    return OK;
+}
+
+static bool entry_is_file(const struct disk_posix *posix, const struct dirent *entry)
+{
+    if (entry->d_type != DT_UNKNOWN)
+        return entry->d_type == DT_REG;
+    struct stat status;
+    return fstatat(posix->folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
+}
+
+static enum error posix_list(struct disk *disk, void (*visit)(void *context, const char *name), void *context,
+                             struct failure *failure)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
+    ASSERT(posix->folder >= 0);
+    const int descriptor = openat(posix->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0)
+        return failed(disk, NULL, failure, "listing");
+    DIR *folder = fdopendir(descriptor);
+    if (folder == NULL) {
+        const enum error error = failed(disk, NULL, failure, "listing");
+        (void)close(descriptor);
+        return error;
+    }
+    enum error error = OK;
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(folder);
+        if (entry == NULL) {
+            if (errno != 0)
+                error = failed(disk, NULL, failure, "listing");
+            break;
+        }
+        if (entry_is_file(posix, entry))
+            visit(context, entry->d_name);
+    }
+    (void)closedir(folder);
+    return error;
+}
+
+static enum error file_open(struct disk *disk, const char *name, int flags, struct disk_file **file,
+                            struct failure *failure)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
+    ASSERT(posix->folder >= 0);
+    ASSERT(strchr(name, '/') == NULL && strlen(name) <= NAME_MAX);
+    int descriptor;
+    do
+        descriptor = openat(posix->folder, name, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+    while (descriptor < 0 && errno == EINTR);
+    if (descriptor < 0)
+        return failed(disk, name, failure, (flags & O_CREAT) != 0 ? "creating" : "opening");
+    struct disk_file *opened = memory_allocate_zeroed(sizeof(*opened));
+    opened->owner = posix;
+    opened->descriptor = descriptor;
+    memcpy(opened->name, name, strlen(name) + 1);
+    *file = opened;
+    return OK;
+}
+
+static enum error posix_open(struct disk *disk, const char *name, struct disk_file **file, struct failure *failure)
+{
+    return file_open(disk, name, 0, file, failure);
+}
+
+static enum error posix_create(struct disk *disk, const char *name, struct disk_file **file, struct failure *failure)
+{
+    return file_open(disk, name, O_CREAT | O_EXCL, file, failure);
+}
+
+static void posix_close(struct disk_file *file)
+{
+    ASSERT(file != NULL && file->descriptor >= 0);
+    (void)close(file->descriptor);
+    free(file);
+}
+
+static enum error posix_size(struct disk_file *file, uint64_t *size, struct failure *failure)
+{
+    struct stat status;
+    if (fstat(file->descriptor, &status) != 0)
+        return failed(&file->owner->disk, file->name, failure, "asking for the size of");
+    *size = (uint64_t)status.st_size;
+    return OK;
+}
+
+static enum error posix_allocate(struct disk_file *file, uint64_t size, struct failure *failure)
+{
+    ASSERT(size <= INT64_MAX);
+    if (ftruncate(file->descriptor, (off_t)size) != 0)
+        return failed_at(file, failure, "allocating", size, 0);
+    int number;
+    do
+        number = size == 0 ? 0 : posix_fallocate(file->descriptor, 0, (off_t)size);
+    while (number == EINTR);
+    errno = number;
+    return number == 0 ? OK : failed_at(file, failure, "allocating", size, 0);
+}
+
+static enum error posix_read(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure)
+{
+    ASSERT(offset <= INT64_MAX - size);
+    for (size_t done = 0; done < size;) {
+        const ssize_t count = pread(file->descriptor, (char *)data + done, size - done, (off_t)(offset + done));
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return failed_at(file, failure, "reading", size - done, offset + done);
+        if (count == 0)
+            return failure_set(failure, ERROR_LOG_DAMAGED,
+                               "%s/%s is truncated: it ends at offset %" PRIu64 " where %zu more bytes were expected. "
+                               "Restore the whole folder from a backup or a replica.",
+                               file->owner->disk.folder, file->name, offset + done, size - done);
+        done += (size_t)count;
+    }
+    return OK;
+}
+
+static enum error posix_write(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure)
+{
+    ASSERT(offset <= INT64_MAX - data.size);
+    for (size_t done = 0; done < data.size;) {
+        const ssize_t count = pwrite(file->descriptor, data.ptr + done, data.size - done, (off_t)(offset + done));
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count == 0)
+            errno = EIO;
+        if (count <= 0)
+            return failed_at(file, failure, "writing", data.size - done, offset + done);
+        done += (size_t)count;
+    }
+    return OK;
+}
+
+static enum error posix_sync(struct disk_file *file, struct failure *failure)
+{
+    if (fdatasync(file->descriptor) != 0)
+        return failed(&file->owner->disk, file->name, failure, "syncing");
+    return OK;
+}
+
+static void posix_start_sync(struct disk_file *file, uint64_t offset, uint64_t size)
+{
+    ASSERT(offset <= INT64_MAX - size);
+    (void)sync_file_range(file->descriptor, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE);
+}
+
+static enum error posix_sync_folder(struct disk *disk, struct failure *failure)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
+    ASSERT(posix->folder >= 0);
+    if (fsync(posix->folder) != 0 && errno != EINVAL)
+        return failed(disk, NULL, failure, "syncing the folder");
+    return OK;
+}
+
+static enum error posix_rename(struct disk *disk, const char *from, const char *to, struct failure *failure)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
+    ASSERT(posix->folder >= 0);
+    if (renameat(posix->folder, from, posix->folder, to) != 0)
+        return failed(disk, from, failure, "renaming");
+    return OK;
+}
+
+static enum error posix_remove(struct disk *disk, const char *name, struct failure *failure)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
+    ASSERT(posix->folder >= 0);
+    if (unlinkat(posix->folder, name, 0) != 0)
+        return failed(disk, name, failure, "removing");
+    return OK;
+}
+
+static enum error posix_map(struct disk_file *file, uint64_t size, const uint8_t **memory, struct failure *failure)
+{
+    ASSERT(size > 0);
+    uint64_t size_now;
+    const enum error error = posix_size(file, &size_now, failure);
+    if (error != OK)
+        return error;
+    /* Touching a mapping behind the end of its file would kill the process. */
+    if (size_now < size)
+        return failure_set(failure, ERROR_LOG_DAMAGED,
+                           "%s/%s is truncated: it has %" PRIu64 " of %" PRIu64 " bytes. Restore the whole folder from "
+                           "a backup or a replica.",
+                           file->owner->disk.folder, file->name, size_now, size);
+    void *mapped = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, file->descriptor, 0);
+    if (mapped == MAP_FAILED)
+        return failed(&file->owner->disk, file->name, failure, "mapping");
+    *memory = mapped;
+    return OK;
+}
+
+static void posix_unmap(struct disk *disk, const uint8_t *memory, uint64_t size)
+{
+    (void)disk;
+    ASSERT(memory != NULL);
+    (void)munmap((void *)(uintptr_t)memory, (size_t)size);
+}
+
+static const struct disk_operations posix_operations = {
+    .lock = posix_lock,
+    .list = posix_list,
+    .open = posix_open,
+    .create = posix_create,
+    .close = posix_close,
+    .size = posix_size,
+    .allocate = posix_allocate,
+    .read = posix_read,
+    .write = posix_write,
+    .sync = posix_sync,
+    .start_sync = posix_start_sync,
+    .sync_folder = posix_sync_folder,
+    .rename = posix_rename,
+    .remove = posix_remove,
+    .map = posix_map,
+    .unmap = posix_unmap,
+};
+
+struct disk *disk_posix_create(const char *folder)
+{
+    ASSERT(folder != NULL);
+    struct disk_posix *posix = memory_allocate_zeroed(sizeof(*posix));
+    posix->disk = (struct disk){.operations = &posix_operations, .folder = folder};
+    posix->folder = -1;
+    posix->lock = -1;
+    return &posix->disk;
+}
+
+void disk_posix_destroy(struct disk *disk)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
+    if (posix->lock >= 0)
+        (void)close(posix->lock);
+    if (posix->folder >= 0)
+        (void)close(posix->folder);
+    free(posix);
+}

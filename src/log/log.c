@@ -1,0 +1,233 @@
+/* The log of one folder: joins recovery, the writing end and the table of segments. See log.h.
+ *
+ * Who owns what: `recovery` until the replay is done; then `writer` belongs to the thread that calls log_write(), `table`
+ * and `place` to the loop's thread; the rest never changes. Nothing is shared, so nothing is locked. A segment enters the
+ * table when the loop decides that a frame goes there, which is before it exists; it is mapped when something in it is
+ * read, which is after a frame in it was written. */
+#include "log/log.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "log/log_writer.h"
+#include "log/recovery.h"
+#include "log/segment.h"
+#include "log/segment_table.h"
+#include "log/snapshot.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct log {
+    struct disk *disk;
+    uint64_t segment_size;
+    uint64_t frame_size_max;
+    uint64_t epoch; /* of this owner; 0 until the replay is done */
+    struct segment_table table;
+    struct recovery recovery;
+    struct log_writer writer;
+    struct log_place place;   /* behind the last frame that was taken */
+    struct frame_view peeked; /* the first frame, read by log_open() to know whether the log is new */
+    bool is_peeked;
+};
+
+static bool log_is_replayed(const struct log *log)
+{
+    return log->epoch != 0;
+}
+
+/* The replay has come to its end: from here on the log can be written. */
+static enum error writing_begin(struct log *log, struct failure *failure)
+{
+    ASSERT(!log_is_replayed(log) && log->recovery.is_done);
+    struct recovery *recovery = &log->recovery;
+    const struct log_writer_start start = {
+        .file = recovery->file,
+        .segment_size = log->segment_size,
+        .ordinal = recovery->ordinal,
+        .offset = recovery->offset,
+        .epoch = recovery->epoch + 1,
+        .sequence = recovery->sequence,
+        .time_ms = recovery->time_ms,
+    };
+    recovery->file = NULL;
+    const enum error error = log_writer_init(&log->writer, log->disk, &start, failure);
+    if (error != OK)
+        return error;
+    if (!segment_table_has(&log->table, start.ordinal))
+        segment_table_add(&log->table, start.ordinal);
+    log->place = (struct log_place){
+        .sequence = start.sequence + 1,
+        .position = start.ordinal * log->segment_size + start.offset,
+    };
+    log->epoch = start.epoch;
+    return OK;
+}
+
+enum error log_open(struct disk *disk, const struct log_options *options, struct log **log, struct buffer *snapshot,
+                    bool *is_new, struct failure *failure)
+{
+    ASSERT(options->segment_size >= SEGMENT_SIZE_MIN && options->segment_size <= SEGMENT_SIZE_MAX &&
+           options->segment_size % SEGMENT_SIZE_MIN == 0);
+    ASSERT(options->frame_size_max % FRAME_SECTOR_SIZE == 0 && options->frame_size_max > 0);
+    ASSERT(options->frame_size_max + 2 * FRAME_SECTOR_SIZE <= options->segment_size / 2);
+    ASSERT(snapshot->size == 0);
+    enum error error = disk->operations->lock(disk, failure);
+    if (error != OK)
+        return error;
+    struct log *opened = memory_allocate_zeroed(sizeof(*opened));
+    opened->disk = disk;
+    segment_table_init(&opened->table, disk);
+    struct snapshot_place place = {0};
+    bool has_snapshot = false;
+    error = snapshot_load(disk, &place, snapshot, &has_snapshot, failure);
+    if (error == OK)
+        error = recovery_init(&opened->recovery, disk, &opened->table, &place, options->segment_size, failure);
+    if (error != OK)
+        goto failed;
+    opened->segment_size = opened->recovery.segment_size;
+    const uint64_t frame_size_limit = opened->segment_size / 2 - 2 * FRAME_SECTOR_SIZE;
+    opened->frame_size_max = options->frame_size_max < frame_size_limit ? options->frame_size_max : frame_size_limit;
+    bool is_empty = false;
+    if (!has_snapshot) {
+        error = log_replay_next(opened, &opened->peeked, &is_empty, failure);
+        if (error != OK)
+            goto failed;
+        opened->is_peeked = !is_empty;
+    }
+    *is_new = is_empty;
+    *log = opened;
+    return OK;
+failed:
+    log_close(opened);
+    buffer_truncate(snapshot, 0);
+    return error;
+}
+
+void log_close(struct log *log)
+{
+    ASSERT(log != NULL);
+    if (log_is_replayed(log))
+        log_writer_deinit(&log->writer);
+    else
+        recovery_deinit(&log->recovery);
+    segment_table_deinit(&log->table);
+    free(log);
+}
+
+enum error log_replay_next(struct log *log, struct frame_view *frame, bool *is_end, struct failure *failure)
+{
+    if (log->is_peeked) {
+        log->is_peeked = false;
+        *frame = log->peeked;
+        *is_end = false;
+        return OK;
+    }
+    if (log_is_replayed(log)) {
+        *is_end = true;
+        return OK;
+    }
+    struct frame_view next;
+    bool is_last = false;
+    enum error error = recovery_next(&log->recovery, &next, &is_last, failure);
+    if (error == OK && is_last)
+        error = writing_begin(log, failure);
+    if (error != OK)
+        return error;
+    if (!is_last)
+        *frame = next;
+    *is_end = is_last;
+    return OK;
+}
+
+bool log_has_segment(const struct log *log, uint64_t position)
+{
+    return segment_table_has(&log->table, position / log->segment_size);
+}
+
+uint64_t log_segment_size(const struct log *log)
+{
+    return log->segment_size;
+}
+
+uint64_t log_frame_size_max(const struct log *log)
+{
+    return log->frame_size_max;
+}
+
+uint64_t log_epoch(const struct log *log)
+{
+    ASSERT(log_is_replayed(log));
+    return log->epoch;
+}
+
+struct log_place log_next_place(struct log *log)
+{
+    ASSERT(log_is_replayed(log));
+    struct log_place place = log->place;
+    const uint64_t left = log->segment_size - place.position % log->segment_size;
+    if (left < log->frame_size_max + FRAME_SECTOR_SIZE)
+        place.position = (place.position / log->segment_size + 1) * log->segment_size + SEGMENT_HEADER_SIZE;
+    return place;
+}
+
+void log_place_taken(struct log *log, uint64_t frame_size)
+{
+    ASSERT(frame_size > 0 && frame_size % FRAME_SECTOR_SIZE == 0 && frame_size <= log->frame_size_max);
+    const struct log_place place = log_next_place(log);
+    const uint64_t ordinal = place.position / log->segment_size;
+    if (!segment_table_has(&log->table, ordinal))
+        segment_table_add(&log->table, ordinal);
+    log->place.sequence = place.sequence + 1;
+    log->place.position = place.position + frame_size;
+    ASSERT(log->place.position / log->segment_size == ordinal);
+}
+
+enum error log_write(struct log *log, struct bytes frame, struct failure *failure)
+{
+    ASSERT(log_is_replayed(log));
+    return log_writer_write(&log->writer, frame, failure);
+}
+
+bool log_prepare(struct log *log)
+{
+    ASSERT(log_is_replayed(log));
+    return log_writer_prepare(&log->writer);
+}
+
+const uint8_t *log_read(struct log *log, uint64_t position, size_t size)
+{
+    const uint64_t offset = position % log->segment_size;
+    ASSERT(offset >= SEGMENT_HEADER_SIZE);
+    ASSERT(size <= log->segment_size - offset);
+    const uint8_t *memory = segment_table_memory(&log->table, position / log->segment_size);
+    return memory == NULL ? NULL : memory + offset;
+}
+
+enum error log_trim(struct log *log, uint64_t replay_position, bool (*is_needed)(void *context, uint64_t ordinal),
+                    void *context, struct failure *failure)
+{
+    ASSERT(log_is_replayed(log));
+    ASSERT(replay_position <= log->place.position);
+    const uint64_t first_kept = replay_position / log->segment_size;
+    for (size_t i = 0; i < log->table.count && log->table.entries_owned[i].ordinal < first_kept;) {
+        const uint64_t ordinal = log->table.entries_owned[i].ordinal;
+        if (is_needed(context, ordinal)) {
+            i++;
+            continue;
+        }
+        /* Not synced: a segment that comes back after a crash does no harm and is trimmed again. */
+        char name[SEGMENT_NAME_SIZE];
+        segment_name(ordinal * log->segment_size, name);
+        segment_table_remove(&log->table, ordinal);
+        const enum error error = log->disk->operations->remove(log->disk, name, failure);
+        if (error != OK)
+            return error;
+    }
+    return OK;
+}
+
+void log_name_position(const struct log *log, uint64_t position, struct buffer *text)
+{
+    char name[SEGMENT_NAME_SIZE];
+    segment_name(position / log->segment_size * log->segment_size, name);
+    buffer_append_format(text, "%s/%s, offset %" PRIu64, log->disk->folder, name, position % log->segment_size);
+}

@@ -1,0 +1,83 @@
+/* A log of frames: the unit of durability. Everything Tally knows is what its frames say.
+ *
+ * A log owns one folder: segment files that hold the frames, and at most one snapshot file that says what the frames up
+ * to some position amount to. Positions are logical bytes: a segment of size S with ordinal k holds positions k*S up to
+ * (k+1)*S, so the segment of a position is position / S, and positions never change or come back. The format is in
+ * docs/formats/log.md.
+ *
+ * Life: log_open, log_replay_next until it says it is done, then log_frame_position / log_write turn by turn.
+ * log_write() blocks until the frame is durable; the flusher (flusher.h) calls it on a thread of its own, the simulator
+ * calls it in line. log_read() may be called from the loop's thread while log_write() runs on another. */
+#ifndef TALLY_LOG_LOG_H
+#define TALLY_LOG_LOG_H
+
+#include "base/buffer.h"
+#include "log/disk.h"
+#include "log/frame.h"
+
+struct log;
+
+struct log_options {
+    uint64_t segment_size; /* bytes, a multiple of 4,096; used when the folder is new, else the folder's own is kept */
+    uint64_t
+        frame_size_max; /* bytes, header and padding included, a multiple of 512; at most segment_size / 2 - 1,024 */
+};
+
+/* Locks the folder, checks which segments and snapshots there are, and reads the snapshot if there is one.
+ * `snapshot`, an empty buffer, receives the snapshot's payload, and stays empty where there is none. *is_new is true when the
+ * folder holds neither a snapshot nor a whole frame, be it empty or left by a crash before the first frame was durable.
+ * Errors: ERROR_LOG_LOCKED; ERROR_LOG_DAMAGED with file, offset and advice; ERROR_DISK_FULL, ERROR_DISK_FAILED.
+ * On success the caller owns *log. */
+enum error log_open(struct disk *disk, const struct log_options *options, struct log **log, struct buffer *snapshot,
+                    bool *is_new, struct failure *failure);
+void log_close(struct log *log);
+
+/* The next whole frame behind the snapshot, in order; `frame` is borrowed until the next call. *is_end is true, and
+ * `frame` untouched, behind the last one: a torn tail has then been cut (zeroed, synced) and the log can be written.
+ * Any other damage: ERROR_LOG_DAMAGED, naming file, offset, what was expected and what to do. */
+enum error log_replay_next(struct log *log, struct frame_view *frame, bool *is_end, struct failure *failure);
+
+/* Is the segment that holds `position` on the disk? For the check, after replay, that no live message lost its body. */
+bool log_has_segment(const struct log *log, uint64_t position);
+
+/* The segment's size of this folder; and the largest frame it takes: that of the options, unless the folder's segments are
+ * too small for it. Whoever builds frames must keep to the latter. */
+uint64_t log_segment_size(const struct log *log);
+uint64_t log_frame_size_max(const struct log *log);
+
+/* Epoch of this owner: one more than that of the newest frame or snapshot. Once the replay is done. */
+uint64_t log_epoch(const struct log *log);
+
+/* Sequence number and position the next frame will have. Decides about a new segment, so that a frame never spans two.
+ * Changes nothing: the frame that is opened for this place counts when log_place_taken() tells its size. On the loop's
+ * thread, once the replay is done; frames that were taken but not written yet are counted. */
+struct log_place {
+    uint64_t sequence;
+    uint64_t position;
+};
+struct log_place log_next_place(struct log *log);
+/* Tells the log the sealed size of the frame that the loop has closed for that place: log_next_place() moves on behind it. */
+void log_place_taken(struct log *log, uint64_t frame_size);
+
+/* Writes a sealed frame at its place and makes it durable. Any error is final: the log takes no more frames and the
+ * process must end (invariant R10), because what the disk then holds is unknown until it is read again. */
+enum error log_write(struct log *log, struct bytes frame, struct failure *failure);
+
+/* Does a small piece (a write of 64 KiB, or one sync) of making the next segment ahead of time, in step with how full the
+ * present one is; true when it did something and more is due. Never needed: log_write() does what is left. On the thread of
+ * log_write(), between two frames; a failure here shows only when the segment is needed. */
+bool log_prepare(struct log *log);
+
+/* The `size` bytes at `position`, which must lie inside one durable or at least written frame; NULL when its segment is not
+ * there or can't be mapped. Borrowed until log_trim() removes the segment. On the loop's thread. O(1) once mapped. */
+const uint8_t *log_read(struct log *log, uint64_t position, size_t size);
+
+/* Removes every segment before `replay_position` for which is_needed(context, ordinal) is false. The caller has a durable
+ * snapshot of that position. On the loop's thread. */
+enum error log_trim(struct log *log, uint64_t replay_position, bool (*is_needed)(void *context, uint64_t ordinal),
+                    void *context, struct failure *failure);
+
+/* File name and offset of a position, for messages about damage. */
+void log_name_position(const struct log *log, uint64_t position, struct buffer *text);
+
+#endif

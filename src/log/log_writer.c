@@ -1,0 +1,203 @@
+/* The writing end of a log. See log_writer.h.
+ *
+ * Going over to the next segment takes three steps, each durable before the next begins: the next segment with its header
+ * exists; the present one carries the frame that ends it; the first frame stands in the next. So a segment that has ended
+ * has a successor, and a successor with frames has a predecessor that has ended. */
+#include "log/log_writer.h"
+
+#include "base/assert.h"
+#include "log/segment.h"
+#include <inttypes.h>
+
+enum error log_writer_init(struct log_writer *writer, struct disk *disk, const struct log_writer_start *start,
+                           struct failure *failure)
+{
+    ASSERT(start->offset >= SEGMENT_HEADER_SIZE && start->offset < start->segment_size);
+    ASSERT(start->file != NULL || (start->ordinal == 0 && start->offset == SEGMENT_HEADER_SIZE));
+    *writer = (struct log_writer){
+        .disk = disk,
+        .file = start->file,
+        .segment_size = start->segment_size,
+        .ordinal = start->ordinal,
+        .offset = start->offset,
+        .epoch = start->epoch,
+        .sequence = start->sequence,
+        .time_ms = start->time_ms,
+    };
+    segment_draft_init(&writer->draft, disk);
+    if (writer->file != NULL)
+        return OK;
+
+    enum error error = segment_draft_begin(&writer->draft, 0, writer->segment_size, failure);
+    if (error == OK)
+        error = segment_draft_finish(&writer->draft, failure);
+    if (error != OK)
+        goto failed;
+    writer->file = segment_draft_take(&writer->draft);
+    uint8_t sector[SEGMENT_HEADER_SIZE];
+    segment_header_encode(
+        &(struct segment_header){
+            .version = SEGMENT_VERSION,
+            .segment_size = writer->segment_size,
+            .sequence = writer->sequence + 1,
+            .epoch = writer->epoch,
+        },
+        sector);
+    error = disk->operations->write(writer->file, 0, bytes_make(sector, sizeof(sector)), failure);
+    if (error == OK)
+        error = disk->operations->sync(writer->file, failure);
+    if (error == OK)
+        return OK;
+failed:
+    log_writer_deinit(writer);
+    return error;
+}
+
+void log_writer_deinit(struct log_writer *writer)
+{
+    segment_draft_deinit(&writer->draft);
+    if (writer->file != NULL)
+        writer->disk->operations->close(writer->file);
+    writer->file = NULL;
+}
+
+/* Makes the next segment, or what is left of it, and writes its header. The file is owned by the caller on success. */
+static enum error successor_make(struct log_writer *writer, uint32_t link, struct disk_file **file,
+                                 struct failure *failure)
+{
+    struct segment_draft *draft = &writer->draft;
+    const uint64_t ordinal = writer->ordinal + 1;
+    enum error error = OK;
+    if (draft->file == NULL)
+        error = segment_draft_begin(draft, ordinal * writer->segment_size, writer->segment_size, failure);
+    if (error == OK)
+        error = segment_draft_finish(draft, failure);
+    if (error != OK)
+        return error;
+    ASSERT(draft->start_position == ordinal * writer->segment_size);
+    const struct segment_header header = {
+        .version = SEGMENT_VERSION,
+        .link = link,
+        .ordinal = ordinal,
+        .segment_size = writer->segment_size,
+        .sequence = writer->sequence + 1,
+        .epoch = writer->epoch,
+    };
+    uint8_t sector[SEGMENT_HEADER_SIZE];
+    segment_header_encode(&header, sector);
+    const struct disk_operations *operations = writer->disk->operations;
+    error = operations->write(draft->file, 0, bytes_make(sector, sizeof(sector)), failure);
+    if (error == OK)
+        error = operations->sync(draft->file, failure);
+    if (error == OK)
+        *file = segment_draft_take(draft);
+    return error;
+}
+
+static enum error segment_end(struct log_writer *writer, struct failure *failure)
+{
+    ASSERT(writer->offset + FRAME_SECTOR_SIZE <= writer->segment_size);
+    struct buffer end;
+    buffer_init(&end);
+    frame_begin(&end);
+    frame_seal(&end, FRAME_SEGMENT_END, writer->epoch, writer->sequence,
+               writer->ordinal * writer->segment_size + writer->offset, writer->time_ms);
+    struct frame_header header;
+    const bool is_header = frame_header_decode(buffer_bytes(&end), &header);
+    ASSERT(is_header);
+
+    const struct disk_operations *operations = writer->disk->operations;
+    struct disk_file *next;
+    enum error error = successor_make(writer, header.checksum, &next, failure);
+    if (error != OK)
+        goto out;
+    error = operations->write(writer->file, writer->offset, buffer_bytes(&end), failure);
+    if (error == OK)
+        error = operations->sync(writer->file, failure);
+    operations->close(error == OK ? writer->file : next);
+    if (error == OK) {
+        writer->file = next;
+        writer->ordinal++;
+        writer->offset = SEGMENT_HEADER_SIZE;
+        writer->is_draft_refused = false;
+    }
+out:
+    buffer_deinit(&end);
+    return error;
+}
+
+static enum error frame_put(struct log_writer *writer, const struct frame_header *header, struct bytes frame,
+                            struct failure *failure)
+{
+    const struct disk_operations *operations = writer->disk->operations;
+    if (header->position / writer->segment_size != writer->ordinal) {
+        const enum error error = segment_end(writer, failure);
+        if (error != OK)
+            return error;
+    }
+    ASSERT(header->position == writer->ordinal * writer->segment_size + writer->offset);
+    ASSERT(writer->offset + header->size + FRAME_SECTOR_SIZE <= writer->segment_size);
+    enum error error = operations->write(writer->file, writer->offset, frame, failure);
+    if (error == OK)
+        error = operations->sync(writer->file, failure);
+    return error;
+}
+
+/* Final: whether the frame is on the disk is not known before the disk is read again. */
+static enum error fail(struct log_writer *writer, const struct frame_header *header, const struct failure *cause,
+                       struct failure *failure)
+{
+    ASSERT(writer->failure.error == OK && cause->error != OK);
+    const char *comfort = "Nothing that was acknowledged is lost.";
+    char name[SEGMENT_NAME_SIZE];
+    segment_name(header->position / writer->segment_size * writer->segment_size, name);
+    (void)failure_set(&writer->failure, cause->error,
+                      "Frame %" PRIu64 " could not be made durable at offset %" PRIu64 " of %s: %s %s",
+                      header->sequence, header->position % writer->segment_size, name, cause->text, comfort);
+    return failure_set(failure, cause->error, "%s", writer->failure.text);
+}
+
+enum error log_writer_write(struct log_writer *writer, struct bytes frame, struct failure *failure)
+{
+    struct frame_header header;
+    const bool is_header = frame.size >= FRAME_HEADER_SIZE && frame_header_decode(frame, &header);
+    ASSERT(is_header && header.size == frame.size && header.kind == FRAME_EVENTS);
+    ASSERT(header.epoch == writer->epoch && header.time_ms >= writer->time_ms);
+    if (writer->failure.error != OK)
+        return failure_set(failure, writer->failure.error, "%s", writer->failure.text);
+    ASSERT(header.sequence == writer->sequence + 1);
+
+    struct failure cause = {.error = OK};
+    if (frame_put(writer, &header, frame, &cause) != OK)
+        return fail(writer, &header, &cause, failure);
+    writer->offset += header.size;
+    writer->sequence = header.sequence;
+    writer->time_ms = header.time_ms;
+    return OK;
+}
+
+bool log_writer_prepare(struct log_writer *writer)
+{
+    struct segment_draft *draft = &writer->draft;
+    if (writer->failure.error != OK || writer->is_draft_refused || draft->is_ready)
+        return false;
+    /* From a quarter on, twice as much as was written since: done at three quarters, and never a burst. */
+    const uint64_t begin = writer->segment_size / 4;
+    if (writer->offset <= begin)
+        return false;
+    const uint64_t due = 2 * (writer->offset - begin);
+    enum error error;
+    if (draft->file == NULL)
+        error = segment_draft_begin(draft, (writer->ordinal + 1) * writer->segment_size, writer->segment_size, NULL);
+    else if (draft->filled < due)
+        error = segment_draft_step(draft, NULL);
+    else
+        return false;
+    if (error != OK) {
+        /* Perhaps there is room when it is needed; if not, log_write() says so then. */
+        if (draft->file != NULL)
+            segment_draft_abandon(draft);
+        writer->is_draft_refused = true;
+    }
+    return error == OK && !draft->is_ready && draft->filled < due;
+}

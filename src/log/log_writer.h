@@ -1,0 +1,44 @@
+/* The writing end of a log: puts sealed frames where they belong and makes each durable before it returns.
+ *
+ * Belongs to one thread, the one that calls log_write(); shares nothing with the reading end but the disk. */
+#ifndef TALLY_LOG_LOG_WRITER_H
+#define TALLY_LOG_LOG_WRITER_H
+
+#include "log/disk.h"
+#include "log/frame.h"
+#include "log/segment_draft.h"
+
+struct log_writer {
+    struct disk *disk;
+    struct disk_file *file; /* owned: the segment that is being written; NULL before the first one is made */
+    uint64_t segment_size;
+    uint64_t ordinal;  /* of that segment */
+    uint64_t offset;   /* inside it: behind the last frame */
+    uint64_t epoch;    /* of this owner */
+    uint64_t sequence; /* of the last frame; likewise its time */
+    uint64_t time_ms;
+    struct segment_draft draft; /* the next segment */
+    bool is_draft_refused;      /* making it ahead of time failed: not tried again before it is needed */
+    struct failure failure;     /* the first one, final; error OK: none */
+};
+
+/* Where the log ends when writing begins. `file` goes over to the writer; NULL makes the first segment, durably. */
+struct log_writer_start {
+    struct disk_file *file;
+    uint64_t segment_size;
+    uint64_t ordinal;
+    uint64_t offset;
+    uint64_t epoch;
+    uint64_t sequence;
+    uint64_t time_ms;
+};
+
+enum error log_writer_init(struct log_writer *writer, struct disk *disk, const struct log_writer_start *start,
+                           struct failure *failure);
+void log_writer_deinit(struct log_writer *writer);
+
+/* See log_write() and log_prepare() in log.h. */
+enum error log_writer_write(struct log_writer *writer, struct bytes frame, struct failure *failure);
+bool log_writer_prepare(struct log_writer *writer);
+
+#endif

@@ -1,0 +1,41 @@
+/* The segment to come: a file that is made ahead of time, bit by bit, so that going over to it costs no pause.
+ *
+ * It is allocated and filled with real zeros before use: syncing a write into blocks that were written before needs no
+ * journal commit of the file system, which makes each flush about a third faster than into fresh or growing extents
+ * (docs/decisions/0002-log-file-engine.md). It gets its header only when it is needed; until then it holds nothing. */
+#ifndef TALLY_LOG_SEGMENT_DRAFT_H
+#define TALLY_LOG_SEGMENT_DRAFT_H
+
+#include "log/disk.h"
+
+struct segment_draft {
+    struct disk *disk;
+    struct disk_file *file; /* owned; NULL: not begun */
+    uint64_t start_position;
+    uint64_t size;   /* of the file when it is finished */
+    uint64_t filled; /* bytes filled with zeros so far */
+    bool is_ready;   /* filled, synced, and the folder too */
+};
+
+void segment_draft_init(struct segment_draft *draft, struct disk *disk);
+
+/* Closes the file and leaves it as it is. */
+void segment_draft_deinit(struct segment_draft *draft);
+
+/* Creates and allocates the file. */
+enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_position, uint64_t size,
+                               struct failure *failure);
+
+/* One piece of the rest: zeros of 64 KiB, or the sync when there is nothing left to fill. */
+enum error segment_draft_step(struct segment_draft *draft, struct failure *failure);
+
+/* All of the rest. */
+enum error segment_draft_finish(struct segment_draft *draft, struct failure *failure);
+
+/* Hands the ready file to the caller and is empty again. */
+struct disk_file *segment_draft_take(struct segment_draft *draft);
+
+/* Gives up and removes the file as far as possible. */
+void segment_draft_abandon(struct segment_draft *draft);
+
+#endif

@@ -1,0 +1,105 @@
+/* The table of segments and their maps. See segment_table.h. */
+#include "log/segment_table.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "log/segment.h"
+#include <stdlib.h>
+
+void segment_table_init(struct segment_table *table, struct disk *disk)
+{
+    ASSERT(disk != NULL);
+    *table = (struct segment_table){.disk = disk};
+}
+
+static void entry_unmap(struct segment_table *table, struct segment_entry *entry)
+{
+    if (entry->memory == NULL)
+        return;
+    table->disk->operations->unmap(table->disk, entry->memory, table->segment_size);
+    entry->memory = NULL;
+}
+
+void segment_table_deinit(struct segment_table *table)
+{
+    for (size_t i = 0; i < table->count; i++)
+        entry_unmap(table, &table->entries_owned[i]);
+    free(table->entries_owned);
+    segment_table_init(table, table->disk);
+}
+
+void segment_table_set_size(struct segment_table *table, uint64_t segment_size)
+{
+    ASSERT(table->segment_size == 0);
+    ASSERT(segment_size >= SEGMENT_SIZE_MIN);
+    table->segment_size = segment_size;
+}
+
+void segment_table_add(struct segment_table *table, uint64_t ordinal)
+{
+    ASSERT(table->count == 0 || table->entries_owned[table->count - 1].ordinal < ordinal);
+    if (table->count == table->capacity) {
+        table->capacity = table->capacity == 0 ? 16 : table->capacity * 2;
+        table->entries_owned = memory_resize(table->entries_owned, table->capacity * sizeof(*table->entries_owned));
+    }
+    table->entries_owned[table->count++] = (struct segment_entry){.ordinal = ordinal};
+}
+
+/* Index of an ordinal, or table->count if it is not there. */
+static size_t entry_find(const struct segment_table *table, uint64_t ordinal)
+{
+    if (table->count == 0 || ordinal > table->entries_owned[table->count - 1].ordinal)
+        return table->count;
+    const uint64_t distance = table->entries_owned[table->count - 1].ordinal - ordinal;
+    if (distance < table->count) {
+        const size_t guess = table->count - 1 - (size_t)distance;
+        if (table->entries_owned[guess].ordinal == ordinal)
+            return guess;
+    }
+    size_t low = 0, high = table->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (table->entries_owned[middle].ordinal < ordinal)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < table->count && table->entries_owned[low].ordinal == ordinal ? low : table->count;
+}
+
+void segment_table_remove(struct segment_table *table, uint64_t ordinal)
+{
+    const size_t index = entry_find(table, ordinal);
+    ASSERT(index < table->count);
+    struct segment_entry *entry = &table->entries_owned[index];
+    entry_unmap(table, entry);
+    memmove(entry, entry + 1, (table->count - index - 1) * sizeof(*entry));
+    table->count--;
+}
+
+bool segment_table_has(const struct segment_table *table, uint64_t ordinal)
+{
+    return entry_find(table, ordinal) < table->count;
+}
+
+const uint8_t *segment_table_memory(struct segment_table *table, uint64_t ordinal)
+{
+    ASSERT(table->segment_size != 0);
+    const size_t index = entry_find(table, ordinal);
+    if (index == table->count)
+        return NULL;
+    struct segment_entry *entry = &table->entries_owned[index];
+    if (entry->memory != NULL)
+        return entry->memory;
+
+    const struct disk_operations *operations = table->disk->operations;
+    char name[SEGMENT_NAME_SIZE];
+    segment_name(ordinal * table->segment_size, name);
+    struct disk_file *file;
+    if (operations->open(table->disk, name, &file, NULL) != OK)
+        return NULL;
+    if (operations->map(file, table->segment_size, &entry->memory, NULL) != OK)
+        entry->memory = NULL;
+    operations->close(file);
+    return entry->memory;
+}

@@ -1,0 +1,40 @@
+/* Which segments there are, and their memory maps for reading. Belongs to the loop's thread alone.
+ *
+ * A segment is mapped when it is first read and stays so until it is removed; no file stays open for it. Sorted by ordinal,
+ * nearly always without gaps, so that finding one is O(1). */
+#ifndef TALLY_LOG_SEGMENT_TABLE_H
+#define TALLY_LOG_SEGMENT_TABLE_H
+
+#include "log/disk.h"
+
+struct segment_entry {
+    uint64_t ordinal;
+    const uint8_t *memory; /* NULL: not mapped yet */
+};
+
+struct segment_table {
+    struct disk *disk;
+    uint64_t segment_size;
+    struct segment_entry *entries_owned;
+    size_t count;
+    size_t capacity;
+};
+
+void segment_table_init(struct segment_table *table, struct disk *disk);
+void segment_table_deinit(struct segment_table *table);
+
+/* Must be known before the first map. */
+void segment_table_set_size(struct segment_table *table, uint64_t segment_size);
+
+/* Adds a segment above all that are there. */
+void segment_table_add(struct segment_table *table, uint64_t ordinal);
+
+/* Forgets one that is there; its memory is unmapped. */
+void segment_table_remove(struct segment_table *table, uint64_t ordinal);
+
+bool segment_table_has(const struct segment_table *table, uint64_t ordinal);
+
+/* The segment's memory; NULL if it is not there or can't be mapped. */
+const uint8_t *segment_table_memory(struct segment_table *table, uint64_t ordinal);
+
+#endif

@@ -1,0 +1,41 @@
+/* Snapshot files: the state of the core at one position of the log, so that a restart reads it and the tail only.
+ *
+ * A snapshot is written beside the old one under a temporary name, in blocks that carry a checksum each, synced, renamed
+ * and the folder synced; only then is the old one removed. A crash at any point leaves one whole snapshot. */
+#ifndef TALLY_LOG_SNAPSHOT_H
+#define TALLY_LOG_SNAPSHOT_H
+
+#include "base/buffer.h"
+#include "log/disk.h"
+
+struct snapshot_place {
+    uint64_t epoch;
+    uint64_t sequence; /* newest frame whose effect it contains */
+    uint64_t position; /* where the replay goes on: the first byte behind that frame */
+    uint64_t time_ms;
+};
+
+struct snapshot_writer;
+
+/* Step one: write the payload. snapshot_append() may be called any number of times; after an error it does nothing more and
+ * snapshot_finish() reports the first one. A forked child does this: plain system calls and one block of memory. The child
+ * inherits the folder's lock, so it should ask to die with its parent (PR_SET_PDEATHSIG), or the next owner waits for it. */
+enum error snapshot_begin(struct disk *disk, const struct snapshot_place *place, struct snapshot_writer **writer,
+                          struct failure *failure);
+enum error snapshot_append(struct snapshot_writer *writer, struct bytes data, struct failure *failure);
+/* Writes the last block and syncs the file, still under its temporary name; frees the writer, also on error. On error the
+ * temporary file is removed if possible. */
+enum error snapshot_finish(struct snapshot_writer *writer, struct failure *failure);
+
+/* Step two, when the frame `place->sequence` is durable: give it its name and remove the older one. */
+enum error snapshot_publish(struct disk *disk, const struct snapshot_place *place, struct failure *failure);
+
+/* Instead of step two: removes what a failed or killed child left under the temporary name, if anything. */
+void snapshot_discard(struct disk *disk, const struct snapshot_place *place);
+
+/* Reads the newest published snapshot of the folder into `payload`; *is_found is false where there is none. Removes
+ * temporary files and older snapshots that a crash left. Damage: ERROR_LOG_DAMAGED with file and offset. */
+enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct buffer *payload, bool *is_found,
+                         struct failure *failure);
+
+#endif
