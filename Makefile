@@ -64,6 +64,7 @@ fuzz:
 	@FUZZ_SECONDS=$(SECONDS) ./test fuzz
 
 bench: build
+	@ninja -C $(BUILD)/release --quiet bench/load bench/echo
 	./bench/run
 
 asan:

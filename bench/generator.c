@@ -1,0 +1,273 @@
+#include "generator.h"
+#include "cpu.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { IN_SIZE_MIN = 16 * 1024, EVENTS_MAX = 256 };
+
+static const uint64_t SECOND_NS = UINT64_C(1000000000);
+static const uint64_t SILENCE_MAX_NS = 30 * UINT64_C(1000000000);
+
+enum phase { PHASE_WARM_UP, PHASE_MEASURE, PHASE_DRAIN };
+
+struct generator {
+    const struct plan *plan;
+    const struct workload *workload;
+    void *workload_state;
+    int epoll_fd;
+    enum phase phase;
+    uint64_t started_at_ns;
+    uint64_t window_begin_ns;
+    uint64_t last_answer_at_ns;
+    uint64_t writes; /* begun so far */
+    unsigned busy;   /* connections with a write in flight */
+    double cpu_own_begin_s;
+    double cpu_server_begin_s;
+    struct counters counters;
+    struct counters counters_begin;
+    struct connection *connections_owned;
+    unsigned *idle_owned; /* with a rate: indexes of connections that wait until something is due */
+    unsigned idle_count;
+    struct result *result;
+};
+
+static void connection_open(struct generator *generator, unsigned index)
+{
+    struct connection *connection = &generator->connections_owned[index];
+    struct sockaddr_in address = {
+        .sin_family = AF_INET,
+        .sin_port = htons(generator->plan->port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    text_init(&connection->own);
+    text_init(&connection->in);
+    text_reserve(&connection->in, IN_SIZE_MIN);
+    connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connection->fd < 0 || connect(connection->fd, (struct sockaddr *)&address, sizeof(address)) != 0)
+        fatal("can't connect to port %u: %s", generator->plan->port, strerror(errno));
+    int on = 1;
+    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = index};
+    epoll_ctl(generator->epoll_fd, EPOLL_CTL_ADD, connection->fd, &event);
+}
+
+static void connection_close(struct connection *connection)
+{
+    close(connection->fd);
+    text_deinit(&connection->own);
+    text_deinit(&connection->in);
+}
+
+static void watch(struct generator *generator, const struct connection *connection, uint32_t events)
+{
+    struct epoll_event event = {
+        .events = events,
+        .data.u32 = (uint32_t)(connection - generator->connections_owned),
+    };
+    epoll_ctl(generator->epoll_fd, EPOLL_CTL_MOD, connection->fd, &event);
+}
+
+/* Writes what the socket takes of connection->out; what is left goes out when it can take more. */
+static void connection_write(struct generator *generator, struct connection *connection)
+{
+    ssize_t size = send(connection->fd, connection->out.ptr, connection->out.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (size < 0 && errno != EAGAIN)
+        fatal("can't send: %s", strerror(errno));
+    bool was_partial = connection->out.size == 0;
+    if (size > 0)
+        connection->out = (struct view){connection->out.ptr + size, connection->out.size - (size_t)size};
+    if (connection->out.size > 0 && !was_partial)
+        watch(generator, connection, EPOLLIN | EPOLLOUT);
+}
+
+static void connection_ask(struct generator *generator, struct connection *connection, uint64_t due_at_ns)
+{
+    connection->asked_at_ns = due_at_ns;
+    generator->writes++;
+    generator->busy++;
+    generator->workload->ask(generator->workload_state, connection);
+    connection_write(generator, connection);
+}
+
+static uint64_t due_at_ns(const struct generator *generator)
+{
+    return generator->started_at_ns + (uint64_t)((double)generator->writes / generator->plan->rate * 1e9);
+}
+
+static bool is_over(const struct generator *generator)
+{
+    return generator->phase == PHASE_DRAIN ||
+           (generator->plan->count > 0 && generator->writes >= generator->plan->count);
+}
+
+/* An answered connection asks again, or waits for its turn, or is done. */
+static void connection_go_on(struct generator *generator, struct connection *connection, uint64_t now_ns)
+{
+    if (is_over(generator))
+        return;
+    if (generator->plan->rate > 0)
+        generator->idle_owned[generator->idle_count++] = (unsigned)(connection - generator->connections_owned);
+    else
+        connection_ask(generator, connection, now_ns);
+}
+
+/* Uses up the whole replies among the bytes that have arrived. */
+static void connection_read_replies(struct generator *generator, struct connection *connection)
+{
+    struct view in = text_view(&connection->in);
+    while (in.size > 0) {
+        if (connection->replies_due == 0)
+            fatal("bytes that nothing asked for: %.*s", (int)in.size, in.ptr);
+        size_t used = generator->workload->answer(generator->workload_state, connection, in, &generator->counters);
+        if (used == 0)
+            break;
+        in = view_from(in, in.ptr + used);
+        generator->counters.requests++;
+        connection->replies_due--;
+    }
+    if (in.size > 0 && in.ptr != connection->in.ptr_owned)
+        memmove(connection->in.ptr_owned, in.ptr, in.size);
+    connection->in.size = in.size;
+}
+
+static void connection_read(struct generator *generator, struct connection *connection)
+{
+    struct text *in = &connection->in;
+    text_reserve(in, IN_SIZE_MIN / 2);
+    ssize_t size = recv(connection->fd, in->ptr_owned + in->size, in->capacity - in->size, MSG_DONTWAIT);
+    if (size < 0 && errno == EAGAIN)
+        return;
+    if (size <= 0)
+        fatal("the server closed a connection%s%s", size < 0 ? ": " : "", size < 0 ? strerror(errno) : "");
+    in->size += (size_t)size;
+    connection_read_replies(generator, connection);
+    if (connection->replies_due > 0)
+        return;
+    uint64_t now_ns = clock_now_ns();
+    generator->last_answer_at_ns = now_ns;
+    generator->busy--;
+    if (generator->phase == PHASE_MEASURE)
+        histogram_add(&generator->result->latency, now_ns - connection->asked_at_ns);
+    connection_go_on(generator, connection, now_ns);
+}
+
+static void window_begin(struct generator *generator, uint64_t now_ns)
+{
+    generator->phase = PHASE_MEASURE;
+    generator->window_begin_ns = now_ns;
+    generator->counters_begin = generator->counters;
+    generator->cpu_own_begin_s = cpu_own_s();
+    generator->cpu_server_begin_s = cpu_of_s(generator->plan->cpu_pids);
+}
+
+static void window_end(struct generator *generator, uint64_t now_ns)
+{
+    const struct counters *begin = &generator->counters_begin;
+    const struct counters *end = &generator->counters;
+    struct result *result = generator->result;
+    generator->phase = PHASE_DRAIN;
+    result->seconds = (double)(now_ns - generator->window_begin_ns) / 1e9;
+    result->window = (struct counters){
+        .requests = end->requests - begin->requests,
+        .sent = end->sent - begin->sent,
+        .received = end->received - begin->received,
+        .deleted = end->deleted - begin->deleted,
+    };
+    result->generator_cpu_s = cpu_own_s() - generator->cpu_own_begin_s;
+    result->server_cpu_s = cpu_of_s(generator->plan->cpu_pids) - generator->cpu_server_begin_s;
+}
+
+static void phase_advance(struct generator *generator, uint64_t now_ns)
+{
+    const struct plan *plan = generator->plan;
+    uint64_t elapsed_ns = now_ns - generator->started_at_ns;
+    if (generator->phase == PHASE_WARM_UP && (plan->count > 0 || (double)elapsed_ns >= plan->warm_up_s * 1e9))
+        window_begin(generator, now_ns);
+    bool is_done = plan->count > 0 ? is_over(generator) && generator->busy == 0
+                                   : (double)elapsed_ns >= (plan->warm_up_s + plan->duration_s) * 1e9;
+    if (generator->phase == PHASE_MEASURE && is_done)
+        window_end(generator, now_ns);
+    if (now_ns - generator->last_answer_at_ns > SILENCE_MAX_NS && generator->busy > 0)
+        fatal("%u connections have waited 30 s for a reply", generator->busy);
+}
+
+/* With a rate: asks for everything that is due by now and finds a free connection. */
+static void ask_due(struct generator *generator, uint64_t now_ns)
+{
+    while (generator->idle_count > 0 && !is_over(generator) && due_at_ns(generator) <= now_ns) {
+        unsigned index = generator->idle_owned[--generator->idle_count];
+        connection_ask(generator, &generator->connections_owned[index], due_at_ns(generator));
+    }
+}
+
+/* Until something must be done that no socket will wake us for; at most 100 ms. */
+static struct timespec wait_max(const struct generator *generator, uint64_t now_ns)
+{
+    uint64_t wait_ns = SECOND_NS / 10;
+    if (generator->plan->rate > 0 && generator->idle_count > 0 && !is_over(generator)) {
+        uint64_t due_ns = due_at_ns(generator);
+        uint64_t until_due_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+        wait_ns = until_due_ns < wait_ns ? until_due_ns : wait_ns;
+    }
+    return (struct timespec){.tv_nsec = (long)wait_ns};
+}
+
+static void generator_start(struct generator *generator)
+{
+    unsigned connections = generator->plan->connections;
+    generator->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    generator->connections_owned = allocate(connections * sizeof(struct connection));
+    generator->idle_owned = allocate(connections * sizeof(unsigned));
+    for (unsigned index = 0; index < connections; index++)
+        connection_open(generator, index);
+    generator->started_at_ns = generator->last_answer_at_ns = clock_now_ns();
+    phase_advance(generator, generator->started_at_ns);
+    for (unsigned index = 0; index < connections; index++)
+        connection_go_on(generator, &generator->connections_owned[index], clock_now_ns());
+}
+
+static void generator_stop(struct generator *generator)
+{
+    for (unsigned index = 0; index < generator->plan->connections; index++)
+        connection_close(&generator->connections_owned[index]);
+    close(generator->epoll_fd);
+    free(generator->connections_owned);
+    free(generator->idle_owned);
+}
+
+void generator_run(const struct plan *plan, const struct workload *workload, struct result *result)
+{
+    struct generator generator = {
+        .plan = plan,
+        .workload = workload,
+        .workload_state = workload->create(plan),
+        .result = result,
+    };
+    *result = (struct result){0};
+    generator_start(&generator);
+    while (generator.phase != PHASE_DRAIN || generator.busy > 0) {
+        struct epoll_event events[EVENTS_MAX];
+        uint64_t now_ns = clock_now_ns();
+        ask_due(&generator, now_ns);
+        struct timespec wait = wait_max(&generator, now_ns);
+        int count = epoll_pwait2(generator.epoll_fd, events, EVENTS_MAX, &wait, NULL);
+        for (int at = 0; at < count; at++) {
+            struct connection *connection = &generator.connections_owned[events[at].data.u32];
+            if ((events[at].events & EPOLLOUT) != 0) {
+                watch(&generator, connection, EPOLLIN);
+                connection_write(&generator, connection);
+            }
+            if ((events[at].events & ~(uint32_t)EPOLLOUT) != 0)
+                connection_read(&generator, connection);
+        }
+        phase_advance(&generator, clock_now_ns());
+    }
+    result->total = generator.counters;
+    generator_stop(&generator);
+}

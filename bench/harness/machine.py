@@ -1,0 +1,79 @@
+"""What the figures depend on and nobody can see in them: processor, kernel, file system, versions, other load."""
+
+import os
+import platform
+import re
+import subprocess
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def read(path, default=""):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return default
+
+
+def output_of(*command):
+    """What a command prints, standard error included; empty if it can't run."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=10,
+                              check=False)
+        return done.stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def cpu_model():
+    for key in ("model name", "Model", "cpu model"):
+        found = re.search(rf"^{key}\s*:\s*(.+)$", read("/proc/cpuinfo"), re.MULTILINE)
+        if found:
+            return found.group(1).strip()
+    return platform.machine()
+
+
+def file_system_of(folder):
+    """Type and options of the mount that holds `folder`."""
+    best = ("", "unknown", "")
+    for line in read("/proc/self/mounts").splitlines():
+        _, where, kind, options = line.split()[:4]
+        inside = folder == where or folder.startswith(where.rstrip("/") + "/")
+        if inside and len(where) >= len(best[0]):
+            best = (where, kind, options)
+    return f"{best[1]} ({best[2]})"
+
+
+def describe(folder):
+    memory_kib = int(re.search(r"MemTotal:\s+(\d+)", read("/proc/meminfo")).group(1))
+    return {
+        "cpu": cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(memory_kib / 2**20, 1),
+        "kernel": platform.release(),
+        "file_system": file_system_of(os.path.realpath(folder)),
+        "tcp_congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control").strip(),
+        "load_average_before": os.getloadavg()[0],
+    }
+
+
+def busy_s(core):
+    """Time that a core has not been idle since the machine started."""
+    for line in read("/proc/stat").splitlines():
+        if line.startswith(f"cpu{core} "):
+            user, nice, system, _idle, _wait, irq, softirq, steal = map(int, line.split()[1:9])
+            return (user + nice + system + irq + softirq + steal) / TICK
+    return 0.0
+
+
+def cpu_of_s(pid):
+    """User and system time of a process, with all its threads."""
+    fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK if fields else 0.0
+
+
+def anonymous_memory_of(pid):
+    """Bytes of memory that no file backs."""
+    found = re.search(r"RssAnon:\s+(\d+) kB", read(f"/proc/{pid}/status"))
+    return int(found.group(1)) * 1024 if found else 0

@@ -1,0 +1,249 @@
+"""Measurements: one server, one load, one result; and the longer ones about a backlog."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+from harness import machine
+from harness.servers import (Beanstalkd, BeanstalkdSync, Echo, EchoSync, Nginx, Redis, RedisMemory, RunFailed, Tallyd)
+
+
+@dataclass
+class Setting:
+    """What bench/run was asked for, and where things are."""
+
+    load: str
+    folder: str
+    runs: int
+    seconds: float
+    warm_up: float
+    connections: int
+    body: int
+    messages: int  # of the backlog
+    backlog_body: int
+    server_core: int | None
+    load_core: int | None
+    used_folders: int = 0
+
+    def new_folder(self):
+        self.used_folders += 1
+        return os.path.join(self.folder, str(self.used_folders))
+
+
+@dataclass
+class Case:
+    """A server under one load, measured `runs` times."""
+
+    key: str
+    server: type
+    mode: str
+    title: str
+    connections: int | None = None  # None: as set
+    pipeline: int = 1
+    results: list = field(default_factory=list)
+    problem: str = ""
+
+    def median(self, *path):
+        """The median over the runs of one figure, e.g. median("latency_us", "p50"); None without runs."""
+        return statistics.median(figure(result, path) for result in self.results) if self.results else None
+
+    def span(self, *path):
+        figures = [figure(result, path) for result in self.results]
+        return (min(figures), max(figures)) if figures else None
+
+
+def figure(result, path):
+    for name in path:
+        result = result[name]
+    return result
+
+
+CASES = [
+    Case("ceiling.send", Echo, "http-send", "bare server, SendMessage"),
+    Case("ceiling.batch", Echo, "http-batch", "bare server, SendMessageBatch of 10"),
+    Case("ceiling.life", Echo, "http-life", "bare server, send receive delete in tens"),
+    Case("nginx", Nginx, "http-static", "nginx return 200, SendMessage"),
+    Case("barest", EchoSync, "http-send", "bare group commit, SendMessage"),
+    Case("redis", Redis, "redis-lpush", "Redis always, LPUSH"),
+    Case("redis.tens", Redis, "redis-lpush", "Redis always, LPUSH, 10 in a write", pipeline=10),
+    Case("beanstalkd", Beanstalkd, "beanstalk-life", "beanstalkd, put reserve delete"),
+    Case("beanstalkd.tens", Beanstalkd, "beanstalk-life", "beanstalkd, the same, 10 in a write", pipeline=10),
+    Case("beanstalkd.sync", BeanstalkdSync, "beanstalk-life", "beanstalkd -f 0, put reserve delete"),
+    Case("send", Tallyd, "http-send", "Tally, SendMessage"),
+    Case("batch", Tallyd, "http-batch", "Tally, SendMessageBatch of 10"),
+    Case("life", Tallyd, "http-life", "Tally, send receive delete in tens"),
+    Case("one.bare", EchoSync, "http-send", "one connection: bare round trip + fdatasync", connections=1),
+    Case("one.redis", Redis, "redis-lpush", "one connection: Redis always, LPUSH", connections=1),
+    Case("one", Tallyd, "http-send", "one connection: Tally, SendMessage", connections=1),
+]
+
+
+def load_run(setting, mode, *options):
+    """Runs the load generator on its core; returns what it reports."""
+    command = [setting.load, mode, *map(str, options)]
+    if setting.load_core is not None:
+        command += ["--core", str(setting.load_core)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise RunFailed(done.stderr.strip().replace("\n", " ")[:300] or f"load ended with status {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def disk_measure(setting):
+    return load_run(setting, "disk-sync", "--file", os.path.join(setting.folder, "sync"), "--seconds", setting.seconds)
+
+
+def server_load(setting, server, mode, *options):
+    """A load on a running server, with the share of its core that went to anybody else."""
+    begin_s, busy_s, own_s = time.monotonic(), machine.busy_s(server.core), machine.cpu_of_s(server.process.pid)
+    result = load_run(setting, mode, "--port", server.port, "--cpu-of", server.process.pid, *options)
+    if server.process.poll() is not None:
+        raise RunFailed(f"{server.name} ended during the run: {server.log_tail()}")
+    elapsed_s = time.monotonic() - begin_s
+    others_s = machine.busy_s(server.core) - busy_s - (machine.cpu_of_s(server.process.pid) - own_s)
+    result["others_share"] = max(0.0, others_s / elapsed_s)
+    result["generator_share"] = result["generator_cpu_s"] / result["seconds"]
+    messages = result["messages"]
+    result["server_cpu_us"] = result["server_cpu_s"] / messages * 1e6 if messages > 0 else 0.0
+    return result
+
+
+def window_options(setting):
+    return ["--seconds", setting.seconds, "--warm-up", setting.warm_up]
+
+
+def case_run(setting, case):
+    folder = setting.new_folder()
+    try:
+        with case.server(folder, setting.server_core) as server:
+            connections = case.connections or setting.connections
+            result = server_load(setting, server, case.mode, "--connections", connections, "--pipeline", case.pipeline,
+                                 "--body", setting.body, *window_options(setting))
+            server.check(result["total"])
+            case.results.append(result)
+    except (RunFailed, OSError) as problem:
+        case.problem = str(problem)
+        case.results.clear()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def cases_run(setting, cases, tell):
+    """Measures all cases in turn, `runs` times, each time in another order."""
+    for case in cases:
+        if case.server.find() is None:
+            case.problem = f"{case.server.program} isn't there"
+    order = random.Random(1)
+    for run in range(setting.runs):
+        left = [case for case in cases if not case.problem]
+        order.shuffle(left)
+        for case in left:
+            tell(f"run {run + 1} of {setting.runs}: {case.title}")
+            case_run(setting, case)
+
+
+# --- A backlog ---
+
+PEERS_OF_MEMORY = [(RedisMemory, "redis-lpush"), (Beanstalkd, "beanstalk-put")]
+
+
+def memory_of_peer(setting, server_class, mode):
+    """Bytes of memory for a waiting message in a server that keeps bodies in memory."""
+    folder = setting.new_folder()
+    try:
+        with server_class(folder, setting.server_core) as server:
+            options = ["--body", setting.backlog_body, "--pipeline", 10, "--connections", 8]
+            first = server_load(setting, server, mode, *options, "--count", 100)
+            before = machine.anonymous_memory_of(server.process.pid)
+            filled = server_load(setting, server, mode, *options, "--count", max(1, setting.messages // 10))
+            grown = machine.anonymous_memory_of(server.process.pid) - before
+            server.check({"sent": first["messages"] + filled["messages"], "deleted": 0})
+            return grown / filled["messages"]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class Backlog:
+    """What many waiting messages cost."""
+
+    messages: int = 0
+    fill: dict = field(default_factory=dict)
+    index_bytes: float | None = None
+    peers: dict = field(default_factory=dict)  # name -> bytes a message, body included
+    few: list = field(default_factory=list)  # lives with 1,000 waiting
+    many: list = field(default_factory=list)  # lives with all waiting
+    restart_warm_s: float | None = None
+    restart_cold_s: float | None = None
+    problem: str = ""
+
+
+def lives_run(setting, server, results):
+    for _ in range(setting.runs):
+        results.append(server_load(setting, server, "http-life", "--connections", setting.connections, "--body",
+                                   setting.backlog_body, *window_options(setting)))
+    return sum(result["total"]["sent"] - result["total"]["deleted"] for result in results)
+
+
+def restart_measure(server, expected):
+    server.stop(signal.SIGKILL)
+    seconds = server.start()
+    held = server.held()
+    if held != expected:
+        raise RunFailed(f"after the restart Tally holds {held} messages, expected {expected}")
+    return seconds
+
+
+def backlog_of_tally(setting, backlog, tell):
+    folder = setting.new_folder()
+    fill = ["--connections", setting.connections, "--body", setting.backlog_body]
+    try:
+        with Tallyd(folder, setting.server_core) as server:
+            tell("send, receive, delete with 1,000 messages waiting")
+            held = server_load(setting, server, "http-batch", *fill, "--count", 100)["messages"]
+            held += lives_run(setting, server, backlog.few)
+            before, memory_before = held, machine.anonymous_memory_of(server.process.pid)
+            tell(f"sending {setting.messages:,} messages")
+            requests = max(1, (setting.messages - held) // 10)
+            backlog.fill = server_load(setting, server, "http-batch", *fill, "--count", requests)
+            held += backlog.fill["messages"]
+            grown = machine.anonymous_memory_of(server.process.pid) - memory_before
+            backlog.index_bytes = grown / (held - before)
+            backlog.messages = held
+            server.check({"sent": held, "deleted": 0})
+            tell(f"send, receive, delete with {held:,} messages waiting")
+            held += lives_run(setting, server, backlog.many)
+            server.check({"sent": held, "deleted": 0})
+            tell(f"kill -9 and restart with {held:,} messages")
+            backlog.restart_warm_s = restart_measure(server, held)
+            server.stop(signal.SIGKILL)
+            server.pages_drop()
+            backlog.restart_cold_s = server.start()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def backlog_run(setting, tell):
+    backlog = Backlog()
+    for server_class, mode in PEERS_OF_MEMORY:
+        if server_class.find() is None:
+            continue
+        tell(f"memory of a waiting message: {server_class.name}")
+        try:
+            backlog.peers[server_class.name] = memory_of_peer(setting, server_class, mode)
+        except (RunFailed, OSError) as problem:
+            tell(f"{server_class.name}: {problem}")
+    if Tallyd.find() is None:
+        backlog.problem = "tallyd isn't there"
+        return backlog
+    try:
+        backlog_of_tally(setting, backlog, tell)
+    except (RunFailed, OSError) as problem:
+        backlog.problem = str(problem)
+    return backlog

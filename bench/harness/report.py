@@ -1,0 +1,197 @@
+"""The rows: every figure beside its reference of the same run and the bar of the design; as a table and as JSON."""
+
+import statistics
+
+# The bars (DESIGN, "The numbers it must reach").
+SEND_TO_NGINX = 0.75
+BATCH_TO_NGINX = 2.4  # 300,000 messages/s where nginx gives 125,000 requests/s
+LIFE_TO_BEANSTALKD = 3.0
+ONE_TO_BARE = 1.5
+INDEX_BYTES = 128
+RESTART_S_PER_MILLION = 1.0  # 10 million in 10 s
+GROWTH = 1.3
+
+
+def row(name, value, unit, reference="", reference_value=None, reference_unit="", at_least=None, at_most=None,
+        bar_on_value=False, problem=""):
+    """One line of the table. The bar judges value / reference_value, or the value itself with bar_on_value."""
+    ratio = value / reference_value if value is not None and reference_value else None
+    judged = value if bar_on_value else ratio
+    bar = at_least if at_least is not None else at_most
+    met = None
+    if bar is not None and judged is not None:
+        met = judged >= bar if at_least is not None else judged <= bar
+    return {
+        "name": name, "value": value, "unit": unit, "reference": reference, "reference_value": reference_value,
+        "reference_unit": reference_unit, "ratio": ratio, "bar": bar,
+        "bar_is": "at least" if at_least is not None else "at most",
+        "bar_on_value": bar_on_value, "met": met, "problem": problem,
+    }
+
+
+def rate_rows(cases):
+    def rate(key, per="messages_per_s"):
+        return cases[key].median(per)
+
+    def beside(name, key, reference_key, per="messages_per_s", **bar):
+        reference = cases[reference_key]
+        return row(name, rate(key), "/s", reference.title, rate(reference_key, per), "/s",
+                   problem=cases[key].problem or reference.problem, **bar)
+
+    return [
+        beside("SendMessage", "send", "nginx", at_least=SEND_TO_NGINX),
+        beside("SendMessage", "send", "redis"),
+        beside("SendMessage", "send", "barest"),
+        beside("SendMessageBatch of 10", "batch", "nginx", at_least=BATCH_TO_NGINX),
+        beside("SendMessageBatch of 10", "batch", "redis.tens"),
+        beside("send, receive, delete in tens", "life", "beanstalkd", at_least=LIFE_TO_BEANSTALKD),
+        beside("send, receive, delete in tens", "life", "beanstalkd.tens"),
+        beside("send, receive, delete in tens", "life", "beanstalkd.sync"),
+    ]
+
+
+def latency_rows(cases):
+    rows = []
+    for reference_key, bar in (("one.bare", ONE_TO_BARE), ("one.redis", None)):
+        case, reference = cases["one"], cases[reference_key]
+        rows.append(row("one connection, one message, p50", case.median("latency_us", "p50"), "us", reference.title,
+                        reference.median("latency_us", "p50"), "us", at_most=bar,
+                        problem=case.problem or reference.problem))
+    return rows
+
+
+def cpu_rows(cases):
+    rows = []
+    for key, reference_key, name in (("send", "nginx", "CPU time of a SendMessage"),
+                                     ("send", "redis", "CPU time of a SendMessage"),
+                                     ("batch", "redis.tens", "CPU time of a message, batches of 10"),
+                                     ("life", "beanstalkd", "CPU time of a message's life, in tens")):
+        case, reference = cases[key], cases[reference_key]
+        rows.append(row(name, case.median("server_cpu_us"), "us", reference.title, reference.median("server_cpu_us"),
+                        "us", problem=case.problem or reference.problem))
+    return rows
+
+
+def median_of(results, name):
+    return statistics.median(result[name] for result in results) if results else None
+
+
+def backlog_rows(backlog):
+    many = f"{backlog.messages:,} waiting"
+    memory = "index memory of a waiting message"
+    rows = [row(memory, backlog.index_bytes, "bytes", f"none; at {many}", at_most=INDEX_BYTES, bar_on_value=True,
+                problem=backlog.problem)]
+    for name, size in backlog.peers.items():
+        rows.append(row(memory, backlog.index_bytes, "bytes", f"{name}, body included", size, "bytes",
+                        problem=backlog.problem))
+    bar_s = RESTART_S_PER_MILLION * backlog.messages / 1e6 or None
+    for how, seconds, bar in (("kill -9", backlog.restart_warm_s, bar_s),
+                              ("kill -9, cold page cache", backlog.restart_cold_s, None)):
+        rows.append(row(f"restart after {how}", seconds, "s", f"none; {many}", at_most=bar, bar_on_value=True,
+                        problem=backlog.problem))
+    for name, which, unit, bar in (("growth: CPU time of a life", "server_cpu_us", "us", GROWTH),
+                                   ("growth: lives", "messages_per_s", "/s", None)):
+        rows.append(row(name, median_of(backlog.many, which), unit, f"1,000 waiting, not {many}",
+                        median_of(backlog.few, which), unit, at_most=bar, problem=backlog.problem))
+    return rows
+
+
+def all_rows(cases, backlog):
+    by_key = {case.key: case for case in cases}
+    rows = rate_rows(by_key) + latency_rows(by_key) + cpu_rows(by_key)
+    return rows + (backlog_rows(backlog) if backlog is not None else [])
+
+
+def with_unit(value, unit):
+    return "-" if value is None else number(value) + unit if unit == "/s" else f"{number(value)} {unit}"
+
+
+def number(value):
+    """Three or four digits that matter."""
+    if value is None:
+        return "-"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
+
+
+def bar_text(entry):
+    if entry["bar"] is None:
+        return ""
+    unit = f" {entry['unit']}" if entry["bar_on_value"] else " x"
+    return f"{entry['bar_is']} {entry['bar']:.3g}{unit}"
+
+
+def verdict_text(entry):
+    if entry["problem"]:
+        return entry["problem"]
+    return {True: "met", False: "MISSED", None: "" if entry["bar"] is None else "not measured"}[entry["met"]]
+
+
+def table(head, lines, right):
+    """Aligned text; `right` names the columns that are numbers."""
+    widths = [max(len(line[at]) for line in [head] + lines) for at in range(len(head))]
+    made = []
+    for line in [head] + lines:
+        cells = [cell.rjust(width) if at in right else cell.ljust(width)
+                 for at, (cell, width) in enumerate(zip(line, widths))]
+        made.append("  ".join(cells).rstrip())
+    made.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(made)
+
+
+def rows_table(rows):
+    lines = [[entry["name"], with_unit(entry["value"], entry["unit"]),
+              with_unit(entry["reference_value"], entry["reference_unit"]), entry["reference"],
+              "" if entry["ratio"] is None else f"{entry['ratio']:.2f} x", bar_text(entry), verdict_text(entry)]
+             for entry in rows]
+    return table(["what", "Tally", "reference", "which", "ratio", "bar", ""], lines, {1, 2, 4})
+
+
+def cases_table(cases):
+    lines = []
+    for case in cases:
+        span = case.span("messages_per_s")
+        if span is None:
+            lines.append([case.title, case.server.durability, "-"] + [""] * 6 + [case.problem])
+            continue
+        latency = [number(case.median("latency_us", which)) for which in ("p50", "p99", "p999")]
+        shares = [f"{100 * case.median(which):.0f} %" for which in ("generator_share", "others_share")]
+        lines.append([case.title, case.server.durability, number(case.median("messages_per_s")),
+                      f"{number(span[0])} to {number(span[1])}", *latency, number(case.median("server_cpu_us")),
+                      *shares])
+    return table(["load", "promise", "messages/s", "range", "p50 us", "p99 us", "p99.9 us", "CPU us/msg", "load busy",
+                  "others"], lines, set(range(2, 10)))
+
+
+def notes(cases):
+    """What a reader must know before he believes a figure."""
+    by_key = {case.key: case for case in cases}
+    named = (("ceiling.send", "SendMessage"), ("ceiling.batch", "batches of ten"), ("ceiling.life", "lives"))
+    ceilings = [f"{number(by_key[key].median('requests_per_s'))} requests/s of {name}"
+                for key, name in named if by_key[key].results]
+    made = []
+    if ceilings:
+        made.append("The load generator's own ceiling, at least: " + ", ".join(ceilings)
+                    + " (against a bare server, which is as busy then).")
+    for case in cases:
+        share = case.median("generator_share")
+        if share is not None and share > 0.95 and not case.key.startswith("ceiling"):
+            made.append(f"{case.title}: the generator was {100 * share:.0f} % busy and may be the limit.")
+    disturbed = [case.title for case in cases if (case.median("others_share") or 0) > 0.10]
+    if disturbed:
+        made.append("Others took more than 10 % of the server's core (kernel threads of the disk count too): "
+                    + "; ".join(disturbed) + ".")
+    return made
+
+
+def as_json(machine_facts, settings, versions, disk, cases, backlog, rows):
+    measured = {
+        case.key: {
+            "title": case.title, "server": case.server.name, "durability": case.server.durability, "mode": case.mode,
+            "problem": case.problem, "messages_per_s": case.median("messages_per_s"),
+            "range_messages_per_s": case.span("messages_per_s"), "runs": case.results,
+        } for case in cases
+    }
+    return {"machine": machine_facts, "settings": settings, "versions": versions, "disk": disk, "rows": rows,
+            "measured": measured, "backlog": vars(backlog) if backlog is not None else None, "notes": notes(cases)}

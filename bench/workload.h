@@ -1,0 +1,71 @@
+/* A workload: what one connection asks, in which order, and what it takes for a confirmation.
+ *
+ * The generator owns the sockets and the clock; a workload only writes requests and reads replies. It adds to the
+ * counters when a reply confirms something, never when a request leaves. */
+#ifndef TALLY_BENCH_WORKLOAD_H
+#define TALLY_BENCH_WORKLOAD_H
+
+#include "text.h"
+
+struct plan {
+    const char *mode;
+    uint16_t port;
+    const char *queue; /* name of the SQS queue, made before */
+    unsigned connections;
+    unsigned pipeline;  /* requests in one write; Redis and beanstalkd only */
+    unsigned body_size; /* of one message */
+    double warm_up_s;   /* left out of every figure */
+    double duration_s;
+    uint64_t count;       /* 0, or the number of writes after which the run ends; then there is no warm-up */
+    double rate;          /* 0: closed loop; else requests per second, each due at a fixed time */
+    const char *cpu_pids; /* NULL, or the processes whose CPU time counts as the server's: "12,13" */
+};
+
+struct counters {
+    uint64_t requests;
+    uint64_t sent; /* messages confirmed as sent, received, deleted */
+    uint64_t received;
+    uint64_t deleted;
+};
+
+struct connection {
+    int fd;
+    unsigned step;        /* where it is in the workload's cycle */
+    unsigned replies_due; /* that the write in flight still waits for; 0: idle */
+    uint64_t asked_at_ns; /* when the write in flight began, or was due */
+    struct view out;      /* what is left to write; borrowed from the workload or from `own` */
+    struct text own;      /* a request made for this connection alone */
+    struct text in;       /* bytes that no reply has used up yet */
+};
+
+struct workload {
+    const char *name;
+    const char *help;
+    bool is_life; /* a message counts when it is deleted, not when it is sent */
+    /* Prebuilds the requests; what it returns goes to the functions below and lives as long as the program. */
+    void *(*create)(const struct plan *plan);
+    /* Sets connection->out and connection->replies_due. */
+    void (*ask)(const void *state, struct connection *connection);
+    /* Reads the first reply of `in` and counts what it confirms. Returns its size, 0 while bytes are missing; ends the
+     * program if it is anything but the confirmation expected. */
+    size_t (*answer)(const void *state, struct connection *connection, struct view in, struct counters *counters);
+};
+
+/* The workload of that name, or NULL. */
+const struct workload *workload_find(const char *name);
+
+/* The n-th workload, or NULL behind the last. */
+const struct workload *workload_at(unsigned index);
+
+/* A message body of `size` bytes: printable, nothing to escape, the same in every run. Appends it. */
+void workload_body_append(struct text *out, unsigned size);
+
+extern const struct workload WORKLOAD_HTTP_SEND;
+extern const struct workload WORKLOAD_HTTP_STATIC;
+extern const struct workload WORKLOAD_HTTP_BATCH;
+extern const struct workload WORKLOAD_HTTP_LIFE;
+extern const struct workload WORKLOAD_REDIS_LPUSH;
+extern const struct workload WORKLOAD_BEANSTALK_PUT;
+extern const struct workload WORKLOAD_BEANSTALK_LIFE;
+
+#endif

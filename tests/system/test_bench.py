@@ -1,0 +1,75 @@
+"""bench/run works: every row is there, and every load was checked against what the server then held."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+from conftest import BIN, ROOT, WRAPPER
+
+PROGRAMS = ROOT / "build" / "release" / "bench"
+PEERS = {"nginx": "nginx", "redis-server": "redis", "beanstalkd": "beanstalkd"}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """What a quick run wrote and printed."""
+    if WRAPPER:
+        pytest.skip("measures nothing under a wrapper")
+    if (PROGRAMS.parent / "build.ninja").exists():
+        subprocess.run(["ninja", "-C", PROGRAMS.parent, "--quiet", "bench/load", "bench/echo"], check=True)
+    folder = tmp_path_factory.mktemp("bench")
+    command = [ROOT / "bench" / "run", "--quick", "--folder", folder, "--programs", PROGRAMS, "--tallyd", BIN / "tallyd"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not list(pathlib.Path(folder).glob("data-*")), "the data folder is left behind"
+    return {**json.loads((folder / "results.json").read_text()), "printed": done.stdout}
+
+
+def is_installed(program):
+    return shutil.which(program, path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin") is not None
+
+
+def test_every_load_of_tally_has_a_figure(results):
+    for key in ("ceiling.send", "ceiling.batch", "ceiling.life", "barest", "one.bare", "send", "batch", "life", "one"):
+        load = results["measured"][key]
+        assert load["problem"] == "", f"{key}: {load['problem']}"
+        assert load["messages_per_s"] > 0, key
+        assert load["runs"][0]["latency_us"]["p50"] > 0, key
+
+
+def test_a_peer_has_a_figure_or_is_named_as_missing(results):
+    for program, key in PEERS.items():
+        for name, load in results["measured"].items():
+            if name.split(".")[0] == key:
+                assert load["messages_per_s"] if is_installed(program) else program in load["problem"], name
+
+
+def test_every_bar_of_the_design_has_a_row(results):
+    bars = {row["name"] for row in results["rows"] if row["bar"] is not None}
+    assert bars == {
+        "SendMessage",
+        "SendMessageBatch of 10",
+        "send, receive, delete in tens",
+        "one connection, one message, p50",
+        "index memory of a waiting message",
+        "restart after kill -9",
+        "growth: CPU time of a life",
+    }
+    for row in results["rows"]:
+        assert row["name"] in results["printed"]
+        if not row["problem"]:
+            assert row["value"] is not None, row["name"]
+
+
+def test_the_backlog_is_counted_and_survives_kill_9(results):
+    backlog = results["backlog"]
+    assert backlog["problem"] == ""
+    assert backlog["messages"] >= 10_000
+    assert backlog["index_bytes"] is not None
+    assert backlog["restart_warm_s"] > 0 and backlog["restart_cold_s"] > 0
+
+
+def test_the_generator_states_its_ceiling(results):
+    assert "The load generator's own ceiling, at least: " in results["printed"]
