@@ -29,6 +29,7 @@ class Setting:
     backlog_body: int
     server_core: int | None
     load_core: int | None
+    pause_slices: int = 30  # how long to wait for a snapshot
     used_folders: int = 0
 
     def new_folder(self):
@@ -48,6 +49,7 @@ class Case:
     pipeline: int = 1
     results: list = field(default_factory=list)
     problem: str = ""
+    is_wanted: bool = True
 
     def median(self, *path):
         """The median over the runs of one figure, e.g. median("latency_us", "p50"); None without runs."""
@@ -136,6 +138,7 @@ def case_run(setting, case):
 
 def cases_run(setting, cases, tell):
     """Measures all cases in turn, `runs` times, each time in another order."""
+    cases = [case for case in cases if case.is_wanted]
     for case in cases:
         if case.server.find() is None:
             case.problem = f"{case.server.program} isn't there"
@@ -149,6 +152,8 @@ def cases_run(setting, cases, tell):
 
 
 # --- A backlog ---
+
+PAUSE_RATE = 20_000  # sends a second, well below what the server can do, so that only its pauses show
 
 PEERS_OF_MEMORY = [(RedisMemory, "redis-lpush"), (Beanstalkd, "beanstalk-put")]
 
@@ -179,6 +184,7 @@ class Backlog:
     peers: dict = field(default_factory=dict)  # name -> bytes a message, body included
     few: list = field(default_factory=list)  # lives with 1,000 waiting
     many: list = field(default_factory=list)  # lives with all waiting
+    pauses: list = field(default_factory=list)  # sends at a rate while a snapshot was taken; empty if none was
     restart_warm_s: float | None = None
     restart_cold_s: float | None = None
     problem: str = ""
@@ -189,6 +195,23 @@ def lives_run(setting, server, results):
         results.append(server_load(setting, server, "http-life", "--connections", setting.connections, "--body",
                                    setting.backlog_body, *window_options(setting)))
     return sum(result["total"]["sent"] - result["total"]["deleted"] for result in results)
+
+
+def pauses_measure(setting, server, backlog):
+    """Sends at a steady rate until a snapshot is published; keeps that slice and the one before, where it may have
+    begun. Returns how many messages were sent."""
+    sent, before = 0, None
+    for _ in range(setting.pause_slices):
+        snapshots = server.snapshots()
+        slice_now = server_load(setting, server, "http-send", "--connections", setting.connections, "--body",
+                                setting.backlog_body, "--rate", PAUSE_RATE, "--warm-up", 0, "--seconds",
+                                max(1.0, setting.seconds))
+        sent += slice_now["total"]["sent"]
+        if server.snapshots() - snapshots:
+            backlog.pauses = [slice_now] if before is None else [before, slice_now]
+            break
+        before = slice_now
+    return sent
 
 
 def restart_measure(server, expected):
@@ -219,6 +242,8 @@ def backlog_of_tally(setting, backlog, tell):
             server.check({"sent": held, "deleted": 0})
             tell(f"send, receive, delete with {held:,} messages waiting")
             held += lives_run(setting, server, backlog.many)
+            tell(f"waiting for a snapshot of {held:,} messages under steady sends")
+            held += pauses_measure(setting, server, backlog)
             server.check({"sent": held, "deleted": 0})
             tell(f"kill -9 and restart with {held:,} messages")
             backlog.restart_warm_s = restart_measure(server, held)

@@ -10,6 +10,7 @@ ONE_TO_BARE = 1.5
 INDEX_BYTES = 128
 RESTART_S_PER_MILLION = 1.0  # 10 million in 10 s
 GROWTH = 1.3
+PAUSE_MS = 20
 
 
 def row(name, value, unit, reference="", reference_value=None, reference_unit="", at_least=None, at_most=None,
@@ -29,46 +30,36 @@ def row(name, value, unit, reference="", reference_value=None, reference_unit=""
     }
 
 
-def rate_rows(cases):
-    def rate(key, per="messages_per_s"):
-        return cases[key].median(per)
+RATE = (("messages_per_s",), "/s")
+P50 = (("latency_us", "p50"), "us")
+CPU = (("server_cpu_us",), "us")
 
-    def beside(name, key, reference_key, per="messages_per_s", **bar):
-        reference = cases[reference_key]
-        return row(name, rate(key), "/s", reference.title, rate(reference_key, per), "/s",
-                   problem=cases[key].problem or reference.problem, **bar)
+# Name, load of Tally, load beside it, figure and unit, bar.
+COMPARISONS = [
+    ("SendMessage", "send", "nginx", RATE, {"at_least": SEND_TO_NGINX}),
+    ("SendMessage", "send", "redis", RATE, {}),
+    ("SendMessage", "send", "barest", RATE, {}),
+    ("SendMessageBatch of 10", "batch", "nginx", RATE, {"at_least": BATCH_TO_NGINX}),
+    ("SendMessageBatch of 10", "batch", "redis.tens", RATE, {}),
+    ("send, receive, delete in tens", "life", "beanstalkd", RATE, {"at_least": LIFE_TO_BEANSTALKD}),
+    ("send, receive, delete in tens", "life", "beanstalkd.tens", RATE, {}),
+    ("send, receive, delete in tens", "life", "beanstalkd.sync", RATE, {}),
+    ("one connection, one message, p50", "one", "one.bare", P50, {"at_most": ONE_TO_BARE}),
+    ("one connection, one message, p50", "one", "one.redis", P50, {}),
+    ("CPU time of a SendMessage", "send", "nginx", CPU, {}),
+    ("CPU time of a SendMessage", "send", "redis", CPU, {}),
+    ("CPU time of a message, batches of 10", "batch", "redis.tens", CPU, {}),
+    ("CPU time of a message's life, in tens", "life", "beanstalkd", CPU, {}),
+]
 
-    return [
-        beside("SendMessage", "send", "nginx", at_least=SEND_TO_NGINX),
-        beside("SendMessage", "send", "redis"),
-        beside("SendMessage", "send", "barest"),
-        beside("SendMessageBatch of 10", "batch", "nginx", at_least=BATCH_TO_NGINX),
-        beside("SendMessageBatch of 10", "batch", "redis.tens"),
-        beside("send, receive, delete in tens", "life", "beanstalkd", at_least=LIFE_TO_BEANSTALKD),
-        beside("send, receive, delete in tens", "life", "beanstalkd.tens"),
-        beside("send, receive, delete in tens", "life", "beanstalkd.sync"),
-    ]
 
-
-def latency_rows(cases):
+def comparison_rows(cases):
     rows = []
-    for reference_key, bar in (("one.bare", ONE_TO_BARE), ("one.redis", None)):
-        case, reference = cases["one"], cases[reference_key]
-        rows.append(row("one connection, one message, p50", case.median("latency_us", "p50"), "us", reference.title,
-                        reference.median("latency_us", "p50"), "us", at_most=bar,
-                        problem=case.problem or reference.problem))
-    return rows
-
-
-def cpu_rows(cases):
-    rows = []
-    for key, reference_key, name in (("send", "nginx", "CPU time of a SendMessage"),
-                                     ("send", "redis", "CPU time of a SendMessage"),
-                                     ("batch", "redis.tens", "CPU time of a message, batches of 10"),
-                                     ("life", "beanstalkd", "CPU time of a message's life, in tens")):
+    for name, key, reference_key, (path, unit), bar in COMPARISONS:
         case, reference = cases[key], cases[reference_key]
-        rows.append(row(name, case.median("server_cpu_us"), "us", reference.title, reference.median("server_cpu_us"),
-                        "us", problem=case.problem or reference.problem))
+        if case.is_wanted and reference.is_wanted:
+            rows.append(row(name, case.median(*path), unit, reference.title, reference.median(*path), unit,
+                            problem=case.problem or reference.problem, **bar))
     return rows
 
 
@@ -89,6 +80,11 @@ def backlog_rows(backlog):
                               ("kill -9, cold page cache", backlog.restart_cold_s, None)):
         rows.append(row(f"restart after {how}", seconds, "s", f"none; {many}", at_most=bar, bar_on_value=True,
                         problem=backlog.problem))
+    slices = [result["latency_us"] for result in backlog.pauses]
+    worst_ms, longest_ms = (max(one[which] for one in slices) / 1000 if slices else None for which in ("p999", "max"))
+    rows.append(row("p99.9 of a send during a snapshot", worst_ms, "ms", f"the longest one; {many}", longest_ms, "ms",
+                    at_most=PAUSE_MS, bar_on_value=True,
+                    problem=backlog.problem or ("" if slices else "no snapshot was taken")))
     for name, which, unit, bar in (("growth: CPU time of a life", "server_cpu_us", "us", GROWTH),
                                    ("growth: lives", "messages_per_s", "/s", None)):
         rows.append(row(name, median_of(backlog.many, which), unit, f"1,000 waiting, not {many}",
@@ -98,8 +94,7 @@ def backlog_rows(backlog):
 
 def all_rows(cases, backlog):
     by_key = {case.key: case for case in cases}
-    rows = rate_rows(by_key) + latency_rows(by_key) + cpu_rows(by_key)
-    return rows + (backlog_rows(backlog) if backlog is not None else [])
+    return comparison_rows(by_key) + (backlog_rows(backlog) if backlog is not None else [])
 
 
 def with_unit(value, unit):
@@ -150,7 +145,7 @@ def rows_table(rows):
 
 def cases_table(cases):
     lines = []
-    for case in cases:
+    for case in filter(lambda case: case.is_wanted, cases):
         span = case.span("messages_per_s")
         if span is None:
             lines.append([case.title, case.server.durability, "-"] + [""] * 6 + [case.problem])
@@ -191,7 +186,7 @@ def as_json(machine_facts, settings, versions, disk, cases, backlog, rows):
             "title": case.title, "server": case.server.name, "durability": case.server.durability, "mode": case.mode,
             "problem": case.problem, "messages_per_s": case.median("messages_per_s"),
             "range_messages_per_s": case.span("messages_per_s"), "runs": case.results,
-        } for case in cases
+        } for case in cases if case.is_wanted
     }
     return {"machine": machine_facts, "settings": settings, "versions": versions, "disk": disk, "rows": rows,
             "measured": measured, "backlog": vars(backlog) if backlog is not None else None, "notes": notes(cases)}

@@ -281,6 +281,14 @@ class Tallyd(Server):
         if held != expected:
             raise RunFailed(f"Tally holds {held} messages, expected {expected}")
 
+    def snapshots(self):
+        """The snapshot files there are, such that a new one makes a difference."""
+        found = set()
+        for folder, _, names in os.walk(self.data):
+            found |= {(name, os.stat(os.path.join(folder, name)).st_mtime_ns) for name in names
+                      if "snapshot" in name and "tmp" not in name and "temp" not in name}
+        return found
+
     def pages_drop(self):
         """Drops the data folder from the page cache, for a restart that must read it; the process must be gone."""
         for folder, _, names in os.walk(self.data):

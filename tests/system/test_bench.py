@@ -55,6 +55,7 @@ def test_every_bar_of_the_design_has_a_row(results):
         "one connection, one message, p50",
         "index memory of a waiting message",
         "restart after kill -9",
+        "p99.9 of a send during a snapshot",
         "growth: CPU time of a life",
     }
     for row in results["rows"]:
