@@ -64,8 +64,9 @@ fuzz:
 	@FUZZ_SECONDS=$(SECONDS) ./test fuzz
 
 bench: build
+	@./setup bench
 	@ninja -C $(BUILD)/release --quiet bench/load bench/echo
-	./bench/run
+	./bench/run $(BENCH)
 
 asan:
 	$(call configure,asan,-Db_sanitize=address$(comma)undefined -Db_lundef=false)
