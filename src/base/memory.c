@@ -42,3 +42,11 @@ void *memory_resize(void *ptr, size_t size)
     }
     return resized;
 }
+
+struct bytes memory_duplicate(struct bytes view)
+{
+    uint8_t *copy = memory_allocate(view.size);
+    if (view.size > 0)
+        memcpy(copy, view.ptr, view.size);
+    return bytes_make(copy, view.size);
+}

@@ -3,7 +3,7 @@
 #ifndef TALLY_BASE_MEMORY_H
 #define TALLY_BASE_MEMORY_H
 
-#include <stddef.h>
+#include "base/bytes.h"
 
 /* Fresh memory, not zeroed / zeroed; `size` may be zero. The caller frees it with free(). */
 void *memory_allocate(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
@@ -11,5 +11,8 @@ void *memory_allocate_zeroed(size_t size) __attribute__((malloc, returns_nonnull
 
 /* Like realloc(); on return the old pointer is dead. */
 void *memory_resize(void *ptr, size_t size) __attribute__((returns_nonnull, warn_unused_result));
+
+/* A copy of `view` in fresh memory; the caller frees its ptr. */
+struct bytes memory_duplicate(struct bytes view);
 
 #endif

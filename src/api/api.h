@@ -1,0 +1,55 @@
+/* The api: a request becomes a command, the core's answer becomes a reply. One table of actions (actions.c), a row each.
+ *
+ * Knows HTTP only as far as struct request goes; knows nothing of connections. Never blocks. One thread: the loop's.
+ *
+ * The server's loop is:
+ *     api_submit() for each request read; api_tick() when api_due_ms() has come
+ *     while ((exchange = api_take_finished(api))) queue its reply behind exchange->hold_sequence
+ *     api_flush() before it sleeps; when woken: show the replies held for frames up to api_durable_sequence() */
+#ifndef TALLY_API_API_H
+#define TALLY_API_API_H
+
+#include "api/exchange.h"
+#include "api/namespace.h"
+
+struct api;
+
+struct api_options {
+    const char *region;     /* for ARNs; borrowed */
+    const char *public_url; /* scheme and authority for queue URLs; NULL: http:// and the Host header; borrowed */
+    bool enforce_purge_interval; /* AWS's 60-second rules after PurgeQueue and DeleteQueue */
+    bool enforce_delete_interval;
+};
+
+struct api *api_create(struct namespace *ns, const struct api_options *options);
+void api_destroy(struct api *api);
+
+/* Takes a whole request. It comes back through api_take_finished(), at once or, for a long poll, later. `now_ms` is log
+ * time (clock.h of the server): it never goes back. */
+void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms);
+
+/* Finishes an exchange with an error that the server found before the api could see the request (too large, no HTTP). */
+void api_refuse(struct api *api, struct exchange *exchange, enum error error, const char *text);
+
+/* The client of a waiting exchange has gone: forget it before it takes a message. */
+void api_abandon(struct api *api, struct exchange *exchange);
+
+/* Answers every waiting receive with no messages; at a clean stop. */
+void api_release_waiting(struct api *api);
+
+/* The next finished exchange, or NULL. */
+struct exchange *api_take_finished(struct api *api);
+
+/* When the api next has something to do by itself, in log time; UINT64_MAX: never. */
+uint64_t api_due_ms(const struct api *api);
+
+/* Does what has fallen due: visibility timeouts, delays, expiries, deadlines of batches and of long polls. */
+void api_tick(struct api *api, uint64_t now_ms);
+
+/* Hands the open frame to the log if it carries events and the log is idle. */
+void api_flush(struct api *api);
+
+/* Metrics in Prometheus text format: queues, messages by state, batches, log, actions by name and result. */
+void api_metrics_write(const struct api *api, struct buffer *text);
+
+#endif

@@ -1,0 +1,35 @@
+#include "api/exchange.h"
+
+/* Above this a reply's memory is given back: a rare answer of megabytes must not stay with every exchange it passed. */
+#define EXCHANGE_BODY_KEPT_MAX ((size_t)64 * 1024)
+
+void exchange_init(struct exchange *exchange)
+{
+    *exchange = (struct exchange){.state = EXCHANGE_NEW};
+    arena_init(&exchange->arena);
+    buffer_init(&exchange->reply.body);
+}
+
+void exchange_deinit(struct exchange *exchange)
+{
+    ASSERT(!list_is_linked(&exchange->api_link));
+    buffer_deinit(&exchange->reply.body);
+    arena_deinit(&exchange->arena);
+}
+
+void exchange_reset(struct exchange *exchange)
+{
+    ASSERT(!list_is_linked(&exchange->api_link));
+    arena_reset(&exchange->arena);
+    buffer_truncate(&exchange->reply.body, 0);
+    if (exchange->reply.body.capacity > EXCHANGE_BODY_KEPT_MAX) {
+        buffer_deinit(&exchange->reply.body);
+    }
+    exchange->request = (struct request){0};
+    exchange->reply.status = 0;
+    exchange->reply.content_type = NULL;
+    exchange->reply.error = OK;
+    exchange->hold_sequence = 0;
+    exchange->state = EXCHANGE_NEW;
+    exchange->waiter_owned = NULL;
+}

@@ -1,0 +1,52 @@
+/* One request and its reply, from the moment the server has read the request whole until its reply was written.
+ *
+ * Owned by the server. The api fills `reply` and says from which frame on it may be shown (`hold_sequence`); a request that
+ * waits for messages stays with the api until api_take_finished() gives it back. */
+#ifndef TALLY_API_EXCHANGE_H
+#define TALLY_API_EXCHANGE_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/list.h"
+
+struct request {
+    struct bytes method;       /* "POST", "GET" */
+    struct bytes path;         /* without the query string */
+    struct bytes host;         /* Host header; empty if none */
+    struct bytes target;       /* X-Amz-Target header; empty if none */
+    struct bytes content_type; /* Content-Type header; empty if none */
+    struct bytes trace_header; /* X-Amzn-Trace-Id header; empty if none */
+    struct bytes body;         /* whole; JSON may be read in place when body_has_padding */
+};
+
+struct reply {
+    int status;
+    const char *content_type; /* static text */
+    enum error error;         /* OK, or what went wrong: gives the header x-amzn-query-error */
+    struct buffer body;
+};
+
+enum exchange_state {
+    EXCHANGE_NEW,
+    EXCHANGE_WAITING,  /* in the api, waiting for messages */
+    EXCHANGE_FINISHED, /* reply is complete; show it when hold_sequence is durable */
+};
+
+struct exchange {
+    struct request request; /* borrowed from the server until the exchange is finished */
+    struct reply reply;
+    struct arena arena;     /* lives as long as the exchange */
+    uint64_t hold_sequence; /* 0: nothing to wait for */
+    enum exchange_state state;
+    struct list_link api_link; /* in the api: among the waiting or the finished */
+    void *waiter_owned;        /* in the api: what a waiting receive asked for; in the arena */
+};
+
+void exchange_init(struct exchange *exchange);
+void exchange_deinit(struct exchange *exchange);
+
+/* Makes it ready for the next request of the connection; keeps its memory. */
+void exchange_reset(struct exchange *exchange);
+
+#endif

@@ -1,0 +1,62 @@
+/* A namespace: one core, one log, atomic inside. Joins the two: opens and closes frames, hands them to whoever makes them
+ * durable, takes snapshots, recovers at start.
+ *
+ * With a flusher (the daemon) frames are made durable on the log thread; without one (the simulator, tools) namespace_flush()
+ * writes in line. One thread. */
+#ifndef TALLY_API_NAMESPACE_H
+#define TALLY_API_NAMESPACE_H
+
+#include "base/error.h"
+#include "core/core.h"
+#include "log/disk.h"
+
+struct namespace;
+
+struct namespace_options {
+    const char *name;          /* 12 digits, the account id; borrowed */
+    uint64_t segment_size;     /* bytes */
+    uint64_t frame_size_max;   /* bytes */
+    uint64_t snapshot_bytes;   /* a snapshot is due when the log grew by this much since the last; 0: never */
+    uint32_t in_flight_max;    /* messages in flight per queue */
+    bool has_flusher;          /* false: namespace_flush() writes in line */
+    void (*wake)(void *context); /* with a flusher: called on the log thread when something became durable */
+    void *wake_context;
+};
+
+/* Recovers the namespace from its folder. `now_ms` is wall-clock time; `key` is fresh random, used if the folder is new.
+ * Errors as log_open() and log_replay_next(). */
+enum error namespace_open(struct disk *disk, const struct namespace_options *options, uint64_t now_ms,
+                          const uint8_t key[CORE_KEY_SIZE], struct namespace **ns, struct failure *failure);
+
+/* Makes everything durable (unless the log has failed), then frees. */
+void namespace_close(struct namespace *ns);
+
+/* Before a decision: opens a frame if none is open and lets time pass to the frame's time. Returns the core. */
+struct core *namespace_begin(struct namespace *ns, uint64_t now_ms);
+
+/* The core for reading only. */
+const struct core *namespace_core(const struct namespace *ns);
+
+/* After a decision: the sequence whose durability its reply must wait for (the open frame's if it carries events). */
+uint64_t namespace_hold_sequence(const struct namespace *ns);
+
+/* Hands the open frame over if it carries events and the log is idle (with a flusher), or writes it (without). */
+enum error namespace_flush(struct namespace *ns, struct failure *failure);
+
+/* Newest durable sequence. An error is final: end the process. */
+uint64_t namespace_durable(const struct namespace *ns);
+enum error namespace_failure(const struct namespace *ns, struct failure *failure);
+
+/* Starts, continues or finishes a snapshot if one is due. The daemon lets a forked child write it; `in_line` writes it
+ * here. Failing to take one is not fatal: the text says why. */
+enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure);
+
+/* The time of the newest frame or of now_ms, whichever is later: log time never goes back. */
+uint64_t namespace_time(const struct namespace *ns);
+
+/* Bytes of the log at `position`, or NULL; borrowed until the next call of namespace_begin() or namespace_flush(). */
+const uint8_t *namespace_read(struct namespace *ns, uint64_t position, size_t size);
+
+struct log *namespace_log(struct namespace *ns);
+
+#endif

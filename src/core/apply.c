@@ -1,0 +1,433 @@
+/* apply: the only code that changes the state, live and on replay alike. A function for each kind of event; each checks
+ * that the event fits the state before it changes anything, because on replay the event comes from a disk. */
+#include "core/identity.h"
+#include "core/state.h"
+
+#include "base/cursor.h"
+#include "base/memory.h"
+
+static bool apply_founded(struct core *core, const struct event_founded *founded)
+{
+    if (core->digest_owned != NULL || founded->segment_size == 0 || founded->name.size == 0)
+        return false;
+    core->name_owned = memory_duplicate(founded->name);
+    memcpy(core->key, founded->key, sizeof(core->key));
+    core->digest_owned = digest_create(core->key);
+    core->segment_size = founded->segment_size;
+    return true;
+}
+
+static bool apply_restarted(struct core *core, const struct event_restarted *restarted)
+{
+    core->epoch = restarted->epoch;
+    /* Moving timers reorders the heap under the walk, so the slots are copied first. */
+    buffer_truncate(&core->scratch, 0);
+    for (uint32_t i = 0; i < core->timers.count; i++)
+        buffer_append_u32(&core->scratch, core->timers.entries_owned[i].slot);
+    struct cursor cursor = cursor_make(buffer_bytes(&core->scratch));
+    while (cursor.rest.size > 0) {
+        uint32_t slot = cursor_u32(&cursor);
+        struct message *message = core_message(core, slot);
+        uint32_t grace_ms = message->timeout_ms < restarted->grace_ms ? message->timeout_ms : restarted->grace_ms;
+        if (message->state != MESSAGE_IN_FLIGHT || message->visible_at_ms >= restarted->resumed_at_ms + grace_ms)
+            continue;
+        message->visible_at_ms = restarted->resumed_at_ms + grace_ms;
+        heap_update(&core->timers, message->visible_at_ms, slot);
+    }
+    return true;
+}
+
+static bool apply_queue_created(struct core *core, const struct event_queue_created *created)
+{
+    struct queue_settings settings;
+    if (created->queue <= core->queue_id || !queue_settings_decode(created->settings, &settings) ||
+        created->name.size == 0 || created->name.size > QUEUE_NAME_SIZE_MAX ||
+        core_find_queue(core, created->name) != NULL)
+        return false;
+    core->queue_id = created->queue;
+    uint32_t slot = core_add_queue(core, created->queue, created->name);
+    struct queue *queue = core_queue(core, slot);
+    queue_adopt_settings(queue, &settings);
+    queue->created_at_ms = queue->modified_at_ms = core->now_ms;
+    core_add_shelf(core, ++core->shelf_number, slot);
+    return true;
+}
+
+static bool apply_queue_set(struct core *core, const struct event_queue_set *set)
+{
+    struct queue *queue = core_find_queue_by_id(core, set->queue);
+    struct queue_settings settings;
+    if (queue == NULL || !queue_settings_decode(set->settings, &settings))
+        return false;
+    queue_adopt_settings(queue, &settings);
+    queue->modified_at_ms = core->now_ms;
+    core_expect_expiry(core, queue->shelf);
+    return true;
+}
+
+static void free_shelf(struct core *core, uint32_t slot)
+{
+    struct shelf *shelf = core_shelf_at(core, slot);
+    ASSERT(shelf->count == 0 && shelf->expiry_index == 0);
+    if (list_is_linked(&shelf->draining_link))
+        list_remove(&shelf->draining_link);
+    shelf_deinit(shelf);
+    pool_free(&core->shelves, slot);
+}
+
+/* Cuts a shelf off its queue: what is on it can no longer be reached and is ended in portions. */
+static void detach_shelf(struct core *core, uint32_t slot)
+{
+    struct shelf *shelf = core_shelf_at(core, slot);
+    if (shelf->expiry_index != 0)
+        heap_remove(&core->expiries, slot);
+    shelf->queue = 0;
+    if (shelf->count == 0)
+        free_shelf(core, slot);
+    else
+        list_append(&core->draining_shelves, &shelf->draining_link);
+}
+
+static bool apply_queue_purged(struct core *core, const struct event_queue_purged *purged)
+{
+    struct queue *queue = core_find_queue_by_id(core, purged->queue);
+    if (queue == NULL)
+        return false;
+    uint32_t slot = core_find_queue_slot(core, purged->queue);
+    detach_shelf(core, queue->shelf);
+    core_add_shelf(core, ++core->shelf_number, slot);
+    queue->purged_at_ms = core->now_ms;
+    return true;
+}
+
+static bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *deleted)
+{
+    struct queue *queue = core_find_queue_by_id(core, deleted->queue);
+    if (queue == NULL)
+        return false;
+    uint32_t slot = core_find_queue_slot(core, deleted->queue);
+    detach_shelf(core, queue->shelf);
+    queue->shelf = 0;
+    core_remove_queue_name(core, slot);
+    core_release_queue(core, slot);
+    return true;
+}
+
+/* Makes the message a unit of its batch, or the batch's message of an event. */
+static void join_batch(struct core *core, struct message *message, uint32_t batch_slot, const struct event_sent *sent)
+{
+    struct batch *batch = core_batch(core, batch_slot);
+    message->batch = batch_slot;
+    message->completes = sent->completes;
+    message->unit = sent->unit;
+    core_pin_batch(core, batch_slot);
+    if (sent->completes != 0)
+        return;
+    if (batch->spec.tracking == BATCH_XOR) {
+        batch->xor_value ^= identity_xor_unit(core->digest_owned, sent->number, false);
+        batch->xor_registered++;
+    } else {
+        uint32_t unit = ledger_add_message(&batch->ledger, sent->number);
+        ASSERT(unit == sent->unit);
+    }
+}
+
+/* Can the message be what the event says of its batch? */
+static bool sent_fits_batch(const struct core *core, const struct event_sent *sent, uint32_t batch_slot)
+{
+    if (sent->batch == 0)
+        return sent->completes == 0;
+    if (batch_slot == 0 || sent->completes > BATCH_EVENT_COUNT)
+        return false;
+    const struct batch *batch = core_batch(core, batch_slot);
+    if (sent->completes != 0 || batch->spec.tracking == BATCH_XOR)
+        return true;
+    return batch->state == BATCH_OPEN && sent->unit == batch->ledger.count && sent->unit < LEDGER_UNITS_MAX;
+}
+
+static bool apply_sent(struct core *core, const struct event_sent *sent)
+{
+    struct queue *queue = core_find_queue_by_id(core, sent->queue);
+    uint32_t batch = sent->batch == 0 ? 0 : core_find_batch_by_number(core, sent->batch);
+    if (queue == NULL || sent->number <= core->message_number || !sent_fits_batch(core, sent, batch))
+        return false;
+    core->message_number = sent->number;
+    uint64_t content_position = core->applying_at + EVENT_SENT_CONTENT_OFFSET;
+    uint32_t slot = core_add_message(core, sent->number, content_position, (uint32_t)sent->content.size);
+    struct message *message = core_message(core, slot);
+    message->sent_at_ms = core->now_ms;
+    core_place_message(core, slot, queue->shelf);
+    if (batch != 0)
+        join_batch(core, message, batch, sent);
+    message->visible_at_ms = sent->visible_at_ms;
+    core_enter_state(core, slot, sent->visible_at_ms > core->now_ms ? MESSAGE_DELAYED : MESSAGE_FRESH);
+    return true;
+}
+
+/* Starts or changes the newest lease of a message: it lasts timeout_ms from now; 0 makes the message visible at once. */
+static void set_lease(struct core *core, uint32_t slot, uint32_t timeout_ms)
+{
+    struct message *message = core_message(core, slot);
+    core_leave_state(core, slot);
+    message->timeout_ms = timeout_ms;
+    message->visible_at_ms = core->now_ms + timeout_ms;
+    core_enter_state(core, slot, timeout_ms > 0 ? MESSAGE_IN_FLIGHT : MESSAGE_RETURNED);
+}
+
+static uint32_t age_ms(const struct core *core, const struct message *message)
+{
+    uint64_t age = core->now_ms - message->sent_at_ms;
+    return age < UINT32_MAX ? (uint32_t)age : UINT32_MAX - 1;
+}
+
+static bool apply_received(struct core *core, const struct event_received *received)
+{
+    uint32_t slot = core_find_message(core, received->number);
+    if (slot == 0 || !message_is_deliverable(core_message(core, slot)) || received->delivery <= core->delivery_number)
+        return false;
+    struct message *message = core_message(core, slot);
+    core->delivery_number = received->delivery;
+    message->delivery = received->delivery;
+    message->receive_count++;
+    message->received_after_ms = age_ms(core, message);
+    if (message->first_received_after_ms == 0)
+        message->first_received_after_ms = message->received_after_ms + 1;
+    set_lease(core, slot, received->timeout_ms);
+    return true;
+}
+
+static bool apply_visibility_changed(struct core *core, const struct event_visibility_changed *changed)
+{
+    uint32_t slot = core_find_message(core, changed->number);
+    if (slot == 0 || core_message(core, slot)->delivery == 0)
+        return false;
+    set_lease(core, slot, changed->timeout_ms);
+    return true;
+}
+
+static void leave_extent(struct core *core, const struct message *message)
+{
+    struct extent *extent = &core->extents_owned[message->position / core->segment_size];
+    ASSERT(extent->live_count > 0 && extent->live_bytes >= message->content_size);
+    extent->live_count--;
+    extent->live_bytes -= message->content_size;
+}
+
+static void forget_origin(struct core *core, struct message *message)
+{
+    if (message->origin == 0)
+        return;
+    uint32_t origin = message->origin;
+    message->origin = 0;
+    ASSERT(core_queue(core, origin)->origin_count > 0);
+    core_queue(core, origin)->origin_count--;
+    core_release_queue(core, origin);
+}
+
+static bool apply_ended(struct core *core, const struct event_ended *ended)
+{
+    uint32_t slot = core_find_message(core, ended->number);
+    if (slot == 0 || ended->reason < END_DELETED || ended->reason > END_CANCELLED)
+        return false;
+    struct message *message = core_message(core, slot);
+    uint32_t shelf_slot = message->shelf;
+    uint32_t batch = message->batch;
+    core_leave_state(core, slot);
+    shelf_unlink(core_shelf_at(core, shelf_slot), &core->messages, slot);
+    leave_extent(core, message);
+    forget_origin(core, message);
+    table_remove(&core->message_by_number, table_hash_u64(ended->number), slot);
+    pool_free(&core->messages, slot);
+    if (batch != 0)
+        core_unpin_batch(core, batch);
+    struct shelf *shelf = core_shelf_at(core, shelf_slot);
+    if (shelf->queue == 0 && shelf->count == 0)
+        free_shelf(core, shelf_slot);
+    return true;
+}
+
+static bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *moved)
+{
+    uint32_t slot = core_find_message(core, moved->number);
+    struct queue *target = core_find_queue_by_id(core, moved->queue);
+    if (slot == 0 || target == NULL)
+        return false;
+    struct message *message = core_message(core, slot);
+    struct shelf *source = core_shelf_at(core, message->shelf);
+    if (source->queue == 0)
+        return false;
+    uint32_t origin = source->queue;
+    core_leave_state(core, slot);
+    shelf_unlink(source, &core->messages, slot);
+    core_queue(core, origin)->origin_count++;
+    forget_origin(core, message);
+    message->origin = origin;
+    message->is_moved = true;
+    core_place_message(core, slot, target->shelf);
+    core_enter_state(core, slot, MESSAGE_RETURNED);
+    return true;
+}
+
+static bool apply_batch_created(struct core *core, const struct event_batch_created *created)
+{
+    struct batch_spec spec;
+    uint32_t parent_slot = created->parent == 0 ? 0 : core_find_batch_by_number(core, created->parent);
+    if (created->batch <= core->batch_number || created->id.size == 0 || created->id.size > BATCH_ID_SIZE_MAX ||
+        !batch_spec_decode(created->spec, &spec) || core_find_batch(core, created->id) != NULL ||
+        (created->parent != 0 && parent_slot == 0))
+        return false;
+    core->batch_number = created->batch;
+    uint32_t slot = core_add_batch(core, created->batch, created->id, created->spec);
+    table_insert(&core->batch_by_id, bytes_hash(created->id), slot);
+    struct batch *batch = core_batch(core, slot);
+    batch->created_at_ms = core->now_ms;
+    batch->unpinned_at_ms = core->now_ms;
+    core_count_targets(core, batch, true);
+    core_set_deadline(core, slot);
+    if (parent_slot == 0)
+        return true;
+    struct batch *parent = core_batch(core, parent_slot);
+    batch->parent = parent_slot;
+    batch->parent_unit = created->parent_unit;
+    batch->depth = parent->depth + 1;
+    core_pin_batch(core, parent_slot);
+    if (parent->spec.tracking == BATCH_XOR) {
+        parent->xor_value ^= identity_xor_unit(core->digest_owned, batch->number, true);
+        parent->xor_registered++;
+    } else {
+        uint32_t unit = ledger_add_key(&parent->ledger, created->id, UNIT_CHILD);
+        ASSERT(unit == created->parent_unit);
+    }
+    return true;
+}
+
+/* The batch an event speaks of, with an exact ledger; NULL if there is none such. */
+static struct batch *find_exact(const struct core *core, uint64_t number)
+{
+    uint32_t slot = core_find_batch_by_number(core, number);
+    if (slot == 0 || core_batch(core, slot)->spec.tracking != BATCH_EXACT)
+        return NULL;
+    return core_batch(core, slot);
+}
+
+static bool apply_units_counted(struct core *core, const struct event_units_counted *counted)
+{
+    struct batch *batch = find_exact(core, counted->batch);
+    if (batch == NULL || counted->count > LEDGER_UNITS_MAX ||
+        ledger_count_would_add(&batch->ledger, counted->count) > LEDGER_UNITS_MAX - batch->ledger.count)
+        return false;
+    ledger_add_counted(&batch->ledger, counted->count);
+    return true;
+}
+
+static bool apply_units_added(struct core *core, const struct event_units_added *added)
+{
+    struct batch *batch = find_exact(core, added->batch);
+    if (batch == NULL || added->count > LEDGER_UNITS_MAX - batch->ledger.count)
+        return false;
+    struct cursor cursor = cursor_make(added->keys);
+    for (uint32_t i = 0; i < added->count; i++) {
+        struct bytes key = cursor_sized(&cursor);
+        if (cursor.is_failed || ledger_find(&batch->ledger, key) != LEDGER_NO_UNIT)
+            return false;
+        ledger_add_key(&batch->ledger, key, UNIT_KEYED);
+    }
+    return cursor_is_done(&cursor);
+}
+
+static bool apply_unit_ended(struct core *core, const struct event_unit_ended *ended)
+{
+    uint32_t slot = core_find_batch_by_number(core, ended->batch);
+    if (slot == 0 || ended->outcome == UNIT_OUTSTANDING || ended->outcome > UNIT_CANCELLED)
+        return false;
+    struct batch *batch = core_batch(core, slot);
+    if (batch->spec.tracking == BATCH_XOR) {
+        batch->xor_value ^= ended->xor_id;
+        batch->xor_finished++;
+        batch->xor_failed += ended->outcome != UNIT_SUCCEEDED;
+        return true;
+    }
+    if (ended->unit >= batch->ledger.count || ledger_state(&batch->ledger, ended->unit) != UNIT_OUTSTANDING)
+        return false;
+    ledger_end(&batch->ledger, ended->unit, (enum unit_state)ended->outcome, ended->detail);
+    return true;
+}
+
+static bool apply_xor_applied(struct core *core, const struct event_xor_applied *applied)
+{
+    uint32_t slot = core_find_batch_by_number(core, applied->batch);
+    if (slot == 0 || core_batch(core, slot)->spec.tracking != BATCH_XOR ||
+        batch_find_token(core_batch(core, slot), applied->token) != UINT32_MAX)
+        return false;
+    struct batch *batch = core_batch(core, slot);
+    batch->xor_value ^= applied->value;
+    batch->xor_registered += applied->registered;
+    batch->xor_finished += applied->finished;
+    batch_add_token(batch, applied->token, applied->check);
+    return true;
+}
+
+static bool apply_batch_sealed(struct core *core, const struct event_batch_sealed *sealed)
+{
+    uint32_t slot = core_find_batch_by_number(core, sealed->batch);
+    if (slot == 0 || core_batch(core, slot)->state != BATCH_OPEN)
+        return false;
+    core_batch(core, slot)->state = BATCH_IS_SEALED;
+    core_batch(core, slot)->sealed_at_ms = core->now_ms;
+    return true;
+}
+
+static void complete_batch(struct core *core, uint32_t slot, enum batch_status status)
+{
+    struct batch *batch = core_batch(core, slot);
+    batch->state = BATCH_COMPLETED;
+    batch->status = status;
+    batch->completed_at_ms = core->now_ms;
+    batch->unpinned_at_ms = core->now_ms;
+    core_count_targets(core, batch, false);
+    if (status == BATCH_CANCELLED) {
+        batch->is_cancelled = true;
+        if (batch->ledger.reference_count > 0)
+            list_append(&core->draining_batches, &batch->draining_link);
+    }
+    core_set_deadline(core, slot);
+}
+
+static bool apply_batch_fired(struct core *core, const struct event_batch_fired *fired)
+{
+    uint32_t slot = core_find_batch_by_number(core, fired->batch);
+    if (slot == 0 || fired->event < BATCH_EVENT_COMPLETE || fired->event > BATCH_EVENT_COUNT ||
+        fired->status > BATCH_EXPIRED || (core_batch(core, slot)->fired & BATCH_EVENT_BIT(fired->event)) != 0)
+        return false;
+    core_batch(core, slot)->fired |= BATCH_EVENT_BIT(fired->event);
+    if (fired->event == BATCH_EVENT_COMPLETE)
+        complete_batch(core, slot, (enum batch_status)fired->status);
+    return true;
+}
+
+static bool apply_batch_deleted(struct core *core, const struct event_batch_deleted *deleted)
+{
+    uint32_t slot = core_find_batch_by_number(core, deleted->batch);
+    if (slot == 0 || core_batch(core, slot)->is_deleted || core_batch(core, slot)->state != BATCH_COMPLETED)
+        return false;
+    struct batch *batch = core_batch(core, slot);
+    table_remove(&core->batch_by_id, bytes_hash(batch->id_owned), slot);
+    batch->is_deleted = true;
+    core_pin_batch(core, slot); /* so that the one way to free a batch is the last unpin */
+    core_unpin_batch(core, slot);
+    return true;
+}
+
+bool core_apply(struct core *core, const struct event *event, uint64_t position)
+{
+    if (core->digest_owned == NULL && event->kind != EVENT_FOUNDED)
+        return false;
+    core->applying_at = position;
+    switch (event->kind) {
+#define APPLY_CASE(KIND, kind, number)                                                                                 \
+    case EVENT_##KIND:                                                                                                 \
+        return apply_##kind(core, &event->kind);
+        EVENT_LIST(APPLY_CASE)
+    }
+    return false;
+}

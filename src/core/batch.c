@@ -1,0 +1,204 @@
+#include "core/batch.h"
+
+#include "base/assert.h"
+#include "base/cursor.h"
+#include "base/memory.h"
+#include <stdlib.h>
+
+static void target_encode(const struct batch_target *target, struct buffer *out)
+{
+    buffer_append_u32(out, target->queue);
+    if (target->queue == 0)
+        return;
+    buffer_append_u8(out, target->has_body);
+    buffer_append_sized(out, target->body);
+    buffer_append_sized(out, target->group);
+    buffer_append_sized(out, target->attributes);
+    buffer_append(out, target->attributes_md5, sizeof(target->attributes_md5));
+}
+
+static struct batch_target target_decode(struct cursor *cursor)
+{
+    struct batch_target target = {.queue = cursor_u32(cursor)};
+    if (target.queue == 0)
+        return target;
+    target.has_body = cursor_u8(cursor) != 0;
+    target.body = cursor_sized(cursor);
+    target.group = cursor_sized(cursor);
+    target.attributes = cursor_sized(cursor);
+    cursor_copy(cursor, target.attributes_md5, sizeof(target.attributes_md5));
+    return target;
+}
+
+void batch_spec_encode(const struct batch_spec *spec, struct buffer *out)
+{
+    buffer_append_u8(out, spec->has_total);
+    buffer_append_u32(out, spec->total);
+    buffer_append_u8(out, (uint8_t)spec->tracking);
+    buffer_append_u32(out, spec->expires_after_s);
+    buffer_append_u32(out, spec->retention_s);
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++)
+        target_encode(&spec->targets[i], out);
+}
+
+bool batch_spec_decode(struct bytes encoded, struct batch_spec *spec)
+{
+    struct cursor cursor = cursor_make(encoded);
+    struct batch_spec decoded = {.has_total = cursor_u8(&cursor) != 0};
+    decoded.total = cursor_u32(&cursor);
+    uint8_t tracking = cursor_u8(&cursor);
+    decoded.tracking = (enum batch_tracking)tracking;
+    decoded.expires_after_s = cursor_u32(&cursor);
+    decoded.retention_s = cursor_u32(&cursor);
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++)
+        decoded.targets[i] = target_decode(&cursor);
+    if (!cursor_is_done(&cursor) || tracking > BATCH_XOR)
+        return false;
+    *spec = decoded;
+    return true;
+}
+
+void batch_init(struct batch *batch, uint64_t number, struct bytes id, struct bytes spec_encoded)
+{
+    ASSERT(number > 0 && id.size > 0 && id.size <= BATCH_ID_SIZE_MAX);
+    *batch = (struct batch){
+        .number = number,
+        .id_owned = memory_duplicate(id),
+        .spec_encoded_owned = memory_duplicate(spec_encoded),
+        .state = BATCH_OPEN,
+    };
+    bool is_decoded = batch_spec_decode(batch->spec_encoded_owned, &batch->spec);
+    ASSERT(is_decoded);
+    ledger_init(&batch->ledger);
+    table_init(&batch->by_token);
+}
+
+void batch_deinit(struct batch *batch)
+{
+    ASSERT(!list_is_linked(&batch->draining_link) && batch->deadline_index == 0);
+    for (uint32_t i = 0; i < batch->token_count; i++)
+        free((void *)batch->tokens_owned[i].token_owned.ptr);
+    free(batch->tokens_owned);
+    table_deinit(&batch->by_token);
+    ledger_deinit(&batch->ledger);
+    free((void *)batch->id_owned.ptr);
+    free((void *)batch->spec_encoded_owned.ptr);
+}
+
+struct batch_counts batch_counts(const struct batch *batch)
+{
+    struct batch_counts counts;
+    if (batch->spec.tracking == BATCH_XOR) {
+        uint64_t finished = batch->xor_finished;
+        counts = (struct batch_counts){
+            .total = batch->xor_registered,
+            .succeeded = finished - batch->xor_failed,
+            .failed = batch->xor_failed,
+            .remaining = batch->xor_registered > finished ? batch->xor_registered - finished : 0,
+        };
+    } else {
+        counts = (struct batch_counts){
+            .total = batch->ledger.count,
+            .succeeded = batch->ledger.succeeded,
+            .failed = batch->ledger.failed,
+            .cancelled = batch->ledger.cancelled,
+            .remaining = ledger_outstanding(&batch->ledger),
+        };
+    }
+    if (batch->is_cancelled) {
+        counts.cancelled += counts.remaining;
+        counts.remaining = 0;
+    }
+    return counts;
+}
+
+/* Has every unit ended? An xor ledger wants both its tests to agree; where they do not, nothing falls due. */
+static bool is_exhausted(const struct batch *batch)
+{
+    if (batch->spec.tracking == BATCH_XOR)
+        return batch->xor_value == 0 && batch->xor_registered == batch->xor_finished;
+    return ledger_outstanding(&batch->ledger) == 0;
+}
+
+enum batch_status batch_status_of_counts(const struct batch *batch)
+{
+    struct batch_counts counts = batch_counts(batch);
+    return counts.succeeded == counts.total ? BATCH_SUCCEEDED : BATCH_FAILED;
+}
+
+unsigned batch_due(const struct batch *batch, const struct batch_after *after)
+{
+    unsigned due = after->has_failure ? BATCH_EVENT_BIT(BATCH_EVENT_FIRST_FAILURE) : 0;
+    if (after->is_cancelled_or_expired) {
+        due = BATCH_EVENT_BIT(BATCH_EVENT_COMPLETE); /* never success; units that end later make nothing due */
+    } else if (batch->state == BATCH_COMPLETED) {
+        due = 0;
+    } else if (batch->state == BATCH_IS_SEALED && is_exhausted(batch)) {
+        due |= BATCH_EVENT_BIT(BATCH_EVENT_COMPLETE);
+        if (batch_status_of_counts(batch) == BATCH_SUCCEEDED)
+            due |= BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS);
+    }
+    return due & ~batch->fired; /* single winner: apply sets the bit */
+}
+
+uint32_t batch_find_token(const struct batch *batch, struct bytes token)
+{
+    for (struct table_probe probe = table_probe_start(&batch->by_token, bytes_hash(token));
+         table_probe_next(&batch->by_token, &probe);)
+        if (bytes_equal(batch->tokens_owned[probe.slot - 1].token_owned, token))
+            return probe.slot - 1;
+    return UINT32_MAX;
+}
+
+void batch_add_token(struct batch *batch, struct bytes token, uint64_t check)
+{
+    ASSERT(batch_find_token(batch, token) == UINT32_MAX);
+    if (batch->token_count == batch->token_capacity) {
+        batch->token_capacity = batch->token_capacity == 0 ? 8 : batch->token_capacity * 2;
+        batch->tokens_owned =
+            memory_resize(batch->tokens_owned, batch->token_capacity * sizeof(*batch->tokens_owned));
+    }
+    batch->tokens_owned[batch->token_count++] = (struct batch_token){.token_owned = memory_duplicate(token), .check = check};
+    table_insert(&batch->by_token, bytes_hash(token), batch->token_count);
+}
+
+uint64_t batch_deadline_ms(const struct batch *batch)
+{
+    if (batch->state != BATCH_COMPLETED)
+        return batch->created_at_ms + (uint64_t)batch->spec.expires_after_s * 1000;
+    if (batch->pins > 0 || batch->is_deleted)
+        return UINT64_MAX;
+    return batch->unpinned_at_ms + (uint64_t)batch->spec.retention_s * 1000;
+}
+
+const char *batch_state_name(enum batch_state state)
+{
+    static const char *const names[] = {[BATCH_OPEN] = "open", [BATCH_IS_SEALED] = "sealed", [BATCH_COMPLETED] = "completed"};
+    return names[state];
+}
+
+const char *batch_status_name(enum batch_status status)
+{
+    static const char *const names[] = {[BATCH_NO_STATUS] = "",
+                                        [BATCH_SUCCEEDED] = "succeeded",
+                                        [BATCH_FAILED] = "failed",
+                                        [BATCH_CANCELLED] = "cancelled",
+                                        [BATCH_EXPIRED] = "expired"};
+    return names[status];
+}
+
+void batch_check(const struct batch *batch)
+{
+    bool is_completed = batch->state == BATCH_COMPLETED;
+    ASSERT(is_completed == (batch->status != BATCH_NO_STATUS));
+    ASSERT(is_completed == ((batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_COMPLETE)) != 0));
+    ASSERT(is_completed == (batch->completed_at_ms != 0));
+    ASSERT(batch->state == BATCH_OPEN || batch->sealed_at_ms != 0 || is_completed);
+    ASSERT(!(batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS)) || batch->status == BATCH_SUCCEEDED);
+    if (batch->spec.has_total)
+        ASSERT(batch_counts(batch).total <= batch->spec.total);
+    /* Nothing may be due: what falls due fires in the record that made it so (invariants B2, B6). */
+    ASSERT(batch_due(batch, &(struct batch_after){0}) == 0);
+    if (batch->spec.tracking == BATCH_EXACT)
+        ledger_check(&batch->ledger);
+}

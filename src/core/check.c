@@ -1,0 +1,120 @@
+/* core_check(): every invariant of the state, by walking all of it. The simulator calls it after each step. */
+#include "core/state.h"
+
+#include "base/memory.h"
+#include <stdlib.h>
+
+/* What the messages say about the records they refer to. */
+struct census {
+    uint64_t *pins_owned;         /* by batch slot */
+    uint64_t *origin_counts_owned; /* by queue slot */
+    struct extent *extents_owned;
+    uint64_t in_flight_count;
+    uint64_t delayed_count;
+};
+
+static void count_messages(const struct core *core, struct census *census)
+{
+    uint64_t live_count = 0;
+    for (uint32_t slot = 1; slot < core->messages.slot_end; slot++) {
+        const struct message *message = core_message(core, slot);
+        if (message->state == 0 || core_find_message(core, message->number) != slot)
+            continue; /* a freed slot */
+        live_count++;
+        if (message->batch != 0)
+            census->pins_owned[message->batch]++;
+        if (message->origin != 0)
+            census->origin_counts_owned[message->origin]++;
+        struct extent *extent = &census->extents_owned[message->position / core->segment_size];
+        extent->live_count++;
+        extent->live_bytes += message->content_size;
+        census->in_flight_count += message->state == MESSAGE_IN_FLIGHT;
+        census->delayed_count += message->state == MESSAGE_DELAYED;
+        bool has_timer = message->state == MESSAGE_IN_FLIGHT || message->state == MESSAGE_DELAYED;
+        ASSERT(!has_timer || message->visible_at_ms > core->now_ms);
+        ASSERT(message->number <= core->message_number && message->delivery <= core->delivery_number);
+        ASSERT((message->receive_count == 0) == (message->delivery == 0));
+        if (message->batch != 0 && message->completes == 0 &&
+            core_batch(core, message->batch)->spec.tracking == BATCH_EXACT)
+            ASSERT(message->unit < core_batch(core, message->batch)->ledger.count);
+    }
+    ASSERT(live_count == core->messages.used);
+}
+
+static void check_shelves(const struct core *core)
+{
+    uint64_t count = 0;
+    uint32_t shelves = 0;
+    for (size_t i = 0; i < core->queue_order_count; i++) {
+        const struct queue *queue = core_queue(core, core->queue_order_owned[i]);
+        const struct shelf *shelf = core_shelf_at(core, queue->shelf);
+        ASSERT(core_find_queue(core, queue->name_owned) == queue);
+        ASSERT(shelf->queue == core->queue_order_owned[i]);
+        shelf_check(shelf, &core->messages, queue->shelf);
+        ASSERT(shelf->count == 0 || shelf->expiry_index != 0);
+        count += shelf->count;
+        shelves++;
+    }
+    for (struct list_link *link = list_first(&core->draining_shelves); link != NULL;
+         link = list_next(&core->draining_shelves, link)) {
+        const struct shelf *shelf = CONTAINER_OF(link, struct shelf, draining_link);
+        ASSERT(shelf->queue == 0 && shelf->count > 0 && shelf->expiry_index == 0);
+        shelf_check(shelf, &core->messages, core_message(core, shelf_oldest(shelf, &core->messages))->shelf);
+        count += shelf->count;
+        shelves++;
+    }
+    ASSERT(count == core->messages.used);
+    ASSERT(shelves == core->shelves.used);
+}
+
+static void check_batches(const struct core *core, struct census *census)
+{
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        uint32_t slot = core->batch_order_owned[i].slot;
+        if (slot != 0 && core_batch(core, slot)->parent != 0)
+            census->pins_owned[core_batch(core, slot)->parent]++;
+    }
+    uint32_t live_count = 0;
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        uint32_t slot = core->batch_order_owned[i].slot;
+        if (slot == 0)
+            continue;
+        live_count++;
+        const struct batch *batch = core_batch(core, slot);
+        batch_check(batch);
+        ASSERT(batch->pins == census->pins_owned[slot]); /* invariant B17 */
+        ASSERT(!batch->is_deleted || batch->pins > 0);
+        ASSERT((batch->deadline_index != 0) == (batch_deadline_ms(batch) != UINT64_MAX));
+        ASSERT(batch->is_deleted == (core_find_batch(core, batch->id_owned) != batch));
+    }
+    ASSERT(live_count == core->batches.used);
+}
+
+void core_check(const struct core *core)
+{
+    struct census census = {
+        .pins_owned = memory_allocate_zeroed((core->batches.slot_end + 1) * sizeof(uint64_t)),
+        .origin_counts_owned = memory_allocate_zeroed((core->queues.slot_end + 1) * sizeof(uint64_t)),
+        .extents_owned = memory_allocate_zeroed((core->extent_count + 1) * sizeof(struct extent)),
+    };
+    count_messages(core, &census);
+    check_shelves(core);
+    check_batches(core, &census);
+    for (size_t i = 0; i < core->extent_count; i++) {
+        ASSERT(core->extents_owned[i].live_count == census.extents_owned[i].live_count);
+        ASSERT(core->extents_owned[i].live_bytes == census.extents_owned[i].live_bytes);
+    }
+    for (uint32_t id = 1; id <= core->queue_id; id++) {
+        uint32_t slot = core_find_queue_slot(core, id);
+        if (slot != 0)
+            ASSERT(core_queue(core, slot)->origin_count == census.origin_counts_owned[slot]);
+    }
+    ASSERT(census.in_flight_count == core->in_flight_count);
+    ASSERT(census.delayed_count == core->delayed_count);
+    heap_check(&core->timers);
+    heap_check(&core->expiries);
+    heap_check(&core->deadlines);
+    free(census.pins_owned);
+    free(census.origin_counts_owned);
+    free(census.extents_owned);
+}

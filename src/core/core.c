@@ -1,0 +1,572 @@
+/* Tables, pools and links of the state: what apply.c and snapshot.c build it from, and what readers ask of it. */
+#include "core/core.h"
+
+#include "base/memory.h"
+#include "core/identity.h"
+#include "core/state.h"
+#include <stdlib.h>
+
+struct core *core_create(void)
+{
+    struct core *core = memory_allocate_zeroed(sizeof(*core));
+    pool_init(&core->messages, sizeof(struct message));
+    pool_init(&core->shelves, sizeof(struct shelf));
+    pool_init(&core->queues, sizeof(struct queue));
+    pool_init(&core->batches, sizeof(struct batch));
+    table_init(&core->message_by_number);
+    table_init(&core->queue_by_id);
+    table_init(&core->queue_by_name);
+    table_init(&core->batch_by_id);
+    table_init(&core->batch_by_number);
+    heap_init(&core->timers, &core->messages, offsetof(struct message, heap_index), offsetof(struct message, number));
+    heap_init(&core->expiries, &core->shelves, offsetof(struct shelf, expiry_index), offsetof(struct shelf, number));
+    heap_init(&core->deadlines, &core->batches, offsetof(struct batch, deadline_index), offsetof(struct batch, number));
+    list_init(&core->draining_shelves);
+    list_init(&core->draining_batches);
+    list_init(&core->ready_queues);
+    buffer_init(&core->scratch);
+    return core;
+}
+
+static void unlink_if_linked(struct list_link *link)
+{
+    if (list_is_linked(link))
+        list_remove(link);
+}
+
+static void destroy_shelves_and_queues(struct core *core)
+{
+    while (core->queue_order_count > 0) {
+        uint32_t slot = core->queue_order_owned[core->queue_order_count - 1];
+        struct queue *queue = core_queue(core, slot);
+        struct shelf *shelf = core_shelf_at(core, queue->shelf);
+        unlink_if_linked(&queue->ready_link);
+        shelf_deinit(shelf);
+        queue_deinit(queue);
+        core->queue_order_count--;
+    }
+    while (!list_is_empty(&core->draining_shelves)) {
+        struct shelf *shelf = CONTAINER_OF(list_first(&core->draining_shelves), struct shelf, draining_link);
+        list_remove(&shelf->draining_link);
+        shelf_deinit(shelf);
+    }
+}
+
+/* Queues that were deleted but are still the origin of messages are in no order: found through the messages. */
+static void destroy_origins(struct core *core)
+{
+    for (uint32_t slot = 1; slot < core->messages.slot_end; slot++) {
+        struct message *message = core_message(core, slot);
+        if (message->state == 0 || message->origin == 0)
+            continue;
+        struct queue *queue = core_queue(core, message->origin);
+        ASSERT(queue->origin_count > 0);
+        if (--queue->origin_count == 0 && queue->shelf == 0)
+            queue_deinit(queue);
+    }
+}
+
+void core_destroy(struct core *core)
+{
+    destroy_origins(core);
+    destroy_shelves_and_queues(core);
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        if (core->batch_order_owned[i].slot == 0)
+            continue;
+        struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);
+        unlink_if_linked(&batch->draining_link);
+        batch->deadline_index = 0;
+        batch_deinit(batch);
+    }
+    heap_deinit(&core->timers);
+    heap_deinit(&core->expiries);
+    heap_deinit(&core->deadlines);
+    table_deinit(&core->message_by_number);
+    table_deinit(&core->queue_by_id);
+    table_deinit(&core->queue_by_name);
+    table_deinit(&core->batch_by_id);
+    table_deinit(&core->batch_by_number);
+    pool_deinit(&core->messages);
+    pool_deinit(&core->shelves);
+    pool_deinit(&core->queues);
+    pool_deinit(&core->batches);
+    buffer_deinit(&core->scratch);
+    free(core->queue_order_owned);
+    free(core->batch_order_owned);
+    free(core->extents_owned);
+    free((void *)core->name_owned.ptr);
+    if (core->digest_owned != NULL)
+        digest_destroy(core->digest_owned);
+    free(core);
+}
+
+/* --- frames ------------------------------------------------------------------------------------------------------- */
+
+void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms)
+{
+    ASSERT(core->frame == NULL && position >= frame->size);
+    ASSERT(now_ms >= core->now_ms);
+    core_advance(core, now_ms);
+    core->frame = frame;
+    core->frame_base = position - frame->size;
+}
+
+void core_frame_close(struct core *core)
+{
+    ASSERT(core->frame != NULL);
+    core->frame = NULL;
+}
+
+void core_emit(struct core *core, const struct event *event)
+{
+    ASSERT(core->frame != NULL);
+    uint64_t position = core->frame_base + core->frame->size + EVENT_HEADER_SIZE;
+    event_encode(event, core->frame);
+    bool is_applied = core_apply(core, event, position);
+    ASSERT(is_applied); /* what was decided against the state fits the state */
+}
+
+bool core_replay(struct core *core, struct bytes payload, uint64_t position, uint64_t time_ms, struct failure *failure)
+{
+    ASSERT(core->frame == NULL);
+    if (time_ms < core->now_ms) {
+        failure_set(failure, ERROR_LOG_DAMAGED, "the frame's time %llu lies before that of the frame before it, %llu",
+                    (unsigned long long)time_ms, (unsigned long long)core->now_ms);
+        return false;
+    }
+    core_advance(core, time_ms);
+    struct bytes rest = payload;
+    while (rest.size > 0) {
+        uint64_t at = position + (payload.size - rest.size);
+        unsigned kind = rest.ptr[0];
+        const char *name = event_kind_name(kind);
+        struct event event;
+        if (!event_decode(&rest, &event) || !core_apply(core, &event, at + EVENT_HEADER_SIZE)) {
+            failure_set(failure, ERROR_LOG_DAMAGED, "the event at log position %llu (kind %u, %s) does not fit what the log said before",
+                        (unsigned long long)at, kind, name == NULL ? "unknown to this version" : name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- messages ----------------------------------------------------------------------------------------------------- */
+
+uint32_t core_find_message(const struct core *core, uint64_t number)
+{
+    for (struct table_probe probe = table_probe_start(&core->message_by_number, table_hash_u64(number));
+         table_probe_next(&core->message_by_number, &probe);)
+        if (core_message(core, probe.slot)->number == number)
+            return probe.slot;
+    return 0;
+}
+
+static struct extent *extent_at(struct core *core, uint64_t position)
+{
+    uint64_t ordinal = position / core->segment_size;
+    if (ordinal >= core->extent_count) {
+        size_t count = ordinal + 1;
+        core->extents_owned = memory_resize(core->extents_owned, count * sizeof(*core->extents_owned));
+        memset(core->extents_owned + core->extent_count, 0, (count - core->extent_count) * sizeof(*core->extents_owned));
+        core->extent_count = count;
+    }
+    return &core->extents_owned[ordinal];
+}
+
+uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size)
+{
+    uint32_t slot = pool_allocate(&core->messages);
+    struct message *message = core_message(core, slot);
+    message->number = number;
+    message->position = position;
+    message->content_size = size;
+    table_insert(&core->message_by_number, table_hash_u64(number), slot);
+    struct extent *extent = extent_at(core, position);
+    extent->live_count++;
+    extent->live_bytes += size;
+    return slot;
+}
+
+void core_place_message(struct core *core, uint32_t slot, uint32_t shelf)
+{
+    core_message(core, slot)->shelf = shelf;
+    shelf_link(core_shelf_at(core, shelf), &core->messages, slot);
+    core_expect_expiry(core, shelf);
+}
+
+/* Tells the api that this shelf's queue has something to deliver. */
+static void notice_ready(struct core *core, const struct shelf *shelf)
+{
+    if (shelf->queue == 0)
+        return;
+    struct queue *queue = core_queue(core, shelf->queue);
+    if (!list_is_linked(&queue->ready_link))
+        list_append(&core->ready_queues, &queue->ready_link);
+}
+
+void core_enter_state(struct core *core, uint32_t slot, enum message_state state)
+{
+    struct message *message = core_message(core, slot);
+    struct shelf *shelf = core_shelf_at(core, message->shelf);
+    shelf_enter_state(shelf, &core->timers, &core->messages, slot, state);
+    core->in_flight_count += state == MESSAGE_IN_FLIGHT;
+    core->delayed_count += state == MESSAGE_DELAYED;
+    if (message_is_deliverable(message))
+        notice_ready(core, shelf);
+}
+
+void core_leave_state(struct core *core, uint32_t slot)
+{
+    struct message *message = core_message(core, slot);
+    core->in_flight_count -= message->state == MESSAGE_IN_FLIGHT;
+    core->delayed_count -= message->state == MESSAGE_DELAYED;
+    shelf_leave_state(core_shelf_at(core, message->shelf), &core->timers, &core->messages, slot);
+}
+
+bool core_message_is_dead(const struct core *core, const struct message *message)
+{
+    if (core_shelf_at(core, message->shelf)->queue == 0)
+        return true;
+    return message->batch != 0 && message->completes == 0 && core_batch(core, message->batch)->is_cancelled;
+}
+
+/* --- queues and shelves ------------------------------------------------------------------------------------------- */
+
+size_t core_queue_place(const struct core *core, struct bytes name)
+{
+    size_t low = 0, high = core->queue_order_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (bytes_compare(core_queue(core, core->queue_order_owned[middle])->name_owned, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name)
+{
+    uint32_t slot = pool_allocate(&core->queues);
+    queue_init(core_queue(core, slot), id, name);
+    table_insert(&core->queue_by_id, table_hash_u64(id), slot);
+    return slot;
+}
+
+/* Gives the queue its place among the names; core_remove_queue_name() takes it away. */
+static void add_queue_name(struct core *core, uint32_t slot)
+{
+    struct bytes name = core_queue(core, slot)->name_owned;
+    table_insert(&core->queue_by_name, bytes_hash(name), slot);
+    if (core->queue_order_count == core->queue_order_capacity) {
+        core->queue_order_capacity = core->queue_order_capacity == 0 ? 16 : core->queue_order_capacity * 2;
+        core->queue_order_owned =
+            memory_resize(core->queue_order_owned, core->queue_order_capacity * sizeof(*core->queue_order_owned));
+    }
+    size_t place = core_queue_place(core, name);
+    memmove(core->queue_order_owned + place + 1, core->queue_order_owned + place,
+            (core->queue_order_count - place) * sizeof(*core->queue_order_owned));
+    core->queue_order_owned[place] = slot;
+    core->queue_order_count++;
+}
+
+void core_remove_queue_name(struct core *core, uint32_t slot)
+{
+    struct bytes name = core_queue(core, slot)->name_owned;
+    table_remove(&core->queue_by_name, bytes_hash(name), slot);
+    size_t place = core_queue_place(core, name);
+    ASSERT(core->queue_order_owned[place] == slot);
+    core->queue_order_count--;
+    memmove(core->queue_order_owned + place, core->queue_order_owned + place + 1,
+            (core->queue_order_count - place) * sizeof(*core->queue_order_owned));
+}
+
+void core_release_queue(struct core *core, uint32_t slot)
+{
+    struct queue *queue = core_queue(core, slot);
+    if (queue->shelf != 0 || queue->origin_count > 0)
+        return;
+    unlink_if_linked(&queue->ready_link);
+    table_remove(&core->queue_by_id, table_hash_u64(queue->id), slot);
+    queue_deinit(queue);
+    pool_free(&core->queues, slot);
+}
+
+uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue)
+{
+    uint32_t slot = pool_allocate(&core->shelves);
+    shelf_init(core_shelf_at(core, slot), &core->messages, number, queue);
+    if (queue == 0) {
+        list_append(&core->draining_shelves, &core_shelf_at(core, slot)->draining_link);
+    } else {
+        bool is_new = core_queue(core, queue)->shelf == 0;
+        core_queue(core, queue)->shelf = slot;
+        if (is_new)
+            add_queue_name(core, queue);
+    }
+    return slot;
+}
+
+uint32_t core_find_queue_slot(const struct core *core, uint32_t id)
+{
+    for (struct table_probe probe = table_probe_start(&core->queue_by_id, table_hash_u64(id));
+         table_probe_next(&core->queue_by_id, &probe);)
+        if (core_queue(core, probe.slot)->id == id)
+            return probe.slot;
+    return 0;
+}
+
+struct queue *core_find_queue_by_id(const struct core *core, uint32_t id)
+{
+    uint32_t slot = core_find_queue_slot(core, id);
+    return slot == 0 || core_queue(core, slot)->shelf == 0 ? NULL : core_queue(core, slot);
+}
+
+struct queue *core_find_queue(const struct core *core, struct bytes name)
+{
+    for (struct table_probe probe = table_probe_start(&core->queue_by_name, bytes_hash(name));
+         table_probe_next(&core->queue_by_name, &probe);)
+        if (bytes_equal(core_queue(core, probe.slot)->name_owned, name))
+            return core_queue(core, probe.slot);
+    return NULL;
+}
+
+void core_expect_expiry(struct core *core, uint32_t slot)
+{
+    struct shelf *shelf = core_shelf_at(core, slot);
+    uint32_t oldest = shelf_oldest(shelf, &core->messages);
+    if (shelf->queue == 0 || oldest == 0)
+        return;
+    uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
+    uint64_t expires_at_ms = core_message(core, oldest)->sent_at_ms + retention_ms;
+    if (shelf->expiry_index == 0)
+        heap_push(&core->expiries, expires_at_ms, slot);
+    else if (core->expiries.entries_owned[shelf->expiry_index - 1].key > expires_at_ms)
+        heap_update(&core->expiries, expires_at_ms, slot);
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+uint32_t core_find_batch_by_number(const struct core *core, uint64_t number)
+{
+    for (struct table_probe probe = table_probe_start(&core->batch_by_number, table_hash_u64(number));
+         table_probe_next(&core->batch_by_number, &probe);)
+        if (core_batch(core, probe.slot)->number == number)
+            return probe.slot;
+    return 0;
+}
+
+const struct batch *core_find_batch(const struct core *core, struct bytes id)
+{
+    for (struct table_probe probe = table_probe_start(&core->batch_by_id, bytes_hash(id));
+         table_probe_next(&core->batch_by_id, &probe);)
+        if (bytes_equal(core_batch(core, probe.slot)->id_owned, id))
+            return core_batch(core, probe.slot);
+    return NULL;
+}
+
+/* Index of the first entry whose number is not below `number`. */
+static size_t batch_place(const struct core *core, uint64_t number)
+{
+    size_t low = 0, high = core->batch_order_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (core->batch_order_owned[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct batch *core_next_batch(const struct core *core, uint64_t number)
+{
+    for (size_t i = batch_place(core, number); i < core->batch_order_count; i++) {
+        uint32_t slot = core->batch_order_owned[i].slot;
+        if (slot != 0 && !core_batch(core, slot)->is_deleted)
+            return core_batch(core, slot);
+    }
+    return NULL;
+}
+
+uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, struct bytes spec)
+{
+    ASSERT(core->batch_order_count == 0 || core->batch_order_owned[core->batch_order_count - 1].number < number);
+    uint32_t slot = pool_allocate(&core->batches);
+    batch_init(core_batch(core, slot), number, id, spec);
+    table_insert(&core->batch_by_number, table_hash_u64(number), slot);
+    if (core->batch_order_count == core->batch_order_capacity) {
+        core->batch_order_capacity = core->batch_order_capacity == 0 ? 16 : core->batch_order_capacity * 2;
+        core->batch_order_owned =
+            memory_resize(core->batch_order_owned, core->batch_order_capacity * sizeof(*core->batch_order_owned));
+    }
+    core->batch_order_owned[core->batch_order_count++] = (struct batch_order_entry){.number = number, .slot = slot};
+    return slot;
+}
+
+/* Closes the gaps once half of the order is dead: amortised O(1) a removal. */
+static void batch_order_remove(struct core *core, uint64_t number)
+{
+    core->batch_order_owned[batch_place(core, number)].slot = 0;
+    if (++core->batch_order_dead * 2 <= core->batch_order_count)
+        return;
+    size_t kept = 0;
+    for (size_t i = 0; i < core->batch_order_count; i++)
+        if (core->batch_order_owned[i].slot != 0)
+            core->batch_order_owned[kept++] = core->batch_order_owned[i];
+    core->batch_order_count = kept;
+    core->batch_order_dead = 0;
+}
+
+void core_count_targets(struct core *core, const struct batch *batch, bool is_added)
+{
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++) {
+        uint32_t slot = core_find_queue_slot(core, batch->spec.targets[i].queue);
+        if (slot == 0)
+            continue;
+        ASSERT(is_added || core_queue(core, slot)->target_count > 0);
+        core_queue(core, slot)->target_count += is_added ? 1 : UINT32_MAX;
+    }
+}
+
+void core_set_deadline(struct core *core, uint32_t slot)
+{
+    struct batch *batch = core_batch(core, slot);
+    uint64_t deadline_ms = batch_deadline_ms(batch);
+    if (deadline_ms == UINT64_MAX) {
+        if (batch->deadline_index != 0)
+            heap_remove(&core->deadlines, slot);
+    } else if (batch->deadline_index == 0) {
+        heap_push(&core->deadlines, deadline_ms, slot);
+    } else {
+        heap_update(&core->deadlines, deadline_ms, slot);
+    }
+}
+
+void core_pin_batch(struct core *core, uint32_t slot)
+{
+    core_batch(core, slot)->pins++;
+    core_set_deadline(core, slot);
+}
+
+static void free_batch(struct core *core, uint32_t slot)
+{
+    struct batch *batch = core_batch(core, slot);
+    uint32_t parent = batch->parent;
+    if (batch->deadline_index != 0)
+        heap_remove(&core->deadlines, slot);
+    unlink_if_linked(&batch->draining_link);
+    table_remove(&core->batch_by_number, table_hash_u64(batch->number), slot);
+    batch_order_remove(core, batch->number);
+    batch_deinit(batch);
+    pool_free(&core->batches, slot);
+    if (parent != 0)
+        core_unpin_batch(core, parent);
+}
+
+/* At most BATCH_DEPTH_MAX deep: a freed child unpins its parent. */
+void core_unpin_batch(struct core *core, uint32_t slot)
+{
+    struct batch *batch = core_batch(core, slot);
+    ASSERT(batch->pins > 0);
+    if (--batch->pins > 0)
+        return;
+    batch->unpinned_at_ms = core->now_ms;
+    if (batch->is_deleted)
+        free_batch(core, slot);
+    else
+        core_set_deadline(core, slot);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t heap_due_ms(const struct heap *heap)
+{
+    return heap->count == 0 ? UINT64_MAX : heap_top(heap).key;
+}
+
+uint64_t core_due_ms(const struct core *core)
+{
+    if (!list_is_empty(&core->draining_shelves) || !list_is_empty(&core->draining_batches))
+        return 0;
+    uint64_t due_ms = heap_due_ms(&core->timers);
+    uint64_t expiry_ms = heap_due_ms(&core->expiries);
+    uint64_t deadline_ms = heap_due_ms(&core->deadlines);
+    due_ms = expiry_ms < due_ms ? expiry_ms : due_ms;
+    return deadline_ms < due_ms ? deadline_ms : due_ms;
+}
+
+struct queue *core_take_ready_queue(struct core *core)
+{
+    struct list_link *link = list_first(&core->ready_queues);
+    if (link == NULL)
+        return NULL;
+    list_remove(link);
+    return CONTAINER_OF(link, struct queue, ready_link);
+}
+
+uint64_t core_now_ms(const struct core *core)
+{
+    return core->now_ms;
+}
+
+struct bytes core_name(const struct core *core)
+{
+    return core->name_owned;
+}
+
+struct digest *core_digest(const struct core *core)
+{
+    return core->digest_owned;
+}
+
+const struct shelf *core_shelf(const struct core *core, const struct queue *queue)
+{
+    return core_shelf_at(core, queue->shelf);
+}
+
+const struct queue *core_queue_at(const struct core *core, uint32_t slot)
+{
+    return core_queue(core, slot);
+}
+
+size_t core_queue_count(const struct core *core)
+{
+    return core->queue_order_count;
+}
+
+struct queue *core_queue_by_name(const struct core *core, size_t index)
+{
+    ASSERT(index < core->queue_order_count);
+    return core_queue(core, core->queue_order_owned[index]);
+}
+
+struct core_metrics core_metrics(const struct core *core)
+{
+    return (struct core_metrics){
+        .messages = core->messages.used,
+        .in_flight = core->in_flight_count,
+        .delayed = core->delayed_count,
+        .batches = core->batches.used,
+        .sent = core->message_number,
+        .delivered = core->delivery_number,
+    };
+}
+
+uint64_t core_segment_size(const struct core *core)
+{
+    return core->segment_size;
+}
+
+bool core_needs_segment(const struct core *core, uint64_t ordinal)
+{
+    return ordinal < core->extent_count && core->extents_owned[ordinal].live_count > 0;
+}
+
+uint64_t core_next_needed_segment(const struct core *core, uint64_t ordinal)
+{
+    for (; ordinal < core->extent_count; ordinal++)
+        if (core->extents_owned[ordinal].live_count > 0)
+            return ordinal;
+    return UINT64_MAX;
+}

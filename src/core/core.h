@@ -1,0 +1,80 @@
+/* The core: the state machine. Pure: time, randomness, disks and sockets are arguments or don't exist here.
+ *
+ * The one way in for changes is decide (decide.h): it checks a command against the state and yields events; each event is
+ * encoded into the open frame and applied (apply.c) at once, so that the next decision sees it. On replay the same events
+ * are applied from the log. The state is therefore a function of the log and of nothing else.
+ *
+ * A frame has one time. core_frame_open() first lets time pass to it: messages whose delay or visibility timeout is over
+ * become deliverable, without an event. What time creates, ends or moves is decided by decide_due() and logged. */
+#ifndef TALLY_CORE_CORE_H
+#define TALLY_CORE_CORE_H
+
+#include "base/error.h"
+#include "core/batch.h"
+#include "core/content.h"
+#include "core/event.h"
+#include "core/queue.h"
+
+struct core;
+
+struct core *core_create(void);
+void core_destroy(struct core *core);
+
+/* Opens a frame: events go to the end of `frame`, whose next byte lies at `position` in the log. `now_ms` is the frame's
+ * time, not before that of the last one. `frame` is borrowed until core_frame_close(). */
+void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms);
+void core_frame_close(struct core *core);
+
+/* Applies the events of a frame that the log gave back. False when an event can't be decoded or does not fit the state: the
+ * log is damaged or from a newer version; `failure` says which event. */
+bool core_replay(struct core *core, struct bytes payload, uint64_t position, uint64_t time_ms, struct failure *failure);
+
+/* When core_frame_open() or decide_due() next has something to do; 0: at once; UINT64_MAX: never. O(1). */
+uint64_t core_due_ms(const struct core *core);
+
+/* Queues that became deliverable since the last call, one by one; NULL when there are no more. */
+struct queue *core_take_ready_queue(struct core *core);
+
+/* Reading. Pointers are borrowed until the next decision. */
+uint64_t core_now_ms(const struct core *core);
+struct bytes core_name(const struct core *core);
+struct digest *core_digest(const struct core *core);
+struct queue *core_find_queue(const struct core *core, struct bytes name);
+struct queue *core_find_queue_by_id(const struct core *core, uint32_t id);
+const struct shelf *core_shelf(const struct core *core, const struct queue *queue);
+const struct queue *core_queue_at(const struct core *core, uint32_t slot);
+const struct batch *core_find_batch(const struct core *core, struct bytes id);
+
+/* Queues in order of name: how many there are, and the i-th; the place of the first whose name is not below `name`. */
+size_t core_queue_count(const struct core *core);
+struct queue *core_queue_by_name(const struct core *core, size_t index);
+size_t core_queue_place(const struct core *core, struct bytes name);
+
+/* Batches in order of creation: the first whose number is not below `number`, or NULL. O(log batches). */
+const struct batch *core_next_batch(const struct core *core, uint64_t number);
+
+struct core_metrics {
+    uint64_t messages;
+    uint64_t in_flight;
+    uint64_t delayed;
+    uint64_t batches;
+    uint64_t sent;      /* since the namespace was founded */
+    uint64_t delivered;
+};
+struct core_metrics core_metrics(const struct core *core);
+
+/* The namespace's segment size, and whether a live message has its content in the segment with this ordinal. */
+uint64_t core_segment_size(const struct core *core);
+bool core_needs_segment(const struct core *core, uint64_t ordinal);
+/* The lowest ordinal from `ordinal` on that a live message needs, or UINT64_MAX. */
+uint64_t core_next_needed_segment(const struct core *core, uint64_t ordinal);
+
+/* The whole state, canonically: equal states encode to equal bytes. `sink` gets it in pieces. */
+void core_encode(const struct core *core, void (*sink)(void *context, struct bytes piece), void *context);
+/* Fills a fresh core. False if `encoded` is none; the core must then be destroyed. */
+bool core_decode(struct core *core, struct bytes encoded);
+
+/* Asserts every invariant by walking the whole state. */
+void core_check(const struct core *core);
+
+#endif

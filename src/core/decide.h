@@ -1,0 +1,142 @@
+/* Decisions: each checks a command against the state and, if it stands, yields the events that make it so.
+ *
+ * Only between core_frame_open() and core_frame_close(). On an error nothing has changed, unless the comment says otherwise.
+ * Ranges and forms of what a client sent are the api's to check before; here are the checks that need the state. Views in
+ * commands are borrowed for the call; views in results are borrowed until the next decision. */
+#ifndef TALLY_CORE_DECIDE_H
+#define TALLY_CORE_DECIDE_H
+
+#include "core/core.h"
+#include "core/identity.h"
+#include "core/shelf.h"
+
+/* --- the namespace itself ----------------------------------------------------------------------------------------- */
+
+/* The first event of a new log. */
+void decide_found(struct core *core, struct bytes name, const uint8_t key[CORE_KEY_SIZE], uint64_t segment_size);
+
+/* The first event of each owner; in a frame of its own whose time is that of the last frame. O(leases). */
+void decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms);
+
+/* Decides what has fallen due: messages whose retention is over, deadlines and retention of batches, and a portion of what
+ * purges and cancels left to end. Does a bounded amount; true if more is due now. */
+bool decide_due(struct core *core);
+
+/* --- queues ------------------------------------------------------------------------------------------------------- */
+
+/* A queue under a name that no queue has. */
+struct queue *decide_create_queue(struct core *core, struct bytes name, const struct queue_settings *settings);
+void decide_set_queue(struct core *core, struct queue *queue, const struct queue_settings *settings);
+
+/* Whatever the queue holds ends: units of it as failed. O(1); the messages are ended in portions by decide_due(). */
+void decide_purge_queue(struct core *core, struct queue *queue);
+
+/* ERROR_QUEUE_IN_USE while a batch that has not completed has it as a target. */
+enum error decide_delete_queue(struct core *core, struct queue *queue);
+
+/* --- messages ----------------------------------------------------------------------------------------------------- */
+
+struct send_command {
+    struct queue *queue;
+    struct content content; /* all but the id */
+    uint32_t delay_ms;
+    struct bytes batch_id;  /* Tally.Batch; empty: none */
+};
+
+struct send_result {
+    uint64_t number;
+    uint8_t id[MESSAGE_ID_SIZE];
+};
+
+/* Accepts a message and, in the same record, makes it a unit of its batch (B19), which seals at its Total.
+ * Errors: ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED. */
+enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result);
+
+#define RECEIVE_MAX 10u
+
+struct received_message {
+    struct handle handle;
+    uint64_t position;     /* of the content */
+    uint32_t content_size;
+    uint32_t receive_count;
+    uint64_t sent_at_ms;
+    uint64_t first_received_at_ms;
+    uint32_t origin;       /* queue slot for core_queue_at(); 0: not dead-lettered */
+};
+
+/* Takes up to `count_max` deliverable messages, oldest first, and leases them for timeout_ms. A message out of attempts goes
+ * to the dead-letter queue instead. *count may be 0. ERROR_OVER_LIMIT when in_flight_max messages are in flight already. */
+enum error decide_receive(struct core *core, struct queue *queue, unsigned count_max, uint32_t timeout_ms,
+                          uint32_t in_flight_max, struct received_message messages[RECEIVE_MAX], unsigned *count);
+
+/* Ends the message if the handle is the newest of a live one, its unit as succeeded; else nothing happens and that is no
+ * error either (standard queues). ERROR_RECEIPT_HANDLE_IS_INVALID: not a handle of this queue. */
+enum error decide_delete(struct core *core, struct queue *queue, struct bytes handle);
+
+/* Ends the lease named by the newest handle at now + timeout_ms (0: visible at once); an older handle changes nothing.
+ * Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID; ERROR_INVALID_PARAMETER_VALUE with *is_gone = true: the message has
+ * ended; the same with *is_gone = false: in total more than 12 hours since the receive.
+ * Source: SQS API reference, ChangeMessageVisibility. */
+enum error decide_change_visibility(struct core *core, struct queue *queue, struct bytes handle, uint32_t timeout_ms,
+                                    bool *is_gone);
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+struct create_batch_command {
+    struct bytes id;          /* empty: the core makes one */
+    struct bytes parent_id;   /* empty: none */
+    struct batch_spec spec;   /* targets name queues that exist */
+};
+
+/* Creates the batch, or finds the one that was created with the same arguments. Errors, in order: ERROR_BATCH_ALREADY_EXISTS;
+ * ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED (of the parent); ERROR_OVER_LIMIT: nested more
+ * than BATCH_DEPTH_MAX deep. */
+enum error decide_create_batch(struct core *core, const struct create_batch_command *command,
+                               const struct batch **batch);
+
+/* Registers external units. Either `keys` (distinct or not; those already there add nothing) or, with key_count 0, the keys
+ * "0" to "count-1". Errors, in order: ERROR_UNSUPPORTED_OPERATION (xor ledger), ERROR_BATCH_SEALED,
+ * ERROR_BATCH_TOTAL_EXCEEDED, ERROR_OVER_LIMIT (LEDGER_UNITS_MAX). All or nothing. */
+struct add_units_command {
+    const struct bytes *keys;
+    uint32_t key_count;
+    uint32_t count;
+};
+enum error decide_add_units(struct core *core, const struct batch *batch, const struct add_units_command *command,
+                            uint32_t *added);
+
+struct unit_report {
+    struct bytes key;
+    enum unit_state outcome; /* UNIT_SUCCEEDED or UNIT_FAILED */
+    struct bytes detail;
+    bool is_recorded;        /* result: this report ended the unit */
+};
+
+/* Ends external units. ERROR_UNSUPPORTED_OPERATION (xor ledger); ERROR_UNIT_DOES_NOT_EXIST with the index of the first
+ * unknown key in *unknown: nothing was recorded. *is_completed: this very call completed the batch. */
+enum error decide_complete_units(struct core *core, const struct batch *batch, struct unit_report *reports,
+                                 uint32_t report_count, uint32_t *unknown, bool *is_completed);
+
+struct xor_command {
+    uint64_t value;
+    uint32_t registered;
+    uint32_t finished;
+    struct bytes token;
+};
+
+/* Xors a value into the ledger, once for each token. Errors, in order: ERROR_UNSUPPORTED_OPERATION (exact ledger);
+ * ERROR_INVALID_PARAMETER_VALUE: the token was used with other values, or more units would have finished than were
+ * registered; ERROR_BATCH_SEALED: registers units in a sealed batch; ERROR_BATCH_TOTAL_EXCEEDED. */
+enum error decide_xor_units(struct core *core, const struct batch *batch, const struct xor_command *command, bool *is_zero,
+                            bool *is_completed);
+
+/* Seals an open batch, which completes it if no unit is outstanding; on a sealed one nothing happens (B8). */
+void decide_seal_batch(struct core *core, const struct batch *batch, bool *is_completed);
+
+/* Cancels what is outstanding and completes the batch, if it has not completed. */
+void decide_cancel_batch(struct core *core, const struct batch *batch);
+
+/* ERROR_BATCH_NOT_COMPLETED. The id is free at once; the record goes when nothing refers to it. */
+enum error decide_delete_batch(struct core *core, const struct batch *batch);
+
+#endif

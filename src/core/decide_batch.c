@@ -1,0 +1,235 @@
+/* Decisions about batches. */
+#include "core/decide.h"
+#include "core/finish.h"
+
+static uint32_t slot_of(const struct core *core, const struct batch *batch)
+{
+    uint32_t slot = core_find_batch_by_number(core, batch->number);
+    ASSERT(slot != 0);
+    return slot;
+}
+
+/* --- creating ----------------------------------------------------------------------------------------------------- */
+
+/* Can the batch take `added` more units? */
+static enum error check_room(const struct batch *batch, uint64_t added)
+{
+    if (added > 0 && batch->state != BATCH_OPEN)
+        return ERROR_BATCH_SEALED;
+    uint64_t total = batch_counts(batch).total + added;
+    if (batch->spec.has_total && total > batch->spec.total)
+        return ERROR_BATCH_TOTAL_EXCEEDED;
+    return total <= LEDGER_UNITS_MAX ? OK : ERROR_OVER_LIMIT;
+}
+
+/* Was the batch created with these very arguments? core->scratch holds the encoded spec. */
+static bool is_same_batch(const struct core *core, const struct batch *batch, struct bytes parent_id)
+{
+    struct bytes parent = batch->parent == 0 ? bytes_make(NULL, 0) : core_batch(core, batch->parent)->id_owned;
+    return bytes_equal(batch->spec_encoded_owned, buffer_bytes(&core->scratch)) && bytes_equal(parent, parent_id);
+}
+
+static enum error check_parent(const struct core *core, struct bytes parent_id, const struct batch **parent)
+{
+    if (parent_id.size == 0)
+        return OK;
+    *parent = core_find_batch(core, parent_id);
+    if (*parent == NULL)
+        return ERROR_BATCH_DOES_NOT_EXIST;
+    enum error error = check_room(*parent, 1);
+    if (error != OK)
+        return error;
+    return (*parent)->depth + 1 < BATCH_DEPTH_MAX ? OK : ERROR_OVER_LIMIT;
+}
+
+enum error decide_create_batch(struct core *core, const struct create_batch_command *command,
+                               const struct batch **batch)
+{
+    buffer_truncate(&core->scratch, 0);
+    batch_spec_encode(&command->spec, &core->scratch);
+    const struct batch *existing = command->id.size == 0 ? NULL : core_find_batch(core, command->id);
+    if (existing != NULL) {
+        if (!is_same_batch(core, existing, command->parent_id))
+            return ERROR_BATCH_ALREADY_EXISTS;
+        *batch = existing;
+        return OK;
+    }
+    const struct batch *parent = NULL;
+    enum error error = check_parent(core, command->parent_id, &parent);
+    if (error != OK)
+        return error;
+    uint64_t number = core->batch_number + 1;
+    char made_id[IDENTITY_TEXT_SIZE];
+    uint8_t raw_id[MESSAGE_ID_SIZE];
+    identity_batch(core->digest_owned, number, raw_id);
+    identity_to_text(raw_id, made_id);
+    struct bytes id = command->id.size > 0 ? command->id : bytes_make(made_id, sizeof(made_id));
+    core_emit(core, &(struct event){
+                        .kind = EVENT_BATCH_CREATED,
+                        .batch_created = {.batch = number,
+                                          .parent = parent == NULL ? 0 : parent->number,
+                                          .parent_unit = parent == NULL ? 0 : parent->ledger.count,
+                                          .id = id,
+                                          .spec = buffer_bytes(&core->scratch)},
+                    });
+    if (parent != NULL)
+        finish_total(core, slot_of(core, parent));
+    /* A batch of no units (Total 0) has them all. */
+    uint32_t slot = core_find_batch_by_number(core, number);
+    finish_total(core, slot);
+    finish_step(core, slot, false, BATCH_NO_STATUS);
+    *batch = core_batch(core, slot);
+    return OK;
+}
+
+/* --- units -------------------------------------------------------------------------------------------------------- */
+
+/* Writes the keys that are not units yet, each once, into core->scratch; returns how many. */
+static uint32_t collect_new_keys(struct core *core, const struct batch *batch, const struct add_units_command *command)
+{
+    struct table seen; /* of indexes into command->keys, plus 1 */
+    table_init(&seen);
+    buffer_truncate(&core->scratch, 0);
+    uint32_t added = 0;
+    for (uint32_t i = 0; i < command->key_count; i++) {
+        struct bytes key = command->keys[i];
+        bool is_known = ledger_find(&batch->ledger, key) != LEDGER_NO_UNIT;
+        uint64_t hash = bytes_hash(key);
+        for (struct table_probe probe = table_probe_start(&seen, hash); !is_known && table_probe_next(&seen, &probe);)
+            is_known = bytes_equal(command->keys[probe.slot - 1], key);
+        if (is_known)
+            continue;
+        table_insert(&seen, hash, i + 1);
+        buffer_append_sized(&core->scratch, key);
+        added++;
+    }
+    table_deinit(&seen);
+    return added;
+}
+
+enum error decide_add_units(struct core *core, const struct batch *batch, const struct add_units_command *command,
+                            uint32_t *added)
+{
+    if (batch->spec.tracking == BATCH_XOR)
+        return ERROR_UNSUPPORTED_OPERATION;
+    if (batch->state != BATCH_OPEN)
+        return ERROR_BATCH_SEALED;
+    uint32_t count = command->key_count > 0 ? collect_new_keys(core, batch, command)
+                                            : ledger_count_would_add(&batch->ledger, command->count);
+    enum error error = check_room(batch, count);
+    if (error != OK)
+        return error;
+    *added = count;
+    if (count == 0)
+        return OK;
+    struct event event;
+    if (command->key_count > 0)
+        event = (struct event){
+            .kind = EVENT_UNITS_ADDED,
+            .units_added = {.batch = batch->number, .count = count, .keys = buffer_bytes(&core->scratch)},
+        };
+    else
+        event = (struct event){
+            .kind = EVENT_UNITS_COUNTED,
+            .units_counted = {.batch = batch->number, .count = command->count},
+        };
+    core_emit(core, &event);
+    finish_total(core, slot_of(core, batch));
+    finish_step(core, slot_of(core, batch), false, BATCH_NO_STATUS);
+    return OK;
+}
+
+enum error decide_complete_units(struct core *core, const struct batch *batch, struct unit_report *reports,
+                                 uint32_t report_count, uint32_t *unknown, bool *is_completed)
+{
+    if (batch->spec.tracking == BATCH_XOR)
+        return ERROR_UNSUPPORTED_OPERATION;
+    for (uint32_t i = 0; i < report_count; i++) {
+        uint32_t unit = ledger_find(&batch->ledger, reports[i].key);
+        struct bytes key;
+        uint64_t number;
+        /* A child batch ends by itself: its name in the ledger is not for reports. */
+        if (unit == LEDGER_NO_UNIT || ledger_name(&batch->ledger, unit, &key, &number) == UNIT_CHILD) {
+            *unknown = i;
+            return ERROR_UNIT_DOES_NOT_EXIST;
+        }
+    }
+    bool was_completed = batch->state == BATCH_COMPLETED;
+    uint32_t slot = slot_of(core, batch);
+    for (uint32_t i = 0; i < report_count; i++)
+        reports[i].is_recorded = finish_unit(core, slot, ledger_find(&batch->ledger, reports[i].key), 0,
+                                             reports[i].outcome, reports[i].detail);
+    *is_completed = !was_completed && batch->state == BATCH_COMPLETED;
+    return OK;
+}
+
+static enum error check_xor(const struct batch *batch, const struct xor_command *command)
+{
+    uint64_t registered = batch->xor_registered + command->registered;
+    if (batch->xor_finished + command->finished > registered)
+        return ERROR_INVALID_PARAMETER_VALUE;
+    bool adds = command->registered > 0 || (command->finished == 0 && batch->state == BATCH_COMPLETED);
+    return adds ? check_room(batch, command->registered > 0 ? command->registered : 1) : OK;
+}
+
+enum error decide_xor_units(struct core *core, const struct batch *batch, const struct xor_command *command, bool *is_zero,
+                            bool *is_completed)
+{
+    if (batch->spec.tracking != BATCH_XOR)
+        return ERROR_UNSUPPORTED_OPERATION;
+    uint8_t asked[16];
+    bytes_put_u64(asked, command->value);
+    bytes_put_u32(asked + 8, command->registered);
+    bytes_put_u32(asked + 12, command->finished);
+    uint64_t check = digest_keyed(core->digest_owned, bytes_make(asked, sizeof(asked)));
+    uint32_t token = batch_find_token(batch, command->token);
+    *is_completed = false;
+    if (token != UINT32_MAX) {
+        *is_zero = batch->xor_value == 0;
+        return batch->tokens_owned[token].check == check ? OK : ERROR_INVALID_PARAMETER_VALUE;
+    }
+    enum error error = check_xor(batch, command);
+    if (error != OK)
+        return error;
+    bool was_completed = batch->state == BATCH_COMPLETED;
+    core_emit(core, &(struct event){
+                        .kind = EVENT_XOR_APPLIED,
+                        .xor_applied = {.batch = batch->number,
+                                        .value = command->value,
+                                        .registered = command->registered,
+                                        .finished = command->finished,
+                                        .check = check,
+                                        .token = command->token},
+                    });
+    finish_total(core, slot_of(core, batch));
+    finish_step(core, slot_of(core, batch), false, BATCH_NO_STATUS);
+    *is_zero = batch->xor_value == 0;
+    *is_completed = !was_completed && batch->state == BATCH_COMPLETED;
+    return OK;
+}
+
+/* --- sealing and ending ------------------------------------------------------------------------------------------- */
+
+void decide_seal_batch(struct core *core, const struct batch *batch, bool *is_completed)
+{
+    *is_completed = false;
+    if (batch->state != BATCH_OPEN)
+        return;
+    core_emit(core, &(struct event){.kind = EVENT_BATCH_SEALED, .batch_sealed = {.batch = batch->number}});
+    finish_step(core, slot_of(core, batch), false, BATCH_NO_STATUS);
+    *is_completed = batch->state == BATCH_COMPLETED;
+}
+
+void decide_cancel_batch(struct core *core, const struct batch *batch)
+{
+    if (batch->state != BATCH_COMPLETED)
+        finish_step(core, slot_of(core, batch), false, BATCH_CANCELLED);
+}
+
+enum error decide_delete_batch(struct core *core, const struct batch *batch)
+{
+    if (batch->state != BATCH_COMPLETED)
+        return ERROR_BATCH_NOT_COMPLETED;
+    core_emit(core, &(struct event){.kind = EVENT_BATCH_DELETED, .batch_deleted = {.batch = batch->number}});
+    return OK;
+}

@@ -1,0 +1,81 @@
+/* Decisions that time makes due: they create, end or move something, so they are logged, live only (DESIGN.md, "Two kinds of
+ * timers"). Each call does a bounded amount, so that a purge of ten million messages does not hold up a send. */
+#include "core/decide.h"
+#include "core/finish.h"
+
+#define DUE_PORTION 500u
+
+/* What is left of the portion of one call. */
+struct portion {
+    unsigned left;
+};
+
+static void expire_messages(struct core *core, struct portion *portion)
+{
+    while (portion->left > 0 && core->expiries.count > 0 && heap_top(&core->expiries).key <= core->now_ms) {
+        uint32_t shelf_slot = heap_top(&core->expiries).slot;
+        struct shelf *shelf = core_shelf_at(core, shelf_slot);
+        uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
+        uint32_t oldest = shelf_oldest(shelf, &core->messages);
+        if (oldest != 0 && core_message(core, oldest)->sent_at_ms + retention_ms <= core->now_ms) {
+            finish_message(core, oldest, END_EXPIRED);
+            portion->left--;
+            continue;
+        }
+        /* The heap's key is only the earliest time at which something may expire: look again then. */
+        heap_remove(&core->expiries, shelf_slot);
+        core_expect_expiry(core, shelf_slot);
+    }
+}
+
+static void end_batches(struct core *core, struct portion *portion)
+{
+    while (portion->left > 0 && core->deadlines.count > 0 && heap_top(&core->deadlines).key <= core->now_ms) {
+        uint32_t slot = heap_top(&core->deadlines).slot;
+        const struct batch *batch = core_batch(core, slot);
+        if (batch->state != BATCH_COMPLETED)
+            finish_step(core, slot, false, BATCH_EXPIRED);
+        else
+            core_emit(core, &(struct event){.kind = EVENT_BATCH_DELETED, .batch_deleted = {.batch = batch->number}});
+        portion->left--;
+    }
+}
+
+/* Ends what purged queues held. The last one ended frees the shelf. */
+static void drain_shelves(struct core *core, struct portion *portion)
+{
+    while (portion->left > 0 && !list_is_empty(&core->draining_shelves)) {
+        const struct shelf *shelf =
+            CONTAINER_OF(list_first(&core->draining_shelves), struct shelf, draining_link);
+        finish_message(core, shelf_oldest(shelf, &core->messages), END_PURGED);
+        portion->left--;
+    }
+}
+
+/* Ends the messages of cancelled batches, so that the counts of their queues are right soon; whoever meets one earlier (a
+ * receive) ends it then. */
+static void drain_batches(struct core *core, struct portion *portion)
+{
+    while (portion->left > 0 && !list_is_empty(&core->draining_batches)) {
+        struct batch *batch = CONTAINER_OF(list_first(&core->draining_batches), struct batch, draining_link);
+        portion->left--;
+        if (batch->drain_next == batch->ledger.reference_count) {
+            list_remove(&batch->draining_link);
+            continue;
+        }
+        const struct ledger_reference *reference = &batch->ledger.references_owned[batch->drain_next++];
+        uint32_t slot = reference->kind == UNIT_MESSAGE ? core_find_message(core, reference->value) : 0;
+        if (slot != 0 && core_message_is_dead(core, core_message(core, slot)))
+            finish_message(core, slot, END_CANCELLED); /* may free the batch */
+    }
+}
+
+bool decide_due(struct core *core)
+{
+    struct portion portion = {.left = DUE_PORTION};
+    expire_messages(core, &portion);
+    end_batches(core, &portion);
+    drain_shelves(core, &portion);
+    drain_batches(core, &portion);
+    return core_due_ms(core) <= core->now_ms;
+}

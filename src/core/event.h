@@ -1,0 +1,137 @@
+/* Events: physical facts in the past tense, the only things the log holds and the only things that change the state.
+ *
+ * An event says what happened, never what was asked, so that a later version of the program replays an old log to the same
+ * state. Times that an event does not carry are those of its frame. Adding an event is a row here and an apply function
+ * (apply.c); a kind or a field is never reused or reordered.
+ *
+ * On disk an event is u8 kind, u32 size, then its fields in the order of the list, little-endian; TEXT is u32 size and the
+ * bytes. docs/formats/log.md shows them. */
+#ifndef TALLY_CORE_EVENT_H
+#define TALLY_CORE_EVENT_H
+
+#include "base/buffer.h"
+
+#define EVENT_HEADER_SIZE 5u
+#define MESSAGE_ID_SIZE 16
+#define CORE_KEY_SIZE 16
+
+/* X(KIND, kind, number on disk) */
+#define EVENT_LIST(X)                                                                                                  \
+    X(FOUNDED, founded, 1)                                                                                             \
+    X(RESTARTED, restarted, 2)                                                                                         \
+    X(QUEUE_CREATED, queue_created, 10)                                                                                \
+    X(QUEUE_SET, queue_set, 11)                                                                                        \
+    X(QUEUE_PURGED, queue_purged, 12)                                                                                  \
+    X(QUEUE_DELETED, queue_deleted, 13)                                                                                \
+    X(SENT, sent, 20)                                                                                                  \
+    X(RECEIVED, received, 21)                                                                                          \
+    X(VISIBILITY_CHANGED, visibility_changed, 22)                                                                      \
+    X(ENDED, ended, 23)                                                                                                \
+    X(DEAD_LETTERED, dead_lettered, 24)                                                                                \
+    X(BATCH_CREATED, batch_created, 30)                                                                                \
+    X(UNITS_COUNTED, units_counted, 31)                                                                                \
+    X(UNITS_ADDED, units_added, 32)                                                                                    \
+    X(UNIT_ENDED, unit_ended, 33)                                                                                      \
+    X(XOR_APPLIED, xor_applied, 34)                                                                                    \
+    X(BATCH_SEALED, batch_sealed, 35)                                                                                  \
+    X(BATCH_FIRED, batch_fired, 36)                                                                                    \
+    X(BATCH_DELETED, batch_deleted, 37)
+
+/* A new namespace: its name, the key of its receipt handles and message ids, the size of its log's segments. */
+#define EVENT_FIELDS_founded(U8, U32, U64, RAW, TEXT) TEXT(name) RAW(key, CORE_KEY_SIZE) U64(segment_size)
+
+/* A new owner took over at resumed_at_ms. Each lease in flight then lasts at least its own timeout or grace_ms, the shorter,
+ * from then on: its worker could not send a heartbeat while nobody served (invariant R11). The frame of this event carries
+ * the time of the frame before it, so that no lease ends before this event could save it. */
+#define EVENT_FIELDS_restarted(U8, U32, U64, RAW, TEXT) U64(epoch) U64(resumed_at_ms) U32(grace_ms)
+
+/* Queue ids are never reused. `settings` is an encoded struct queue_settings (queue.h). */
+#define EVENT_FIELDS_queue_created(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(name) TEXT(settings)
+#define EVENT_FIELDS_queue_set(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(settings)
+
+/* Whatever the queue held is out of reach at once; `ended` events follow in portions. */
+#define EVENT_FIELDS_queue_purged(U8, U32, U64, RAW, TEXT) U32(queue)
+#define EVENT_FIELDS_queue_deleted(U8, U32, U64, RAW, TEXT) U32(queue)
+
+/* A message was accepted. visible_at_ms 0: at once. batch 0: none; else the message is that batch's unit number `unit`, or,
+ * where `completes` is not 0, the message of that batch event (enum batch_event). `content` is an encoded struct content:
+ * the index keeps its position, not its bytes. */
+#define EVENT_FIELDS_sent(U8, U32, U64, RAW, TEXT)                                                                     \
+    U64(number) U32(queue) U64(visible_at_ms) U64(batch) U32(unit) U8(completes) TEXT(content)
+
+/* From the start of the event's fields to the content's bytes. */
+#define EVENT_SENT_CONTENT_OFFSET (8u + 4u + 8u + 8u + 4u + 1u + 4u)
+
+/* A receiver took the message; `delivery` is the number of this delivery in the namespace. */
+#define EVENT_FIELDS_received(U8, U32, U64, RAW, TEXT) U64(number) U64(delivery) U32(timeout_ms)
+
+/* The newest lease of a message now lasts timeout_ms from the frame's time on; 0: the message is visible again. */
+#define EVENT_FIELDS_visibility_changed(U8, U32, U64, RAW, TEXT) U64(number) U32(timeout_ms)
+
+/* A message is over; `reason` is enum end_reason. Its unit, if any, ends by an event of its own in the same frame. */
+#define EVENT_FIELDS_ended(U8, U32, U64, RAW, TEXT) U64(number) U8(reason)
+
+/* A message out of attempts went to another queue, keeping number, id, age and receive count. */
+#define EVENT_FIELDS_dead_lettered(U8, U32, U64, RAW, TEXT) U64(number) U32(queue)
+
+/* `spec` is an encoded struct batch_spec (batch.h). parent 0: none; else this batch is its unit parent_unit. */
+#define EVENT_FIELDS_batch_created(U8, U32, U64, RAW, TEXT) U64(batch) U64(parent) U32(parent_unit) TEXT(id) TEXT(spec)
+
+/* External units "0" to "count-1" are units of the batch now, besides those that were. */
+#define EVENT_FIELDS_units_counted(U8, U32, U64, RAW, TEXT) U64(batch) U32(count)
+
+/* New external units; `keys` is a run of u32 size + bytes, none of them known before. */
+#define EVENT_FIELDS_units_added(U8, U32, U64, RAW, TEXT) U64(batch) U32(count) TEXT(keys)
+
+/* A unit ended; outcome is enum unit_state. An exact ledger knows it by `unit`; an xor ledger takes `xor_id` out of its value. */
+#define EVENT_FIELDS_unit_ended(U8, U32, U64, RAW, TEXT) U64(batch) U32(unit) U64(xor_id) U8(outcome) TEXT(detail)
+
+/* A value was xored in from outside, once for each token; `check` tells a repeat from another use of the token. */
+#define EVENT_FIELDS_xor_applied(U8, U32, U64, RAW, TEXT)                                                              \
+    U64(batch) U64(value) U32(registered) U32(finished) U64(check) TEXT(token)
+
+#define EVENT_FIELDS_batch_sealed(U8, U32, U64, RAW, TEXT) U64(batch)
+
+/* An event of the batch fell due (enum batch_event), once. For completion `status` (enum batch_status) says how it ended. */
+#define EVENT_FIELDS_batch_fired(U8, U32, U64, RAW, TEXT) U64(batch) U8(event) U8(status)
+
+#define EVENT_FIELDS_batch_deleted(U8, U32, U64, RAW, TEXT) U64(batch)
+
+#define EVENT_STRUCT_U8(name) uint8_t name;
+#define EVENT_STRUCT_U32(name) uint32_t name;
+#define EVENT_STRUCT_U64(name) uint64_t name;
+#define EVENT_STRUCT_RAW(name, size) uint8_t name[size];
+#define EVENT_STRUCT_TEXT(name) struct bytes name;
+#define EVENT_STRUCT(KIND, kind, number)                                                                               \
+    struct event_##kind {                                                                                              \
+        EVENT_FIELDS_##kind(EVENT_STRUCT_U8, EVENT_STRUCT_U32, EVENT_STRUCT_U64, EVENT_STRUCT_RAW, EVENT_STRUCT_TEXT)  \
+    };
+EVENT_LIST(EVENT_STRUCT)
+#undef EVENT_STRUCT
+
+enum event_kind {
+#define EVENT_ENUM(KIND, kind, number) EVENT_##KIND = number,
+    EVENT_LIST(EVENT_ENUM)
+#undef EVENT_ENUM
+};
+
+struct event {
+    enum event_kind kind;
+    union {
+#define EVENT_MEMBER(KIND, kind, number) struct event_##kind kind;
+        EVENT_LIST(EVENT_MEMBER)
+#undef EVENT_MEMBER
+    };
+};
+
+/* Appends the event. Views in it are copied. */
+void event_encode(const struct event *event, struct buffer *out);
+
+/* Takes one event off the front of `source`; its views point into `source`. False, with nothing changed, if what stands
+ * there is not a whole, known event. */
+bool event_decode(struct bytes *source, struct event *event);
+
+/* Name of a kind for people; NULL if there is no such kind. */
+const char *event_kind_name(unsigned kind);
+
+#endif

@@ -1,0 +1,246 @@
+#include "core/finish.h"
+
+#include "core/identity.h"
+#include <stdio.h>
+
+static const struct bytes no_bytes = {NULL, 0};
+
+/* --- the messages of a batch's events ----------------------------------------------------------------------------- */
+
+/* Seconds since the epoch with a fraction, as the protocol writes times. */
+static void append_seconds(struct buffer *out, uint64_t time_ms)
+{
+    buffer_append_format(out, "%llu.%03u", (unsigned long long)(time_ms / 1000), (unsigned)(time_ms % 1000));
+}
+
+/* Batch ids are printable ASCII, so these two are all that JSON wants escaped. */
+static void append_json_id(struct buffer *out, struct bytes id)
+{
+    buffer_append_u8(out, '"');
+    for (size_t i = 0; i < id.size; i++) {
+        if (id.ptr[i] == '"' || id.ptr[i] == '\\')
+            buffer_append_u8(out, '\\');
+        buffer_append_u8(out, id.ptr[i]);
+    }
+    buffer_append_u8(out, '"');
+}
+
+/* The body of a completion message whose target gives none (PROTOCOL.md, "Batches"). */
+static void write_summary(const struct batch *batch, struct buffer *out)
+{
+    struct batch_counts counts = batch_counts(batch);
+    bool is_completed = batch->state == BATCH_COMPLETED;
+    buffer_append_bytes(out, BYTES("{\"batch\":"));
+    append_json_id(out, batch->id_owned);
+    buffer_append_format(out, ",\"status\":\"%s\",\"total\":%llu,\"succeeded\":%llu,\"failed\":%llu,\"cancelled\":%llu,",
+                         batch_status_name(is_completed ? batch->status : BATCH_FAILED),
+                         (unsigned long long)counts.total, (unsigned long long)counts.succeeded,
+                         (unsigned long long)counts.failed, (unsigned long long)counts.cancelled);
+    buffer_append_bytes(out, BYTES("\"createdAt\":"));
+    append_seconds(out, batch->created_at_ms);
+    if (is_completed) {
+        buffer_append_bytes(out, BYTES(",\"completedAt\":"));
+        append_seconds(out, batch->completed_at_ms);
+    }
+    buffer_append_u8(out, '}');
+}
+
+/* Sends the message of an event, if the batch has a target for it. True if there is a message now. */
+static bool send_event_message(struct core *core, const struct batch *batch, enum batch_event event)
+{
+    const struct batch_target *target = &batch->spec.targets[event - 1];
+    const struct queue *queue = target->queue == 0 ? NULL : core_find_queue_by_id(core, target->queue);
+    if (queue == NULL)
+        return false;
+    struct buffer body;
+    buffer_init(&body);
+    if (!target->has_body)
+        write_summary(batch, &body);
+    struct content content = {
+        .body = target->has_body ? target->body : buffer_bytes(&body),
+        .attributes = target->attributes,
+        .group = target->group,
+        .sender = core->name_owned,
+    };
+    identity_completion(core->digest_owned, core->name_owned, batch->id_owned, batch->number, event, content.id);
+    digest_md5(core->digest_owned, content.body, content.body_md5);
+    memcpy(content.attributes_md5, target->attributes_md5, sizeof(content.attributes_md5));
+    buffer_truncate(&core->scratch, 0);
+    content_encode(&content, &core->scratch);
+    uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
+    core_emit(core, &(struct event){
+                        .kind = EVENT_SENT,
+                        .sent = {.number = core->message_number + 1,
+                                 .queue = queue->id,
+                                 .visible_at_ms = delay_ms == 0 ? 0 : core->now_ms + delay_ms,
+                                 .batch = batch->number,
+                                 .completes = (uint8_t)event,
+                                 .content = buffer_bytes(&core->scratch)},
+                    });
+    buffer_deinit(&body);
+    return true;
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+/* Fires one event; true if it has a message. */
+static bool fire(struct core *core, uint32_t slot, enum batch_event event, enum batch_status status)
+{
+    const struct batch *batch = core_batch(core, slot);
+    core_emit(core, &(struct event){
+                        .kind = EVENT_BATCH_FIRED,
+                        .batch_fired = {.batch = batch->number, .event = (uint8_t)event, .status = (uint8_t)status},
+                    });
+    return send_event_message(core, batch, event);
+}
+
+/* The event whose message the parent waits for. */
+static enum batch_event event_awaited_by_parent(const struct batch *batch)
+{
+    bool has_complete = batch->spec.targets[BATCH_EVENT_COMPLETE - 1].queue != 0;
+    return has_complete ? BATCH_EVENT_COMPLETE : BATCH_EVENT_SUCCESS;
+}
+
+/* Ends the unit that a completed child batch is in its parent. */
+static void finish_child(struct core *core, uint32_t slot, bool is_good)
+{
+    const struct batch *child = core_batch(core, slot);
+    if (child->parent == 0)
+        return;
+    enum unit_state outcome = !is_good || child->status == BATCH_FAILED || child->status == BATCH_EXPIRED
+                                  ? UNIT_FAILED
+                              : child->status == BATCH_CANCELLED ? UNIT_CANCELLED
+                                                                 : UNIT_SUCCEEDED;
+    bool is_xor = core_batch(core, child->parent)->spec.tracking == BATCH_XOR;
+    uint64_t xor_id = is_xor ? identity_xor_unit(core->digest_owned, child->number, true) : 0;
+    finish_unit(core, child->parent, child->parent_unit, xor_id, outcome, no_bytes);
+}
+
+/* A first failure goes up once for each ancestor, so that the outermost batch hears of it while the inner ones still run. */
+static void fire_first_failure_upwards(struct core *core, uint32_t slot)
+{
+    for (; slot != 0; slot = core_batch(core, slot)->parent) {
+        const struct batch *batch = core_batch(core, slot);
+        bool has_fired = (batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_FIRST_FAILURE)) != 0;
+        if (!has_fired && batch->state != BATCH_COMPLETED)
+            fire(core, slot, BATCH_EVENT_FIRST_FAILURE, BATCH_NO_STATUS);
+    }
+}
+
+void finish_step(struct core *core, uint32_t slot, bool has_failure, enum batch_status status)
+{
+    const struct batch *batch = core_batch(core, slot);
+    unsigned due = batch_due(
+        batch, &(struct batch_after){.is_cancelled_or_expired = status != BATCH_NO_STATUS, .has_failure = has_failure});
+    if (due & BATCH_EVENT_BIT(BATCH_EVENT_FIRST_FAILURE)) {
+        fire(core, slot, BATCH_EVENT_FIRST_FAILURE, BATCH_NO_STATUS);
+        fire_first_failure_upwards(core, batch->parent);
+    }
+    if ((due & BATCH_EVENT_BIT(BATCH_EVENT_COMPLETE)) == 0)
+        return;
+    if (status == BATCH_NO_STATUS)
+        status = batch_status_of_counts(batch);
+    bool has_message[BATCH_EVENT_COUNT + 1] = {false};
+    has_message[BATCH_EVENT_COMPLETE] = fire(core, slot, BATCH_EVENT_COMPLETE, status);
+    if (due & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS))
+        has_message[BATCH_EVENT_SUCCESS] = fire(core, slot, BATCH_EVENT_SUCCESS, BATCH_NO_STATUS);
+    if (!has_message[event_awaited_by_parent(batch)])
+        finish_child(core, slot, true);
+}
+
+void finish_total(struct core *core, uint32_t slot)
+{
+    const struct batch *batch = core_batch(core, slot);
+    if (batch->state != BATCH_OPEN || !batch->spec.has_total || batch_counts(batch).total < batch->spec.total)
+        return;
+    core_emit(core, &(struct event){.kind = EVENT_BATCH_SEALED, .batch_sealed = {.batch = batch->number}});
+}
+
+/* --- units and messages ------------------------------------------------------------------------------------------- */
+
+bool finish_unit(struct core *core, uint32_t slot, uint32_t unit, uint64_t xor_id, enum unit_state outcome,
+                 struct bytes detail)
+{
+    const struct batch *batch = core_batch(core, slot);
+    if (batch->is_cancelled)
+        return false;
+    if (batch->spec.tracking == BATCH_EXACT && ledger_state(&batch->ledger, unit) != UNIT_OUTSTANDING)
+        return false;
+    core_emit(core, &(struct event){
+                        .kind = EVENT_UNIT_ENDED,
+                        .unit_ended = {.batch = batch->number,
+                                       .unit = unit,
+                                       .xor_id = xor_id,
+                                       .outcome = (uint8_t)outcome,
+                                       .detail = detail},
+                    });
+    finish_step(core, slot, outcome == UNIT_FAILED, BATCH_NO_STATUS);
+    return true;
+}
+
+/* Ends the unit that the message is. In an exact ledger a unit ends once by itself; an xor ledger has no memory, so there the
+ * message's own life is the gate: one that was dead-lettered has left the value then and must not toggle it again. */
+static void finish_unit_of_message(struct core *core, const struct message *message, enum unit_state outcome)
+{
+    uint64_t xor_id = 0;
+    if (core_batch(core, message->batch)->spec.tracking == BATCH_XOR) {
+        if (message->is_moved)
+            return;
+        xor_id = identity_xor_unit(core->digest_owned, message->number, false);
+    }
+    finish_unit(core, message->batch, message->unit, xor_id, outcome, no_bytes);
+}
+
+/* The message of a batch's event is done with; the batch's own parent may have waited for it. */
+static void finish_event_message(struct core *core, const struct message *message, bool is_good)
+{
+    const struct batch *batch = core_batch(core, message->batch);
+    if (message->completes == event_awaited_by_parent(batch) && !message->is_moved)
+        finish_child(core, message->batch, is_good);
+}
+
+static void finish_for_batch(struct core *core, const struct message *message, enum unit_state outcome)
+{
+    if (message->batch == 0)
+        return;
+    if (message->completes != 0)
+        finish_event_message(core, message, outcome == UNIT_SUCCEEDED);
+    else
+        finish_unit_of_message(core, message, outcome);
+}
+
+/* How a message's end counts for its unit. */
+static enum unit_state outcome_of(enum end_reason reason)
+{
+    switch (reason) {
+    case END_DELETED:
+        return UNIT_SUCCEEDED;
+    case END_CANCELLED:
+        return UNIT_CANCELLED;
+    case END_EXPIRED:
+    case END_PURGED:
+        break;
+    }
+    return UNIT_FAILED;
+}
+
+/* The unit's events come before the message's own, because the message keeps its batch from being forgotten. */
+void finish_message(struct core *core, uint32_t slot, enum end_reason reason)
+{
+    const struct message *message = core_message(core, slot);
+    finish_for_batch(core, message, outcome_of(reason));
+    core_emit(core, &(struct event){
+                        .kind = EVENT_ENDED,
+                        .ended = {.number = message->number, .reason = (uint8_t)reason},
+                    });
+}
+
+void finish_by_dead_letter(struct core *core, uint32_t slot, const struct queue *target)
+{
+    const struct message *message = core_message(core, slot);
+    finish_for_batch(core, message, UNIT_FAILED);
+    core_emit(core, &(struct event){
+                        .kind = EVENT_DEAD_LETTERED,
+                        .dead_lettered = {.number = message->number, .queue = target->id},
+                    });
+}

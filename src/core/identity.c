@@ -1,0 +1,191 @@
+#include "core/identity.h"
+
+#include "base/assert.h"
+#include "base/buffer.h"
+
+/* What is hashed begins with one of these, so that a hash made for one purpose never serves another. */
+enum purpose {
+    PURPOSE_MESSAGE = 1,
+    PURPOSE_HANDLE = 2,
+    PURPOSE_XOR_MESSAGE = 3,
+    PURPOSE_XOR_BATCH = 4,
+    PURPOSE_BATCH_HIGH = 5,
+    PURPOSE_BATCH_LOW = 6,
+};
+
+#define HANDLE_BODY_SIZE 20u
+#define HANDLE_SIZE (HANDLE_BODY_SIZE + 8u)
+static_assert(HANDLE_TEXT_SIZE == (HANDLE_SIZE * 8 + 5) / 6, "base64 without padding");
+
+static const char base64_url[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/* Version 8 ("custom") and the variant of RFC 9562, over whatever stands at their bits. */
+static void shape_uuid(uint8_t id[MESSAGE_ID_SIZE])
+{
+    id[6] = (uint8_t)(0x80 | (id[6] & 0x0f));
+    id[8] = (uint8_t)(0x80 | (id[8] & 0x3f));
+}
+
+static uint64_t keyed_number(struct digest *digest, enum purpose purpose, uint64_t number)
+{
+    uint8_t named[9] = {(uint8_t)purpose};
+    bytes_put_u64(named + 1, number);
+    return digest_keyed(digest, bytes_make(named, sizeof(named)));
+}
+
+uint64_t identity_xor_unit(struct digest *digest, uint64_t number, bool is_batch)
+{
+    uint64_t id = keyed_number(digest, is_batch ? PURPOSE_XOR_BATCH : PURPOSE_XOR_MESSAGE, number);
+    return id == 0 ? 1 : id;
+}
+
+void identity_batch(struct digest *digest, uint64_t batch, uint8_t id[MESSAGE_ID_SIZE])
+{
+    bytes_put_u64(id, keyed_number(digest, PURPOSE_BATCH_HIGH, batch));
+    bytes_put_u64(id + 8, keyed_number(digest, PURPOSE_BATCH_LOW, batch));
+    shape_uuid(id);
+}
+
+void identity_message(struct digest *digest, uint64_t number, uint8_t id[MESSAGE_ID_SIZE])
+{
+    ASSERT(number > 0 && number < UINT64_C(1) << 56);
+    uint64_t hash = keyed_number(digest, PURPOSE_MESSAGE, number);
+    for (unsigned i = 0; i < 6; i++)
+        id[i] = (uint8_t)(number >> (8 * (6 - i)));
+    id[6] = (uint8_t)((number >> 4) & 0x0f);
+    id[7] = (uint8_t)((number & 0x0f) << 4 | (hash & 0x0f));
+    bytes_put_u64(id + 8, hash);
+    shape_uuid(id);
+}
+
+uint64_t identity_message_number(struct digest *digest, const uint8_t id[MESSAGE_ID_SIZE])
+{
+    uint64_t number = 0;
+    for (unsigned i = 0; i < 6; i++)
+        number = number << 8 | id[i];
+    number = number << 8 | (uint64_t)((id[6] & 0x0f) << 4 | id[7] >> 4);
+    if (number == 0)
+        return 0;
+    uint8_t expected[MESSAGE_ID_SIZE];
+    identity_message(digest, number, expected);
+    return memcmp(expected, id, MESSAGE_ID_SIZE) == 0 ? number : 0;
+}
+
+void identity_completion(struct digest *digest, struct bytes namespace_name, struct bytes batch_id, uint64_t batch,
+                         unsigned event, uint8_t id[MESSAGE_ID_SIZE])
+{
+    struct buffer named;
+    buffer_init(&named);
+    buffer_append_sized(&named, BYTES("completion"));
+    buffer_append_sized(&named, namespace_name);
+    buffer_append_sized(&named, batch_id);
+    buffer_append_u64(&named, batch);
+    buffer_append_u8(&named, (uint8_t)event);
+    uint8_t hash[DIGEST_SHA256_SIZE];
+    digest_sha256(digest, buffer_bytes(&named), hash);
+    buffer_deinit(&named);
+    memcpy(id, hash, MESSAGE_ID_SIZE);
+    shape_uuid(id);
+}
+
+/* Bytes of a UUID before which its text has a dash. */
+static bool has_dash_before(unsigned byte)
+{
+    return byte == 4 || byte == 6 || byte == 8 || byte == 10;
+}
+
+void identity_to_text(const uint8_t id[MESSAGE_ID_SIZE], char text[IDENTITY_TEXT_SIZE])
+{
+    for (unsigned i = 0; i < MESSAGE_ID_SIZE; i++) {
+        if (has_dash_before(i))
+            *text++ = '-';
+        bytes_to_hex(bytes_make(id + i, 1), text);
+        text += 2;
+    }
+}
+
+bool identity_from_text(struct bytes text, uint8_t id[MESSAGE_ID_SIZE])
+{
+    if (text.size != IDENTITY_TEXT_SIZE)
+        return false;
+    uint8_t parsed[MESSAGE_ID_SIZE];
+    const uint8_t *at = text.ptr;
+    for (unsigned i = 0; i < MESSAGE_ID_SIZE; i++) {
+        if (has_dash_before(i) && *at++ != '-')
+            return false;
+        if (!bytes_from_hex(bytes_make(at, 2), parsed + i, 1))
+            return false;
+        at += 2;
+    }
+    memcpy(id, parsed, sizeof(parsed));
+    return true;
+}
+
+static uint64_t handle_checksum(struct digest *digest, const uint8_t body[HANDLE_BODY_SIZE])
+{
+    uint8_t named[1 + HANDLE_BODY_SIZE] = {PURPOSE_HANDLE};
+    memcpy(named + 1, body, HANDLE_BODY_SIZE);
+    return digest_keyed(digest, bytes_make(named, sizeof(named)));
+}
+
+void handle_to_text(struct digest *digest, const struct handle *handle, char text[HANDLE_TEXT_SIZE])
+{
+    uint8_t raw[HANDLE_SIZE];
+    bytes_put_u32(raw, handle->queue);
+    bytes_put_u64(raw + 4, handle->message);
+    bytes_put_u64(raw + 12, handle->delivery);
+    bytes_put_u64(raw + HANDLE_BODY_SIZE, handle_checksum(digest, raw));
+    uint32_t bits = 0;
+    unsigned bit_count = 0;
+    for (unsigned i = 0; i < HANDLE_SIZE; i++) {
+        bits = bits << 8 | raw[i];
+        for (bit_count += 8; bit_count >= 6; bit_count -= 6)
+            *text++ = base64_url[bits >> (bit_count - 6) & 63];
+    }
+    *text = base64_url[bits << (6 - bit_count) & 63];
+}
+
+/* Value of a base64 digit, or -1. */
+static int base64_value(uint8_t digit)
+{
+    if (digit >= 'A' && digit <= 'Z')
+        return digit - 'A';
+    if (digit >= 'a' && digit <= 'z')
+        return digit - 'a' + 26;
+    if (digit >= '0' && digit <= '9')
+        return digit - '0' + 52;
+    return digit == '-' ? 62 : digit == '_' ? 63 : -1;
+}
+
+bool handle_from_text(struct digest *digest, struct bytes text, struct handle *handle)
+{
+    if (text.size != HANDLE_TEXT_SIZE)
+        return false;
+    uint8_t raw[HANDLE_SIZE];
+    uint32_t bits = 0;
+    unsigned bit_count = 0;
+    unsigned filled = 0;
+    for (unsigned i = 0; i < HANDLE_TEXT_SIZE; i++) {
+        int value = base64_value(text.ptr[i]);
+        if (value < 0)
+            return false;
+        bits = bits << 6 | (uint32_t)value;
+        bit_count += 6;
+        if (bit_count >= 8) {
+            bit_count -= 8;
+            raw[filled++] = (uint8_t)(bits >> bit_count);
+        }
+    }
+    ASSERT(filled == HANDLE_SIZE);
+    uint8_t checksum[8];
+    bytes_put_u64(checksum, handle_checksum(digest, raw));
+    bool is_ours = bytes_equal_constant_time(bytes_make(checksum, sizeof(checksum)),
+                                             bytes_make(raw + HANDLE_BODY_SIZE, sizeof(checksum)));
+    /* The last digit has bits to spare: only the spelling that handle_to_text() makes is a handle. */
+    if (!is_ours || (bits & ((1u << bit_count) - 1)) != 0)
+        return false;
+    handle->queue = bytes_get_u32(raw);
+    handle->message = bytes_get_u64(raw + 4);
+    handle->delivery = bytes_get_u64(raw + 12);
+    return true;
+}

@@ -1,0 +1,65 @@
+/* The index entry of a message: what must be in memory while the message lives. Its content stays in the log.
+ *
+ * 96 bytes, plus 8 to 21 in the table of numbers, plus 16 while a timer runs: the bar is 128 a waiting message. Links between
+ * entries are pool slots, half the size of pointers. */
+#ifndef TALLY_CORE_MESSAGE_H
+#define TALLY_CORE_MESSAGE_H
+
+#include "base/assert.h"
+#include "base/pool.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum message_state {
+    MESSAGE_FRESH = 1, /* deliverable, never received: found through the shelf's cursor */
+    MESSAGE_RETURNED,  /* deliverable again, or after a delay, or moved here: in the shelf's heap `returned` */
+    MESSAGE_DELAYED,   /* not yet deliverable for the first time: in the timers */
+    MESSAGE_IN_FLIGHT, /* held by a receiver until visible_at_ms: in the timers */
+};
+
+/* Why a message ended. The numbers stand in the log. */
+enum end_reason {
+    END_DELETED = 1,   /* by its holder: its unit succeeded */
+    END_EXPIRED = 2,   /* retention is over: failed */
+    END_PURGED = 3,    /* with its queue's content or its queue: failed */
+    END_CANCELLED = 4, /* with its batch */
+};
+
+struct message {
+    uint64_t number;        /* in the namespace, from 1, rising in order of acceptance */
+    uint64_t position;      /* of its content in the log */
+    uint64_t visible_at_ms; /* while delayed or in flight */
+    uint64_t sent_at_ms;
+    uint64_t delivery;      /* number of its newest delivery: the fencing token; 0 before the first */
+    uint32_t content_size;  /* bytes */
+    uint32_t shelf;
+    uint32_t prev;          /* in the shelf's list of arrivals; for a moved message its index in the heap `moved` */
+    uint32_t next;
+    uint32_t heap_index;    /* in the timers or in the shelf's heap `returned` */
+    uint32_t batch;         /* slot; 0: none */
+    uint32_t unit;          /* its number in the batch */
+    uint32_t origin;        /* slot of the queue it was dead-lettered from; 0: none */
+    uint32_t receive_count;
+    uint32_t timeout_ms;    /* length of the newest lease, for the grace after a restart */
+    uint32_t first_received_after_ms; /* after sent_at_ms, plus 1; 0: never received */
+    uint32_t received_after_ms;       /* newest receive, after sent_at_ms: the 12-hour rule counts from it */
+    uint8_t state;          /* enum message_state */
+    uint8_t completes;      /* 0, or the batch event (enum batch_event) whose message it is */
+    bool is_moved;          /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
+    uint8_t spare[5];
+};
+
+static_assert(sizeof(struct message) == 96, "the bar for the index is 128 bytes a message");
+
+static inline struct message *message_at(const struct pool *messages, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    return pool_at(messages, slot);
+}
+
+static inline bool message_is_deliverable(const struct message *message)
+{
+    return message->state == MESSAGE_FRESH || message->state == MESSAGE_RETURNED;
+}
+
+#endif

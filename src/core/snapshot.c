@@ -1,0 +1,378 @@
+/* The whole state as bytes, and back. Canonical: records stand in an order that does not depend on slots, so two cores with
+ * the same state give the same bytes; the simulator compares a replayed core with the live one this way.
+ *
+ * What can be derived is not stored: tables, heaps, counters, pins, the extents of the log. docs/formats/log.md has the
+ * layout. */
+#include "core/state.h"
+
+#include "base/cursor.h"
+#include "base/memory.h"
+
+#define SNAPSHOT_VERSION 1u
+#define PIECE_SIZE (256u << 10)
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+struct writer {
+    struct buffer piece;
+    void (*sink)(void *context, struct bytes piece);
+    void *context;
+};
+
+/* Called between records: hands on what has gathered. */
+static void writer_pass_on(struct writer *writer, size_t threshold)
+{
+    if (writer->piece.size <= threshold)
+        return;
+    writer->sink(writer->context, buffer_bytes(&writer->piece));
+    buffer_truncate(&writer->piece, 0);
+}
+
+static void write_identity(const struct core *core, struct buffer *out)
+{
+    buffer_append_u32(out, SNAPSHOT_VERSION);
+    buffer_append_sized(out, core->name_owned);
+    buffer_append(out, core->key, sizeof(core->key));
+    buffer_append_u64(out, core->segment_size);
+    buffer_append_u64(out, core->epoch);
+    buffer_append_u64(out, core->now_ms);
+    buffer_append_u64(out, core->message_number);
+    buffer_append_u64(out, core->delivery_number);
+    buffer_append_u64(out, core->batch_number);
+    buffer_append_u64(out, core->shelf_number);
+    buffer_append_u32(out, core->queue_id);
+}
+
+static void write_queue(const struct core *core, const struct queue *queue, struct buffer *out)
+{
+    bool is_deleted = queue->shelf == 0;
+    buffer_append_u32(out, queue->id);
+    buffer_append_sized(out, queue->name_owned);
+    buffer_append_u8(out, is_deleted);
+    size_t settings_at = out->size;
+    buffer_append_u32(out, 0);
+    queue_settings_encode(&queue->settings, out);
+    bytes_put_u32(out->data_owned + settings_at, (uint32_t)(out->size - settings_at - 4));
+    buffer_append_u64(out, queue->created_at_ms);
+    buffer_append_u64(out, queue->modified_at_ms);
+    buffer_append_u64(out, queue->purged_at_ms);
+    buffer_append_u64(out, is_deleted ? 0 : core_shelf_at(core, queue->shelf)->number);
+}
+
+/* Queues in order of id, the deleted ones among them that messages still name as their origin. */
+static void write_queues(const struct core *core, struct writer *writer)
+{
+    buffer_append_u32(&writer->piece, core->queues.used);
+    for (uint32_t id = 1; id <= core->queue_id; id++) {
+        uint32_t slot = core_find_queue_slot(core, id);
+        if (slot != 0)
+            write_queue(core, core_queue(core, slot), &writer->piece);
+        writer_pass_on(writer, PIECE_SIZE);
+    }
+}
+
+static void write_batch(const struct core *core, const struct batch *batch, struct buffer *out)
+{
+    buffer_append_u64(out, batch->number);
+    buffer_append_sized(out, batch->id_owned);
+    buffer_append_sized(out, batch->spec_encoded_owned);
+    buffer_append_u8(out, (uint8_t)batch->state);
+    buffer_append_u8(out, (uint8_t)batch->status);
+    buffer_append_u8(out, (uint8_t)batch->fired);
+    buffer_append_u8(out, batch->is_deleted);
+    buffer_append_u64(out, batch->created_at_ms);
+    buffer_append_u64(out, batch->sealed_at_ms);
+    buffer_append_u64(out, batch->completed_at_ms);
+    buffer_append_u64(out, batch->unpinned_at_ms);
+    buffer_append_u64(out, batch->parent == 0 ? 0 : core_batch(core, batch->parent)->number);
+    buffer_append_u32(out, batch->parent_unit);
+    buffer_append_u64(out, batch->xor_value);
+    buffer_append_u64(out, batch->xor_registered);
+    buffer_append_u64(out, batch->xor_finished);
+    buffer_append_u64(out, batch->xor_failed);
+    buffer_append_u32(out, batch->token_count);
+    for (uint32_t i = 0; i < batch->token_count; i++) {
+        buffer_append_sized(out, batch->tokens_owned[i].token_owned);
+        buffer_append_u64(out, batch->tokens_owned[i].check);
+    }
+    size_t ledger_at = out->size;
+    buffer_append_u64(out, 0);
+    ledger_encode(&batch->ledger, out);
+    bytes_put_u64(out->data_owned + ledger_at, out->size - ledger_at - 8);
+}
+
+/* In order of creation, so a parent stands before its children. */
+static void write_batches(const struct core *core, struct writer *writer)
+{
+    buffer_append_u32(&writer->piece, core->batches.used);
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        uint32_t slot = core->batch_order_owned[i].slot;
+        if (slot != 0)
+            write_batch(core, core_batch(core, slot), &writer->piece);
+        writer_pass_on(writer, PIECE_SIZE);
+    }
+}
+
+static void write_message(const struct core *core, const struct message *message, struct buffer *out)
+{
+    buffer_append_u64(out, message->number);
+    buffer_append_u64(out, message->position);
+    buffer_append_u64(out, message->visible_at_ms);
+    buffer_append_u64(out, message->sent_at_ms);
+    buffer_append_u64(out, message->delivery);
+    buffer_append_u32(out, message->content_size);
+    buffer_append_u64(out, message->batch == 0 ? 0 : core_batch(core, message->batch)->number);
+    buffer_append_u32(out, message->unit);
+    buffer_append_u32(out, message->origin == 0 ? 0 : core_queue(core, message->origin)->id);
+    buffer_append_u32(out, message->receive_count);
+    buffer_append_u32(out, message->timeout_ms);
+    buffer_append_u32(out, message->first_received_after_ms);
+    buffer_append_u32(out, message->received_after_ms);
+    buffer_append_u8(out, message->state);
+    buffer_append_u8(out, message->completes);
+    buffer_append_u8(out, message->is_moved);
+}
+
+/* A shelf's messages: the arrivals in order, then the moved ones as their heap has them, which pushing in that order makes
+ * again. */
+static void write_shelf(const struct core *core, const struct shelf *shelf, struct writer *writer)
+{
+    buffer_append_u64(&writer->piece, shelf->number);
+    buffer_append_u32(&writer->piece, shelf->queue == 0 ? 0 : core_queue(core, shelf->queue)->id);
+    buffer_append_u64(&writer->piece, shelf->count);
+    for (uint32_t slot = shelf->first; slot != 0; slot = core_message(core, slot)->next) {
+        write_message(core, core_message(core, slot), &writer->piece);
+        writer_pass_on(writer, PIECE_SIZE);
+    }
+    for (uint32_t i = 0; i < shelf->moved.count; i++) {
+        write_message(core, core_message(core, shelf->moved.entries_owned[i].slot), &writer->piece);
+        writer_pass_on(writer, PIECE_SIZE);
+    }
+}
+
+void core_encode(const struct core *core, void (*sink)(void *context, struct bytes piece), void *context)
+{
+    struct writer writer = {.sink = sink, .context = context};
+    buffer_init(&writer.piece);
+    write_identity(core, &writer.piece);
+    write_queues(core, &writer);
+    write_batches(core, &writer);
+    buffer_append_u32(&writer.piece, core->shelves.used);
+    for (uint32_t id = 1; id <= core->queue_id; id++) {
+        uint32_t slot = core_find_queue_slot(core, id);
+        if (slot != 0 && core_queue(core, slot)->shelf != 0)
+            write_shelf(core, core_shelf_at(core, core_queue(core, slot)->shelf), &writer);
+    }
+    for (struct list_link *link = list_first(&core->draining_shelves); link != NULL;
+         link = list_next(&core->draining_shelves, link))
+        write_shelf(core, CONTAINER_OF(link, struct shelf, draining_link), &writer);
+    writer_pass_on(&writer, 0);
+    buffer_deinit(&writer.piece);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static bool read_identity(struct core *core, struct cursor *cursor)
+{
+    uint32_t version = cursor_u32(cursor);
+    struct bytes name = cursor_sized(cursor);
+    cursor_copy(cursor, core->key, sizeof(core->key));
+    core->segment_size = cursor_u64(cursor);
+    core->epoch = cursor_u64(cursor);
+    core->now_ms = cursor_u64(cursor);
+    core->message_number = cursor_u64(cursor);
+    core->delivery_number = cursor_u64(cursor);
+    core->batch_number = cursor_u64(cursor);
+    core->shelf_number = cursor_u64(cursor);
+    core->queue_id = cursor_u32(cursor);
+    if (cursor->is_failed || version != SNAPSHOT_VERSION || core->segment_size == 0)
+        return false;
+    core->name_owned = memory_duplicate(name);
+    core->digest_owned = digest_create(core->key);
+    return true;
+}
+
+static bool read_queue(struct core *core, struct cursor *cursor)
+{
+    uint32_t id = cursor_u32(cursor);
+    struct bytes name = cursor_sized(cursor);
+    bool is_deleted = cursor_u8(cursor) != 0;
+    struct queue_settings settings;
+    bool has_settings = queue_settings_decode(cursor_sized(cursor), &settings);
+    uint64_t created_at_ms = cursor_u64(cursor);
+    uint64_t modified_at_ms = cursor_u64(cursor);
+    uint64_t purged_at_ms = cursor_u64(cursor);
+    uint64_t shelf_number = cursor_u64(cursor);
+    if (cursor->is_failed || !has_settings || id == 0 || id > core->queue_id || name.size == 0 ||
+        name.size > QUEUE_NAME_SIZE_MAX || core_find_queue_slot(core, id) != 0 ||
+        (!is_deleted && core_find_queue(core, name) != NULL))
+        return false;
+    uint32_t slot = core_add_queue(core, id, name);
+    struct queue *queue = core_queue(core, slot);
+    queue_adopt_settings(queue, &settings);
+    queue->created_at_ms = created_at_ms;
+    queue->modified_at_ms = modified_at_ms;
+    queue->purged_at_ms = purged_at_ms;
+    if (!is_deleted)
+        core_add_shelf(core, shelf_number, slot);
+    return true;
+}
+
+static void read_tokens(struct batch *batch, struct cursor *cursor)
+{
+    uint32_t count = cursor_u32(cursor);
+    for (uint32_t i = 0; i < count && !cursor->is_failed; i++) {
+        struct bytes token = cursor_sized(cursor);
+        uint64_t check = cursor_u64(cursor);
+        if (batch_find_token(batch, token) != UINT32_MAX)
+            cursor_fail(cursor);
+        else
+            batch_add_token(batch, token, check);
+    }
+}
+
+static struct bytes cursor_sized_u64(struct cursor *cursor)
+{
+    uint64_t size = cursor_u64(cursor);
+    return cursor_bytes(cursor, size);
+}
+
+/* What is read of a batch after its id and spec. */
+static bool read_batch_fields(struct core *core, struct batch *batch, struct cursor *cursor)
+{
+    uint8_t state = cursor_u8(cursor);
+    uint8_t status = cursor_u8(cursor);
+    batch->fired = cursor_u8(cursor);
+    batch->is_deleted = cursor_u8(cursor) != 0;
+    batch->created_at_ms = cursor_u64(cursor);
+    batch->sealed_at_ms = cursor_u64(cursor);
+    batch->completed_at_ms = cursor_u64(cursor);
+    batch->unpinned_at_ms = cursor_u64(cursor);
+    uint64_t parent = cursor_u64(cursor);
+    batch->parent_unit = cursor_u32(cursor);
+    batch->xor_value = cursor_u64(cursor);
+    batch->xor_registered = cursor_u64(cursor);
+    batch->xor_finished = cursor_u64(cursor);
+    batch->xor_failed = cursor_u64(cursor);
+    read_tokens(batch, cursor);
+    struct bytes encoded_ledger = cursor_sized_u64(cursor);
+    struct ledger ledger;
+    if (cursor->is_failed || state < BATCH_OPEN || state > BATCH_COMPLETED || status > BATCH_EXPIRED ||
+        !ledger_decode(encoded_ledger, &ledger))
+        return false;
+    ledger_deinit(&batch->ledger);
+    batch->ledger = ledger;
+    batch->state = (enum batch_state)state;
+    batch->status = (enum batch_status)status;
+    batch->is_cancelled = status == BATCH_CANCELLED;
+    batch->parent = parent == 0 ? 0 : core_find_batch_by_number(core, parent);
+    return parent == 0 || batch->parent != 0;
+}
+
+static bool read_batch(struct core *core, struct cursor *cursor)
+{
+    uint64_t number = cursor_u64(cursor);
+    struct bytes id = cursor_sized(cursor);
+    struct bytes spec_encoded = cursor_sized(cursor);
+    struct batch_spec spec;
+    uint64_t newest =
+        core->batch_order_count == 0 ? 0 : core->batch_order_owned[core->batch_order_count - 1].number;
+    if (cursor->is_failed || number <= newest || number > core->batch_number || id.size == 0 ||
+        id.size > BATCH_ID_SIZE_MAX || !batch_spec_decode(spec_encoded, &spec))
+        return false;
+    uint32_t slot = core_add_batch(core, number, id, spec_encoded);
+    struct batch *batch = core_batch(core, slot);
+    if (!read_batch_fields(core, batch, cursor) || (!batch->is_deleted && core_find_batch(core, id) != NULL))
+        return false;
+    if (!batch->is_deleted)
+        table_insert(&core->batch_by_id, bytes_hash(id), slot);
+    if (batch->state != BATCH_COMPLETED)
+        core_count_targets(core, batch, true);
+    if (batch->is_cancelled && batch->ledger.reference_count > 0)
+        list_append(&core->draining_batches, &batch->draining_link);
+    if (batch->parent != 0) {
+        core_batch(core, batch->parent)->pins++;
+        batch->depth = core_batch(core, batch->parent)->depth + 1;
+    }
+    return true;
+}
+
+static bool read_message(struct core *core, uint32_t shelf, struct cursor *cursor)
+{
+    uint64_t number = cursor_u64(cursor);
+    uint64_t position = cursor_u64(cursor);
+    uint64_t visible_at_ms = cursor_u64(cursor);
+    uint64_t sent_at_ms = cursor_u64(cursor);
+    uint64_t delivery = cursor_u64(cursor);
+    uint32_t content_size = cursor_u32(cursor);
+    uint64_t batch_number = cursor_u64(cursor);
+    uint32_t batch = batch_number == 0 ? 0 : core_find_batch_by_number(core, batch_number);
+    uint32_t unit = cursor_u32(cursor);
+    uint32_t origin_id = cursor_u32(cursor);
+    uint32_t origin = origin_id == 0 ? 0 : core_find_queue_slot(core, origin_id);
+    if (cursor->is_failed || number == 0 || number > core->message_number || core_find_message(core, number) != 0 ||
+        sent_at_ms > core->now_ms || (batch_number != 0 && batch == 0) || (origin_id != 0 && origin == 0))
+        return false;
+    uint32_t slot = core_add_message(core, number, position, content_size);
+    struct message *message = core_message(core, slot);
+    message->visible_at_ms = visible_at_ms;
+    message->sent_at_ms = sent_at_ms;
+    message->delivery = delivery;
+    message->batch = batch;
+    message->unit = unit;
+    message->origin = origin;
+    message->receive_count = cursor_u32(cursor);
+    message->timeout_ms = cursor_u32(cursor);
+    message->first_received_after_ms = cursor_u32(cursor);
+    message->received_after_ms = cursor_u32(cursor);
+    uint8_t state = cursor_u8(cursor);
+    message->completes = cursor_u8(cursor);
+    message->is_moved = cursor_u8(cursor) != 0;
+    if (batch != 0)
+        core_batch(core, batch)->pins++;
+    if (origin != 0)
+        core_queue(core, origin)->origin_count++;
+    core_place_message(core, slot, shelf);
+    if (cursor->is_failed || state < MESSAGE_FRESH || state > MESSAGE_IN_FLIGHT)
+        return false;
+    core_enter_state(core, slot, (enum message_state)state);
+    return true;
+}
+
+static bool read_shelf(struct core *core, struct cursor *cursor)
+{
+    uint64_t number = cursor_u64(cursor);
+    uint32_t queue_id = cursor_u32(cursor);
+    uint64_t count = cursor_u64(cursor);
+    const struct queue *queue = queue_id == 0 ? NULL : core_find_queue_by_id(core, queue_id);
+    if (cursor->is_failed || number > core->shelf_number || (queue_id != 0 && queue == NULL))
+        return false;
+    uint32_t slot = queue == NULL ? core_add_shelf(core, number, 0) : queue->shelf;
+    for (uint64_t i = 0; i < count; i++)
+        if (!read_message(core, slot, cursor))
+            return false;
+    return true;
+}
+
+/* Reads `count` (u32) records with `read`. */
+static bool read_records(struct core *core, struct cursor *cursor, bool (*read)(struct core *, struct cursor *))
+{
+    uint32_t count = cursor_u32(cursor);
+    for (uint32_t i = 0; i < count; i++)
+        if (!read(core, cursor))
+            return false;
+    return !cursor->is_failed;
+}
+
+bool core_decode(struct core *core, struct bytes encoded)
+{
+    ASSERT(core->digest_owned == NULL);
+    struct cursor cursor = cursor_make(encoded);
+    if (!read_identity(core, &cursor) || !read_records(core, &cursor, read_queue) ||
+        !read_records(core, &cursor, read_batch) || !read_records(core, &cursor, read_shelf) ||
+        !cursor_is_done(&cursor))
+        return false;
+    for (size_t i = 0; i < core->batch_order_count; i++)
+        core_set_deadline(core, core->batch_order_owned[i].slot);
+    return true;
+}
