@@ -29,6 +29,10 @@ struct disk_operations {
 
     enum error (*size)(struct disk_file *file, uint64_t *size, struct failure *failure);
 
+    /* Lets later reads come from the disk itself, not from memory of the system: after a failed sync that memory may hold
+     * what never reached the disk, and a later sync would not carry it there. What was written but not synced stays. */
+    void (*drop_cache)(struct disk_file *file);
+
     /* Sets the file's size; bytes that come into being are zero and have room on the disk. */
     enum error (*allocate)(struct disk_file *file, uint64_t size, struct failure *failure);
 

@@ -244,6 +244,12 @@ static enum error posix_size(struct disk_file *file, uint64_t *size, struct fail
     return OK;
 }
 
+static void posix_drop_cache(struct disk_file *file)
+{
+    ASSERT(file->descriptor >= 0);
+    (void)posix_fadvise(file->descriptor, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 static enum error posix_allocate(struct disk_file *file, uint64_t size, struct failure *failure)
 {
     ASSERT(size <= INT64_MAX);
@@ -366,6 +372,7 @@ static const struct disk_operations posix_operations = {
     .create = posix_create,
     .close = posix_close,
     .size = posix_size,
+    .drop_cache = posix_drop_cache,
     .allocate = posix_allocate,
     .read = posix_read,
     .write = posix_write,

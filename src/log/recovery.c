@@ -51,6 +51,23 @@ static int start_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The last owner may have ended because a sync failed. What it wrote then can be read, but may never reach the disk. Only
+ * the segment in use and the one behind it can hold such bytes. */
+static enum error caches_drop(struct disk *disk, const struct start_list *list, struct failure *failure)
+{
+    for (size_t i = list->count < 2 ? 0 : list->count - 2; i < list->count; i++) {
+        char name[SEGMENT_NAME_SIZE];
+        segment_name(list->starts_owned[i], name);
+        struct disk_file *file;
+        const enum error error = disk->operations->open(disk, name, &file, failure);
+        if (error != OK)
+            return error;
+        disk->operations->drop_cache(file);
+        disk->operations->close(file);
+    }
+    return OK;
+}
+
 /* Reads a segment's header sector; *is_valid is false where there is none, or the file is too short for one. */
 static enum error header_read(struct disk *disk, const char *name, struct segment_header *header, bool *is_valid,
                               uint64_t *file_size, struct failure *failure)
@@ -176,6 +193,8 @@ enum error recovery_init(struct recovery *recovery, struct disk *disk, struct se
     enum error error = disk->operations->list(disk, start_visit, &list, failure);
     if (error == OK && list.count > 1)
         qsort(list.starts_owned, list.count, sizeof(*list.starts_owned), start_compare);
+    if (error == OK)
+        error = caches_drop(disk, &list, failure);
     if (error == OK)
         error = size_learn(recovery, &list, segment_size, failure);
     if (error != OK)
@@ -443,7 +462,10 @@ static enum error successor_enter(struct recovery *recovery, const struct frame_
                        "it does not continue the segment before it: expected frame %" PRIu64 " and link %08" PRIx32
                        ", found %" PRIu64 " and %08" PRIx32,
                        end->sequence + 1, end->checksum, header.sequence, header.link);
-    error = segment_open(recovery, ordinal, failure);
+    /* The frame that ends the segment may be readable only, if the last owner was killed before it was synced. */
+    error = recovery->disk->operations->sync(recovery->file, failure);
+    if (error == OK)
+        error = segment_open(recovery, ordinal, failure);
     if (error != OK)
         return error;
     recovery->offset = SEGMENT_HEADER_SIZE;

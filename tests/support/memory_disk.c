@@ -18,7 +18,7 @@
 enum sector_state {
     SECTOR_CLEAN = 0, /* live equals durable */
     SECTOR_DIRTY,     /* written, not synced: a crash decides */
-    SECTOR_LOST,      /* a sync failed: live until the crash, then gone */
+    SECTOR_LOST,      /* a sync failed: live until the cache is dropped or the disk crashes, then gone */
 };
 
 struct inode {
@@ -225,8 +225,10 @@ static void inode_crash(struct memory_disk *memory, struct inode *inode)
         sector_settle(inode, sector, is_kept && inode->states_owned[sector] == SECTOR_DIRTY);
     }
     /* A sector may have come back from before the file was cut short. */
-    memset(inode->live_owned + inode->size_live, 0, inode->capacity - inode->size_live);
-    memset(inode->durable_owned + inode->size_live, 0, inode->capacity - inode->size_live);
+    if (inode->capacity > inode->size_live) {
+        memset(inode->live_owned + inode->size_live, 0, inode->capacity - inode->size_live);
+        memset(inode->durable_owned + inode->size_live, 0, inode->capacity - inode->size_live);
+    }
 }
 
 /* --- Folders --------------------------------------------------------------------------------------------------------- */
@@ -481,6 +483,18 @@ static enum error memory_size(struct disk_file *file, uint64_t *size, struct fai
     return OK;
 }
 
+/* What a failed sync did not bring to the disk is gone from here on. */
+static void memory_drop_cache(struct disk_file *file)
+{
+    struct memory_disk *memory = lock_mutex(&file->owner->disk);
+    struct inode *inode = file->inode;
+    for (uint64_t sector = 0; sector < inode->capacity / SECTOR_SIZE; sector++) {
+        if (inode->states_owned[sector] == SECTOR_LOST)
+            sector_settle(inode, sector, false);
+    }
+    unlock_mutex(memory);
+}
+
 static enum error memory_set_size(struct disk_file *file, uint64_t size, struct failure *failure)
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
@@ -616,6 +630,7 @@ static const struct disk_operations memory_operations = {
     .create = memory_create,
     .close = memory_close,
     .size = memory_size,
+    .drop_cache = memory_drop_cache,
     .allocate = memory_set_size,
     .read = memory_read,
     .write = memory_write,

@@ -1,0 +1,116 @@
+/* A log with known content. See log_rig.h. */
+#include "support/log_rig.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+void log_rig_init(struct log_rig *rig, struct disk *disk)
+{
+    *rig = (struct log_rig){.disk = disk, .options = {.segment_size = 8192, .frame_size_max = 3072}};
+    buffer_init(&rig->frame);
+    buffer_init(&rig->snapshot);
+}
+
+void log_rig_deinit(struct log_rig *rig)
+{
+    log_rig_close(rig);
+    buffer_deinit(&rig->frame);
+    buffer_deinit(&rig->snapshot);
+}
+
+void log_rig_payload(uint64_t sequence, size_t size, uint8_t *payload)
+{
+    uint64_t state = sequence * UINT64_C(0x9e3779b97f4a7c15) + size;
+    for (size_t i = 0; i < size; i++) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        payload[i] = (uint8_t)(1 + (state >> 33) % 255);
+    }
+}
+
+static void frame_check(const struct frame_view *frame, uint64_t sequence)
+{
+    ASSERT(frame->sequence == sequence);
+    ASSERT(frame->time_ms == 1000 + sequence);
+    uint8_t *expected = memory_allocate(frame->payload.size);
+    log_rig_payload(sequence, frame->payload.size, expected);
+    ASSERT(bytes_equal(frame->payload, bytes_make(expected, frame->payload.size)));
+    free(expected);
+}
+
+enum error log_rig_open(struct log_rig *rig)
+{
+    ASSERT(rig->log == NULL);
+    buffer_truncate(&rig->snapshot, 0);
+    rig->failure = (struct failure){.error = OK};
+    rig->replayed = 0;
+    struct log *log;
+    enum error error = log_open(rig->disk, &rig->options, &log, &rig->snapshot, &rig->is_new, &rig->failure);
+    if (error != OK)
+        return error;
+    struct frame_view frame;
+    for (bool is_end = false;;) {
+        error = log_replay_next(log, &frame, &is_end, &rig->failure);
+        if (error != OK) {
+            log_close(log);
+            return error;
+        }
+        if (is_end)
+            break;
+        frame_check(&frame, rig->replayed == 0 ? frame.sequence : rig->sequence + 1);
+        rig->sequence = frame.sequence;
+        rig->position = frame.position;
+        rig->replayed++;
+    }
+    rig->log = log;
+    const struct log_place place = log_next_place(log);
+    ASSERT(rig->replayed == 0 || place.sequence == rig->sequence + 1);
+    rig->sequence = place.sequence - 1;
+    return OK;
+}
+
+void log_rig_close(struct log_rig *rig)
+{
+    if (rig->log != NULL)
+        log_close(rig->log);
+    rig->log = NULL;
+}
+
+void log_rig_seal(struct log_rig *rig, size_t payload_size)
+{
+    ASSERT(rig->log != NULL);
+    const struct log_place place = log_next_place(rig->log);
+    buffer_truncate(&rig->frame, 0);
+    frame_begin(&rig->frame);
+    if (payload_size > 0)
+        log_rig_payload(place.sequence, payload_size, buffer_extend(&rig->frame, payload_size));
+    frame_seal(&rig->frame, FRAME_EVENTS, log_epoch(rig->log), place.sequence, place.position, 1000 + place.sequence);
+    log_place_taken(rig->log, rig->frame.size);
+    rig->sequence = place.sequence;
+    rig->position = place.position;
+}
+
+enum error log_rig_write(struct log_rig *rig, size_t payload_size)
+{
+    log_rig_seal(rig, payload_size);
+    return log_write(rig->log, buffer_bytes(&rig->frame), &rig->failure);
+}
+
+enum error log_rig_snapshot(struct log_rig *rig, struct bytes payload)
+{
+    ASSERT(rig->frame.size > 0);
+    rig->place = (struct snapshot_place){
+        .epoch = log_epoch(rig->log),
+        .sequence = rig->sequence,
+        .position = rig->position + rig->frame.size,
+        .time_ms = 1000 + rig->sequence,
+    };
+    struct snapshot_writer *writer;
+    enum error error = snapshot_begin(rig->disk, &rig->place, &writer, &rig->failure);
+    if (error != OK)
+        return error;
+    (void)snapshot_append(writer, payload, &rig->failure);
+    error = snapshot_finish(writer, &rig->failure);
+    return error == OK ? snapshot_publish(rig->disk, &rig->place, &rig->failure) : error;
+}
