@@ -1,0 +1,667 @@
+#include "server/connection.h"
+
+#include "base/memory.h"
+#include "server/route.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+
+/* Connections refused with a 503 rather than just closed, beyond the limit. */
+#define CONNECTION_REFUSED_MAX 64u
+
+/* Connection structs kept for later. */
+#define CONNECTION_FREE_MAX 1024u
+
+/* Pieces of one write: heads and small bodies are copied together, each large body is a piece of its own. */
+#define OUTPUT_PIECES_MAX 32u
+#define OUTPUT_COPIED_MAX ((size_t)8 * 1024)
+
+struct connection {
+    uv_tcp_t handle;
+    struct hub *hub;
+    struct list_link link;       /* among all connections */
+    struct list_link ready_link; /* among those to be served */
+    struct connection *free_next;
+
+    struct http http;   /* the request being read */
+    struct input input; /* begins with its first byte */
+    struct list turns;  /* requests read whole whose replies have not left, in order */
+    size_t turn_count;
+    size_t reply_size;    /* bytes of their replies */
+    struct turn *waiting; /* the newest turn, if the api keeps it: its request stays where it is in `input` */
+
+    struct buffer output; /* what the socket did not take at once */
+    uv_write_t write;
+
+    uint64_t deadline_ms;      /* loop time at which it is cut off; UINT64_MAX: never */
+    uint64_t request_begun_ms; /* first byte of the request being read; 0: none */
+    uint64_t write_begun_ms;
+
+    bool is_reading;   /* libuv watches for bytes */
+    bool is_writing;   /* `output` is on its way */
+    bool is_last_read; /* no further request is read; what comes is thrown away */
+    bool has_ended;    /* the client has closed its side */
+    bool must_linger;  /* the client may still be sending: closing at once would tear the reply from it */
+    bool is_lingering; /* all is written and our side is closed; waiting for the client to see it */
+    bool is_closing;
+};
+
+static void connection_close(struct connection *connection);
+static void connection_settle(struct connection *connection);
+
+static struct connection *connection_of(uv_handle_t *handle)
+{
+    return CONTAINER_OF(handle, struct connection, handle);
+}
+
+static struct turn *connection_first_turn(const struct connection *connection)
+{
+    struct list_link *link = list_first(&connection->turns);
+    return link == NULL ? NULL : CONTAINER_OF(link, struct turn, connection_link);
+}
+
+static void connection_mark(struct connection *connection)
+{
+    if (!list_is_linked(&connection->ready_link) && !connection->is_closing) {
+        list_append(&connection->hub->ready, &connection->ready_link);
+    }
+}
+
+/* --- Turns -------------------------------------------------------------------------------------------------------- */
+
+static struct turn *connection_add_turn(struct connection *connection)
+{
+    struct turn *turn = turn_take(&connection->hub->turns, connection);
+    list_append(&connection->turns, &turn->connection_link);
+    connection->turn_count++;
+    return turn;
+}
+
+static void connection_remove_turn(struct connection *connection, struct turn *turn)
+{
+    ASSERT(turn->connection == connection && connection->turn_count > 0);
+    list_remove(&turn->connection_link);
+    connection->turn_count--;
+    if (connection->waiting == turn) {
+        connection->waiting = NULL;
+    } else {
+        ASSERT(connection->reply_size >= turn->exchange.reply.body.size);
+        connection->reply_size -= turn->exchange.reply.body.size;
+    }
+}
+
+/* Takes a turn away from a client that is gone. */
+static void connection_drop_turn(struct connection *connection, struct turn *turn)
+{
+    struct hub *hub = connection->hub;
+    connection_remove_turn(connection, turn);
+    if (turn->state == TURN_HELD) {
+        hold_remove(&hub->hold, turn);
+    } else if (turn->state == TURN_IN_API && turn->exchange.state == EXCHANGE_WAITING) {
+        api_abandon(hub->api, &turn->exchange);
+    } else if (turn->state == TURN_IN_API) {
+        turn->connection = NULL; /* finished, and on its way back from the api */
+        return;
+    }
+    turn_give_back(&hub->turns, turn);
+}
+
+/* A turn has been handed to the api or answered: see what became of it. */
+static void connection_note_turn(struct connection *connection, struct turn *turn)
+{
+    if (turn->exchange.state == EXCHANGE_WAITING) {
+        connection->waiting = turn;
+        return;
+    }
+    ASSERT(turn->exchange.state == EXCHANGE_FINISHED);
+    connection->reply_size += turn->exchange.reply.body.size;
+    if (turn->state == TURN_READY) {
+        connection_mark(connection);
+    }
+}
+
+void connection_finish_turn(struct turn *turn)
+{
+    struct connection *connection = turn->connection;
+    ASSERT(turn->exchange.state == EXCHANGE_FINISHED);
+    if (connection->waiting == turn) {
+        connection->waiting = NULL;
+        connection->reply_size += turn->exchange.reply.body.size;
+        connection_mark(connection); /* requests behind it may go on */
+    }
+}
+
+void connection_ready(struct turn *turn)
+{
+    ASSERT(turn->state == TURN_READY);
+    connection_mark(turn->connection);
+}
+
+/* --- Requests ----------------------------------------------------------------------------------------------------- */
+
+/* Answers with an error that ends the connection. */
+static void connection_refuse(struct connection *connection, enum error error, const char *text)
+{
+    struct turn *turn = connection_add_turn(connection);
+    turn->is_last = true;
+    turn->is_http_1_0 = http_is_1_0(&connection->http);
+    connection->is_last_read = true;
+    connection->must_linger = true;
+    api_refuse(connection->hub->api, &turn->exchange, error, text);
+    connection_note_turn(connection, turn);
+}
+
+static void connection_submit(struct connection *connection)
+{
+    struct hub *hub = connection->hub;
+    struct http *http = &connection->http;
+    struct turn *turn = connection_add_turn(connection);
+    turn->is_head = http_is_method(http, HTTP_HEAD);
+    turn->is_http_1_0 = http_is_1_0(http);
+    turn->is_last = !http->keeps_alive;
+    connection->is_last_read = turn->is_last;
+    http_request(http, connection->input.memory_owned + connection->input.begin, &turn->exchange.request);
+    connection->input.begin += http->size;
+    connection->request_begun_ms = 0;
+    hub->counters.requests++;
+
+    route_request(hub, turn, http);
+    connection_note_turn(connection, turn);
+    http_reset(http);
+    if (connection->waiting == turn && connection->has_ended) {
+        connection_drop_turn(connection, turn);
+    }
+}
+
+static bool connection_may_parse(const struct connection *connection)
+{
+    const struct server_options *options = &connection->hub->options;
+    return !connection->is_last_read && connection->waiting == NULL && !connection->is_writing &&
+           connection->turn_count < options->pipelined_max && connection->reply_size < options->pipelined_size_max;
+}
+
+/* Hands on the requests that lie whole in the input; true if there were any. */
+static bool connection_parse(struct connection *connection)
+{
+    struct input *input = &connection->input;
+    bool has_submitted = false;
+    while (input_size(input) > 0 && connection_may_parse(connection)) {
+        struct http *http = &connection->http;
+        enum http_result result = http_feed(http, input->memory_owned + input->begin, input_size(input));
+        if (result == HTTP_MORE) {
+            break;
+        }
+        if (result == HTTP_WHOLE) {
+            connection_submit(connection);
+        } else {
+            connection->hub->counters.requests_refused++;
+            connection_refuse(connection, http->error, http->reason);
+        }
+        has_submitted = true;
+    }
+    return has_submitted;
+}
+
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
+
+static void on_allocate(uv_handle_t *handle, size_t suggested_size, uv_buf_t *buf)
+{
+    (void)suggested_size;
+    struct connection *connection = connection_of(handle);
+    size_t size;
+    uint8_t *room = input_room(&connection->input, &connection->hub->inputs, connection->http.size_expected,
+                               connection->waiting != NULL, &size);
+    buf->base = (char *)room;
+    buf->len = size;
+}
+
+static void connection_take_bytes(struct connection *connection, size_t size)
+{
+    struct hub *hub = connection->hub;
+    hub->counters.bytes_received += size;
+    if (connection->is_last_read) {
+        return; /* thrown away */
+    }
+    connection->input.end += size;
+    connection_parse(connection);
+    bool is_over_budget = hub->inputs.memory > hub->options.input_memory_max;
+    if (is_over_budget && connection->input.capacity > INPUT_BLOCK_SIZE && connection_may_parse(connection) &&
+        input_size(&connection->input) > 0) {
+        connection_refuse(connection, ERROR_SERVICE_UNAVAILABLE,
+                          "Too many bytes of unfinished requests; try again in a moment.");
+    }
+}
+
+/* The client has closed its side, and the turn that waits for messages with it. */
+static void connection_take_end(struct connection *connection)
+{
+    connection->has_ended = true;
+    connection->is_reading = false; /* libuv stops at the end by itself */
+    if (connection->waiting != NULL) {
+        connection->is_last_read = true; /* whatever follows a request that was given up was meant to come after it */
+        connection_drop_turn(connection, connection->waiting);
+    }
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    (void)buf;
+    struct connection *connection = connection_of((uv_handle_t *)stream);
+    if (size > 0) {
+        connection_take_bytes(connection, (size_t)size);
+    } else if (size == UV_EOF) {
+        connection_take_end(connection);
+    } else if (size < 0 && size != UV_ENOBUFS) {
+        connection_close(connection);
+    }
+    connection_settle(connection);
+}
+
+static bool connection_wants_bytes(const struct connection *connection)
+{
+    const struct input *input = &connection->input;
+    if (connection->has_ended) {
+        return false;
+    }
+    if (connection->waiting != NULL) {
+        return input->end < input->capacity; /* to notice that the client goes, as long as there is room */
+    }
+    return connection->is_last_read || connection_may_parse(connection);
+}
+
+static void connection_update_reading(struct connection *connection)
+{
+    bool wants_bytes = connection_wants_bytes(connection);
+    if (wants_bytes == connection->is_reading) {
+        return;
+    }
+    connection->is_reading = wants_bytes;
+    if (wants_bytes) {
+        uv_read_start((uv_stream_t *)&connection->handle, on_allocate, on_read);
+    } else {
+        uv_read_stop((uv_stream_t *)&connection->handle);
+    }
+}
+
+/* --- Writing ------------------------------------------------------------------------------------------------------ */
+
+struct output {
+    uv_buf_t pieces[OUTPUT_PIECES_MAX];
+    unsigned piece_count;
+    size_t used; /* of the hub's output memory */
+    size_t size; /* of all pieces */
+    size_t turn_count;
+    bool is_last;
+};
+
+/* A piece that was written behind what is in the hub's output memory already becomes part of the piece before it. */
+static void output_add(struct output *output, void *data, size_t size)
+{
+    uv_buf_t *last = output->piece_count == 0 ? NULL : &output->pieces[output->piece_count - 1];
+    if (last != NULL && last->base + last->len == (char *)data) {
+        last->len += size;
+    } else {
+        ASSERT(output->piece_count < OUTPUT_PIECES_MAX);
+        output->pieces[output->piece_count++] = uv_buf_init(data, (unsigned)size);
+    }
+    output->size += size;
+}
+
+static void output_add_turn(struct output *output, struct hub *hub, const struct turn *turn)
+{
+    const struct reply *reply = &turn->exchange.reply;
+    char request_id[REQUEST_ID_SIZE];
+    request_ids_next(&hub->request_ids, request_id);
+    struct reply_head head = {
+        .status = reply->status,
+        .error = reply->error,
+        .content_type = reply->content_type,
+        .request_id = request_id,
+        .date = hub->date,
+        .body_size = reply->body.size,
+        .is_http_1_0 = turn->is_http_1_0,
+        .is_last = turn->is_last,
+    };
+    uint8_t *at = hub->output_owned + output->used;
+    size_t head_size = reply_head_write(&head, at);
+    output->used += head_size;
+    output_add(output, at, head_size);
+
+    size_t body_size = turn->is_head ? 0 : reply->body.size;
+    if (body_size > OUTPUT_COPIED_MAX) {
+        output_add(output, reply->body.data_owned, body_size);
+    } else if (body_size > 0) {
+        at = hub->output_owned + output->used;
+        memcpy(at, reply->body.data_owned, body_size);
+        output->used += body_size;
+        output_add(output, at, body_size);
+    }
+    output->turn_count++;
+    output->is_last = turn->is_last;
+}
+
+/* Puts together what may be written: the ready turns at the front, as far as there is room. */
+static void output_gather(struct output *output, const struct connection *connection)
+{
+    output->piece_count = 0;
+    output->used = output->size = output->turn_count = 0;
+    output->is_last = false;
+    struct list_link *link = list_first(&connection->turns);
+    while (link != NULL && !output->is_last && output->piece_count + 2 <= OUTPUT_PIECES_MAX &&
+           output->used + REPLY_HEAD_SIZE_MAX + OUTPUT_COPIED_MAX <= HUB_OUTPUT_SIZE) {
+        const struct turn *turn = CONTAINER_OF(link, struct turn, connection_link);
+        if (turn->state != TURN_READY) {
+            break;
+        }
+        output_add_turn(output, connection->hub, turn);
+        link = list_next(&connection->turns, link);
+    }
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct connection *connection = connection_of((uv_handle_t *)request->handle);
+    connection->is_writing = false;
+    buffer_deinit(&connection->output);
+    if (status != 0) {
+        connection_close(connection);
+        return;
+    }
+    connection_mark(connection);
+}
+
+/* Keeps what the socket did not take, so that the turns can go, and lets libuv write it as the client reads. */
+static void connection_write_rest(struct connection *connection, const struct output *output, size_t written)
+{
+    struct buffer *rest = &connection->output;
+    ASSERT(rest->size == 0);
+    for (unsigned i = 0; i < output->piece_count; i++) {
+        const uv_buf_t *piece = &output->pieces[i];
+        if (written >= piece->len) {
+            written -= piece->len;
+        } else {
+            buffer_append(rest, piece->base + written, piece->len - written);
+            written = 0;
+        }
+    }
+    uv_buf_t buf = uv_buf_init((char *)rest->data_owned, (unsigned)rest->size);
+    connection->is_writing = true;
+    connection->write_begun_ms = uv_now(connection->handle.loop);
+    if (uv_write(&connection->write, (uv_stream_t *)&connection->handle, &buf, 1, on_written) != 0) {
+        connection->is_writing = false;
+        connection_close(connection);
+    }
+}
+
+static void connection_write(struct connection *connection, struct output *output)
+{
+    struct hub *hub = connection->hub;
+    int result = uv_try_write((uv_stream_t *)&connection->handle, output->pieces, output->piece_count);
+    if (result < 0 && result != UV_EAGAIN) {
+        connection_close(connection);
+        return;
+    }
+    size_t written = result < 0 ? 0 : (size_t)result;
+    hub->counters.bytes_sent += output->size; /* what libuv writes later is counted with it */
+    if (written < output->size) {
+        connection_write_rest(connection, output, written);
+    }
+    for (size_t i = 0; i < output->turn_count && !connection->is_closing; i++) {
+        struct turn *turn = connection_first_turn(connection);
+        connection_remove_turn(connection, turn);
+        turn_give_back(&hub->turns, turn);
+    }
+}
+
+static void connection_write_ready(struct connection *connection)
+{
+    struct output output;
+    while (!connection->is_closing && !connection->is_writing) {
+        output_gather(&output, connection);
+        if (output.turn_count == 0) {
+            return;
+        }
+        connection_write(connection, &output);
+    }
+}
+
+static void connection_write_continue(struct connection *connection)
+{
+    static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    uv_buf_t buf = uv_buf_init(text, sizeof(text) - 1);
+    connection->http.expects_continue = false;
+    if (uv_try_write((uv_stream_t *)&connection->handle, &buf, 1) != (int)buf.len) {
+        connection_close(connection);
+    }
+}
+
+/* --- Time --------------------------------------------------------------------------------------------------------- */
+
+static void connection_update_deadline(struct connection *connection)
+{
+    const struct server_options *options = &connection->hub->options;
+    uint64_t now_ms = uv_now(connection->handle.loop);
+    if (connection->is_writing) {
+        connection->deadline_ms = connection->write_begun_ms + options->reply_timeout_ms;
+    } else if (input_size(&connection->input) > 0 && connection_may_parse(connection)) {
+        if (connection->request_begun_ms == 0) {
+            connection->request_begun_ms = now_ms;
+        }
+        connection->deadline_ms = connection->request_begun_ms + options->request_timeout_ms;
+    } else if (connection->turn_count > 0) {
+        connection->deadline_ms = UINT64_MAX;
+    } else {
+        connection->deadline_ms = now_ms + options->idle_timeout_ms;
+    }
+}
+
+static void connection_count_timeout(struct connection *connection)
+{
+    struct hub_counters *counters = &connection->hub->counters;
+    if (connection->is_writing) {
+        counters->timeouts_reply++;
+    } else if (connection->request_begun_ms != 0) {
+        counters->timeouts_request++;
+    } else if (!connection->is_lingering) {
+        counters->timeouts_idle++;
+    }
+}
+
+void connection_check_deadlines(struct hub *hub, uint64_t now_ms)
+{
+    /* All connections, once a second: a look at one number each, 10,000 of them in less than a millisecond. */
+    struct list_link *next;
+    for (struct list_link *link = list_first(&hub->connections); link != NULL; link = next) {
+        next = list_next(&hub->connections, link);
+        struct connection *connection = CONTAINER_OF(link, struct connection, link);
+        if (now_ms >= connection->deadline_ms && !connection->is_closing) {
+            connection_count_timeout(connection);
+            connection_close(connection);
+        }
+    }
+}
+
+/* --- Life --------------------------------------------------------------------------------------------------------- */
+
+static void connection_shut_down(struct connection *connection, int how)
+{
+    uv_os_fd_t socket;
+    if (uv_fileno((uv_handle_t *)&connection->handle, &socket) == 0) {
+        shutdown(socket, how);
+    }
+}
+
+static void connection_linger(struct connection *connection)
+{
+    connection->is_lingering = true;
+    connection->deadline_ms = uv_now(connection->handle.loop) + connection->hub->options.linger_timeout_ms;
+    connection_shut_down(connection, SHUT_WR);
+}
+
+/* After anything that happened: close it if it is done, read or stop reading, give memory back, set the deadline. */
+static void connection_settle(struct connection *connection)
+{
+    if (connection->is_closing) {
+        return;
+    }
+    if (connection->is_lingering) {
+        if (connection->has_ended) {
+            connection_close(connection);
+        }
+        return;
+    }
+    if (connection->turn_count == 0 && !connection->is_writing && (connection->is_last_read || connection->has_ended)) {
+        if (connection->must_linger && !connection->has_ended) {
+            connection_linger(connection);
+        } else {
+            connection_close(connection);
+        }
+        return;
+    }
+    bool is_unused = input_size(&connection->input) == 0 || connection->is_last_read;
+    if (is_unused && connection->waiting == NULL) {
+        input_release(&connection->input, &connection->hub->inputs);
+    }
+    if (connection->http.expects_continue && connection->turn_count == 0 && !connection->is_writing) {
+        connection_write_continue(connection);
+    }
+    connection_update_deadline(connection);
+    connection_update_reading(connection);
+}
+
+bool connection_serve_ready(struct hub *hub)
+{
+    bool has_submitted = false;
+    struct list_link *link;
+    while ((link = list_first(&hub->ready)) != NULL) {
+        struct connection *connection = CONTAINER_OF(link, struct connection, ready_link);
+        list_remove(link);
+        connection_write_ready(connection);
+        if (!connection->is_closing) {
+            has_submitted |= connection_parse(connection);
+        }
+        connection_settle(connection);
+    }
+    return has_submitted;
+}
+
+static void connection_free(struct connection *connection)
+{
+    struct hub *hub = connection->hub;
+    if (hub->free_connection_count >= CONNECTION_FREE_MAX) {
+        free(connection);
+        return;
+    }
+    connection->free_next = hub->free_connections_owned;
+    hub->free_connections_owned = connection;
+    hub->free_connection_count++;
+}
+
+void connection_pool_deinit(struct hub *hub)
+{
+    while (hub->free_connections_owned != NULL) {
+        struct connection *connection = hub->free_connections_owned;
+        hub->free_connections_owned = connection->free_next;
+        free(connection);
+    }
+    hub->free_connection_count = 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct connection *connection = connection_of(handle);
+    struct hub *hub = connection->hub;
+    input_release(&connection->input, &hub->inputs);
+    buffer_deinit(&connection->output);
+    list_remove(&connection->link);
+    hub->connection_count--;
+    connection_free(connection);
+}
+
+static void connection_close(struct connection *connection)
+{
+    if (connection->is_closing) {
+        return;
+    }
+    connection->is_closing = true;
+    struct turn *turn;
+    while ((turn = connection_first_turn(connection)) != NULL) {
+        connection_drop_turn(connection, turn);
+    }
+    if (list_is_linked(&connection->ready_link)) {
+        list_remove(&connection->ready_link);
+    }
+    /* A snapshot's child process may hold a copy of the socket: without this the client would see the end only when that
+     * process ends. */
+    connection_shut_down(connection, SHUT_RDWR);
+    uv_close((uv_handle_t *)&connection->handle, on_closed);
+}
+
+static struct connection *connection_create(struct hub *hub, uv_loop_t *loop)
+{
+    struct connection *connection = hub->free_connections_owned;
+    if (connection != NULL) {
+        hub->free_connections_owned = connection->free_next;
+        hub->free_connection_count--;
+    } else {
+        connection = memory_allocate(sizeof(*connection));
+    }
+    memset(connection, 0, sizeof(*connection));
+    connection->hub = hub;
+    connection->deadline_ms = UINT64_MAX;
+    list_init(&connection->turns);
+    http_init(&connection->http, &hub->http_limits);
+    list_append(&hub->connections, &connection->link);
+    hub->connection_count++;
+    int status = uv_tcp_init(loop, &connection->handle);
+    ASSERT(status == 0); /* makes no socket yet, so nothing can fail */
+    return connection;
+}
+
+void connection_accept(struct hub *hub, uv_stream_t *listener)
+{
+    struct connection *connection = connection_create(hub, listener->loop);
+    size_t connections_max = hub->options.connections_max;
+    bool is_refused = hub->connection_count > connections_max;
+    int status = uv_accept(listener, (uv_stream_t *)&connection->handle);
+    if (status != 0 || hub->connection_count > connections_max + CONNECTION_REFUSED_MAX) {
+        hub->counters.connections_refused += is_refused;
+        connection_close(connection);
+        return;
+    }
+    uv_tcp_nodelay(&connection->handle, 1);
+    if (is_refused) {
+        hub->counters.connections_refused++;
+        connection_refuse(connection, ERROR_SERVICE_UNAVAILABLE, "Too many connections; try again in a moment.");
+    } else {
+        hub->counters.connections_accepted++;
+    }
+    connection_settle(connection);
+}
+
+static void connection_stop(struct connection *connection)
+{
+    connection->is_last_read = true;
+    if (connection->turn_count > 0) {
+        CONTAINER_OF(connection->turns.head.prev, struct turn, connection_link)->is_last = true;
+    }
+    connection_settle(connection);
+}
+
+void connection_stop_all(struct hub *hub)
+{
+    struct list_link *next;
+    for (struct list_link *link = list_first(&hub->connections); link != NULL; link = next) {
+        next = list_next(&hub->connections, link);
+        connection_stop(CONTAINER_OF(link, struct connection, link));
+    }
+}
+
+void connection_close_all(struct hub *hub)
+{
+    struct list_link *next;
+    for (struct list_link *link = list_first(&hub->connections); link != NULL; link = next) {
+        next = list_next(&hub->connections, link);
+        connection_close(CONTAINER_OF(link, struct connection, link));
+    }
+}

@@ -1,0 +1,41 @@
+/* A connection: reads requests, keeps their turns in order, writes replies, and cuts off clients that are too slow.
+ *
+ * Requests are handed on as they are read, also while replies to earlier ones are held for their frame (pipelining); behind
+ * a request that waits for messages, reading goes on only to notice that the client has gone. Keep-alive lasts until the
+ * client, a limit or an error in the HTTP itself ends it; errors of the api do not.
+ *
+ * A client that closes its sending side still gets what was finished; one that waited for messages is taken for gone,
+ * because a message given to a closed socket would be lost until its visibility timeout. */
+#ifndef TALLY_SERVER_CONNECTION_H
+#define TALLY_SERVER_CONNECTION_H
+
+#include "server/hub.h"
+
+#include <uv.h>
+
+struct connection;
+
+/* Takes the next connection of the listener. */
+void connection_accept(struct hub *hub, uv_stream_t *listener);
+
+/* The api has finished a turn whose connection is still there: either it may be written now, or the caller holds it. */
+void connection_finish_turn(struct turn *turn);
+
+/* The turn has become TURN_READY: have its connection served. */
+void connection_ready(struct turn *turn);
+
+/* Serves the connections that have something to write or to go on with; true if new requests came of it. */
+bool connection_serve_ready(struct hub *hub);
+
+/* Cuts off the connections whose time is over. `now_ms` is the loop's time. */
+void connection_check_deadlines(struct hub *hub, uint64_t now_ms);
+
+/* Clean stop: no further request is read; each connection closes once its replies are written. */
+void connection_stop_all(struct hub *hub);
+
+/* Closes every connection as it is. */
+void connection_close_all(struct hub *hub);
+
+void connection_pool_deinit(struct hub *hub);
+
+#endif

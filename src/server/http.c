@@ -1,0 +1,365 @@
+#include "server/http.h"
+
+#include "base/assert.h"
+
+/* Framing that a chunked body may cost, beyond a byte for each byte of body. */
+#define HTTP_CHUNK_FRAMING_MAX ((size_t)64 * 1024)
+
+struct field_row {
+    struct bytes name; /* lower case */
+    enum http_field field;
+};
+
+static int http_refuse(struct http *http, enum error error, const char *reason)
+{
+    if (http->error == OK) {
+        http->error = error;
+        http->reason = reason;
+    }
+    return HPE_USER;
+}
+
+static struct http *http_of(llhttp_t *parser)
+{
+    return CONTAINER_OF(parser, struct http, parser);
+}
+
+/* True when `text` is `lower` but for the case of ASCII letters. `lower` holds letters, digits and hyphens only, which is
+ * why one bit is all that case can change. */
+static bool http_text_equal(const char *text, size_t size, struct bytes lower)
+{
+    if (size != lower.size) {
+        return false;
+    }
+    uint8_t difference = 0;
+    for (size_t i = 0; i < size; i++) {
+        difference |= (uint8_t)(((uint8_t)text[i] | 0x20) ^ lower.ptr[i]);
+    }
+    return difference == 0;
+}
+
+static enum http_field http_field_find(const char *name, size_t size)
+{
+    static const struct field_row rows[] = {
+        {BYTES("host"), HTTP_FIELD_HOST},
+        {BYTES("x-amz-target"), HTTP_FIELD_TARGET},
+        {BYTES("content-type"), HTTP_FIELD_CONTENT_TYPE},
+        {BYTES("x-amzn-trace-id"), HTTP_FIELD_TRACE},
+        {BYTES("expect"), HTTP_FIELD_EXPECT},
+        {BYTES("transfer-encoding"), HTTP_FIELD_TRANSFER_ENCODING},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        if (http_text_equal(name, size, rows[i].name)) {
+            return rows[i].field;
+        }
+    }
+    return HTTP_FIELD_OTHER;
+}
+
+static void http_span_extend(const struct http *http, struct http_span *span, const char *at, size_t size)
+{
+    if (span->size == 0) {
+        span->offset = (uint32_t)((const uint8_t *)at - http->data);
+    }
+    span->size += (uint32_t)size;
+}
+
+static int on_url(llhttp_t *parser, const char *at, size_t size)
+{
+    struct http *http = http_of(parser);
+    http_span_extend(http, &http->url, at, size);
+    return 0;
+}
+
+static int on_header_field(llhttp_t *parser, const char *at, size_t size)
+{
+    struct http *http = http_of(parser);
+    if (http->is_in_body) {
+        return http_refuse(http, ERROR_MALFORMED_REQUEST, "Trailer fields behind a chunked body are not accepted.");
+    }
+    if (size == 0) {
+        return http_refuse(http, ERROR_MALFORMED_REQUEST, "A header field has no name.");
+    }
+    http->field = http_field_find(at, size);
+    if (http->field == HTTP_FIELD_OTHER) {
+        return 0;
+    }
+    uint32_t bit = UINT32_C(1) << http->field;
+    if (http->fields_seen & bit) {
+        return http_refuse(http, ERROR_MALFORMED_REQUEST, "A header field that may stand once stands twice.");
+    }
+    http->fields_seen |= bit;
+    return 0;
+}
+
+static int on_header_value(llhttp_t *parser, const char *at, size_t size)
+{
+    struct http *http = http_of(parser);
+    if (http->field != HTTP_FIELD_OTHER) {
+        http_span_extend(http, &http->fields[http->field], at, size);
+    }
+    return 0;
+}
+
+static bool http_has_field(const struct http *http, enum http_field field)
+{
+    return (http->fields_seen & (UINT32_C(1) << field)) != 0;
+}
+
+static bool http_field_is(const struct http *http, enum http_field field, struct bytes lower)
+{
+    const struct http_span *span = &http->fields[field];
+    return http_text_equal((const char *)http->data + span->offset, span->size, lower);
+}
+
+/* What the head says about the body, and whether we can believe it. */
+static int http_check_framing(struct http *http)
+{
+    const llhttp_t *parser = &http->parser;
+    if (http_has_field(http, HTTP_FIELD_TRANSFER_ENCODING)) {
+        if (parser->flags & F_CONTENT_LENGTH) {
+            return http_refuse(http, ERROR_MALFORMED_REQUEST, "Content-Length beside Transfer-Encoding.");
+        }
+        if (http_is_1_0(http) || !http_field_is(http, HTTP_FIELD_TRANSFER_ENCODING, BYTES("chunked"))) {
+            return http_refuse(http, ERROR_MALFORMED_REQUEST, "The only transfer coding accepted is \"chunked\".");
+        }
+        return 0;
+    }
+    if (parser->content_length > http->limits->body_size_max) {
+        return http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The body of the request is too large.");
+    }
+    return 0;
+}
+
+static int on_headers_complete(llhttp_t *parser)
+{
+    struct http *http = http_of(parser);
+    http->is_in_body = true;
+    if (parser->http_major != 1 || parser->http_minor > 1) {
+        return http_refuse(http, ERROR_MALFORMED_REQUEST, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
+    }
+    if (!http_is_1_0(http) && !http_has_field(http, HTTP_FIELD_HOST)) {
+        return http_refuse(http, ERROR_MALFORMED_REQUEST, "The header field Host is missing.");
+    }
+    int refused = http_check_framing(http);
+    if (refused != 0) {
+        return refused;
+    }
+    if (http_has_field(http, HTTP_FIELD_EXPECT) && !http_is_1_0(http)) {
+        http->expects_continue = http_field_is(http, HTTP_FIELD_EXPECT, BYTES("100-continue"));
+    }
+    /* An offer to change the protocol, such as h2c of Java's client, may be passed over (RFC 9110, 7.8): read on. */
+    parser->upgrade = 0;
+    return 0;
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t size)
+{
+    struct http *http = http_of(parser);
+    const uint8_t *piece = (const uint8_t *)at;
+    if (size > http->limits->body_size_max - http->body.size) {
+        return http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The body of the request is too large.");
+    }
+    if (http->body.size == 0) {
+        http->body.offset = (uint32_t)(piece - http->data);
+    }
+    /* Pieces of a chunked body move up over the framing between them, which llhttp has read already. */
+    uint8_t *end = http->data + http->body.offset + http->body.size;
+    if (end != piece) {
+        memmove(end, piece, size);
+    }
+    http->body.size += (uint32_t)size;
+    return 0;
+}
+
+static int on_chunk_extension(llhttp_t *parser, const char *at, size_t size)
+{
+    (void)at;
+    (void)size;
+    return http_refuse(http_of(parser), ERROR_MALFORMED_REQUEST, "Chunk extensions are not accepted.");
+}
+
+static int on_message_complete(llhttp_t *parser)
+{
+    struct http *http = http_of(parser);
+    http->is_whole = true;
+    http->keeps_alive = llhttp_should_keep_alive(parser);
+    return HPE_PAUSED; /* what follows belongs to the next request */
+}
+
+static const llhttp_settings_t settings = {
+    .on_url = on_url,
+    .on_header_field = on_header_field,
+    .on_header_value = on_header_value,
+    .on_headers_complete = on_headers_complete,
+    .on_body = on_body,
+    .on_chunk_extension_name = on_chunk_extension,
+    .on_message_complete = on_message_complete,
+};
+
+void http_init(struct http *http, const struct http_limits *limits)
+{
+    ASSERT(limits->body_size_max <= HTTP_BODY_SIZE_LIMIT);
+    *http = (struct http){.limits = limits};
+    llhttp_init(&http->parser, HTTP_REQUEST, &settings);
+}
+
+void http_reset(struct http *http)
+{
+    const struct http_limits *limits = http->limits;
+    *http = (struct http){.limits = limits};
+    llhttp_init(&http->parser, HTTP_REQUEST, &settings);
+}
+
+#define HEAD_BLOCK 16
+
+/* Is every line of the head ended by CR LF and nothing else, and does none begin with a blank (a folded line, or a field
+ * hidden from readers that fold)? llhttp looks for most of this, not for all of it in each version; this looks at 16 bytes
+ * at a time. `size` counts the empty line at the end. */
+static bool http_head_is_sound(const uint8_t *head, size_t size)
+{
+    ASSERT(size >= 4);
+    uint8_t is_bad = 0;
+    size_t i = 0;
+    for (; i + HEAD_BLOCK < size; i += HEAD_BLOCK) {
+        const uint8_t *at = head + i;
+        uint8_t bad[HEAD_BLOCK];
+        for (size_t j = 0; j < HEAD_BLOCK; j++) {
+            uint8_t is_cr = at[j] == '\r';
+            uint8_t is_lf = at[j] == '\n';
+            uint8_t lf_follows = at[j + 1] == '\n';
+            uint8_t blank_follows = (uint8_t)((at[j + 1] == ' ') | (at[j + 1] == '\t'));
+            bad[j] = (uint8_t)((is_cr ^ lf_follows) | (is_lf & blank_follows) | (at[j] == 0));
+        }
+        for (size_t j = 0; j < HEAD_BLOCK; j++) {
+            is_bad |= bad[j];
+        }
+    }
+    for (; i + 1 < size; i++) {
+        bool is_blank = head[i + 1] == ' ' || head[i + 1] == '\t';
+        is_bad |= (head[i] == '\r') != (head[i + 1] == '\n') || (head[i] == '\n' && is_blank) || head[i] == 0;
+    }
+    return !is_bad && head[0] != '\n';
+}
+
+/* Looks for the end of the head; HTTP_WHOLE: it is there and sound. */
+static enum http_result http_find_head(struct http *http, const uint8_t *data, size_t size)
+{
+    /* RFC 9112, 2.2: an empty line before the request line is to be ignored. */
+    while (size - http->head_start >= 2 && memcmp(data + http->head_start, "\r\n", 2) == 0) {
+        http->head_start += 2;
+    }
+    size_t from = http->searched > http->head_start ? http->searched : http->head_start;
+    const uint8_t *end = memmem(data + from, size - from, "\r\n\r\n", 4);
+    size_t head_end = end == NULL ? size : (size_t)(end - data) + 4;
+    if (head_end > http->limits->head_size_max) {
+        http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The header of the request is too large.");
+        return HTTP_REFUSED;
+    }
+    if (end == NULL) {
+        http->searched = size < 3 ? 0 : size - 3;
+        return HTTP_MORE;
+    }
+    if (!http_head_is_sound(data + http->head_start, head_end - http->head_start)) {
+        http_refuse(http, ERROR_MALFORMED_REQUEST, "A header line does not end with CR LF, or is folded.");
+        return HTTP_REFUSED;
+    }
+    http->has_head = true;
+    http->fed = http->head_start;
+    return HTTP_WHOLE;
+}
+
+/* llhttp has read all there is and wants more. */
+static enum http_result http_wait(struct http *http, size_t size)
+{
+    if (!http->is_in_body) {
+        http_refuse(http, ERROR_MALFORMED_REQUEST, "The head of the request does not end where its lines do.");
+        return HTTP_REFUSED;
+    }
+    if (http->parser.flags & F_CHUNKED) {
+        if (size > http->limits->head_size_max + 2 * (size_t)http->body.size + HTTP_CHUNK_FRAMING_MAX) {
+            http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The body of the request is too large.");
+            return HTTP_REFUSED;
+        }
+    } else if (http->size_expected == 0) {
+        http->size_expected = size + (size_t)http->parser.content_length;
+    }
+    return HTTP_MORE;
+}
+
+enum http_result http_feed(struct http *http, uint8_t *data, size_t size)
+{
+    if (http->error != OK) {
+        return HTTP_REFUSED;
+    }
+    if (!http->has_head) {
+        enum http_result result = http_find_head(http, data, size);
+        if (result != HTTP_WHOLE) {
+            return result;
+        }
+    }
+    http->data = data;
+    llhttp_errno_t outcome = llhttp_execute(&http->parser, (const char *)data + http->fed, size - http->fed);
+    http->data = NULL;
+    if (http->is_whole) {
+        http->size = (size_t)((const uint8_t *)llhttp_get_error_pos(&http->parser) - data);
+        return HTTP_WHOLE;
+    }
+    http->fed = size;
+    if (outcome != HPE_OK) {
+        http_refuse(http, ERROR_MALFORMED_REQUEST, "This is not a well-formed HTTP/1.1 request.");
+        return HTTP_REFUSED;
+    }
+    return http_wait(http, size);
+}
+
+/* The path of a request target: without scheme and authority, which a client writes that believes us a proxy, and without
+ * the query. */
+static struct bytes http_path(struct bytes url)
+{
+    if (bytes_starts_with(url, BYTES("http://")) || bytes_starts_with(url, BYTES("https://"))) {
+        url = bytes_skip(url, url.ptr[4] == ':' ? 7 : 8);
+        const uint8_t *slash = memchr(url.ptr, '/', url.size);
+        if (slash == NULL) {
+            return BYTES("/");
+        }
+        url = bytes_skip(url, (size_t)(slash - url.ptr));
+    }
+    for (size_t i = 0; i < url.size; i++) {
+        if (url.ptr[i] == '?' || url.ptr[i] == '#') {
+            return bytes_make(url.ptr, i);
+        }
+    }
+    return url;
+}
+
+static struct bytes http_method(const struct http *http)
+{
+    switch (http->parser.method) {
+    case HTTP_POST:
+        return BYTES("POST");
+    case HTTP_GET:
+        return BYTES("GET");
+    default:
+        return bytes_from_string(llhttp_method_name((llhttp_method_t)http->parser.method));
+    }
+}
+
+static struct bytes http_view(const uint8_t *data, const struct http_span *span)
+{
+    return bytes_make(data + span->offset, span->size);
+}
+
+void http_request(const struct http *http, const uint8_t *data, struct request *request)
+{
+    ASSERT(http->is_whole);
+    *request = (struct request){
+        .method = http_method(http),
+        .path = http_path(http_view(data, &http->url)),
+        .host = http_view(data, &http->fields[HTTP_FIELD_HOST]),
+        .target = http_view(data, &http->fields[HTTP_FIELD_TARGET]),
+        .content_type = http_view(data, &http->fields[HTTP_FIELD_CONTENT_TYPE]),
+        .trace_header = http_view(data, &http->fields[HTTP_FIELD_TRACE]),
+        .body = http_view(data, &http->body),
+    };
+}

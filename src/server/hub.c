@@ -1,0 +1,81 @@
+#include "server/hub.h"
+
+#include "base/memory.h"
+#include "server/connection.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+void hub_init(struct hub *hub, const struct server_options *options)
+{
+    *hub = (struct hub){
+        .options = *options,
+        .http_limits = {.head_size_max = options->head_size_max, .body_size_max = options->body_size_max},
+        .output_owned = memory_allocate(HUB_OUTPUT_SIZE),
+    };
+    list_init(&hub->connections);
+    list_init(&hub->ready);
+    input_pool_init(&hub->inputs);
+    turn_pool_init(&hub->turns);
+    hold_init(&hub->hold);
+
+    uint64_t seed[2];
+    ssize_t size = getrandom(seed, sizeof(seed), 0);
+    ASSERT(size == (ssize_t)sizeof(seed)); /* so few bytes come whole once the system has booted */
+    request_ids_init(&hub->request_ids, seed);
+    hub->date_s = UINT64_MAX;
+    hub_update_date(hub);
+}
+
+void hub_deinit(struct hub *hub)
+{
+    ASSERT(hub->connection_count == 0);
+    connection_pool_deinit(hub);
+    input_pool_deinit(&hub->inputs);
+    turn_pool_deinit(&hub->turns);
+    free(hub->output_owned);
+}
+
+void hub_update_date(struct hub *hub)
+{
+    uint64_t now_s = (uint64_t)time(NULL);
+    if (now_s != hub->date_s) {
+        hub->date_s = now_s;
+        http_date_format(now_s, hub->date);
+    }
+}
+
+static void metric_write(struct buffer *text, const char *name, const char *kind, const char *help, uint64_t value)
+{
+    buffer_append_format(text, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name, kind, name,
+                         (unsigned long long)value);
+}
+
+void hub_metrics_write(const struct hub *hub, struct buffer *text)
+{
+    const struct hub_counters *counters = &hub->counters;
+    metric_write(text, "tally_http_connections", "gauge", "Open connections.", hub->connection_count);
+    metric_write(text, "tally_http_connections_accepted_total", "counter", "Connections accepted.",
+                 counters->connections_accepted);
+    metric_write(text, "tally_http_connections_refused_total", "counter", "Connections above the limit.",
+                 counters->connections_refused);
+    metric_write(text, "tally_http_requests_total", "counter", "Requests read whole.", counters->requests);
+    metric_write(text, "tally_http_requests_refused_total", "counter", "Requests too large or not HTTP.",
+                 counters->requests_refused);
+    metric_write(text, "tally_http_received_bytes_total", "counter", "Bytes read from clients.",
+                 counters->bytes_received);
+    metric_write(text, "tally_http_sent_bytes_total", "counter", "Bytes written to clients.", counters->bytes_sent);
+    metric_write(text, "tally_http_replies_held", "gauge", "Replies that wait for their frame to become durable.",
+                 hub->hold.count);
+    metric_write(text, "tally_http_input_bytes", "gauge", "Memory of requests that have not arrived whole.",
+                 hub->inputs.memory);
+    buffer_append_format(text,
+                         "# HELP tally_http_timeouts_total Connections cut off: idle, slow to send, slow to take.\n"
+                         "# TYPE tally_http_timeouts_total counter\n"
+                         "tally_http_timeouts_total{kind=\"idle\"} %llu\n"
+                         "tally_http_timeouts_total{kind=\"request\"} %llu\n"
+                         "tally_http_timeouts_total{kind=\"reply\"} %llu\n",
+                         (unsigned long long)counters->timeouts_idle, (unsigned long long)counters->timeouts_request,
+                         (unsigned long long)counters->timeouts_reply);
+}

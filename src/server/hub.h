@@ -1,0 +1,66 @@
+/* What the connections of one server share: the way to the api, pools, the held replies, counters. Nothing global, so that
+ * one day several loops can have one each. One thread: the loop's. */
+#ifndef TALLY_SERVER_HUB_H
+#define TALLY_SERVER_HUB_H
+
+#include "api/api.h"
+#include "server/clock.h"
+#include "server/hold.h"
+#include "server/http.h"
+#include "server/input.h"
+#include "server/options.h"
+#include "server/reply_head.h"
+
+/* Room in which replies are put together before they are written. */
+#define HUB_OUTPUT_SIZE ((size_t)64 * 1024)
+
+struct hub_counters {
+    uint64_t connections_accepted;
+    uint64_t connections_refused; /* above the limit */
+    uint64_t timeouts_idle;
+    uint64_t timeouts_request;
+    uint64_t timeouts_reply;
+    uint64_t requests;
+    uint64_t requests_refused; /* not HTTP, too large */
+    uint64_t bytes_received;
+    uint64_t bytes_sent;
+};
+
+struct hub {
+    struct server_options options;
+    struct http_limits http_limits;
+
+    struct api *api; /* borrowed, as are the next two */
+    struct namespace *ns;
+    const struct clock *clock;
+
+    struct list connections;
+    size_t connection_count;
+    struct connection *free_connections_owned;
+    size_t free_connection_count;
+    struct list ready; /* connections with a reply to write or requests to go on with */
+
+    struct input_pool inputs;
+    struct turn_pool turns;
+    struct hold hold;
+
+    struct request_ids request_ids;
+    char date[HTTP_DATE_SIZE];
+    uint64_t date_s;       /* the second that `date` shows */
+    uint8_t *output_owned; /* HUB_OUTPUT_SIZE */
+
+    struct hub_counters counters;
+    bool is_stopping;
+};
+
+/* `options` is copied, what it points to is borrowed. */
+void hub_init(struct hub *hub, const struct server_options *options);
+void hub_deinit(struct hub *hub);
+
+/* Brings the text of the header field Date up to the wall clock. */
+void hub_update_date(struct hub *hub);
+
+/* The server's own metrics in Prometheus text format. */
+void hub_metrics_write(const struct hub *hub, struct buffer *text);
+
+#endif

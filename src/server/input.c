@@ -1,0 +1,99 @@
+#include "server/input.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Less room than this is not worth a system call. */
+#define INPUT_ROOM_MIN ((size_t)4 * 1024)
+
+/* So much is given to a client's word that more bytes will follow; beyond it, memory grows with what has come. */
+#define INPUT_TRUSTED_SIZE ((size_t)1024 * 1024)
+
+/* Blocks kept for later; the rest goes back to the system after a wave of connections. */
+#define INPUT_FREE_MAX 1024u
+
+struct input_block {
+    struct input_block *next;
+};
+
+void input_pool_init(struct input_pool *pool)
+{
+    *pool = (struct input_pool){0};
+}
+
+void input_pool_deinit(struct input_pool *pool)
+{
+    ASSERT(pool->memory == 0);
+    while (pool->free_owned != NULL) {
+        struct input_block *block = pool->free_owned;
+        pool->free_owned = block->next;
+        free(block);
+    }
+    *pool = (struct input_pool){0};
+}
+
+static void input_take_block(struct input *input, struct input_pool *pool)
+{
+    struct input_block *block = pool->free_owned;
+    if (block != NULL) {
+        pool->free_owned = block->next;
+        pool->free_count--;
+    } else {
+        block = memory_allocate(INPUT_BLOCK_SIZE);
+    }
+    *input = (struct input){.memory_owned = (uint8_t *)block, .capacity = INPUT_BLOCK_SIZE};
+    pool->memory += INPUT_BLOCK_SIZE;
+}
+
+static void input_grow(struct input *input, struct input_pool *pool, size_t wanted)
+{
+    size_t capacity = input->capacity * 2;
+    if (wanted > capacity) {
+        size_t trusted = capacity > INPUT_TRUSTED_SIZE ? capacity : INPUT_TRUSTED_SIZE;
+        capacity = wanted < trusted ? wanted : trusted;
+    }
+    pool->memory += capacity - input->capacity;
+    input->memory_owned = memory_resize(input->memory_owned, capacity);
+    input->capacity = capacity;
+}
+
+uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted, bool is_pinned, size_t *size)
+{
+    if (input->memory_owned == NULL) {
+        input_take_block(input, pool);
+    }
+    bool is_short = input->capacity - input->end < INPUT_ROOM_MIN || input->begin + wanted > input->capacity;
+    if (is_short && !is_pinned) {
+        if (input->begin > 0) {
+            memmove(input->memory_owned, input->memory_owned + input->begin, input_size(input));
+            input->end -= input->begin;
+            input->begin = 0;
+        }
+        if (input->end == input->capacity || wanted > input->capacity) {
+            input_grow(input, pool, wanted);
+        }
+    }
+    *size = input->capacity - input->end;
+    return input->memory_owned + input->end;
+}
+
+void input_release(struct input *input, struct input_pool *pool)
+{
+    if (input->memory_owned == NULL) {
+        return;
+    }
+    ASSERT(pool->memory >= input->capacity);
+    pool->memory -= input->capacity;
+    if (input->capacity == INPUT_BLOCK_SIZE && pool->free_count < INPUT_FREE_MAX) {
+        struct input_block *block = (struct input_block *)(void *)input->memory_owned;
+        block->next = pool->free_owned;
+        pool->free_owned = block;
+        pool->free_count++;
+    } else {
+        free(input->memory_owned);
+    }
+    *input = (struct input){0};
+}

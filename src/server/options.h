@@ -1,0 +1,32 @@
+/* What a server can be told: where to listen, and every limit it keeps. */
+#ifndef TALLY_SERVER_OPTIONS_H
+#define TALLY_SERVER_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct server_options {
+    const char *host; /* an IP address; borrowed */
+    uint16_t port;    /* 0: a free one */
+
+    size_t connections_max;    /* above: 503, and the connection is closed */
+    size_t pipelined_max;      /* requests of one connection whose replies have not left; beyond it, reading waits */
+    size_t pipelined_size_max; /* the same in bytes of reply */
+    size_t head_size_max;      /* bytes of request line and header fields */
+    size_t body_size_max;      /* bytes; at most HTTP_BODY_SIZE_LIMIT */
+    size_t input_memory_max;   /* bytes of requests that have not arrived whole, over all connections; above: 503 */
+
+    uint64_t idle_timeout_ms;    /* between a reply and the next request */
+    uint64_t request_timeout_ms; /* from the first byte of a request to its last */
+    uint64_t reply_timeout_ms;   /* for the client to take a reply */
+    uint64_t linger_timeout_ms;  /* what a refused client still sends is read and thrown away for so long */
+    uint64_t stop_timeout_ms;    /* a clean stop waits so long for replies to leave */
+
+    void (*report)(void *context, const char *text); /* something an operator should read; not NULL */
+    void *report_context;
+};
+
+/* The limits as documented; host 127.0.0.1, port 9324, no report function. */
+void server_options_init(struct server_options *options);
+
+#endif

@@ -1,0 +1,46 @@
+/* The head of a reply: status line and header fields, written by hand into memory that the caller has.
+ *
+ * Pure; knows no connection. */
+#ifndef TALLY_SERVER_REPLY_HEAD_H
+#define TALLY_SERVER_REPLY_HEAD_H
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+/* No head is longer: every part of it is bounded, the content types and error codes by the program itself. */
+#define REPLY_HEAD_SIZE_MAX 512u
+
+#define REQUEST_ID_SIZE 36u
+#define REQUEST_ID_PREFIX_SIZE 19u
+#define HTTP_DATE_SIZE 29u
+
+/* Request ids look like random UUIDs and never repeat in a process: a random half, the same for all, and a counter that a
+ * one-to-one function scatters. */
+struct request_ids {
+    char prefix[REQUEST_ID_PREFIX_SIZE]; /* "xxxxxxxx-xxxx-4xxx-" */
+    uint64_t mask;
+    uint64_t count;
+};
+
+/* `seed` is random. */
+void request_ids_init(struct request_ids *ids, const uint64_t seed[2]);
+void request_ids_next(struct request_ids *ids, char text[REQUEST_ID_SIZE]);
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT", without a NUL; `time_s` is seconds since the epoch. */
+void http_date_format(uint64_t time_s, char text[HTTP_DATE_SIZE]);
+
+struct reply_head {
+    int status;
+    enum error error;         /* OK, or gives x-amzn-query-error */
+    const char *content_type; /* NULL: none */
+    const char *request_id;   /* REQUEST_ID_SIZE characters */
+    const char *date;         /* HTTP_DATE_SIZE characters */
+    uint64_t body_size;
+    bool is_http_1_0; /* of the request: such a client must be told that the connection stays */
+    bool is_last;     /* the connection closes behind this reply */
+};
+
+/* Writes at most REPLY_HEAD_SIZE_MAX bytes to `at`, ending with the empty line; returns how many. */
+size_t reply_head_write(const struct reply_head *head, uint8_t *at);
+
+#endif

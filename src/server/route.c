@@ -1,0 +1,45 @@
+#include "server/route.h"
+
+static void route_finish(struct turn *turn, const char *content_type)
+{
+    turn->exchange.reply.status = 200;
+    turn->exchange.reply.content_type = content_type;
+    turn->exchange.state = EXCHANGE_FINISHED;
+    turn->state = TURN_READY;
+}
+
+static void route_health(struct hub *hub, struct turn *turn)
+{
+    buffer_append_format(&turn->exchange.reply.body, "{\"status\":\"ok\",\"version\":\"%s\",\"connections\":%zu}\n",
+                         TALLY_VERSION, hub->connection_count);
+    route_finish(turn, "application/json");
+}
+
+static void route_metrics(struct hub *hub, struct turn *turn)
+{
+    struct buffer *text = &turn->exchange.reply.body;
+    api_metrics_write(hub->api, text);
+    hub_metrics_write(hub, text);
+    route_finish(turn, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+void route_request(struct hub *hub, struct turn *turn, const struct http *http)
+{
+    const struct request *request = &turn->exchange.request;
+    bool is_get = http_is_method(http, HTTP_GET);
+    if (is_get || http_is_method(http, HTTP_HEAD)) {
+        if (bytes_equal(request->path, BYTES("/health"))) {
+            route_health(hub, turn);
+            return;
+        }
+        if (bytes_equal(request->path, BYTES("/metrics"))) {
+            route_metrics(hub, turn);
+            return;
+        }
+    }
+    if (is_get || http_is_method(http, HTTP_POST)) {
+        api_submit(hub->api, &turn->exchange, clock_now_ms(hub->clock));
+        return;
+    }
+    api_refuse(hub->api, &turn->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");
+}

@@ -1,0 +1,10 @@
+/* Where a whole request goes: the server's own two pages, the api, or nowhere. */
+#ifndef TALLY_SERVER_ROUTE_H
+#define TALLY_SERVER_ROUTE_H
+
+#include "server/hub.h"
+
+/* Answers the turn's request or hands it to the api. Afterwards the turn is TURN_READY, or with the api (TURN_IN_API). */
+void route_request(struct hub *hub, struct turn *turn, const struct http *http);
+
+#endif

@@ -1,0 +1,316 @@
+#include "server/server.h"
+
+#include "base/memory.h"
+#include "server/connection.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SERVER_BACKLOG 4096
+#define SERVER_SWEEP_MS_MAX 1000u /* how often deadlines are looked at, at least */
+#define SERVER_SWEEP_MS_MIN 20u
+#define SERVER_REPORT_PAUSE_MS 60000u /* the same trouble is reported so often */
+
+struct server {
+    struct hub hub;
+    uv_loop_t *loop;
+    uv_tcp_t listener;
+    uv_prepare_t prepare; /* before the loop sleeps */
+    uv_timer_t due;       /* the api's next own action */
+    uv_timer_t sweep;     /* deadlines, the date, snapshots */
+    uv_async_t async;     /* from the log thread */
+    uint64_t due_ms;      /* log time for which `due` is armed; UINT64_MAX: it is not */
+    uint64_t stop_by_ms;  /* loop time */
+    uint16_t port;
+    bool is_listening;
+    bool is_woken; /* the log has done something since the last turn */
+    struct failure failure;
+    char snapshot_report[sizeof(((struct failure *)0)->text)]; /* what was reported last */
+    uint64_t snapshot_report_ms;
+};
+
+/* --- A turn of the loop ------------------------------------------------------------------------------------------- */
+
+/* Takes what the api has finished: it may be written when its frame is durable. */
+static void server_drain(struct server *server, uint64_t durable_sequence)
+{
+    struct hub *hub = &server->hub;
+    struct exchange *exchange;
+    while ((exchange = api_take_finished(hub->api)) != NULL) {
+        struct turn *turn = CONTAINER_OF(exchange, struct turn, exchange);
+        if (turn->connection == NULL) {
+            turn_give_back(&hub->turns, turn);
+            continue;
+        }
+        connection_finish_turn(turn);
+        if (exchange->hold_sequence > durable_sequence) {
+            hold_add(&hub->hold, turn);
+        } else {
+            turn->state = TURN_READY;
+            connection_ready(turn);
+        }
+    }
+}
+
+static void server_release(struct server *server, uint64_t durable_sequence)
+{
+    struct turn *turn;
+    while ((turn = hold_take(&server->hub.hold, durable_sequence)) != NULL) {
+        connection_ready(turn);
+    }
+}
+
+static void on_due(uv_timer_t *handle)
+{
+    struct server *server = handle->data;
+    server->due_ms = UINT64_MAX;
+    api_tick(server->hub.api, clock_now_ms(server->hub.clock));
+}
+
+static void server_arm_due(struct server *server)
+{
+    uint64_t due_ms = api_due_ms(server->hub.api);
+    if (due_ms >= server->due_ms) {
+        return; /* the timer fires in time; if it fires early it is armed again */
+    }
+    uint64_t now_ms = clock_now_ms(server->hub.clock);
+    server->due_ms = due_ms;
+    /* At least a millisecond: time in the core stands still while a frame waits for the log, so what is due may stay so. */
+    uv_timer_start(&server->due, on_due, due_ms > now_ms ? due_ms - now_ms : 1, 0);
+}
+
+static void server_report_snapshot(struct server *server, const struct failure *failure)
+{
+    uint64_t now_ms = uv_now(server->loop);
+    bool is_new = strcmp(failure->text, server->snapshot_report) != 0;
+    if (!is_new && now_ms - server->snapshot_report_ms < SERVER_REPORT_PAUSE_MS) {
+        return;
+    }
+    memcpy(server->snapshot_report, failure->text, sizeof(failure->text));
+    server->snapshot_report_ms = now_ms;
+    char text[sizeof(failure->text) + 64];
+    snprintf(text, sizeof(text), "no snapshot was taken, the log goes on: %s", failure->text);
+    server->hub.options.report(server->hub.options.report_context, text);
+}
+
+static void server_step_snapshot(struct server *server)
+{
+    struct failure failure = {0};
+    if (namespace_snapshot_step(server->hub.ns, false, &failure) != OK) {
+        server_report_snapshot(server, &failure);
+    }
+}
+
+static void server_turn(struct server *server)
+{
+    struct hub *hub = &server->hub;
+    if (server->failure.error != OK) {
+        return; /* whether the held replies are true is not known, so they are never shown */
+    }
+    do {
+        uint64_t durable_sequence = namespace_durable(hub->ns);
+        server_drain(server, durable_sequence);
+        server_release(server, durable_sequence);
+    } while (connection_serve_ready(hub));
+    api_flush(hub->api);
+    if (server->is_woken) {
+        server->is_woken = false;
+        server_step_snapshot(server);
+    }
+    server_arm_due(server);
+}
+
+/* --- Callbacks of the loop ---------------------------------------------------------------------------------------- */
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    struct server *server = handle->data;
+    server_turn(server);
+    if (server->hub.is_stopping && server->hub.connection_count == 0) {
+        uv_unref((uv_handle_t *)&server->sweep);
+    }
+}
+
+static void on_sweep(uv_timer_t *handle)
+{
+    struct server *server = handle->data;
+    hub_update_date(&server->hub);
+    connection_check_deadlines(&server->hub, uv_now(server->loop));
+    server->is_woken = true; /* a snapshot's child process may have ended */
+    if (server->hub.is_stopping && uv_now(server->loop) >= server->stop_by_ms) {
+        connection_close_all(&server->hub);
+    }
+}
+
+static void on_async(uv_async_t *handle)
+{
+    struct server *server = handle->data;
+    if (server->hub.ns == NULL) {
+        return; /* not serving yet; the turn that begins it looks by itself */
+    }
+    server->is_woken = true;
+    if (namespace_failure(server->hub.ns, &server->failure) != OK) {
+        uv_stop(server->loop);
+    }
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct server *server = listener->data;
+    if (status == 0) {
+        connection_accept(&server->hub, listener);
+    }
+}
+
+void server_wake(void *server)
+{
+    uv_async_send(&((struct server *)server)->async);
+}
+
+/* --- Life --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t server_sweep_ms(const struct server_options *options)
+{
+    uint64_t timeouts_ms[] = {options->idle_timeout_ms, options->request_timeout_ms, options->reply_timeout_ms,
+                              options->linger_timeout_ms, options->stop_timeout_ms};
+    uint64_t sweep_ms = SERVER_SWEEP_MS_MAX;
+    for (size_t i = 0; i < ARRAY_LENGTH(timeouts_ms); i++) {
+        if (timeouts_ms[i] / 4 < sweep_ms) {
+            sweep_ms = timeouts_ms[i] / 4;
+        }
+    }
+    return sweep_ms < SERVER_SWEEP_MS_MIN ? SERVER_SWEEP_MS_MIN : sweep_ms;
+}
+
+/* A handle of ours: finds the server, and lets the loop end without it. */
+static void server_own(struct server *server, void *handle)
+{
+    ((uv_handle_t *)handle)->data = server;
+    uv_unref(handle);
+}
+
+struct server *server_create(uv_loop_t *loop, const struct server_options *options)
+{
+    ASSERT(options->report != NULL);
+    struct server *server = memory_allocate_zeroed(sizeof(*server));
+    hub_init(&server->hub, options);
+    server->loop = loop;
+    server->due_ms = UINT64_MAX;
+    int status = uv_async_init(loop, &server->async, on_async);
+    ASSERT(status == 0); /* fails only where the loop itself could not be made */
+    uv_prepare_init(loop, &server->prepare);
+    uv_timer_init(loop, &server->due);
+    uv_timer_init(loop, &server->sweep);
+    server_own(server, &server->async);
+    server_own(server, &server->prepare);
+    server_own(server, &server->due);
+    server_own(server, &server->sweep);
+    return server;
+}
+
+static void server_close_listener(struct server *server)
+{
+    if (server->is_listening) {
+        server->is_listening = false;
+        uv_close((uv_handle_t *)&server->listener, NULL);
+    }
+}
+
+void server_destroy(struct server *server)
+{
+    ASSERT(server->hub.connection_count == 0);
+    uv_close((uv_handle_t *)&server->async, NULL);
+    uv_close((uv_handle_t *)&server->prepare, NULL);
+    uv_close((uv_handle_t *)&server->due, NULL);
+    uv_close((uv_handle_t *)&server->sweep, NULL);
+    server_close_listener(server);
+    uv_run(server->loop, UV_RUN_DEFAULT);
+    hub_deinit(&server->hub);
+    free(server);
+}
+
+static int server_parse_address(const struct server_options *options, struct sockaddr_storage *address)
+{
+    if (uv_ip4_addr(options->host, options->port, (struct sockaddr_in *)address) == 0) {
+        return 0;
+    }
+    return uv_ip6_addr(options->host, options->port, (struct sockaddr_in6 *)address);
+}
+
+static int server_bind(struct server *server)
+{
+    struct sockaddr_storage address = {0};
+    int status = server_parse_address(&server->hub.options, &address);
+    if (status == 0) {
+        status = uv_tcp_bind(&server->listener, (const struct sockaddr *)&address, 0);
+    }
+    if (status == 0) {
+        status = uv_listen((uv_stream_t *)&server->listener, SERVER_BACKLOG, on_connection);
+    }
+    int size = sizeof(address);
+    if (status == 0) {
+        status = uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &size);
+    }
+    /* The port stands at the same place in both kinds of address. */
+    server->port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
+    return status;
+}
+
+enum error server_listen(struct server *server, struct api *api, struct namespace *ns, const struct clock *clock,
+                         struct failure *failure)
+{
+    const struct server_options *options = &server->hub.options;
+    server->hub.api = api;
+    server->hub.ns = ns;
+    server->hub.clock = clock;
+    int status = uv_tcp_init(server->loop, &server->listener);
+    if (status == 0) {
+        server->is_listening = true;
+        server->listener.data = server;
+        status = server_bind(server);
+    }
+    if (status != 0) {
+        return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "can't listen on %s port %u: %s.%s", options->host,
+                           options->port, uv_strerror(status),
+                           status == UV_EADDRINUSE ? " Another program has it: choose another port, 0 for a free one."
+                                                   : "");
+    }
+    uint64_t sweep_ms = server_sweep_ms(options);
+    uv_prepare_start(&server->prepare, on_prepare);
+    uv_timer_start(&server->sweep, on_sweep, sweep_ms, sweep_ms);
+    return OK;
+}
+
+uint16_t server_port(const struct server *server)
+{
+    return server->port;
+}
+
+void server_stop(struct server *server)
+{
+    struct hub *hub = &server->hub;
+    if (hub->is_stopping) {
+        connection_close_all(hub);
+        return;
+    }
+    hub->is_stopping = true;
+    server->stop_by_ms = uv_now(server->loop) + hub->options.stop_timeout_ms;
+    server_close_listener(server);
+    uv_ref((uv_handle_t *)&server->sweep); /* a connection that only waits for the log does not keep the loop alive */
+    api_release_waiting(hub->api);
+    connection_stop_all(hub);
+}
+
+enum error server_run(struct server *server, struct failure *failure)
+{
+    uv_run(server->loop, UV_RUN_DEFAULT);
+    if (server->failure.error == OK) {
+        return OK;
+    }
+    connection_close_all(&server->hub);
+    server_close_listener(server);
+    uv_unref((uv_handle_t *)&server->sweep);
+    uv_run(server->loop, UV_RUN_DEFAULT);
+    *failure = server->failure;
+    return failure->error;
+}

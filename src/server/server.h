@@ -1,0 +1,48 @@
+/* The server: one loop that accepts connections, hands requests to the api, and releases replies once their frames are
+ * durable. Shapes each turn of the loop so that everything read in it rides in one frame:
+ *
+ *     bytes arrive       connection.c reads requests and submits them
+ *     before it sleeps   finished exchanges are written or held, the api flushes its open frame to the log
+ *     the log wakes it   replies held for durable frames are written
+ *
+ * Owns its handles on the loop that it is given, and never keeps the loop alive by anything but the listener and open
+ * connections: when both are gone the loop ends by itself. Does not log, does not exit, installs no signal handler. */
+#ifndef TALLY_SERVER_SERVER_H
+#define TALLY_SERVER_SERVER_H
+
+#include "api/api.h"
+#include "server/clock.h"
+#include "server/options.h"
+
+#include <uv.h>
+
+struct server;
+
+/* `options` is copied; what it points to and the loop are borrowed for the server's life. */
+struct server *server_create(uv_loop_t *loop, const struct server_options *options);
+
+/* After server_run() has returned, or instead of it, and after namespace_close(), whose thread may still wake it. Runs the
+ * loop once more to close its handles. */
+void server_destroy(struct server *server);
+
+/* Tells the loop that a frame has become durable or the log has failed; `server` is a struct server. Any thread, from
+ * server_create() to server_destroy(). For namespace_options.wake. */
+void server_wake(void *server);
+
+/* Starts serving; api, ns and clock are borrowed until the loop has ended. ERROR_SERVICE_UNAVAILABLE if the address can't
+ * be had. */
+enum error server_listen(struct server *server, struct api *api, struct namespace *ns, const struct clock *clock,
+                         struct failure *failure);
+
+/* The port it listens on. */
+uint16_t server_port(const struct server *server);
+
+/* Clean stop: accepts nothing more, answers waiting receives, lets replies leave, for at most stop_timeout_ms. A second
+ * call closes everything at once. */
+void server_stop(struct server *server);
+
+/* Runs the loop until a stop is over. An error is the log's: replies that were held have not been sent, and the process
+ * must end. */
+enum error server_run(struct server *server, struct failure *failure);
+
+#endif

@@ -1,0 +1,42 @@
+/* One request's turn on its connection: an exchange, and its place among the others. Replies leave a connection in the
+ * order of its requests, whatever order they are finished and become durable in. */
+#ifndef TALLY_SERVER_TURN_H
+#define TALLY_SERVER_TURN_H
+
+#include "api/exchange.h"
+
+struct connection;
+
+enum turn_state {
+    TURN_IN_API, /* being decided, or waiting for messages; the api has it */
+    TURN_HELD,   /* finished, waiting for its frame to become durable */
+    TURN_READY,  /* may be written as soon as it is the first of its connection */
+};
+
+struct turn {
+    struct exchange exchange;
+    struct connection *connection;    /* NULL: it has gone while the api had the exchange */
+    struct list_link connection_link; /* among its connection's turns */
+    struct list_link hold_link;       /* while TURN_HELD */
+    enum turn_state state;
+    bool is_head; /* HEAD: the reply's body is counted, not sent */
+    bool is_http_1_0;
+    bool is_last;           /* the connection closes behind it */
+    struct turn *free_next; /* in the pool */
+};
+
+/* Turns not in use, so that a warm server allocates none. */
+struct turn_pool {
+    struct turn *free_owned; /* newest first: its memory is still in the processor's cache */
+    size_t free_count;
+};
+
+void turn_pool_init(struct turn_pool *pool);
+void turn_pool_deinit(struct turn_pool *pool);
+
+struct turn *turn_take(struct turn_pool *pool, struct connection *connection);
+
+/* Of a turn that is in no list and not with the api. */
+void turn_give_back(struct turn_pool *pool, struct turn *turn);
+
+#endif

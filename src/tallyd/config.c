@@ -1,0 +1,386 @@
+#include "tallyd/config.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "tallyd/config_value.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdlib.h>
+
+#define VARIABLE_SIZE 64
+#define ORIGIN_SIZE 256
+
+struct config_row {
+    const char *name;
+    enum config_kind kind;
+    const char *standard;
+    uint64_t least;
+    uint64_t most;
+    const char *help;
+};
+
+static const struct config_row rows[CONFIG_KEY_COUNT] = {
+#define CONFIG_ROW(key, name, kind, standard, least, most, help)                                                       \
+    [CONFIG_##key] = {name, CONFIG_##kind, standard, least, most, help},
+    CONFIG_KEYS(CONFIG_ROW)
+#undef CONFIG_ROW
+};
+
+const char *config_text(const struct config *config, enum config_key key)
+{
+    return config->values[key].text_owned;
+}
+
+uint64_t config_number(const struct config *config, enum config_key key)
+{
+    ASSERT(rows[key].kind != CONFIG_TEXT);
+    return config->values[key].number;
+}
+
+/* CONFIG_KEY_COUNT: there is no such key. */
+static enum config_key config_find(const char *name, size_t size)
+{
+    size_t key = 0;
+    while (key < CONFIG_KEY_COUNT && !(strlen(rows[key].name) == size && memcmp(rows[key].name, name, size) == 0)) {
+        key++;
+    }
+    return (enum config_key)key;
+}
+
+static void variable_name(const char *name, char text[VARIABLE_SIZE])
+{
+    snprintf(text, VARIABLE_SIZE, "TALLY_%s", name);
+    for (char *at = text; *at != '\0'; at++) {
+        *at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+    }
+}
+
+static void config_origin(const struct config *config, enum config_key key, char text[ORIGIN_SIZE])
+{
+    char variable[VARIABLE_SIZE];
+    switch (config->values[key].source) {
+    case CONFIG_DEFAULT:
+        snprintf(text, ORIGIN_SIZE, "default");
+        break;
+    case CONFIG_FILE:
+        snprintf(text, ORIGIN_SIZE, "from %s", config->file_owned);
+        break;
+    case CONFIG_VARIABLE:
+        variable_name(rows[key].name, variable);
+        snprintf(text, ORIGIN_SIZE, "from %s", variable);
+        break;
+    case CONFIG_FLAG:
+        snprintf(text, ORIGIN_SIZE, "from --%s", rows[key].name);
+        break;
+    }
+}
+
+void config_describe(const struct config *config, enum config_key key, char *text, size_t size)
+{
+    char origin[ORIGIN_SIZE];
+    config_origin(config, key, origin);
+    snprintf(text, size, "%s (%s)", rows[key].name, origin);
+}
+
+static void value_set(struct config_value *value, const char *text, enum config_source source)
+{
+    free(value->text_owned);
+    value->text_owned = memory_allocate(strlen(text) + 1);
+    memcpy(value->text_owned, text, strlen(text) + 1);
+    value->source = source;
+}
+
+/* Sets a key unless a stronger source has set it. */
+static enum error config_set(struct config *config, enum config_key key, const char *text, enum config_source source,
+                             struct failure *failure)
+{
+    const struct config_row *row = &rows[key];
+    struct config_value *value = &config->values[key];
+    if (value->text_owned != NULL && value->source > source) {
+        return OK;
+    }
+    value_set(value, text, source);
+    char described[ORIGIN_SIZE + VARIABLE_SIZE];
+    config_describe(config, key, described, sizeof(described));
+    uint64_t number;
+    if (!config_value_parse(row->kind, text, &number)) {
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be %s.", described, text,
+                           config_value_example(row->kind));
+    }
+    if (row->kind != CONFIG_TEXT && (number < row->least || number > row->most)) {
+        char least[32], most[32];
+        config_value_format(row->kind, row->least, least);
+        config_value_format(row->kind, row->most, most);
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is %s: it must be from %s to %s.", described,
+                           text, least, most);
+    }
+    value->number = number;
+    return OK;
+}
+
+/* --- Flags and variables ------------------------------------------------------------------------------------------ */
+
+struct arguments {
+    int count;
+    char **list;
+    int next;
+};
+
+/* The value of a flag: behind its "=", or the next argument. A switch needs none. NULL: it is missing. */
+static const char *flag_value(struct arguments *arguments, const char *equals, bool is_switch)
+{
+    if (equals != NULL) {
+        return equals + 1;
+    }
+    bool is_next_a_flag = arguments->next < arguments->count && arguments->list[arguments->next][0] == '-';
+    if (arguments->next == arguments->count || (is_switch && is_next_a_flag)) {
+        return is_switch ? "on" : NULL;
+    }
+    return arguments->list[arguments->next++];
+}
+
+static enum error flag_without_value(const char *name, struct failure *failure)
+{
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "--%s needs a value; tallyd --help says which.", name);
+}
+
+/* The flags that are no keys. False: `name` is none of them. */
+static bool config_take_word(struct config *config, const char *name)
+{
+    if (strcmp(name, "help") == 0) {
+        config->wants_help = true;
+    } else if (strcmp(name, "version") == 0) {
+        config->wants_version = true;
+    } else if (strcmp(name, "print-config") == 0) {
+        config->wants_print = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static enum error config_take_file(struct config *config, const char *name, struct failure *failure)
+{
+    if (name == NULL) {
+        return flag_without_value("config", failure);
+    }
+    free(config->file_owned);
+    config->file_owned = memory_allocate(strlen(name) + 1);
+    memcpy(config->file_owned, name, strlen(name) + 1);
+    return OK;
+}
+
+static enum error config_take_flag(struct config *config, struct arguments *arguments, struct failure *failure)
+{
+    const char *argument = arguments->list[arguments->next++];
+    if (strcmp(argument, "-h") == 0) {
+        config->wants_help = true;
+        return OK;
+    }
+    if (strncmp(argument, "--", 2) != 0) {
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "\"%s\" is no flag: flags begin with --; tallyd --help lists them.", argument);
+    }
+    const char *name = argument + 2;
+    if (config_take_word(config, name)) {
+        return OK;
+    }
+    const char *equals = strchr(name, '=');
+    size_t name_size = equals == NULL ? strlen(name) : (size_t)(equals - name);
+    if (name_size == strlen("config") && memcmp(name, "config", name_size) == 0) {
+        return config_take_file(config, flag_value(arguments, equals, false), failure);
+    }
+    enum config_key key = config_find(name, name_size);
+    if (key == CONFIG_KEY_COUNT) {
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "there is no flag \"--%.*s\"; tallyd --help lists them.", (int)name_size, name);
+    }
+    const char *value = flag_value(arguments, equals, rows[key].kind == CONFIG_SWITCH);
+    if (value == NULL) {
+        return flag_without_value(rows[key].name, failure);
+    }
+    return config_set(config, key, value, CONFIG_FLAG, failure);
+}
+
+/* An empty variable counts as none: that is how a container's template leaves one out. */
+static const char *variable_value(const char *name)
+{
+    char variable[VARIABLE_SIZE];
+    variable_name(name, variable);
+    const char *value = getenv(variable);
+    return value == NULL || value[0] == '\0' ? NULL : value;
+}
+
+static enum error config_take_variables(struct config *config, struct failure *failure)
+{
+    enum error error = OK;
+    for (size_t key = 0; key < CONFIG_KEY_COUNT && error == OK; key++) {
+        const char *value = variable_value(rows[key].name);
+        if (value != NULL) {
+            error = config_set(config, (enum config_key)key, value, CONFIG_VARIABLE, failure);
+        }
+    }
+    const char *file = variable_value("config");
+    if (error == OK && config->file_owned == NULL && file != NULL) {
+        error = config_take_file(config, file, failure);
+    }
+    return error;
+}
+
+/* --- The file ----------------------------------------------------------------------------------------------------- */
+
+struct config_file {
+    struct config *config;
+    FILE *stream;
+    int line;     /* being read */
+    int line_bad; /* the first that is wrong; 0: none */
+    bool is_set[CONFIG_KEY_COUNT];
+    struct failure failure; /* what is wrong with it */
+};
+
+/* Keeps the first thing that is wrong with the file. */
+static void file_fail(struct config_file *file, const char *before, const char *name, const char *behind)
+{
+    if (file->line_bad == 0) {
+        file->line_bad = file->line;
+        failure_set(&file->failure, ERROR_INVALID_PARAMETER_VALUE, "%s%s%s", before, name, behind);
+    }
+}
+
+/* fgets() for inih, which would silently split a line that is longer than its buffer. */
+static char *file_read_line(char *line, int size, void *context)
+{
+    struct config_file *file = context;
+    if (fgets(line, size, file->stream) == NULL) {
+        return NULL;
+    }
+    file->line++;
+    if (strchr(line, '\n') == NULL && !feof(file->stream)) {
+        int character;
+        while ((character = fgetc(file->stream)) != EOF && character != '\n') {
+        }
+        char most[16];
+        snprintf(most, sizeof(most), "%d", size - 2);
+        file_fail(file, "the line is longer than ", most, " characters.");
+    }
+    return line;
+}
+
+static int file_take_value(void *context, const char *section, const char *name, const char *value)
+{
+    struct config_file *file = context;
+    enum config_key key = config_find(name, strlen(name));
+    if (file->line_bad != 0) {
+        return 0;
+    }
+    if (section[0] != '\0') {
+        file_fail(file, "the file has no sections, but this line stands in [", section, "].");
+    } else if (key == CONFIG_KEY_COUNT) {
+        file_fail(file, "there is no key \"", name, "\"; tallyd --help lists them.");
+    } else if (file->is_set[key]) {
+        file_fail(file, "", name, " is set twice.");
+    } else if (config_set(file->config, key, value, CONFIG_FILE, &file->failure) != OK) {
+        file->line_bad = file->line;
+    } else {
+        file->is_set[key] = true;
+    }
+    return file->line_bad == 0;
+}
+
+static enum error config_read_file(struct config *config, struct failure *failure)
+{
+    struct config_file file = {.config = config, .stream = fopen(config->file_owned, "r")};
+    if (file.stream == NULL) {
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "can't open the configuration file %s: %s.",
+                           config->file_owned, strerror(errno));
+    }
+    int line_bad = ini_parse_stream(file_read_line, &file, file_take_value, &file);
+    bool is_unreadable = ferror(file.stream) != 0;
+    fclose(file.stream);
+    if (is_unreadable) {
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "can't read the configuration file %s: %s.",
+                           config->file_owned, strerror(errno));
+    }
+    if (line_bad > 0 && (file.line_bad == 0 || line_bad < file.line_bad)) {
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s:%d: a line must look like: key = value",
+                           config->file_owned, line_bad);
+    }
+    if (file.line_bad != 0) {
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s:%d: %s", config->file_owned, file.line_bad,
+                           file.failure.text);
+    }
+    return OK;
+}
+
+/* --- The whole ---------------------------------------------------------------------------------------------------- */
+
+enum error config_load(struct config *config, int argc, char **argv, struct failure *failure)
+{
+    *config = (struct config){0};
+    for (size_t key = 0; key < CONFIG_KEY_COUNT; key++) {
+        enum error standard = config_set(config, (enum config_key)key, rows[key].standard, CONFIG_DEFAULT, failure);
+        ASSERT(standard == OK);
+    }
+    struct arguments arguments = {.count = argc, .list = argv, .next = 1};
+    enum error error = OK;
+    while (error == OK && arguments.next < arguments.count) {
+        error = config_take_flag(config, &arguments, failure);
+    }
+    if (config->wants_help || config->wants_version) {
+        return OK; /* whoever asks for help gets it, whatever else is wrong */
+    }
+    if (error == OK) {
+        error = config_take_variables(config, failure);
+    }
+    if (error == OK && config->file_owned != NULL) {
+        error = config_read_file(config, failure);
+    }
+    return error;
+}
+
+void config_deinit(struct config *config)
+{
+    for (size_t key = 0; key < CONFIG_KEY_COUNT; key++) {
+        free(config->values[key].text_owned);
+    }
+    free(config->file_owned);
+    *config = (struct config){0};
+}
+
+void config_help_print(FILE *stream)
+{
+    fprintf(stream,
+            "tallyd %s: a durable queue server that speaks the Amazon SQS protocol\n"
+            "\n"
+            "  tallyd [--config FILE] [--KEY VALUE ...]\n"
+            "\n"
+            "It prints one line on standard output when it serves, and ends cleanly on SIGTERM and SIGINT.\n"
+            "GET /health and GET /metrics answer on the same port.\n"
+            "\n"
+            "Each key below is a flag, a variable (--body-max is TALLY_BODY_MAX) and a line of the configuration\n"
+            "file (body-max = 8MiB). A flag beats a variable, a variable the file, the file the default.\n"
+            "Sizes: 65536, 64KiB, 8MiB, 1GiB. Times: 500ms, 30s, 5m, 1h. Switches: on, off.\n"
+            "\n",
+            TALLY_VERSION);
+    for (size_t key = 0; key < CONFIG_KEY_COUNT; key++) {
+        const char *standard = rows[key].standard;
+        fprintf(stream, "  --%-17s %s%s%s%s\n", rows[key].name, rows[key].help, standard[0] == '\0' ? "" : " [",
+                standard, standard[0] == '\0' ? "" : "]");
+    }
+    fprintf(stream, "\n"
+                    "  --config FILE       Read keys from FILE (TALLY_CONFIG).\n"
+                    "  --print-config      Print the configuration in force, in the form of the file, and end.\n"
+                    "  --version           Print the version and end.\n"
+                    "  --help              Print this and end.\n");
+}
+
+void config_print(const struct config *config, FILE *stream)
+{
+    for (size_t key = 0; key < CONFIG_KEY_COUNT; key++) {
+        char origin[ORIGIN_SIZE];
+        config_origin(config, (enum config_key)key, origin);
+        fprintf(stream, "%-15s = %-16s ; %s\n", rows[key].name, config->values[key].text_owned, origin);
+    }
+}

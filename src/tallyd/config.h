@@ -1,0 +1,72 @@
+/* The configuration: one table of keys, each also a flag (--body-max 8MiB), a variable (TALLY_BODY_MAX) and a line of the
+ * configuration file (body-max = 8MiB). A flag beats a variable, a variable the file, the file the default. */
+#ifndef TALLY_TALLYD_CONFIG_H
+#define TALLY_TALLYD_CONFIG_H
+
+#include "base/error.h"
+
+#include <stdio.h>
+
+/* X(KEY, name, kind, default, least, most, help); least and most count bytes, milliseconds or things. */
+#define CONFIG_KEYS(X)                                                                                                 \
+    X(LISTEN, "listen", TEXT, "127.0.0.1:9324", 0, 0, "Address and port to serve; port 0 picks a free one.")           \
+    X(DATA, "data", TEXT, "tally-data", 0, 0, "Folder of everything that is kept; made when it is missing.")           \
+    X(LOG, "log", TEXT, "file", 0, 0, "Where the log is kept: file (in the data folder).")                             \
+    X(REGION, "region", TEXT, "us-east-1", 0, 0, "Region shown in ARNs.")                                              \
+    X(PUBLIC_URL, "public-url", TEXT, "", 0, 0,                                                                        \
+      "What queue URLs begin with, behind a proxy; empty: http:// and the request's Host.")                            \
+    X(SEGMENT_SIZE, "segment-size", SIZE, "64MiB", MIB, 4 * GIB, "Size of the log's files; a folder keeps its first.") \
+    X(SNAPSHOT_BYTES, "snapshot-bytes", SIZE, "256MiB", 0, 1024 * GIB,                                                 \
+      "A snapshot is taken when the log has grown by so much; 0: never.")                                              \
+    X(CONNECTIONS_MAX, "connections-max", COUNT, "10000", 1, 1000000, "Open connections; above: 503.")                 \
+    X(BODY_MAX, "body-max", SIZE, "8MiB", KIB, GIB, "Largest body of a request; above: 413.")                          \
+    X(HEADER_MAX, "header-max", SIZE, "16KiB", KIB, MIB, "Largest header of a request; above: 413.")                   \
+    X(IDLE_TIMEOUT, "idle-timeout", TIME, "75s", 100, DAY, "A connection without a request is closed after this.")     \
+    X(REQUEST_TIMEOUT, "request-timeout", TIME, "30s", 100, DAY,                                                       \
+      "A request must arrive whole within this of its first byte.")                                                    \
+    X(REPLY_TIMEOUT, "reply-timeout", TIME, "30s", 100, DAY, "A client must take a reply within this.")                \
+    X(STOP_TIMEOUT, "stop-timeout", TIME, "5s", 0, HOUR, "A clean stop waits so long for replies to leave.")           \
+    X(IN_FLIGHT_MAX, "in-flight-max", COUNT, "120000", 1, UINT32_MAX,                                                  \
+      "Messages in flight per queue; above: OverLimit.")                                                               \
+    X(PURGE_INTERVAL, "purge-interval", SWITCH, "off", 0, 1, "Refuse a second PurgeQueue within 60 s, as AWS does.")   \
+    X(DELETE_INTERVAL, "delete-interval", SWITCH, "off", 0, 1,                                                         \
+      "Refuse to create a queue within 60 s of deleting it, as AWS does.")
+
+enum config_key {
+#define CONFIG_ENUM(key, name, kind, standard, least, most, help) CONFIG_##key,
+    CONFIG_KEYS(CONFIG_ENUM)
+#undef CONFIG_ENUM
+        CONFIG_KEY_COUNT
+};
+
+enum config_source { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_VARIABLE, CONFIG_FLAG };
+
+struct config_value {
+    char *text_owned; /* as it was given */
+    uint64_t number;  /* bytes, milliseconds, things, or 0 and 1; 0 for text */
+    enum config_source source;
+};
+
+struct config {
+    struct config_value values[CONFIG_KEY_COUNT];
+    char *file_owned; /* NULL: none */
+    bool wants_help;
+    bool wants_version;
+    bool wants_print;
+};
+
+/* Reads flags, variables and the file. On error `failure` says which key, where it was set, what it should be. */
+enum error config_load(struct config *config, int argc, char **argv, struct failure *failure);
+void config_deinit(struct config *config);
+
+const char *config_text(const struct config *config, enum config_key key);
+uint64_t config_number(const struct config *config, enum config_key key);
+
+/* "listen (from --listen)": how messages name a key. */
+void config_describe(const struct config *config, enum config_key key, char *text, size_t size);
+
+/* The help text; and the configuration in force, in the form of the file, with where each value comes from. */
+void config_help_print(FILE *stream);
+void config_print(const struct config *config, FILE *stream);
+
+#endif

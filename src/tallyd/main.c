@@ -1,0 +1,348 @@
+/* tallyd: reads the configuration, joins disk, namespace, api and server on one loop, and turns signals into a clean stop.
+ *
+ * Exit status: 0 after a clean stop; 1 if it could not start or its log failed; 2 if it was told something wrong. */
+#include "base/assert.h"
+#include "server/server.h"
+#include "tallyd/address.h"
+#include "tallyd/config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#define NAMESPACE_NAME "000000000000"
+
+/* Room for the biggest body in one frame, and for what a busy moment gathers. */
+#define FRAME_SIZE_MAX (UINT64_C(32) * 1024 * 1024)
+
+/* File descriptors beside the connections: the log's files, the loop's own, standard streams. */
+#define DESCRIPTORS_RESERVED 256u
+
+#define STATUS_FAILED 1
+#define STATUS_MISUSED 2
+
+struct daemon {
+    struct config config;
+    struct address address;
+    char *folder_owned; /* of the namespace */
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    struct clock clock;
+    struct disk *disk;
+    struct server *server;
+    struct namespace *ns;
+    struct api *api;
+};
+
+static void complain(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "tallyd: %s\n", text);
+}
+
+static void complain_failure(const struct failure *failure)
+{
+    complain(NULL, failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text);
+}
+
+/* --- What was asked for ------------------------------------------------------------------------------------------- */
+
+static enum error check_listen(struct daemon *daemon, struct failure *failure)
+{
+    const char *listen = config_text(&daemon->config, CONFIG_LISTEN);
+    char described[256];
+    config_describe(&daemon->config, CONFIG_LISTEN, described, sizeof(described));
+    if (!address_parse(&daemon->address, listen)) {
+        return failure_set(
+            failure, ERROR_INVALID_PARAMETER_VALUE,
+            "%s is \"%s\": it must be an IP address or localhost, a colon and a port up to 65535, such as "
+            "127.0.0.1:9324 or [::1]:0.",
+            described, listen);
+    }
+    if (!daemon->address.is_loopback) {
+        return failure_set(
+            failure, ERROR_INVALID_PARAMETER_VALUE,
+            "%s is %s, which other machines may reach, but no credentials are configured: without them "
+            "everybody who can connect may do everything, so only loopback addresses (127.0.0.1, [::1]) are "
+            "served. This version knows no credentials yet: listen on 127.0.0.1 behind a proxy that asks "
+            "for them.",
+            described, listen);
+    }
+    return OK;
+}
+
+static enum error check_log(const struct daemon *daemon, struct failure *failure)
+{
+    const char *log = config_text(&daemon->config, CONFIG_LOG);
+    if (strcmp(log, "file") == 0) {
+        return OK;
+    }
+    char described[256];
+    config_describe(&daemon->config, CONFIG_LOG, described, sizeof(described));
+    struct bytes text = bytes_from_string(log);
+    if (bytes_starts_with(text, BYTES("postgres://")) || bytes_starts_with(text, BYTES("postgresql://"))) {
+        return failure_set(
+            failure, ERROR_INVALID_PARAMETER_VALUE,
+            "%s asks for PostgreSQL, which is not available in this version: leave the key out to keep the "
+            "log in files under the data folder.",
+            described);
+    }
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be file.", described, log);
+}
+
+static enum error check_public_url(const struct daemon *daemon, struct failure *failure)
+{
+    struct bytes url = bytes_from_string(config_text(&daemon->config, CONFIG_PUBLIC_URL));
+    bool has_scheme = bytes_starts_with(url, BYTES("http://")) || bytes_starts_with(url, BYTES("https://"));
+    if (url.size == 0 || (has_scheme && !bytes_ends_with(url, BYTES("/")))) {
+        return OK;
+    }
+    char described[256];
+    config_describe(&daemon->config, CONFIG_PUBLIC_URL, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s is \"%.*s\": it must be scheme and host without a closing slash, such as "
+                       "https://queues.example.com.",
+                       described, BYTES_FORMAT(url));
+}
+
+static enum error check_region(const struct daemon *daemon, struct failure *failure)
+{
+    const char *region = config_text(&daemon->config, CONFIG_REGION);
+    size_t size = strlen(region);
+    if (size > 0 && size <= 64 && strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == size) {
+        return OK;
+    }
+    char described[256];
+    config_describe(&daemon->config, CONFIG_REGION, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s is \"%s\": it must be up to 64 lower-case letters, digits and hyphens, such as us-east-1.",
+                       described, region);
+}
+
+static enum error check_data(const struct daemon *daemon, struct failure *failure)
+{
+    if (config_text(&daemon->config, CONFIG_DATA)[0] != '\0') {
+        return OK;
+    }
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
+}
+
+static enum error check_config(struct daemon *daemon, struct failure *failure)
+{
+    enum error error = check_listen(daemon, failure);
+    error = error != OK ? error : check_log(daemon, failure);
+    error = error != OK ? error : check_public_url(daemon, failure);
+    error = error != OK ? error : check_region(daemon, failure);
+    return error != OK ? error : check_data(daemon, failure);
+}
+
+/* --- Putting it together ------------------------------------------------------------------------------------------ */
+
+/* Each connection needs a file descriptor, and the usual soft limit is 1,024. */
+static void raise_descriptor_limit(struct daemon *daemon, struct server_options *options)
+{
+    struct rlimit limit;
+    rlim_t wanted = options->connections_max + DESCRIPTORS_RESERVED;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
+        return;
+    }
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < wanted) {
+        size_t possible = limit.rlim_cur > 2 * DESCRIPTORS_RESERVED ? limit.rlim_cur - DESCRIPTORS_RESERVED
+                                                                    : (size_t)limit.rlim_cur / 2;
+        fprintf(stderr,
+                "tallyd: connections-max is %llu, but the limit of open files is %llu: at most %zu connections are "
+                "served. Raise the limit (ulimit -n, LimitNOFILE=) to %llu.\n",
+                (unsigned long long)config_number(&daemon->config, CONFIG_CONNECTIONS_MAX),
+                (unsigned long long)limit.rlim_cur, possible, (unsigned long long)wanted);
+        options->connections_max = possible;
+    }
+}
+
+static void server_options_fill(struct daemon *daemon, struct server_options *options)
+{
+    const struct config *config = &daemon->config;
+    server_options_init(options);
+    options->host = daemon->address.host;
+    options->port = daemon->address.port;
+    options->connections_max = config_number(config, CONFIG_CONNECTIONS_MAX);
+    options->head_size_max = config_number(config, CONFIG_HEADER_MAX);
+    options->body_size_max = config_number(config, CONFIG_BODY_MAX);
+    options->idle_timeout_ms = config_number(config, CONFIG_IDLE_TIMEOUT);
+    options->request_timeout_ms = config_number(config, CONFIG_REQUEST_TIMEOUT);
+    options->reply_timeout_ms = config_number(config, CONFIG_REPLY_TIMEOUT);
+    options->stop_timeout_ms = config_number(config, CONFIG_STOP_TIMEOUT);
+    options->report = complain;
+    raise_descriptor_limit(daemon, options);
+}
+
+static void api_options_fill(const struct daemon *daemon, struct api_options *options)
+{
+    const struct config *config = &daemon->config;
+    const char *public_url = config_text(config, CONFIG_PUBLIC_URL);
+    *options = (struct api_options){
+        .region = config_text(config, CONFIG_REGION),
+        .public_url = public_url[0] == '\0' ? NULL : public_url,
+        .enforce_purge_interval = config_number(config, CONFIG_PURGE_INTERVAL) != 0,
+        .enforce_delete_interval = config_number(config, CONFIG_DELETE_INTERVAL) != 0,
+    };
+}
+
+/* Makes the data folder; the namespace's folder inside it is the disk's business. */
+static enum error make_data_folder(struct daemon *daemon, struct failure *failure)
+{
+    const char *data = config_text(&daemon->config, CONFIG_DATA);
+    if (mkdir(data, 0700) != 0 && errno != EEXIST) {
+        return failure_set(failure, ERROR_DISK_FAILED, "can't make the data folder %s: %s.", data, strerror(errno));
+    }
+    if (asprintf(&daemon->folder_owned, "%s/%s", data, NAMESPACE_NAME) < 0) {
+        daemon->folder_owned = NULL;
+        return failure_set(failure, ERROR_INTERNAL_FAILURE, "out of memory.");
+    }
+    return OK;
+}
+
+static enum error open_namespace(struct daemon *daemon, struct failure *failure)
+{
+    const struct config *config = &daemon->config;
+    uint64_t segment_size = config_number(config, CONFIG_SEGMENT_SIZE) & ~UINT64_C(4095);
+    struct namespace_options options = {
+        .name = NAMESPACE_NAME,
+        .segment_size = segment_size,
+        .frame_size_max = segment_size / 2 < FRAME_SIZE_MAX ? segment_size / 2 : FRAME_SIZE_MAX,
+        .snapshot_bytes = config_number(config, CONFIG_SNAPSHOT_BYTES),
+        .in_flight_max = (uint32_t)config_number(config, CONFIG_IN_FLIGHT_MAX),
+        .has_flusher = true,
+        .wake = server_wake,
+        .wake_context = daemon->server,
+    };
+    uint8_t key[CORE_KEY_SIZE];
+    if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
+        return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
+    }
+    daemon->disk = disk_posix_create(daemon->folder_owned);
+    clock_init(&daemon->clock);
+    enum error error = namespace_open(daemon->disk, &options, clock_now_ms(&daemon->clock), key, &daemon->ns, failure);
+    if (error == OK) {
+        clock_raise(&daemon->clock, namespace_time(daemon->ns));
+    }
+    return error;
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    server_stop(((struct daemon *)handle->data)->server);
+}
+
+static void watch_signals(struct daemon *daemon)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    static_assert(ARRAY_LENGTH(numbers) == ARRAY_LENGTH(((struct daemon *)0)->signals), "a handle for each");
+    for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
+        uv_signal_init(&daemon->loop, &daemon->signals[i]);
+        daemon->signals[i].data = daemon;
+        uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
+        uv_unref((uv_handle_t *)&daemon->signals[i]);
+    }
+}
+
+static void close_signals(struct daemon *daemon)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(daemon->signals); i++) {
+        uv_close((uv_handle_t *)&daemon->signals[i], NULL);
+    }
+}
+
+static void say_ready(const struct daemon *daemon)
+{
+    const struct core *core = namespace_core(daemon->ns);
+    const struct address *address = &daemon->address;
+    printf("tallyd ready on http://%s%s%s:%u data=%s queues=%zu messages=%llu\n", address->is_ip6 ? "[" : "",
+           address->host, address->is_ip6 ? "]" : "", server_port(daemon->server),
+           config_text(&daemon->config, CONFIG_DATA), core_queue_count(core),
+           (unsigned long long)core_metrics(core).messages);
+    fflush(stdout);
+}
+
+static enum error serve(struct daemon *daemon, struct failure *failure)
+{
+    struct api_options options;
+    api_options_fill(daemon, &options);
+    daemon->api = api_create(daemon->ns, &options);
+    enum error error = server_listen(daemon->server, daemon->api, daemon->ns, &daemon->clock, failure);
+    if (error == OK) {
+        watch_signals(daemon);
+        say_ready(daemon);
+        error = server_run(daemon->server, failure);
+        close_signals(daemon);
+    }
+    api_destroy(daemon->api);
+    return error;
+}
+
+static enum error run(struct daemon *daemon, struct failure *failure)
+{
+    struct server_options options;
+    server_options_fill(daemon, &options);
+    daemon->server = server_create(&daemon->loop, &options);
+    enum error error = make_data_folder(daemon, failure);
+    if (error == OK) {
+        error = open_namespace(daemon, failure);
+    }
+    if (error == OK) {
+        error = serve(daemon, failure);
+        namespace_close(daemon->ns);
+    }
+    /* Behind namespace_close(): its log thread wakes the server up to the end. */
+    server_destroy(daemon->server);
+    if (daemon->disk != NULL) {
+        disk_posix_destroy(daemon->disk);
+    }
+    free(daemon->folder_owned);
+    return error;
+}
+
+static int start(struct daemon *daemon)
+{
+    struct failure failure = {0};
+    int status = uv_loop_init(&daemon->loop);
+    if (status != 0) {
+        fprintf(stderr, "tallyd: can't make an event loop: %s.\n", uv_strerror(status));
+        return STATUS_FAILED;
+    }
+    enum error error = run(daemon, &failure);
+    if (error != OK) {
+        complain_failure(&failure);
+    }
+    status = uv_loop_close(&daemon->loop);
+    ASSERT(status == 0); /* every handle was closed */
+    return error == OK ? 0 : STATUS_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    struct daemon daemon = {0};
+    struct failure failure = {0};
+    int status = 0;
+    signal(SIGPIPE, SIG_IGN); /* a client that goes away is an error of one write */
+    bool is_sound = config_load(&daemon.config, argc, argv, &failure) == OK;
+    if (is_sound && daemon.config.wants_help) {
+        config_help_print(stdout);
+    } else if (is_sound && daemon.config.wants_version) {
+        printf("tallyd %s\n", TALLY_VERSION);
+    } else if (!is_sound || check_config(&daemon, &failure) != OK) {
+        complain_failure(&failure);
+        status = STATUS_MISUSED;
+    } else if (daemon.config.wants_print) {
+        config_print(&daemon.config, stdout);
+    } else {
+        status = start(&daemon);
+    }
+    config_deinit(&daemon.config);
+    return status;
+}

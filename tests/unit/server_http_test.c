@@ -1,0 +1,432 @@
+#include "server/http.h"
+
+#include "random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const struct http_limits limits = {.head_size_max = 1024, .body_size_max = 4096};
+
+struct reader {
+    struct http http;
+    uint8_t data[16384];
+    size_t size;
+    struct request request;
+};
+
+static void reader_init(struct reader *reader, struct bytes text)
+{
+    http_init(&reader->http, &limits);
+    assert_in_range(text.size, 0, sizeof(reader->data));
+    memcpy(reader->data, text.ptr, text.size);
+    reader->size = text.size;
+}
+
+static enum http_result reader_feed(struct reader *reader, size_t size)
+{
+    enum http_result result = http_feed(&reader->http, reader->data, size);
+    if (result == HTTP_WHOLE) {
+        http_request(&reader->http, reader->data, &reader->request);
+    }
+    return result;
+}
+
+static enum http_result read_whole(struct reader *reader, struct bytes text)
+{
+    reader_init(reader, text);
+    return reader_feed(reader, text.size);
+}
+
+/* Fed byte by byte. */
+static enum http_result read_slowly(struct reader *reader, struct bytes text)
+{
+    enum http_result result = HTTP_MORE;
+    reader_init(reader, text);
+    for (size_t size = 1; size <= text.size && result == HTTP_MORE; size++) {
+        result = reader_feed(reader, size);
+    }
+    return result;
+}
+
+static void assert_bytes(struct bytes actual, const char *expected)
+{
+    assert_int_equal(actual.size, strlen(expected));
+    assert_memory_equal(actual.ptr, expected, actual.size);
+}
+
+static void a_request_is_read_whatever_the_case_of_its_headers(void **state)
+{
+    (void)state;
+    struct reader reader;
+    const struct bytes text =
+        BYTES("POST /000000000000/q?Action=x HTTP/1.1\r\nhOST: here:1\r\nx-aMZ-tARGET: AmazonSQS.SendMessage\r\n"
+              "CONTENT-TYPE:application/x-amz-json-1.0 \r\nX-Amzn-Trace-Id: Root=1\r\nOther: thing\r\n"
+              "Content-Length: 5\r\n\r\nhelloGET");
+    assert_int_equal(read_whole(&reader, text), HTTP_WHOLE);
+    assert_bytes(reader.request.method, "POST");
+    assert_bytes(reader.request.path, "/000000000000/q");
+    assert_bytes(reader.request.host, "here:1");
+    assert_bytes(reader.request.target, "AmazonSQS.SendMessage");
+    assert_bytes(reader.request.trace_header, "Root=1");
+    assert_bytes(reader.request.body, "hello");
+    assert_true(bytes_starts_with(reader.request.content_type, BYTES("application/x-amz-json-1.0")));
+    assert_int_equal(reader.http.size, text.size - 3);
+    assert_true(reader.http.keeps_alive);
+}
+
+static void a_request_may_come_byte_by_byte(void **state)
+{
+    (void)state;
+    struct reader reader;
+    const struct bytes text =
+        BYTES("\r\n\r\nPOST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: T\r\nContent-Length: 10\r\n\r\n0123456789");
+    assert_int_equal(read_slowly(&reader, text), HTTP_WHOLE);
+    assert_bytes(reader.request.target, "T");
+    assert_bytes(reader.request.body, "0123456789");
+    assert_int_equal(reader.http.size, text.size);
+}
+
+static void the_size_of_a_request_is_known_behind_its_head(void **state)
+{
+    (void)state;
+    struct reader reader;
+    const struct bytes head = BYTES("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n");
+    reader_init(&reader, head);
+    assert_int_equal(reader_feed(&reader, head.size - 1), HTTP_MORE);
+    assert_int_equal(reader.http.size_expected, 0);
+    assert_int_equal(reader_feed(&reader, head.size), HTTP_MORE);
+    assert_int_equal(reader.http.size_expected, head.size + 100);
+}
+
+static void the_bytes_may_move_between_two_calls(void **state)
+{
+    (void)state;
+    struct http http;
+    struct request request;
+    uint8_t first[128], second[128];
+    const struct bytes text = BYTES("POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nabcd");
+    http_init(&http, &limits);
+    memcpy(first, text.ptr, text.size);
+    assert_int_equal(http_feed(&http, first, text.size - 2), HTTP_MORE);
+    memcpy(second, first, text.size);
+    memset(first, 'z', sizeof(first));
+    assert_int_equal(http_feed(&http, second, text.size), HTTP_WHOLE);
+    http_request(&http, second, &request);
+    assert_bytes(request.path, "/p");
+    assert_bytes(request.body, "abcd");
+}
+
+static void chunks_come_together_as_one_body(void **state)
+{
+    (void)state;
+    struct reader reader;
+    const struct bytes text = BYTES("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n"
+                                    "5\r\nhello\r\n1\r\n \r\n00A\r\nworld12345\r\n0\r\n\r\nX");
+    assert_int_equal(read_whole(&reader, text), HTTP_WHOLE);
+    assert_bytes(reader.request.body, "hello world12345");
+    assert_int_equal(reader.http.size, text.size - 1);
+    assert_int_equal(read_slowly(&reader, text), HTTP_WHOLE);
+    assert_bytes(reader.request.body, "hello world12345");
+    assert_int_equal(reader.http.size, text.size - 1);
+}
+
+static void connections_are_kept_as_the_version_and_the_client_say(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool keeps_alive;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", true},
+        {"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", false},
+        {"GET / HTTP/1.0\r\n\r\n", false},
+        {"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", true},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct reader reader;
+        assert_int_equal(read_whole(&reader, bytes_from_string(cases[i].text)), HTTP_WHOLE);
+        assert_int_equal(reader.http.keeps_alive, cases[i].keeps_alive);
+    }
+}
+
+static void the_path_is_what_stands_between_authority_and_query(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"/", "/"},
+        {"/a/b", "/a/b"},
+        {"/a?b=/c", "/a"},
+        {"http://host:1/a?b", "/a"},
+        {"https://host/a", "/a"},
+        {"http://host", "/"},
+        {"/?x", "/"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char text[128];
+        struct reader reader;
+        snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", cases[i][0]);
+        assert_int_equal(read_whole(&reader, bytes_from_string(text)), HTTP_WHOLE);
+        assert_bytes(reader.request.path, cases[i][1]);
+    }
+}
+
+static void an_offer_to_upgrade_is_passed_over(void **state)
+{
+    (void)state;
+    struct reader reader;
+    const struct bytes text =
+        BYTES("POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+              "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\nContent-Length: 2\r\n\r\n{}");
+    assert_int_equal(read_whole(&reader, text), HTTP_WHOLE);
+    assert_bytes(reader.request.body, "{}");
+    assert_true(reader.http.keeps_alive);
+}
+
+static void a_client_that_expects_to_be_told_to_go_on_is_noticed(void **state)
+{
+    (void)state;
+    struct reader reader;
+    assert_int_equal(
+        read_whole(&reader, BYTES("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n")),
+        HTTP_MORE);
+    assert_true(reader.http.expects_continue);
+    assert_int_equal(read_whole(&reader, BYTES("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")),
+                     HTTP_MORE);
+    assert_false(reader.http.expects_continue);
+}
+
+/* Each must be refused, however its bytes come. Most are request smuggling: two readers could see different requests. */
+static const char *const malformed[] = {
+    /* the body's length */
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3, 3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0x3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3 3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999999999\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    /* the lines of the head */
+    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length : 3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\rContent-Length: 3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nX: y\rContent-Length: 3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\nContent-Length: 3\r\n\r\nabc",
+    "POST / HTTP/1.1\nHost: a\r\n\r\n",
+    "POST / HTTP/1.1\r\n Content-Length: 3\r\nHost: a\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\nX: y\r\n folded\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nX: y\r\n\tContent-Length: 3\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: a\r\n: nameless\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: T\r\nX-Amz-Target: U\r\n\r\n",
+    "POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n",
+    /* the request line */
+    "GET / HTTP/1.1 \r\nHost: a\r\n\r\n",
+    "GET / HTTP/1.2\r\nHost: a\r\n\r\n",
+    "GET / HTTP/2.0\r\nHost: a\r\n\r\n",
+    "GET / HTTP/0.9\r\nHost: a\r\n\r\n",
+    "GET /\r\nHost: a\r\n\r\n",
+    "GET\r\n\r\n",
+    "BREW / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "\x16\x03\x01\x02\x01\x01\r\n\r\n",
+    /* chunks */
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcXX0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\n0\n\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0x3\r\nabc\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n11111111111111111\r\nabc\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;\nabc\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nTrailer: x\r\n\r\n",
+};
+
+static void what_two_readers_could_read_differently_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(malformed); i++) {
+        struct bytes text = bytes_from_string(malformed[i]);
+        struct reader reader;
+        enum http_result whole = read_whole(&reader, text);
+        enum http_result slow = read_slowly(&reader, text);
+        if (whole != HTTP_REFUSED || slow != HTTP_REFUSED) {
+            fail_msg("not refused (%d, %d): %s", whole, slow, malformed[i]);
+        }
+        assert_int_equal(reader.http.error, ERROR_MALFORMED_REQUEST);
+        assert_non_null(reader.http.reason);
+    }
+}
+
+static void a_zero_byte_in_the_head_is_refused(void **state)
+{
+    (void)state;
+    struct reader reader;
+    assert_int_equal(read_whole(&reader, BYTES("GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n")), HTTP_REFUSED);
+    assert_int_equal(read_whole(&reader, BYTES("GET / HTTP/1.1\r\nHost: a\r\nX: 0123456789abcdef\0b\r\n\r\n")),
+                     HTTP_REFUSED);
+}
+
+/* A wrong line end must be seen wherever it lies, however the head is cut into blocks. */
+static void a_bare_line_end_is_seen_at_every_place(void **state)
+{
+    (void)state;
+    for (size_t padding = 0; padding < 40; padding++) {
+        char text[256];
+        struct reader reader;
+        snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: a\r\nX: %.*s\nY: z\r\n\r\n", (int)padding,
+                 "0123456789012345678901234567890123456789");
+        assert_int_equal(read_whole(&reader, bytes_from_string(text)), HTTP_REFUSED);
+        snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: a\r\nX: %.*s\r\n\r\n", (int)padding,
+                 "0123456789012345678901234567890123456789");
+        assert_int_equal(read_whole(&reader, bytes_from_string(text)), HTTP_WHOLE);
+    }
+}
+
+static void a_head_may_be_as_large_as_its_limit_and_no_larger(void **state)
+{
+    (void)state;
+    char text[4096];
+    struct reader reader;
+    int fixed = snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: a\r\nX: %s\r\n\r\n", "");
+    for (size_t size = limits.head_size_max - 1; size <= limits.head_size_max + 1; size++) {
+        snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: a\r\nX: %0*d\r\n\r\n", (int)size - fixed, 0);
+        enum http_result expected = size <= limits.head_size_max ? HTTP_WHOLE : HTTP_REFUSED;
+        assert_int_equal(read_whole(&reader, bytes_from_string(text)), expected);
+        assert_int_equal(read_slowly(&reader, bytes_from_string(text)), expected);
+    }
+    assert_int_equal(reader.http.error, ERROR_REQUEST_TOO_LARGE);
+}
+
+static void a_body_may_be_as_large_as_its_limit_and_no_larger(void **state)
+{
+    (void)state;
+    struct reader reader;
+    char text[128];
+    snprintf(text, sizeof(text), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", limits.body_size_max);
+    assert_int_equal(read_whole(&reader, bytes_from_string(text)), HTTP_MORE);
+    snprintf(text, sizeof(text), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", limits.body_size_max + 1);
+    assert_int_equal(read_whole(&reader, bytes_from_string(text)), HTTP_REFUSED);
+    assert_int_equal(reader.http.error, ERROR_REQUEST_TOO_LARGE);
+}
+
+static enum http_result read_chunks(struct reader *reader, size_t body_size, size_t chunk_size)
+{
+    struct bytes head = BYTES("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    uint8_t *data = calloc(1, 8 * body_size + 1024);
+    size_t size = head.size;
+    memcpy(data, head.ptr, head.size);
+    for (size_t left = body_size; left > 0;) {
+        size_t now = left < chunk_size ? left : chunk_size;
+        size += (size_t)sprintf((char *)data + size, "%zx\r\n", now);
+        memset(data + size, 'x', now);
+        memcpy(data + size + now, "\r\n", 2);
+        size += now + 2;
+        left -= now;
+    }
+    size += (size_t)sprintf((char *)data + size, "0\r\n\r\n");
+    http_init(&reader->http, &limits);
+    enum http_result result = http_feed(&reader->http, data, size);
+    if (result == HTTP_WHOLE) {
+        assert_int_equal(reader->http.body.size, body_size);
+    }
+    free(data);
+    return result;
+}
+
+static void chunks_in_sum_may_be_as_large_as_a_body(void **state)
+{
+    (void)state;
+    struct reader reader;
+    assert_int_equal(read_chunks(&reader, limits.body_size_max, 100), HTTP_WHOLE);
+    assert_int_equal(read_chunks(&reader, limits.body_size_max, 1), HTTP_WHOLE);
+    assert_int_equal(read_chunks(&reader, limits.body_size_max + 1, 100), HTTP_REFUSED);
+    assert_int_equal(reader.http.error, ERROR_REQUEST_TOO_LARGE);
+}
+
+/* Requests one behind the other, cut at random: each is found whole, with its own body. */
+static void pipelined_requests_are_told_apart_however_they_are_cut(void **state)
+{
+    (void)state;
+    struct random random = {.state = 7};
+    for (int round = 0; round < 200; round++) {
+        static char text[16384];
+        size_t size = 0;
+        uint32_t count = 1 + random_below(&random, 8);
+        for (uint32_t i = 0; i < count; i++) {
+            if (random_below(&random, 3) == 0) {
+                size += (size_t)sprintf(text + size,
+                                        "POST /%u HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                        "3\r\nabc\r\n2\r\n%02u\r\n0\r\n\r\n",
+                                        i, i);
+            } else {
+                size += (size_t)sprintf(text + size, "POST /%u HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc%02u",
+                                        i, i);
+            }
+        }
+        struct http http;
+        http_init(&http, &limits);
+        size_t begin = 0, end = 0;
+        uint32_t seen = 0;
+        while (seen < count) {
+            enum http_result result = http_feed(&http, (uint8_t *)text + begin, end - begin);
+            if (result == HTTP_MORE) {
+                assert_true(end < size);
+                end += 1 + random_below(&random, (uint32_t)(size - end));
+                continue;
+            }
+            assert_int_equal(result, HTTP_WHOLE);
+            struct request request;
+            char path[16], body[16];
+            http_request(&http, (uint8_t *)text + begin, &request);
+            snprintf(path, sizeof(path), "/%u", seen);
+            snprintf(body, sizeof(body), "abc%02u", seen);
+            assert_bytes(request.path, path);
+            assert_bytes(request.body, body);
+            begin += http.size;
+            http_reset(&http);
+            seen++;
+        }
+        assert_int_equal(begin, size);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_is_read_whatever_the_case_of_its_headers),
+        cmocka_unit_test(a_request_may_come_byte_by_byte),
+        cmocka_unit_test(the_size_of_a_request_is_known_behind_its_head),
+        cmocka_unit_test(the_bytes_may_move_between_two_calls),
+        cmocka_unit_test(chunks_come_together_as_one_body),
+        cmocka_unit_test(connections_are_kept_as_the_version_and_the_client_say),
+        cmocka_unit_test(the_path_is_what_stands_between_authority_and_query),
+        cmocka_unit_test(an_offer_to_upgrade_is_passed_over),
+        cmocka_unit_test(a_client_that_expects_to_be_told_to_go_on_is_noticed),
+        cmocka_unit_test(what_two_readers_could_read_differently_is_refused),
+        cmocka_unit_test(a_zero_byte_in_the_head_is_refused),
+        cmocka_unit_test(a_bare_line_end_is_seen_at_every_place),
+        cmocka_unit_test(a_head_may_be_as_large_as_its_limit_and_no_larger),
+        cmocka_unit_test(a_body_may_be_as_large_as_its_limit_and_no_larger),
+        cmocka_unit_test(chunks_in_sum_may_be_as_large_as_a_body),
+        cmocka_unit_test(pipelined_requests_are_told_apart_however_they_are_cut),
+    };
+    return cmocka_run_group_tests_name("http", tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+#include "server/input.h"
+
+#include "base/bytes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void put(struct input *input, struct input_pool *pool, size_t count, size_t wanted, bool is_pinned)
+{
+    while (count > 0) {
+        size_t room;
+        uint8_t *at = input_room(input, pool, wanted, is_pinned, &room);
+        assert_true(room > 0);
+        size_t now = room < count ? room : count;
+        for (size_t i = 0; i < now; i++) {
+            at[i] = (uint8_t)(input->end + i - input->begin);
+        }
+        input->end += now;
+        count -= now;
+    }
+}
+
+static void assert_content(const struct input *input, size_t size)
+{
+    assert_int_equal(input_size(input), size);
+    for (size_t i = 0; i < size; i++) {
+        assert_int_equal(input->memory_owned[input->begin + i], (uint8_t)i);
+    }
+}
+
+static void a_block_is_used_again_by_the_next_connection(void **state)
+{
+    (void)state;
+    struct input_pool pool;
+    struct input one = {0}, other = {0};
+    input_pool_init(&pool);
+    put(&one, &pool, 10, 0, false);
+    uint8_t *memory = one.memory_owned;
+    input_release(&one, &pool);
+    assert_null(one.memory_owned);
+    assert_int_equal(pool.memory, 0);
+    put(&other, &pool, 10, 0, false);
+    assert_ptr_equal(other.memory_owned, memory);
+    input_release(&other, &pool);
+    input_release(&other, &pool);
+    input_pool_deinit(&pool);
+}
+
+static void what_is_there_stays_when_it_grows_or_moves(void **state)
+{
+    (void)state;
+    struct input_pool pool;
+    struct input input = {0};
+    input_pool_init(&pool);
+    put(&input, &pool, 3 * INPUT_BLOCK_SIZE + 5, 0, false);
+    assert_content(&input, 3 * INPUT_BLOCK_SIZE + 5);
+    assert_int_equal(pool.memory, input.capacity);
+    input.begin += 256 * 100; /* keeps the pattern */
+    put(&input, &pool, 2 * INPUT_BLOCK_SIZE, 0, false);
+    assert_content(&input, 5 * INPUT_BLOCK_SIZE + 5 - 256 * 100);
+    input_release(&input, &pool);
+    assert_int_equal(pool.memory, 0);
+    input_pool_deinit(&pool);
+}
+
+static void a_request_that_says_its_size_gets_its_memory_at_once(void **state)
+{
+    (void)state;
+    struct input_pool pool;
+    struct input input = {0};
+    size_t room;
+    input_pool_init(&pool);
+    put(&input, &pool, 500, 0, false);
+    input_room(&input, &pool, 300000, false, &room);
+    assert_int_equal(input.capacity, 300000);
+    assert_int_equal(room, 300000 - 500);
+    assert_content(&input, 500);
+    input_release(&input, &pool);
+    input_pool_deinit(&pool);
+}
+
+static void memory_is_not_given_for_promises(void **state)
+{
+    (void)state;
+    struct input_pool pool;
+    struct input input = {0};
+    size_t room;
+    input_pool_init(&pool);
+    put(&input, &pool, 500, 0, false);
+    input_room(&input, &pool, (size_t)1 << 30, false, &room);
+    assert_true(input.capacity <= (size_t)1 << 20);
+    input_release(&input, &pool);
+    input_pool_deinit(&pool);
+}
+
+static void pinned_bytes_never_move(void **state)
+{
+    (void)state;
+    struct input_pool pool;
+    struct input input = {0};
+    size_t room;
+    input_pool_init(&pool);
+    put(&input, &pool, 100, 0, false);
+    input.begin = 100;
+    const uint8_t *memory = input.memory_owned;
+    while (input_room(&input, &pool, 50000, true, &room), room > 0) {
+        assert_ptr_equal(input.memory_owned, memory);
+        assert_int_equal(input.begin, 100);
+        input.end += room;
+    }
+    assert_int_equal(input.end, INPUT_BLOCK_SIZE);
+    input_release(&input, &pool);
+    input_pool_deinit(&pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_is_used_again_by_the_next_connection),
+        cmocka_unit_test(what_is_there_stays_when_it_grows_or_moves),
+        cmocka_unit_test(a_request_that_says_its_size_gets_its_memory_at_once),
+        cmocka_unit_test(memory_is_not_given_for_promises),
+        cmocka_unit_test(pinned_bytes_never_move),
+    };
+    return cmocka_run_group_tests_name("input", tests, NULL, NULL);
+}
