@@ -181,11 +181,12 @@ bool log_writer_prepare(struct log_writer *writer)
     struct segment_draft *draft = &writer->draft;
     if (writer->failure.error != OK || writer->is_draft_refused || draft->is_ready)
         return false;
-    /* From a quarter on, twice as much as was written since: done at three quarters, and never a burst. */
+    /* From a quarter of the segment on, four times as much as was written since: done at half, which is before the largest
+     * frame can force the step to the next segment, and never a burst. */
     const uint64_t begin = writer->segment_size / 4;
     if (writer->offset <= begin)
         return false;
-    const uint64_t due = 2 * (writer->offset - begin);
+    const uint64_t due = 4 * (writer->offset - begin);
     enum error error;
     if (draft->file == NULL)
         error = segment_draft_begin(draft, (writer->ordinal + 1) * writer->segment_size, writer->segment_size, NULL);

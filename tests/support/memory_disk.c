@@ -789,15 +789,16 @@ void memory_disk_put(struct disk *disk, const char *name, struct bytes content)
 {
     struct memory_disk *memory = lock_mutex(disk);
     changes_settle(memory, true);
+    /* First the new file: the content may be that of the one which it replaces. */
+    struct inode *inode = inode_create(memory);
+    inode_write(inode, 0, content);
+    inode_sync(inode);
     if (folder_find(&memory->live, name) != NULL) {
         folder_remove(memory, &memory->live, name);
         folder_remove(memory, &memory->durable, name);
     }
-    struct inode *inode = inode_create(memory);
     folder_add(&memory->live, name, inode);
     folder_add(&memory->durable, name, inode);
-    inode_write(inode, 0, content);
-    inode_sync(inode);
     unlock_mutex(memory);
 }
 

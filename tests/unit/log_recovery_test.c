@@ -440,6 +440,64 @@ static void remains_behind_the_end_are_cut_unless_they_are_too_far_or_a_frame(vo
     memory_disk_destroy(whole);
 }
 
+/* Puts a frame that is whole in itself behind the one frame of `disk`, at offset 1024. */
+static void frame_put(struct disk *disk, uint64_t epoch, uint64_t sequence, uint64_t position, uint64_t time_ms,
+                      size_t payload_size)
+{
+    struct buffer frame;
+    buffer_init(&frame);
+    frame_begin(&frame);
+    log_rig_payload(sequence, payload_size, buffer_extend(&frame, payload_size));
+    frame_seal(&frame, FRAME_EVENTS, epoch, sequence, position, time_ms);
+    uint8_t copy[8192] = {0};
+    memcpy(copy, memory_disk_content(disk, FIRST).ptr, 1024);
+    const size_t room = sizeof(copy) - 1024;
+    memcpy(copy + 1024, frame.data_owned, frame.size < room ? frame.size : room);
+    memory_disk_put(disk, FIRST, bytes_make(copy, sizeof(copy)));
+    buffer_deinit(&frame);
+}
+
+static void a_whole_frame_that_does_not_continue_the_log_is_refused(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(1, 100);
+    struct log_rig rig;
+    log_rig_init(&rig, disk);
+    assert_int_equal(log_rig_open(&rig), OK);
+    log_rig_close(&rig);
+    frame_put(disk, 2, 3, 1024, 1003, 100);
+    assert_refused(disk, FIRST, "expected frame 2, found frame 3");
+    frame_put(disk, 2, 1, 1024, 1001, 100);
+    assert_refused(disk, FIRST, "expected frame 2, found frame 1");
+    frame_put(disk, 0, 2, 1024, 1002, 100);
+    assert_refused(disk, FIRST, "expected epoch 1 and time 1001 or later, found 0 and 1002");
+    frame_put(disk, 1, 2, 1024, 1000, 100);
+    assert_refused(disk, FIRST, "expected epoch 1 and time 1001 or later, found 1 and 1000");
+    frame_put(disk, 1, 2, 1536, 1002, 100);
+    assert_refused(disk, FIRST, "expected a frame for position 1024, found one for 1536");
+    frame_put(disk, 1, 2, 1024, 1002, 6700);
+    assert_refused(disk, FIRST, "does not fit");
+    frame_put(disk, 1, 2, 1024, 1002, 100);
+    assert_opens(disk, 2);
+    log_rig_deinit(&rig);
+    memory_disk_destroy(disk);
+}
+
+/* The extent of a torn frame is known from its header; a single frame can't have left anything behind it. */
+static void remains_behind_a_torn_frame_are_refused(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(3, 1400);
+    const size_t offset = 512 + 2 * 1536;
+    frame_tear(disk, FIRST, offset, 1536, 5);
+    struct disk *clean = memory_disk_clone(disk, 1);
+    assert_opens(clean, 2);
+    memory_disk_destroy(clean);
+    memory_disk_flip_bit(disk, FIRST, (offset + 1536 + 600) * 8);
+    assert_refused(disk, FIRST, "has lost sectors");
+    memory_disk_destroy(disk);
+}
+
 static void a_segment_of_another_folder_is_refused(void **state)
 {
     (void)state;
@@ -530,6 +588,8 @@ int main(void)
         cmocka_unit_test(an_older_segment_that_is_damaged_is_refused),
         cmocka_unit_test(an_unused_next_segment_is_made_again),
         cmocka_unit_test(remains_behind_the_end_are_cut_unless_they_are_too_far_or_a_frame),
+        cmocka_unit_test(a_whole_frame_that_does_not_continue_the_log_is_refused),
+        cmocka_unit_test(remains_behind_a_torn_frame_are_refused),
         cmocka_unit_test(a_segment_of_another_folder_is_refused),
         cmocka_unit_test(the_folders_segment_size_is_kept),
         cmocka_unit_test(unknown_files_are_left_alone_and_temporary_ones_removed),

@@ -1,0 +1,239 @@
+/* The real disk: what struct disk promises, on a file system of this machine. */
+#include "log/disk.h"
+#include "support/log_rig.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    char root[64];
+    char folder[96]; /* inside root, does not exist yet */
+    struct disk *disk;
+};
+
+static int fixture_setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    (void)snprintf(fixture->root, sizeof(fixture->root), "%.40s/tally-disk-XXXXXX",
+                   getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    assert_non_null(mkdtemp(fixture->root));
+    (void)snprintf(fixture->folder, sizeof(fixture->folder), "%s/new/deeper", fixture->root);
+    fixture->disk = disk_posix_create(fixture->folder);
+    *state = fixture;
+    return 0;
+}
+
+static int fixture_teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    disk_posix_destroy(fixture->disk);
+    char command[128];
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", fixture->root);
+    assert_int_equal(system(command), 0);
+    free(fixture);
+    return 0;
+}
+
+static void a_missing_folder_is_made_with_its_parents(void **state)
+{
+    struct fixture *fixture = *state;
+    struct stat status;
+    assert_int_not_equal(stat(fixture->folder, &status), 0);
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+    assert_int_equal(stat(fixture->folder, &status), 0);
+    assert_true(S_ISDIR(status.st_mode));
+    assert_int_equal(status.st_mode & 0007, 0); /* what is in the log is nobody else's business */
+}
+
+static void a_folder_that_is_a_file_is_reported(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[96];
+    (void)snprintf(path, sizeof(path), "%s/new", fixture->root);
+    (void)close(open(path, O_CREAT | O_WRONLY, 0600));
+    struct failure failure = {.error = OK};
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, &failure), ERROR_DISK_FAILED);
+    assert_non_null(strstr(failure.text, fixture->folder));
+}
+
+static void a_folder_has_one_owner(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+
+    struct failure failure = {.error = OK};
+    struct disk *second = disk_posix_create(fixture->folder);
+    assert_int_equal(second->operations->lock(second, &failure), ERROR_LOG_LOCKED);
+    char pid[32];
+    (void)snprintf(pid, sizeof(pid), "pid %ld", (long)getpid());
+    assert_non_null(strstr(failure.text, fixture->folder));
+    assert_non_null(strstr(failure.text, pid));
+    disk_posix_destroy(second);
+
+    /* Another process gets the same answer, and its end leaves the lock alone. */
+    const pid_t child = fork();
+    if (child == 0) {
+        struct disk *other = disk_posix_create(fixture->folder);
+        const enum error error = other->operations->lock(other, NULL);
+        disk_posix_destroy(other);
+        _exit(error == ERROR_LOG_LOCKED ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+
+    disk_posix_destroy(fixture->disk);
+    fixture->disk = disk_posix_create(fixture->folder);
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+}
+
+static void name_count(void *context, const char *name)
+{
+    assert_true(strcmp(name, "lock") == 0 || strcmp(name, "a") == 0);
+    (*(int *)context)++;
+}
+
+static void files_do_what_the_log_expects_of_them(void **state)
+{
+    struct fixture *fixture = *state;
+    struct disk *disk = fixture->disk;
+    const struct disk_operations *operations = disk->operations;
+    struct failure failure = {.error = OK};
+    assert_int_equal(operations->lock(disk, &failure), OK);
+    struct disk_file *file, *again;
+    assert_int_equal(operations->open(disk, "a", &file, &failure), ERROR_DISK_FAILED);
+    assert_int_equal(operations->create(disk, "a", &file, &failure), OK);
+    assert_int_equal(operations->create(disk, "a", &again, &failure), ERROR_DISK_FAILED);
+    assert_non_null(strstr(failure.text, "/new/deeper/a"));
+    assert_int_equal(operations->allocate(file, 10000, &failure), OK);
+    uint64_t size = 0;
+    assert_int_equal(operations->size(file, &size, &failure), OK);
+    assert_int_equal(size, 10000);
+
+    const uint8_t *memory;
+    assert_int_equal(operations->map(file, 10001, &memory, &failure), ERROR_LOG_DAMAGED);
+    assert_int_equal(operations->map(file, 10000, &memory, &failure), OK);
+    assert_int_equal(memory[5000], 0);
+    assert_int_equal(operations->write(file, 5000, BYTES("hello"), &failure), OK);
+    operations->start_sync(file, 5000, 5);
+    assert_int_equal(operations->sync(file, &failure), OK);
+    assert_int_equal(operations->sync_folder(disk, &failure), OK);
+    operations->drop_cache(file);
+    assert_memory_equal(memory + 5000, "hello", 5);
+    char read[5];
+    assert_int_equal(operations->read(file, 5000, read, sizeof(read), &failure), OK);
+    assert_memory_equal(read, "hello", 5);
+    assert_int_equal(operations->read(file, 9996, read, sizeof(read), &failure), ERROR_LOG_DAMAGED);
+    assert_non_null(strstr(failure.text, "truncated"));
+
+    operations->close(file);
+    assert_int_equal(operations->rename(disk, "a", "b", &failure), OK);
+    assert_int_equal(operations->rename(disk, "a", "b", &failure), ERROR_DISK_FAILED);
+    assert_int_equal(operations->remove(disk, "b", &failure), OK);
+    assert_int_equal(operations->remove(disk, "b", &failure), ERROR_DISK_FAILED);
+    assert_memory_equal(memory + 5000, "hello", 5); /* a map outlives its file and its name */
+    operations->unmap(disk, memory, 10000);
+
+    assert_int_equal(operations->create(disk, "a", &file, &failure), OK);
+    operations->close(file);
+    char folder[128];
+    (void)snprintf(folder, sizeof(folder), "%s/subfolder", fixture->folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    int count = 0;
+    assert_int_equal(operations->list(disk, name_count, &count, &failure), OK);
+    assert_int_equal(count, 2);
+}
+
+static void a_log_on_a_real_disk_survives_a_restart(void **state)
+{
+    struct fixture *fixture = *state;
+    struct log_rig rig;
+    log_rig_init(&rig, fixture->disk);
+    for (int life = 1; life <= 3; life++) {
+        assert_int_equal(log_rig_open(&rig), OK);
+        assert_int_equal(rig.is_new, life == 1);
+        for (int i = 0; i < 20; i++) {
+            assert_int_equal(log_rig_write(&rig, 1000), OK);
+            while (log_prepare(rig.log)) {
+            }
+            uint8_t expected[1000];
+            log_rig_payload(rig.sequence, sizeof(expected), expected);
+            assert_memory_equal(log_read(rig.log, rig.position + FRAME_HEADER_SIZE, 1000), expected, 1000);
+        }
+        if (life == 2)
+            assert_int_equal(log_rig_snapshot(&rig, BYTES("state")), OK);
+        log_rig_close(&rig);
+    }
+    assert_int_equal(log_rig_open(&rig), OK);
+    assert_int_equal(rig.sequence, 60);
+    assert_int_equal(rig.replayed, 20);
+    log_rig_deinit(&rig);
+}
+
+/* In a child with a mount namespace of its own; where that is not allowed, nothing can be said. */
+static int full_file_system_try(const char *root)
+{
+    enum { PASSED = 0, FAILED = 1, SKIPPED = 2 };
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", root, "tmpfs", 0, "size=24k") != 0)
+        return SKIPPED;
+    struct disk *disk = disk_posix_create(root);
+    struct log_rig rig;
+    log_rig_init(&rig, disk);
+    if (log_rig_open(&rig) != OK)
+        return FAILED;
+    uint64_t durable = 0;
+    enum error error;
+    while ((error = log_rig_write(&rig, 1900)) == OK)
+        durable++;
+    if (error != ERROR_DISK_FULL || durable == 0 || strstr(rig.failure.text, "No space left on device") == NULL ||
+        strstr(rig.failure.text, "Make room") == NULL)
+        return FAILED;
+    log_rig_close(&rig);
+    if (log_rig_open(&rig) != OK || rig.sequence != durable)
+        return FAILED;
+    log_rig_deinit(&rig);
+    disk_posix_destroy(disk);
+    return PASSED;
+}
+
+static void a_full_file_system_loses_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(full_file_system_try(fixture->root));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 2)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+#define WITH_DISK(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        WITH_DISK(a_missing_folder_is_made_with_its_parents),
+        WITH_DISK(a_folder_that_is_a_file_is_reported),
+        WITH_DISK(a_folder_has_one_owner),
+        WITH_DISK(files_do_what_the_log_expects_of_them),
+        WITH_DISK(a_log_on_a_real_disk_survives_a_restart),
+        WITH_DISK(a_full_file_system_loses_nothing),
+    };
+    return cmocka_run_group_tests_name("log disk", tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+/* The log thread: frames become durable in order while the loop goes on, and a failure is reported. */
+#include "log/flusher.h"
+#include "support/fault_disk.h"
+#include "support/log_rig.h"
+#include "support/memory_disk.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* What uv_async_send() is to the server. */
+struct loop {
+    int wake; /* eventfd */
+    atomic_int wakes;
+};
+
+static void loop_wake(void *context)
+{
+    struct loop *loop = context;
+    const uint64_t one = 1;
+    (void)atomic_fetch_add(&loop->wakes, 1);
+    if (write(loop->wake, &one, sizeof(one)) != sizeof(one))
+        abort();
+}
+
+static void loop_wait(struct loop *loop)
+{
+    uint64_t count;
+    struct pollfd descriptor = {.fd = loop->wake, .events = POLLIN};
+    assert_int_equal(poll(&descriptor, 1, 30000), 1);
+    assert_int_equal(read(loop->wake, &count, sizeof(count)), sizeof(count));
+}
+
+/* A wake that came late may still be there, so the answer counts and not the wake. */
+static void loop_wait_for_idle(struct loop *loop, struct flusher *flusher)
+{
+    while (!flusher_is_idle(flusher))
+        loop_wait(loop);
+}
+
+/* Hands `count` frames over, each when the one before is durable, and reads back what became durable meanwhile. */
+static void frames_flush(struct log_rig *rig, struct flusher *flusher, struct loop *loop, int count)
+{
+    for (int i = 0; i < count; i++) {
+        assert_true(flusher_is_idle(flusher));
+        log_rig_seal(rig, 1000);
+        const uint64_t position = rig->position;
+        flusher_submit(flusher, buffer_bytes(&rig->frame));
+        while (!flusher_is_idle(flusher)) {
+            /* The loop reads older bodies while the thread writes. */
+            if (rig->sequence > 1)
+                assert_non_null(log_read(rig->log, 512 + FRAME_HEADER_SIZE, 1000));
+            loop_wait(loop);
+        }
+        assert_int_equal(flusher_failure(flusher, NULL), OK);
+        assert_int_equal(flusher_durable(flusher), rig->sequence);
+        uint8_t expected[1000];
+        log_rig_payload(rig->sequence, sizeof(expected), expected);
+        assert_memory_equal(log_read(rig->log, position + FRAME_HEADER_SIZE, 1000), expected, sizeof(expected));
+    }
+}
+
+static void loop_init(struct loop *loop)
+{
+    loop->wake = eventfd(0, EFD_CLOEXEC);
+    assert_true(loop->wake >= 0);
+    atomic_init(&loop->wakes, 0);
+}
+
+static void frames_become_durable_in_order(void **state)
+{
+    (void)state;
+    struct disk *disk = memory_disk_create(1);
+    struct log_rig rig;
+    log_rig_init(&rig, disk);
+    assert_int_equal(log_rig_open(&rig), OK);
+    struct loop loop;
+    loop_init(&loop);
+    struct flusher *flusher = flusher_create(rig.log, loop_wake, &loop);
+    assert_int_equal(flusher_durable(flusher), 0);
+    frames_flush(&rig, flusher, &loop, 100);
+    flusher_destroy(flusher);
+    assert_int_equal(atomic_load(&loop.wakes), 100);
+    log_rig_close(&rig);
+    memory_disk_crash(disk);
+    assert_int_equal(log_rig_open(&rig), OK);
+    assert_int_equal(rig.replayed, 100);
+    (void)close(loop.wake);
+    log_rig_deinit(&rig);
+    memory_disk_destroy(disk);
+}
+
+static void the_end_waits_for_the_frame_in_work(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        struct disk *disk = memory_disk_create(1);
+        struct log_rig rig;
+        log_rig_init(&rig, disk);
+        assert_int_equal(log_rig_open(&rig), OK);
+        struct loop loop;
+        loop_init(&loop);
+        struct flusher *flusher = flusher_create(rig.log, loop_wake, &loop);
+        frames_flush(&rig, flusher, &loop, round % 5);
+        log_rig_seal(&rig, 1000);
+        flusher_submit(flusher, buffer_bytes(&rig.frame));
+        flusher_destroy(flusher);
+        log_rig_close(&rig);
+        memory_disk_crash(disk);
+        assert_int_equal(log_rig_open(&rig), OK);
+        assert_int_equal(rig.replayed, round % 5 + 1);
+        (void)close(loop.wake);
+        log_rig_deinit(&rig);
+        memory_disk_destroy(disk);
+    }
+}
+
+static void a_failure_is_reported_and_final(void **state)
+{
+    (void)state;
+    const enum memory_disk_fault faults[] = {MEMORY_DISK_FAIL_WRITE, MEMORY_DISK_FAIL_SYNC, MEMORY_DISK_FULL};
+    for (size_t i = 0; i < 3; i++) {
+        struct disk *disk = memory_disk_create(1);
+        struct log_rig rig;
+        log_rig_init(&rig, disk);
+        assert_int_equal(log_rig_open(&rig), OK);
+        struct loop loop;
+        loop_init(&loop);
+        struct flusher *flusher = flusher_create(rig.log, loop_wake, &loop);
+        frames_flush(&rig, flusher, &loop, 1); /* before a segment is prepared, so that the fault hits a frame */
+        memory_disk_fail_after(disk, 0, faults[i]);
+        struct failure first = {.error = OK}, second = {.error = OK};
+        for (int round = 0; round < 2; round++) {
+            log_rig_seal(&rig, 1000);
+            flusher_submit(flusher, buffer_bytes(&rig.frame));
+            loop_wait_for_idle(&loop, flusher);
+            assert_int_equal(flusher_failure(flusher, round == 0 ? &first : &second),
+                             faults[i] == MEMORY_DISK_FULL ? ERROR_DISK_FULL : ERROR_DISK_FAILED);
+            assert_int_equal(flusher_durable(flusher), 1);
+        }
+        assert_non_null(strstr(first.text, "Frame 2"));
+        assert_string_equal(first.text, second.text);
+        flusher_destroy(flusher);
+        (void)close(loop.wake);
+        log_rig_deinit(&rig);
+        memory_disk_destroy(disk);
+    }
+}
+
+/* The same on a real file system: the thread syncs, the loop reads through its maps. */
+static void the_thread_and_the_loop_share_real_files(void **state)
+{
+    (void)state;
+    char folder[64];
+    (void)snprintf(folder, sizeof(folder), "%.40s/tally-flusher-XXXXXX",
+                   getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    assert_non_null(mkdtemp(folder));
+    struct disk *posix = disk_posix_create(folder);
+    struct disk *disk = fault_disk_create(posix);
+    struct log_rig rig;
+    log_rig_init(&rig, disk);
+    assert_int_equal(log_rig_open(&rig), OK);
+    struct loop loop;
+    loop_init(&loop);
+    struct flusher *flusher = flusher_create(rig.log, loop_wake, &loop);
+    frames_flush(&rig, flusher, &loop, 40);
+    assert_true(fault_disk_count(disk, FAULT_CREATE) > 5);
+    fault_disk_fail_after(disk, FAULT_WRITE, 0, ERROR_DISK_FULL);
+    struct failure failure = {.error = OK};
+    while (flusher_failure(flusher, &failure) == OK) {
+        /* A piece of the next segment may take the fault first; then nothing happens, and the next one is a frame's. */
+        log_rig_seal(&rig, 1000);
+        flusher_submit(flusher, buffer_bytes(&rig.frame));
+        loop_wait_for_idle(&loop, flusher);
+        fault_disk_fail_after(disk, FAULT_WRITE, 0, ERROR_DISK_FULL);
+    }
+    assert_int_equal(failure.error, ERROR_DISK_FULL);
+    const uint64_t durable = flusher_durable(flusher);
+    flusher_destroy(flusher);
+    log_rig_close(&rig);
+    struct log_rig again; /* the fault that is still armed would hit the recovery */
+    log_rig_init(&again, posix);
+    assert_int_equal(log_rig_open(&again), OK);
+    assert_int_equal(again.sequence, durable);
+    log_rig_deinit(&again);
+    log_rig_deinit(&rig);
+    (void)close(loop.wake);
+    fault_disk_destroy(disk);
+    disk_posix_destroy(posix);
+    char command[96];
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frames_become_durable_in_order),
+        cmocka_unit_test(the_end_waits_for_the_frame_in_work),
+        cmocka_unit_test(a_failure_is_reported_and_final),
+        cmocka_unit_test(the_thread_and_the_loop_share_real_files),
+    };
+    return cmocka_run_group_tests_name("log flusher", tests, NULL, NULL);
+}
