@@ -31,5 +31,5 @@ void exchange_reset(struct exchange *exchange)
     exchange->reply.error = OK;
     exchange->hold_sequence = 0;
     exchange->state = EXCHANGE_NEW;
-    exchange->waiter_owned = NULL;
+    exchange->waiter_slot = 0;
 }

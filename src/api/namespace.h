@@ -57,6 +57,9 @@ uint64_t namespace_time(const struct namespace *ns);
 /* Bytes of the log at `position`, or NULL; borrowed until the next call of namespace_begin() or namespace_flush(). */
 const uint8_t *namespace_read(struct namespace *ns, uint64_t position, size_t size);
 
+/* The configured limit of messages in flight per queue. */
+uint32_t namespace_in_flight_max(const struct namespace *ns);
+
 struct log *namespace_log(struct namespace *ns);
 
 #endif

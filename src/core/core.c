@@ -199,9 +199,7 @@ static void notice_ready(struct core *core, const struct shelf *shelf)
 {
     if (shelf->queue == 0)
         return;
-    struct queue *queue = core_queue(core, shelf->queue);
-    if (!list_is_linked(&queue->ready_link))
-        list_append(&core->ready_queues, &queue->ready_link);
+    core_notice_queue(core, core_queue(core, shelf->queue));
 }
 
 void core_enter_state(struct core *core, uint32_t slot, enum message_state state)
@@ -503,6 +501,17 @@ struct queue *core_take_ready_queue(struct core *core)
         return NULL;
     list_remove(link);
     return CONTAINER_OF(link, struct queue, ready_link);
+}
+
+void core_notice_queue(struct core *core, struct queue *queue)
+{
+    if (!list_is_linked(&queue->ready_link))
+        list_append(&core->ready_queues, &queue->ready_link);
+}
+
+bool core_has_ready_queue(const struct core *core)
+{
+    return !list_is_empty(&core->ready_queues);
 }
 
 uint64_t core_now_ms(const struct core *core)

@@ -35,6 +35,10 @@ uint64_t core_due_ms(const struct core *core);
 /* Queues that became deliverable since the last call, one by one; NULL when there are no more. */
 struct queue *core_take_ready_queue(struct core *core);
 
+/* Puts a queue back among them, for a receive that stopped before it had looked at every message; and asks if any is there. */
+void core_notice_queue(struct core *core, struct queue *queue);
+bool core_has_ready_queue(const struct core *core);
+
 /* Reading. Pointers are borrowed until the next decision. */
 uint64_t core_now_ms(const struct core *core);
 struct bytes core_name(const struct core *core);

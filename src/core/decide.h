@@ -82,8 +82,11 @@ enum error decide_change_visibility(struct core *core, struct queue *queue, stru
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
+/* The id for a batch whose creator gave none: that of the batch which is created next. */
+void decide_next_batch_id(const struct core *core, uint8_t id[MESSAGE_ID_SIZE]);
+
 struct create_batch_command {
-    struct bytes id;          /* empty: the core makes one */
+    struct bytes id;
     struct bytes parent_id;   /* empty: none */
     struct batch_spec spec;   /* targets name queues that exist */
 };

@@ -42,12 +42,17 @@ static enum error check_parent(const struct core *core, struct bytes parent_id, 
     return (*parent)->depth + 1 < BATCH_DEPTH_MAX ? OK : ERROR_OVER_LIMIT;
 }
 
+void decide_next_batch_id(const struct core *core, uint8_t id[MESSAGE_ID_SIZE])
+{
+    identity_batch(core->digest_owned, core->batch_number + 1, id);
+}
+
 enum error decide_create_batch(struct core *core, const struct create_batch_command *command,
                                const struct batch **batch)
 {
     buffer_truncate(&core->scratch, 0);
     batch_spec_encode(&command->spec, &core->scratch);
-    const struct batch *existing = command->id.size == 0 ? NULL : core_find_batch(core, command->id);
+    const struct batch *existing = core_find_batch(core, command->id);
     if (existing != NULL) {
         if (!is_same_batch(core, existing, command->parent_id))
             return ERROR_BATCH_ALREADY_EXISTS;
@@ -59,17 +64,12 @@ enum error decide_create_batch(struct core *core, const struct create_batch_comm
     if (error != OK)
         return error;
     uint64_t number = core->batch_number + 1;
-    char made_id[IDENTITY_TEXT_SIZE];
-    uint8_t raw_id[MESSAGE_ID_SIZE];
-    identity_batch(core->digest_owned, number, raw_id);
-    identity_to_text(raw_id, made_id);
-    struct bytes id = command->id.size > 0 ? command->id : bytes_make(made_id, sizeof(made_id));
     core_emit(core, &(struct event){
                         .kind = EVENT_BATCH_CREATED,
                         .batch_created = {.batch = number,
                                           .parent = parent == NULL ? 0 : parent->number,
                                           .parent_unit = parent == NULL ? 0 : parent->ledger.count,
-                                          .id = id,
+                                          .id = command->id,
                                           .spec = buffer_bytes(&core->scratch)},
                     });
     if (parent != NULL)

@@ -10,9 +10,14 @@ struct portion {
     unsigned left;
 };
 
+static bool has_left(const struct core *core, const struct portion *portion)
+{
+    return portion->left > 0 && !core_frame_is_ample(core);
+}
+
 static void expire_messages(struct core *core, struct portion *portion)
 {
-    while (portion->left > 0 && core->expiries.count > 0 && heap_top(&core->expiries).key <= core->now_ms) {
+    while (has_left(core, portion) && core->expiries.count > 0 && heap_top(&core->expiries).key <= core->now_ms) {
         uint32_t shelf_slot = heap_top(&core->expiries).slot;
         struct shelf *shelf = core_shelf_at(core, shelf_slot);
         uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
@@ -30,7 +35,7 @@ static void expire_messages(struct core *core, struct portion *portion)
 
 static void end_batches(struct core *core, struct portion *portion)
 {
-    while (portion->left > 0 && core->deadlines.count > 0 && heap_top(&core->deadlines).key <= core->now_ms) {
+    while (has_left(core, portion) && core->deadlines.count > 0 && heap_top(&core->deadlines).key <= core->now_ms) {
         uint32_t slot = heap_top(&core->deadlines).slot;
         const struct batch *batch = core_batch(core, slot);
         if (batch->state != BATCH_COMPLETED)
@@ -44,7 +49,7 @@ static void end_batches(struct core *core, struct portion *portion)
 /* Ends what purged queues held. The last one ended frees the shelf. */
 static void drain_shelves(struct core *core, struct portion *portion)
 {
-    while (portion->left > 0 && !list_is_empty(&core->draining_shelves)) {
+    while (has_left(core, portion) && !list_is_empty(&core->draining_shelves)) {
         const struct shelf *shelf =
             CONTAINER_OF(list_first(&core->draining_shelves), struct shelf, draining_link);
         finish_message(core, shelf_oldest(shelf, &core->messages), END_PURGED);
@@ -56,7 +61,7 @@ static void drain_shelves(struct core *core, struct portion *portion)
  * receive) ends it then. */
 static void drain_batches(struct core *core, struct portion *portion)
 {
-    while (portion->left > 0 && !list_is_empty(&core->draining_batches)) {
+    while (has_left(core, portion) && !list_is_empty(&core->draining_batches)) {
         struct batch *batch = CONTAINER_OF(list_first(&core->draining_batches), struct batch, draining_link);
         portion->left--;
         if (batch->drain_next == batch->ledger.reference_count) {

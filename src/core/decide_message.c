@@ -89,8 +89,9 @@ static uint32_t next_to_deliver(struct core *core, const struct queue *queue, co
         bool is_spent = dead_letters != NULL && message->receive_count >= queue->settings.receive_count_max;
         if (!is_cancelled && !is_spent)
             return slot;
-        if ((*aside_left)-- == 0)
+        if (*aside_left == 0 || core_frame_is_ample(core))
             return 0;
+        (*aside_left)--;
         if (is_cancelled)
             finish_message(core, slot, END_CANCELLED);
         else

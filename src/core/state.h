@@ -73,6 +73,13 @@ struct core {
     struct buffer scratch;
 };
 
+/* Has the open frame grown so much that work which can wait should wait for the next one? */
+#define CORE_FRAME_AMPLE (1u << 20)
+static inline bool core_frame_is_ample(const struct core *core)
+{
+    return core->frame->size > CORE_FRAME_AMPLE;
+}
+
 /* Encodes the event into the open frame and applies it: the only way a decision changes anything. */
 void core_emit(struct core *core, const struct event *event);
 

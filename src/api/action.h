@@ -1,0 +1,112 @@
+/* What an action is: a row of the table and a function. Private to src/api.
+ *
+ * A call reads its parameters, decides with the core, and writes its reply. On an error it leaves `failure` filled and has
+ * changed nothing; what it wrote is thrown away. */
+#ifndef TALLY_API_ACTION_H
+#define TALLY_API_ACTION_H
+
+#include "api/api.h"
+#include "api/attributes.h"
+#include "api/params.h"
+#include "api/writer.h"
+#include "core/decide.h"
+
+struct call {
+    struct api *api;
+    struct exchange *exchange;
+    struct namespace *ns;
+    struct core *core; /* with a frame open */
+    struct arena *arena;
+    struct params params;
+    struct writer *reply; /* inside the reply's object */
+    struct failure *failure;
+    uint64_t now_ms;
+    bool is_waiting; /* set by a receive that waits: there is no reply yet */
+};
+
+struct action {
+    const char *target;     /* of X-Amz-Target: service and name */
+    bool is_silent;         /* has no reply fields: SQS answers with an empty body */
+    enum error (*run)(struct call *call);
+};
+
+/* Every action there is. */
+extern const struct action actions[];
+extern const size_t action_count;
+
+#define DECLARE_ACTION(name) enum error action_##name(struct call *call);
+
+DECLARE_ACTION(create_queue)
+DECLARE_ACTION(get_queue_url)
+DECLARE_ACTION(list_queues)
+DECLARE_ACTION(delete_queue)
+DECLARE_ACTION(purge_queue)
+DECLARE_ACTION(get_queue_attributes)
+DECLARE_ACTION(set_queue_attributes)
+DECLARE_ACTION(send_message)
+DECLARE_ACTION(send_message_batch)
+DECLARE_ACTION(receive_message)
+DECLARE_ACTION(delete_message)
+DECLARE_ACTION(delete_message_batch)
+DECLARE_ACTION(change_message_visibility)
+DECLARE_ACTION(change_message_visibility_batch)
+DECLARE_ACTION(create_batch)
+DECLARE_ACTION(add_units)
+DECLARE_ACTION(complete_units)
+DECLARE_ACTION(xor_units)
+DECLARE_ACTION(seal_batch)
+DECLARE_ACTION(cancel_batch)
+DECLARE_ACTION(describe_batch)
+DECLARE_ACTION(list_batches)
+DECLARE_ACTION(list_units)
+DECLARE_ACTION(delete_batch)
+
+/* --- what several actions use (call.c) ---------------------------------------------------------------------------- */
+
+#define LIST_RESULTS_MAX 1000
+
+const struct api_options *call_options(const struct call *call);
+struct digest *call_digest(const struct call *call);
+
+/* A buffer for passing use, overwritten by whoever uses it next. */
+struct buffer *call_scratch(const struct call *call);
+
+/* Fails the call, or an entry of it. */
+enum error call_fail(struct call *call, enum error error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The queue that QueueUrl, or a member of that name in `params`, names. ERROR_QUEUE_DOES_NOT_EXIST. */
+enum error call_queue(struct call *call, struct queue **queue);
+enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);
+
+/* The batch that BatchId names. ERROR_MISSING_PARAMETER, ERROR_BATCH_DOES_NOT_EXIST. */
+enum error call_batch(struct call *call, const struct batch **batch);
+
+/* URL and ARN of a queue, in the arena. */
+struct bytes call_queue_url(const struct call *call, const struct queue *queue);
+struct bytes call_queue_arn(const struct call *call, struct bytes queue_name);
+
+/* MaxResults (1 to 1,000; 1,000 where absent, *is_given false) and NextToken, a decimal number that a former reply gave. */
+enum error call_page(struct call *call, uint64_t *from, int64_t *results_max, bool *is_given);
+void call_write_next_token(struct call *call, uint64_t next);
+
+/* --- batches of entries (entries.c) -------------------------------------------------------------------------------- */
+
+/* Checks Entries (1 to 10, with distinct ids) and runs `run` for each. An entry that fails goes to Failed, the others to
+ * Successful, where `run` writes its fields behind the Id. `check`, if not NULL, may refuse the whole request first. */
+enum error entries_run(struct call *call, const char *entry_name, enum error (*check)(struct call *call, yyjson_val *entries),
+                       enum error (*run)(struct call *call, const struct params *entry));
+
+/* --- waiting receives (wait.c) ------------------------------------------------------------------------------------- */
+
+struct receive_command {
+    unsigned count_max;
+    uint32_t timeout_ms;
+    yyjson_val *attribute_names[2];      /* MessageSystemAttributeNames and AttributeNames; NULL: absent */
+    yyjson_val *message_attribute_names; /* NULL: absent */
+};
+
+/* Takes messages and writes them into the reply; *count says how many. */
+enum error receive_now(struct call *call, struct queue *queue, const struct receive_command *command, unsigned *count);
+
+#endif

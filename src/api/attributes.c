@@ -1,0 +1,346 @@
+#include "api/attributes.h"
+
+#include "api/text.h"
+#include "base/assert.h"
+#include "base/cursor.h"
+
+#define NAME_SIZE_MAX 256u
+#define TYPE_SIZE_MAX 256u
+#define VALUE_TEXT 1u
+#define VALUE_BINARY 2u
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static int base64_value(uint8_t digit)
+{
+    if (digit >= 'A' && digit <= 'Z')
+        return digit - 'A';
+    if (digit >= 'a' && digit <= 'z')
+        return digit - 'a' + 26;
+    if (digit >= '0' && digit <= '9')
+        return digit - '0' + 52;
+    return digit == '+' ? 62 : digit == '/' ? 63 : -1;
+}
+
+/* Decodes base64 with padding; false if it is none. */
+static bool decode_base64(struct bytes text, struct arena *arena, struct bytes *value)
+{
+    while (text.size > 0 && text.ptr[text.size - 1] == '=' && text.size % 4 != 1)
+        text.size--;
+    if (text.size % 4 == 1)
+        return false;
+    uint8_t *decoded = arena_allocate(arena, text.size / 4 * 3 + 3);
+    size_t size = 0;
+    uint32_t bits = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        int digit = base64_value(text.ptr[i]);
+        if (digit < 0)
+            return false;
+        bits = bits << 6 | (uint32_t)digit;
+        if (i % 4 != 0)
+            decoded[size++] = (uint8_t)(bits >> (6 - i % 4 * 2));
+    }
+    *value = bytes_make(decoded, size);
+    return true;
+}
+
+/* "Number" or "Number.label". */
+static bool has_base_type(struct bytes type, struct bytes base)
+{
+    return bytes_equal(type, base) || (bytes_starts_with(type, base) && type.ptr[base.size] == '.');
+}
+
+static bool starts_with_ignoring_case(struct bytes view, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    if (view.size < size)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if ((view.ptr[i] | 0x20) != (uint8_t)prefix[i] && view.ptr[i] != (uint8_t)prefix[i])
+            return false;
+    return true;
+}
+
+static bool name_is_valid(struct bytes name)
+{
+    if (name.size == 0 || name.size > NAME_SIZE_MAX || name.ptr[0] == '.' || name.ptr[name.size - 1] == '.')
+        return false;
+    if (starts_with_ignoring_case(name, "aws.") || starts_with_ignoring_case(name, "amazon."))
+        return false;
+    for (size_t i = 0; i < name.size; i++) {
+        uint8_t byte = name.ptr[i];
+        bool is_dot = byte == '.';
+        bool is_accented = byte >= 0x80; /* AWS takes letters beyond ASCII, whatever its documentation says */
+        if (!is_dot && !is_accented && !text_is_word(bytes_make(&byte, 1), 1))
+            return false;
+        if (is_dot && name.ptr[i - 1] == '.')
+            return false;
+    }
+    return true;
+}
+
+/* A decimal number with optional sign, fraction and exponent. */
+static bool is_number(struct bytes text)
+{
+    size_t i = 0, digits = 0;
+    if (i < text.size && (text.ptr[i] == '-' || text.ptr[i] == '+'))
+        i++;
+    for (; i < text.size && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
+        digits++;
+    if (i < text.size && text.ptr[i] == '.')
+        for (i++; i < text.size && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
+            digits++;
+    if (digits == 0 || digits > 38)
+        return false;
+    if (i < text.size && (text.ptr[i] == 'e' || text.ptr[i] == 'E')) {
+        i++;
+        if (i < text.size && (text.ptr[i] == '-' || text.ptr[i] == '+'))
+            i++;
+        size_t start = i;
+        while (i < text.size && text.ptr[i] >= '0' && text.ptr[i] <= '9')
+            i++;
+        if (i == start || i - start > 3)
+            return false;
+    }
+    return i == text.size;
+}
+
+/* Attributes of later versions: to take them and not heed them would break the promise they ask for. */
+static bool is_reserved(struct bytes name)
+{
+    static const char *const reserved[] = {"Tally.After",    "Tally.AfterFailure", "Tally.Type",
+                                           "Tally.Producer", "Tally.Sequence",     "Tally.Priority"};
+    for (size_t i = 0; i < ARRAY_LENGTH(reserved); i++)
+        if (bytes_equal(name, bytes_from_string(reserved[i])))
+            return true;
+    return false;
+}
+
+static enum error check_attribute(struct failure *failure, const struct attribute *attribute)
+{
+    int name_size = (int)(attribute->name.size < 80 ? attribute->name.size : 80);
+    const char *name = (const char *)attribute->name.ptr;
+    if (!name_is_valid(attribute->name))
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "The name of message (user) attribute '%.*s' is invalid. It can contain alphanumeric characters, "
+                           "hyphens, underscores and single periods, at most 256, and must not begin with AWS. or Amazon.",
+                           name_size, name);
+    if (is_reserved(attribute->name))
+        return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
+                           "The message attribute %.*s is not available in this version of Tally.", name_size, name);
+    bool is_text = has_base_type(attribute->type, BYTES("String"));
+    bool is_numeric = has_base_type(attribute->type, BYTES("Number"));
+    bool is_binary = has_base_type(attribute->type, BYTES("Binary"));
+    if (attribute->type.size >= TYPE_SIZE_MAX || (!is_text && !is_numeric && !is_binary))
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "The type of message (user) attribute '%.*s' is invalid. You must use only the following supported "
+                           "type prefixes: Binary, Number, String.",
+                           name_size, name);
+    if (attribute->value.size == 0 || attribute->is_binary != is_binary)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "Message (user) attribute '%.*s' must contain a non-empty value of type '%s'.", name_size, name,
+                           is_binary ? "Binary" : is_numeric ? "Number" : "String");
+    if (is_numeric && !is_number(attribute->value))
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "Can't cast the value of message (user) attribute '%.*s' to a number.", name_size, name);
+    if (!is_binary && !text_is_allowed(attribute->value))
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "Message (user) attribute '%.*s' contains characters that are not allowed.", name_size, name);
+    return OK;
+}
+
+static enum error parse_attribute(yyjson_val *key, yyjson_val *value, struct failure *failure, struct arena *arena,
+                                  struct attribute *attribute)
+{
+    *attribute = (struct attribute){.name = params_bytes(key)};
+    struct params fields = {.object = value, .failure = failure};
+    if (!yyjson_is_obj(value))
+        return failure_set(failure, ERROR_SERIALIZATION, "The value of a message attribute must be an object.");
+    if (yyjson_arr_size(yyjson_obj_get(value, "StringListValues")) > 0 ||
+        yyjson_arr_size(yyjson_obj_get(value, "BinaryListValues")) > 0)
+        return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
+                           "Message attribute list values in SendMessage operation are not supported.");
+    struct bytes binary = {NULL, 0};
+    enum error error = params_text(&fields, "DataType", &attribute->type);
+    if (error == OK)
+        error = params_text(&fields, "StringValue", &attribute->value);
+    if (error == OK)
+        error = params_text(&fields, "BinaryValue", &binary);
+    if (error != OK)
+        return error;
+    if (binary.ptr != NULL) {
+        attribute->is_binary = true;
+        if (!decode_base64(binary, arena, &attribute->value))
+            return failure_set(failure, ERROR_SERIALIZATION, "The BinaryValue of message attribute '%.*s' is not base64.",
+                               BYTES_FORMAT(attribute->name));
+    }
+    return check_attribute(failure, attribute);
+}
+
+enum error attributes_parse(const struct params *params, const char *name, struct arena *arena,
+                            struct attributes *attributes)
+{
+    attributes->count = 0;
+    attributes->size = 0;
+    yyjson_val *map;
+    enum error error = params_object(params, name, &map);
+    if (error != OK || map == NULL)
+        return error;
+    if (yyjson_obj_size(map) > ATTRIBUTES_MAX)
+        return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "Number of message attributes [%zu] exceeds the allowed maximum [%u].", yyjson_obj_size(map),
+                           ATTRIBUTES_MAX);
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(map, index, count, key, value)
+    {
+        struct attribute *attribute = &attributes->items[attributes->count];
+        error = parse_attribute(key, value, params->failure, arena, attribute);
+        if (error != OK)
+            return error;
+        if (attributes_find(attributes, attribute->name) != NULL)
+            return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE,
+                               "Message (user) attribute '%.*s' is given twice.", BYTES_FORMAT(attribute->name));
+        attributes->count++;
+        attributes->size += attribute->name.size + attribute->type.size + attribute->value.size;
+    }
+    attributes_sort(attributes);
+    return OK;
+}
+
+const struct attribute *attributes_find(const struct attributes *attributes, struct bytes name)
+{
+    for (uint32_t i = 0; i < attributes->count; i++)
+        if (bytes_equal(attributes->items[i].name, name))
+            return &attributes->items[i];
+    return NULL;
+}
+
+void attributes_add(struct attributes *attributes, struct bytes name, struct bytes value)
+{
+    ASSERT(attributes->count < ARRAY_LENGTH(attributes->items));
+    attributes->items[attributes->count++] = (struct attribute){.name = name, .type = BYTES("String"), .value = value};
+}
+
+/* Insertion sort: there are at most twelve. */
+void attributes_sort(struct attributes *attributes)
+{
+    for (uint32_t i = 1; i < attributes->count; i++) {
+        struct attribute moving = attributes->items[i];
+        uint32_t place = i;
+        for (; place > 0 && bytes_compare(attributes->items[place - 1].name, moving.name) > 0; place--)
+            attributes->items[place] = attributes->items[place - 1];
+        attributes->items[place] = moving;
+    }
+}
+
+/* --- the form in the log, and the digest --------------------------------------------------------------------------- */
+
+void attributes_encode(const struct attributes *attributes, struct buffer *out)
+{
+    buffer_append_u16(out, (uint16_t)attributes->count);
+    for (uint32_t i = 0; i < attributes->count; i++) {
+        const struct attribute *attribute = &attributes->items[i];
+        buffer_append_sized(out, attribute->name);
+        buffer_append_sized(out, attribute->type);
+        buffer_append_u8(out, attribute->is_binary ? VALUE_BINARY : VALUE_TEXT);
+        buffer_append_sized(out, attribute->value);
+    }
+}
+
+static struct attribute decode_attribute(struct cursor *cursor)
+{
+    struct attribute attribute = {.name = cursor_sized(cursor)};
+    attribute.type = cursor_sized(cursor);
+    attribute.is_binary = cursor_u8(cursor) == VALUE_BINARY;
+    attribute.value = cursor_sized(cursor);
+    return attribute;
+}
+
+static void append_big_endian_sized(struct buffer *out, struct bytes value)
+{
+    uint8_t *size = buffer_extend(out, 4);
+    for (unsigned i = 0; i < 4; i++)
+        size[i] = (uint8_t)(value.size >> (24 - 8 * i));
+    buffer_append_bytes(out, value);
+}
+
+/* What SQS hashes of one attribute. */
+static void append_hashed(struct buffer *out, const struct attribute *attribute)
+{
+    append_big_endian_sized(out, attribute->name);
+    append_big_endian_sized(out, attribute->type);
+    buffer_append_u8(out, attribute->is_binary ? VALUE_BINARY : VALUE_TEXT);
+    append_big_endian_sized(out, attribute->value);
+}
+
+void attributes_md5(const struct attributes *attributes, struct digest *digest, struct buffer *scratch,
+                    uint8_t md5[DIGEST_MD5_SIZE])
+{
+    memset(md5, 0, DIGEST_MD5_SIZE);
+    if (attributes->count == 0)
+        return;
+    buffer_truncate(scratch, 0);
+    for (uint32_t i = 0; i < attributes->count; i++)
+        append_hashed(scratch, &attributes->items[i]);
+    digest_md5(digest, buffer_bytes(scratch), md5);
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+/* Does the receive's list ask for this attribute? "All", ".*" and "*" ask for all, "prefix.*" for what begins with it. */
+static bool is_asked_for(struct bytes name, yyjson_val *names)
+{
+    size_t index, count;
+    yyjson_val *item;
+    yyjson_arr_foreach(names, index, count, item)
+    {
+        struct bytes asked = params_bytes(item);
+        if (bytes_equal(asked, BYTES("All")) || bytes_equal(asked, BYTES(".*")) || bytes_equal(asked, BYTES("*")) ||
+            bytes_equal(asked, name))
+            return true;
+        if (bytes_ends_with(asked, BYTES(".*")) &&
+            bytes_starts_with(name, bytes_make(asked.ptr, asked.size - 2)))
+            return true;
+    }
+    return false;
+}
+
+static void write_attribute(struct writer *writer, const struct attribute *attribute)
+{
+    writer_name(writer, attribute->name);
+    writer_object_begin(writer, NULL);
+    if (attribute->is_binary)
+        writer_base64(writer, "BinaryValue", attribute->value);
+    else
+        writer_text(writer, "StringValue", attribute->value);
+    writer_text(writer, "DataType", attribute->type);
+    writer_object_end(writer);
+}
+
+void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], yyjson_val *names,
+                      struct digest *digest, struct buffer *scratch, struct writer *writer)
+{
+    struct cursor cursor = cursor_make(encoded);
+    uint16_t count = cursor_u16(&cursor);
+    uint16_t written = 0;
+    buffer_truncate(scratch, 0);
+    for (uint16_t i = 0; i < count; i++) {
+        struct attribute attribute = decode_attribute(&cursor);
+        ASSERT(!cursor.is_failed); /* the content's checksum was right */
+        if (!is_asked_for(attribute.name, names))
+            continue;
+        if (written++ == 0)
+            writer_object_begin(writer, "MessageAttributes");
+        append_hashed(scratch, &attribute);
+        write_attribute(writer, &attribute);
+    }
+    if (written == 0)
+        return;
+    writer_object_end(writer);
+    uint8_t md5[DIGEST_MD5_SIZE];
+    memcpy(md5, all_md5, sizeof(md5));
+    if (written < count)
+        digest_md5(digest, buffer_bytes(scratch), md5);
+    writer_hex(writer, "MD5OfMessageAttributes", bytes_make(md5, sizeof(md5)));
+}

@@ -1,0 +1,53 @@
+/* Message attributes: reading them from a request, their digest, their form in the log, and writing those that a receive
+ * asked for.
+ *
+ * Form in the log, sorted by name: u16 count; each: sized name, sized data type, u8 1 (text) or 2 (binary), sized value.
+ * Source: SQS developer guide, "Amazon SQS message metadata"; reference/sqs.md 2.3 and 6.1. */
+#ifndef TALLY_API_ATTRIBUTES_H
+#define TALLY_API_ATTRIBUTES_H
+
+#include "api/params.h"
+#include "api/writer.h"
+#include "core/digest.h"
+
+#define ATTRIBUTES_MAX 10u
+
+struct attribute {
+    struct bytes name;
+    struct bytes type;  /* with its label */
+    struct bytes value; /* binary values decoded */
+    bool is_binary;
+};
+
+struct attributes {
+    struct attribute items[ATTRIBUTES_MAX + 2]; /* a target's own two come on top */
+    uint32_t count;
+    size_t size; /* what they count towards the size of the message, bytes */
+};
+
+/* Reads and checks the map `name` of an object. Errors: ERROR_SERIALIZATION, ERROR_INVALID_PARAMETER_VALUE,
+ * ERROR_UNSUPPORTED_OPERATION. Values are views into the request or the arena. */
+enum error attributes_parse(const struct params *params, const char *name, struct arena *arena,
+                            struct attributes *attributes);
+
+/* The attribute of that name, or NULL. */
+const struct attribute *attributes_find(const struct attributes *attributes, struct bytes name);
+
+/* Adds one of our own. */
+void attributes_add(struct attributes *attributes, struct bytes name, struct bytes value);
+
+/* Sorts by name; encoding and digest need it. */
+void attributes_sort(struct attributes *attributes);
+
+void attributes_encode(const struct attributes *attributes, struct buffer *out);
+
+/* MD5OfMessageAttributes; `scratch` is overwritten. */
+void attributes_md5(const struct attributes *attributes, struct digest *digest, struct buffer *scratch,
+                    uint8_t md5[DIGEST_MD5_SIZE]);
+
+/* Writes MessageAttributes and MD5OfMessageAttributes of those among `encoded` that `names` (a list of texts, or NULL) asks
+ * for; nothing if none is. `all_md5` is the digest of them all. */
+void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], yyjson_val *names,
+                      struct digest *digest, struct buffer *scratch, struct writer *writer);
+
+#endif

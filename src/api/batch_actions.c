@@ -1,0 +1,127 @@
+/* SealBatch, CancelBatch, DescribeBatch, ListBatches and DeleteBatch: little more than a decision or a description each. */
+#include "api/action.h"
+
+/* Batches that one ListBatches looks at; with a filter that fits few, a page may hold fewer than MaxResults, even none. */
+#define LOOKED_AT_MAX 10000u
+
+static void write_batch(struct call *call, const struct batch *batch)
+{
+    struct writer *writer = call->reply;
+    struct batch_counts counts = batch_counts(batch);
+    writer_text(writer, "BatchId", batch->id_owned);
+    writer_string(writer, "State", batch_state_name(batch->state));
+    if (batch->state == BATCH_COMPLETED)
+        writer_string(writer, "Status", batch_status_name(batch->status));
+    writer_number(writer, "Total", counts.total);
+    writer_number(writer, "Succeeded", counts.succeeded);
+    writer_number(writer, "Failed", counts.failed);
+    writer_number(writer, "Cancelled", counts.cancelled);
+    writer_number(writer, "Remaining", counts.remaining);
+    writer_time(writer, "CreatedAt", batch->created_at_ms);
+    if (batch->sealed_at_ms != 0)
+        writer_time(writer, "SealedAt", batch->sealed_at_ms);
+    if (batch->state != BATCH_COMPLETED)
+        return;
+    writer_time(writer, "CompletedAt", batch->completed_at_ms);
+    if (batch->spec.targets[BATCH_EVENT_COMPLETE - 1].queue == 0)
+        return;
+    uint8_t id[MESSAGE_ID_SIZE];
+    char text[IDENTITY_TEXT_SIZE];
+    identity_completion(call_digest(call), core_name(call->core), batch->id_owned, batch->number, BATCH_EVENT_COMPLETE, id);
+    identity_to_text(id, text);
+    writer_text(writer, "CompletionMessageId", bytes_make(text, sizeof(text)));
+}
+
+enum error action_seal_batch(struct call *call)
+{
+    const struct batch *batch;
+    enum error error = call_batch(call, &batch);
+    if (error != OK)
+        return error;
+    bool is_completed;
+    decide_seal_batch(call->core, batch, &is_completed);
+    writer_string(call->reply, "State", batch_state_name(batch->state));
+    writer_number(call->reply, "Remaining", batch_counts(batch).remaining);
+    writer_boolean(call->reply, "Completed", is_completed);
+    return OK;
+}
+
+enum error action_cancel_batch(struct call *call)
+{
+    const struct batch *batch;
+    enum error error = call_batch(call, &batch);
+    if (error != OK)
+        return error;
+    decide_cancel_batch(call->core, batch);
+    write_batch(call, batch);
+    return OK;
+}
+
+enum error action_describe_batch(struct call *call)
+{
+    const struct batch *batch;
+    enum error error = call_batch(call, &batch);
+    if (error == OK)
+        write_batch(call, batch);
+    return error;
+}
+
+static enum error read_state(struct call *call, enum batch_state *state)
+{
+    struct bytes text = {NULL, 0};
+    enum error error = params_text(&call->params, "State", &text);
+    *state = 0;
+    if (error != OK || text.ptr == NULL)
+        return error;
+    for (enum batch_state known = BATCH_OPEN; known <= BATCH_COMPLETED; known++)
+        if (bytes_equal(text, bytes_from_string(batch_state_name(known))))
+            *state = known;
+    return *state != 0 ? OK : params_invalid(&call->params, "State", text, "It must be open, sealed or completed.");
+}
+
+enum error action_list_batches(struct call *call)
+{
+    enum batch_state state;
+    struct bytes prefix = {NULL, 0};
+    uint64_t from = 0;
+    int64_t results_max;
+    bool is_paged;
+    enum error error = read_state(call, &state);
+    if (error == OK)
+        error = params_text(&call->params, "Prefix", &prefix);
+    if (error == OK)
+        error = call_page(call, &from, &results_max, &is_paged);
+    if (error != OK)
+        return error;
+    const struct batch *batch = core_next_batch(call->core, from);
+    int64_t count = 0;
+    for (unsigned looked_at = 0; batch != NULL && count < results_max && looked_at < LOOKED_AT_MAX; looked_at++) {
+        bool fits = (state == 0 || batch->state == state) && bytes_starts_with(batch->id_owned, prefix);
+        if (fits) {
+            if (count++ == 0)
+                writer_list_begin(call->reply, "Batches");
+            writer_object_begin(call->reply, NULL);
+            write_batch(call, batch);
+            writer_object_end(call->reply);
+        }
+        batch = core_next_batch(call->core, batch->number + 1);
+    }
+    if (count > 0)
+        writer_list_end(call->reply);
+    if (batch != NULL)
+        call_write_next_token(call, batch->number);
+    return OK;
+}
+
+enum error action_delete_batch(struct call *call)
+{
+    const struct batch *batch;
+    enum error error = call_batch(call, &batch);
+    if (error != OK)
+        return error;
+    error = decide_delete_batch(call->core, batch);
+    if (error == ERROR_BATCH_NOT_COMPLETED)
+        return call_fail(call, error, "Batch '%.*s' is %s; only a completed batch can be deleted. Cancel it first.",
+                         BYTES_FORMAT(batch->id_owned), batch_state_name(batch->state));
+    return error;
+}

@@ -1,0 +1,135 @@
+/* What several actions use: finding queues and batches by the names clients give, URLs and ARNs, pages of lists. */
+#include "api/state.h"
+
+#include "api/text.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+const struct api_options *call_options(const struct call *call)
+{
+    return &call->api->options;
+}
+
+struct digest *call_digest(const struct call *call)
+{
+    return core_digest(call->core);
+}
+
+struct buffer *call_scratch(const struct call *call)
+{
+    return &call->api->scratch;
+}
+
+enum error call_fail(struct call *call, enum error error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    call->failure->error = error;
+    vsnprintf(call->failure->text, sizeof(call->failure->text), format, arguments);
+    va_end(arguments);
+    return error;
+}
+
+/* Takes the last segment off a path; what is left stands in *path. */
+static struct bytes take_last_segment(struct bytes *path)
+{
+    size_t start = path->size;
+    while (start > 0 && path->ptr[start - 1] != '/')
+        start--;
+    struct bytes segment = bytes_skip(*path, start);
+    path->size = start > 0 ? start - 1 : 0;
+    return segment;
+}
+
+/* Is `text` of 12 digits, like an account id? */
+static bool is_account(struct bytes text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+    return text.size == 12;
+}
+
+/* The queue's name in a queue URL, read by its path: scheme://host/namespace/name, the older /queue/name and
+ * /queue/region/namespace/name, or a bare name. Empty if the URL is of another form or names another namespace. */
+static struct bytes name_of_url(const struct core *core, struct bytes url)
+{
+    struct bytes path = url;
+    struct bytes name = take_last_segment(&path);
+    if (name.size == url.size)
+        return name;
+    struct bytes account = take_last_segment(&path);
+    bool is_ours = bytes_equal(account, core_name(core)) || (!is_account(account) && bytes_equal(account, BYTES("queue")));
+    return is_ours ? name : bytes_make(NULL, 0);
+}
+
+enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue)
+{
+    struct bytes url = {NULL, 0};
+    enum error error = params_text(params, "QueueUrl", &url);
+    if (error != OK)
+        return error;
+    struct bytes name = name_of_url(call->core, url);
+    *queue = name.size == 0 ? NULL : core_find_queue(call->core, name);
+    return *queue == NULL ? call_fail(call, ERROR_QUEUE_DOES_NOT_EXIST, "The specified queue does not exist.") : OK;
+}
+
+enum error call_queue(struct call *call, struct queue **queue)
+{
+    return call_find_queue(call, &call->params, queue);
+}
+
+enum error call_batch(struct call *call, const struct batch **batch)
+{
+    struct bytes id = {NULL, 0};
+    enum error error = params_required_text(&call->params, "BatchId", &id);
+    if (error != OK)
+        return error;
+    *batch = core_find_batch(call->core, id);
+    if (*batch == NULL)
+        return call_fail(call, ERROR_BATCH_DOES_NOT_EXIST, "There is no batch '%.*s'.",
+                         (int)(id.size < BATCH_ID_SIZE_MAX ? id.size : BATCH_ID_SIZE_MAX), (const char *)id.ptr);
+    return OK;
+}
+
+struct bytes call_queue_url(const struct call *call, const struct queue *queue)
+{
+    const char *public_url = call_options(call)->public_url;
+    struct bytes host = call->exchange->request.host;
+    struct bytes account = core_name(call->core);
+    if (public_url != NULL)
+        return arena_format(call->arena, "%s/%.*s/%.*s", public_url, BYTES_FORMAT(account),
+                            BYTES_FORMAT(queue->name_owned));
+    return arena_format(call->arena, "http://%.*s/%.*s/%.*s", BYTES_FORMAT(host), BYTES_FORMAT(account),
+                        BYTES_FORMAT(queue->name_owned));
+}
+
+struct bytes call_queue_arn(const struct call *call, struct bytes queue_name)
+{
+    return arena_format(call->arena, "arn:aws:sqs:%s:%.*s:%.*s", call_options(call)->region,
+                        BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(queue_name));
+}
+
+enum error call_page(struct call *call, uint64_t *from, int64_t *results_max, bool *is_given)
+{
+    *results_max = LIST_RESULTS_MAX;
+    enum error error = params_integer(&call->params, "MaxResults", results_max, is_given);
+    if (error != OK)
+        return error;
+    if (*results_max < 1 || *results_max > LIST_RESULTS_MAX)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and "
+                         "1000.");
+    struct bytes token = {NULL, 0};
+    error = params_text(&call->params, "NextToken", &token);
+    if (error == OK && token.ptr != NULL && !bytes_to_u64(token, from))
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+    return error;
+}
+
+void call_write_next_token(struct call *call, uint64_t next)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)next);
+    writer_string(call->reply, "NextToken", text);
+}

@@ -1,0 +1,187 @@
+#include "api/action.h"
+#include "api/text.h"
+
+#define EXPIRES_DEFAULT_S 1209600 /* 14 days, the longest retention of SQS */
+#define RETENTION_DEFAULT_S 345600
+#define SECONDS_MAX 31536000
+#define TOTAL_MAX ((int64_t)LEDGER_UNITS_MAX)
+
+/* Body and attributes of a target, together: a record that completes a whole chain of nested batches must fit a frame. */
+#define TARGET_SIZE_MAX 65536u
+
+static const struct {
+    const char *member;
+    const char *event;
+} targets[BATCH_EVENT_COUNT] = {
+    [BATCH_EVENT_COMPLETE - 1] = {"OnComplete", "complete"},
+    [BATCH_EVENT_SUCCESS - 1] = {"OnSuccess", "success"},
+    [BATCH_EVENT_FIRST_FAILURE - 1] = {"OnFirstFailure", "first-failure"},
+};
+
+static enum error check_id(struct call *call, const char *name, struct bytes id)
+{
+    if (id.size == 0 || text_is_identifier(id, BATCH_ID_SIZE_MAX))
+        return OK;
+    return params_invalid(&call->params, name, id,
+                          "It can only include ASCII letters, digits and punctuation, 1 to 128 of them.");
+}
+
+/* The attributes of a target, with the two that Tally adds: which batch, and which of its events. */
+static enum error read_target_attributes(struct call *call, const struct params *params, struct bytes batch_id,
+                                         const char *event, struct attributes *attributes)
+{
+    enum error error = attributes_parse(params, "MessageAttributes", call->arena, attributes);
+    if (error != OK)
+        return error;
+    for (uint32_t i = 0; i < attributes->count; i++)
+        if (bytes_starts_with(attributes->items[i].name, BYTES("Tally.")))
+            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                             "A target's MessageAttributes can't contain %.*s: names that begin with Tally. are set by Tally; to "
+                             "make this batch a unit of another one, use Parent.",
+                             BYTES_FORMAT(attributes->items[i].name));
+    attributes_add(attributes, BYTES("Tally.Batch.Completed"), batch_id);
+    attributes_add(attributes, BYTES("Tally.Batch.Event"), bytes_from_string(event));
+    attributes_sort(attributes);
+    return OK;
+}
+
+static enum error check_target(struct call *call, const char *member, const struct queue *queue,
+                               const struct batch_target *target, const struct attributes *attributes)
+{
+    size_t size = target->body.size + attributes->size;
+    size_t limit = queue->settings.message_size_max < TARGET_SIZE_MAX ? queue->settings.message_size_max : TARGET_SIZE_MAX;
+    if (size > limit)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "%s is too long: body and attributes are %zu bytes; the limit is %zu.",
+                         member, size, limit);
+    if (target->has_body && !text_is_allowed(target->body))
+        return call_fail(call, ERROR_INVALID_MESSAGE_CONTENTS, "%s", error_row(ERROR_INVALID_MESSAGE_CONTENTS)->text);
+    if (target->group.ptr != NULL && !text_is_identifier(target->group, 128))
+        return params_invalid(&call->params, "MessageGroupId", target->group,
+                              "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
+    return OK;
+}
+
+/* Reads the member OnComplete, OnSuccess or OnFirstFailure, if there is one. */
+static enum error read_target(struct call *call, unsigned which, struct bytes batch_id, struct batch_target *target)
+{
+    yyjson_val *object;
+    enum error error = params_object(&call->params, targets[which].member, &object);
+    if (error != OK || object == NULL)
+        return error;
+    struct params params = {.object = object, .failure = call->failure};
+    struct queue *queue;
+    struct attributes attributes;
+    error = call_find_queue(call, &params, &queue);
+    if (error == OK)
+        error = params_text(&params, "MessageBody", &target->body);
+    if (error == OK)
+        error = params_text(&params, "MessageGroupId", &target->group);
+    if (error == OK)
+        error = read_target_attributes(call, &params, batch_id, targets[which].event, &attributes);
+    if (error != OK)
+        return error;
+    target->has_body = target->body.size > 0;
+    error = check_target(call, targets[which].member, queue, target, &attributes);
+    if (error != OK)
+        return error;
+    target->queue = queue->id;
+    struct buffer encoded;
+    buffer_init(&encoded);
+    attributes_encode(&attributes, &encoded);
+    target->attributes = arena_copy(call->arena, buffer_bytes(&encoded));
+    buffer_deinit(&encoded);
+    attributes_md5(&attributes, call_digest(call), call_scratch(call), target->attributes_md5);
+    return OK;
+}
+
+static enum error read_tracking(struct call *call, struct batch_spec *spec)
+{
+    struct bytes tracking = BYTES("exact");
+    enum error error = params_text(&call->params, "Tracking", &tracking);
+    if (error != OK)
+        return error;
+    bool is_xor = bytes_equal(tracking, BYTES("xor"));
+    if (!is_xor && !bytes_equal(tracking, BYTES("exact")))
+        return params_invalid(&call->params, "Tracking", tracking, "It must be exact or xor.");
+    spec->tracking = is_xor ? BATCH_XOR : BATCH_EXACT;
+    return OK;
+}
+
+static enum error read_numbers(struct call *call, struct batch_spec *spec)
+{
+    int64_t total = -1, expires_s = EXPIRES_DEFAULT_S, retention_s = RETENTION_DEFAULT_S;
+    enum error error = params_integer_in(&call->params, "Total", 0, TOTAL_MAX, "It must be from 0 to 100000000.", &total);
+    if (error == OK)
+        error = params_integer_in(&call->params, "ExpiresAfterSeconds", 1, SECONDS_MAX, "It must be from 1 to 31536000.",
+                                  &expires_s);
+    if (error == OK)
+        error = params_integer_in(&call->params, "RetentionSeconds", 0, SECONDS_MAX, "It must be from 0 to 31536000.",
+                                  &retention_s);
+    spec->has_total = total >= 0;
+    spec->total = total >= 0 ? (uint32_t)total : 0;
+    spec->expires_after_s = (uint32_t)expires_s;
+    spec->retention_s = (uint32_t)retention_s;
+    return error;
+}
+
+static enum error read_command(struct call *call, struct create_batch_command *command)
+{
+    *command = (struct create_batch_command){0};
+    enum error error = params_text(&call->params, "BatchId", &command->id);
+    if (error == OK)
+        error = check_id(call, "BatchId", command->id);
+    if (error == OK)
+        error = params_text(&call->params, "Parent", &command->parent_id);
+    if (error == OK)
+        error = check_id(call, "Parent", command->parent_id);
+    if (error == OK)
+        error = read_tracking(call, &command->spec);
+    if (error == OK)
+        error = read_numbers(call, &command->spec);
+    if (error == OK && command->id.size == 0) {
+        /* The targets carry the id as an attribute, so it is made first. */
+        uint8_t raw[MESSAGE_ID_SIZE];
+        char *text = arena_allocate(call->arena, IDENTITY_TEXT_SIZE);
+        decide_next_batch_id(call->core, raw);
+        identity_to_text(raw, text);
+        command->id = bytes_make(text, IDENTITY_TEXT_SIZE);
+    }
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT && error == OK; i++)
+        error = read_target(call, i, command->id, &command->spec.targets[i]);
+    return error;
+}
+
+static enum error explain(struct call *call, const struct create_batch_command *command, enum error error)
+{
+    int size = (int)command->parent_id.size;
+    const char *parent = (const char *)command->parent_id.ptr;
+    switch (error) {
+    case ERROR_BATCH_ALREADY_EXISTS:
+        return call_fail(call, error, "Batch '%.*s' exists and was created with other arguments.",
+                         BYTES_FORMAT(command->id));
+    case ERROR_BATCH_DOES_NOT_EXIST:
+        return call_fail(call, error, "Parent: there is no batch '%.*s'.", size, parent);
+    case ERROR_BATCH_SEALED:
+        return call_fail(call, error, "Parent: batch '%.*s' is sealed; no child can join it.", size, parent);
+    case ERROR_BATCH_TOTAL_EXCEEDED:
+        return call_fail(call, error, "Parent: batch '%.*s' has all the units of its Total.", size, parent);
+    default:
+        return call_fail(call, error, "Parent: batch '%.*s' can't take this child; batches nest at most %u deep.", size,
+                         parent, BATCH_DEPTH_MAX);
+    }
+}
+
+enum error action_create_batch(struct call *call)
+{
+    struct create_batch_command command;
+    enum error error = read_command(call, &command);
+    if (error != OK)
+        return error;
+    const struct batch *batch;
+    error = decide_create_batch(call->core, &command, &batch);
+    if (error != OK)
+        return explain(call, &command, error);
+    writer_text(call->reply, "BatchId", batch->id_owned);
+    writer_string(call->reply, "State", batch_state_name(batch->state));
+    return OK;
+}

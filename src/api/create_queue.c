@@ -1,0 +1,52 @@
+#include "api/queue_attributes.h"
+#include "api/state.h"
+#include "api/text.h"
+
+#define DELETED_INTERVAL_MS 60000u
+
+static enum error check_name(struct call *call, struct bytes name)
+{
+    if (name.size == 0)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "Value for parameter QueueName is invalid. Reason: Must specify a queue name.");
+    if (!text_is_word(name, QUEUE_NAME_SIZE_MAX))
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length");
+    return OK;
+}
+
+/* AWS's rule: a name stays taken for 60 seconds after its queue was deleted. */
+static bool was_deleted_recently(const struct call *call, struct bytes name)
+{
+    const struct api *api = call->api;
+    for (size_t i = 0; i < api->deleted_count; i++)
+        if (bytes_equal(name, bytes_make(api->deleted_owned[i].name, api->deleted_owned[i].size)) &&
+            call->now_ms < api->deleted_owned[i].at_ms + DELETED_INTERVAL_MS)
+            return true;
+    return false;
+}
+
+enum error action_create_queue(struct call *call)
+{
+    struct bytes name = {NULL, 0};
+    enum error error = params_text(&call->params, "QueueName", &name);
+    if (error == OK)
+        error = check_name(call, name);
+    if (error != OK)
+        return error;
+    struct queue *queue = core_find_queue(call->core, name);
+    struct queue_settings settings = queue == NULL ? queue_attributes_defaults() : queue->settings;
+    const char *differing;
+    error = queue_attributes_read(call, &settings, &differing);
+    if (error != OK)
+        return error;
+    if (queue != NULL && differing != NULL)
+        return call_fail(call, ERROR_QUEUE_NAME_EXISTS,
+                         "A queue already exists with the same name and a different value for attribute %s", differing);
+    if (queue == NULL && was_deleted_recently(call, name))
+        return call_fail(call, ERROR_QUEUE_DELETED_RECENTLY, "%s", error_row(ERROR_QUEUE_DELETED_RECENTLY)->text);
+    if (queue == NULL)
+        queue = decide_create_queue(call->core, name, &settings);
+    writer_text(call->reply, "QueueUrl", call_queue_url(call, queue));
+    return OK;
+}

@@ -1,0 +1,39 @@
+#include "api/state.h"
+
+#include "base/memory.h"
+
+#define DELETED_NAMES_MAX 1000u
+
+/* Remembers the name for AWS's 60-second rule; the oldest makes way. Lost at a restart, as the rule is only for tests. */
+static void remember_deleted(struct call *call, struct bytes name)
+{
+    struct api *api = call->api;
+    if (!api->options.enforce_delete_interval)
+        return;
+    if (api->deleted_owned == NULL)
+        api->deleted_owned = memory_allocate(DELETED_NAMES_MAX * sizeof(*api->deleted_owned));
+    if (api->deleted_count == DELETED_NAMES_MAX) {
+        api->deleted_count--;
+        memmove(api->deleted_owned, api->deleted_owned + 1, api->deleted_count * sizeof(*api->deleted_owned));
+    }
+    struct deleted_name *deleted = &api->deleted_owned[api->deleted_count++];
+    memcpy(deleted->name, name.ptr, name.size);
+    deleted->size = name.size;
+    deleted->at_ms = call->now_ms;
+}
+
+enum error action_delete_queue(struct call *call)
+{
+    struct queue *queue;
+    enum error error = call_queue(call, &queue);
+    if (error != OK)
+        return error;
+    if (queue->target_count > 0)
+        return call_fail(call, ERROR_QUEUE_IN_USE,
+                         "%u batch targets that have not completed send their messages to this queue; complete or cancel those "
+                         "batches first.",
+                         queue->target_count);
+    wait_queue_deleted(call->api, queue);
+    remember_deleted(call, queue->name_owned);
+    return decide_delete_queue(call->core, queue);
+}

@@ -1,0 +1,47 @@
+#include "api/action.h"
+
+/* Queues in order of name. NextToken is the hexadecimal name of the first queue of the next page, so that queues created or
+ * deleted in between neither repeat nor hide others. */
+enum error action_list_queues(struct call *call)
+{
+    struct bytes prefix = {NULL, 0}, token = {NULL, 0};
+    int64_t results_max = LIST_RESULTS_MAX;
+    bool is_paged;
+    enum error error = params_text(&call->params, "QueueNamePrefix", &prefix);
+    if (error == OK)
+        error = params_text(&call->params, "NextToken", &token);
+    if (error == OK)
+        error = params_integer(&call->params, "MaxResults", &results_max, &is_paged);
+    if (error != OK)
+        return error;
+    if (results_max < 1 || results_max > LIST_RESULTS_MAX)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and "
+                         "1000.");
+    struct bytes from = prefix;
+    if (token.size > 0) {
+        uint8_t *name = arena_allocate(call->arena, token.size / 2 + 1);
+        if (token.size % 2 != 0 || !bytes_from_hex(token, name, token.size / 2))
+            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+        from = bytes_make(name, token.size / 2);
+    }
+    const struct queue *next = NULL;
+    int64_t count = 0;
+    for (size_t i = core_queue_place(call->core, from); i < core_queue_count(call->core); i++) {
+        const struct queue *queue = core_queue_by_name(call->core, i);
+        if (!bytes_starts_with(queue->name_owned, prefix))
+            break;
+        if (count == results_max) {
+            next = queue;
+            break;
+        }
+        if (count++ == 0)
+            writer_list_begin(call->reply, "QueueUrls");
+        writer_text(call->reply, NULL, call_queue_url(call, queue));
+    }
+    if (count > 0)
+        writer_list_end(call->reply);
+    if (next != NULL && is_paged)
+        writer_hex(call->reply, "NextToken", next->name_owned);
+    return OK;
+}

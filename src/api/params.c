@@ -1,0 +1,176 @@
+#include "api/params.h"
+
+#include "base/assert.h"
+
+/* How much of a value a message repeats. */
+#define SHOWN_SIZE_MAX 120u
+
+static void *arena_malloc(void *context, size_t size)
+{
+    return arena_allocate(context, size);
+}
+
+static void *arena_realloc(void *context, void *old, size_t old_size, size_t size)
+{
+    void *moved = arena_allocate(context, size);
+    memcpy(moved, old, old_size < size ? old_size : size);
+    return moved;
+}
+
+static void arena_free(void *context, void *ptr)
+{
+    (void)context;
+    (void)ptr;
+}
+
+static yyjson_doc *parse(struct bytes text, struct arena *arena)
+{
+    const yyjson_alc allocator = {.malloc = arena_malloc, .realloc = arena_realloc, .free = arena_free, .ctx = arena};
+    /* Without YYJSON_READ_INSITU the text is only read. */
+    return yyjson_read_opts((char *)(uintptr_t)text.ptr, text.size, YYJSON_READ_NOFLAG, &allocator, NULL);
+}
+
+enum error params_parse(struct bytes body, struct arena *arena, struct failure *failure, struct params *params)
+{
+    static const struct bytes empty_object = {(const uint8_t *)"{}", 2};
+    yyjson_doc *doc = parse(body.size == 0 ? empty_object : body, arena);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    if (!yyjson_is_obj(root))
+        return failure_set(failure, ERROR_SERIALIZATION, doc == NULL ? "The body is not valid JSON."
+                                                                     : "The body is JSON, but not an object.");
+    *params = (struct params){.object = root, .failure = failure};
+    return OK;
+}
+
+yyjson_val *params_parse_text(struct bytes text, struct arena *arena)
+{
+    yyjson_val *root = yyjson_doc_get_root(parse(text, arena));
+    return yyjson_is_obj(root) ? root : NULL;
+}
+
+/* The member, or NULL if it is absent or null. */
+static yyjson_val *find(const struct params *params, const char *name)
+{
+    yyjson_val *value = yyjson_obj_get(params->object, name);
+    return yyjson_is_null(value) ? NULL : value;
+}
+
+static enum error wrong_type(const struct params *params, const char *name, const char *wanted)
+{
+    return failure_set(params->failure, ERROR_SERIALIZATION, "The value of %s can not be converted to %s.", name, wanted);
+}
+
+enum error params_text(const struct params *params, const char *name, struct bytes *value)
+{
+    yyjson_val *found = find(params, name);
+    if (found == NULL)
+        return OK;
+    if (!yyjson_is_str(found))
+        return wrong_type(params, name, "a String");
+    *value = params_bytes(found);
+    return OK;
+}
+
+enum error params_required_text(const struct params *params, const char *name, struct bytes *value)
+{
+    struct bytes text = {NULL, 0};
+    enum error error = params_text(params, name, &text);
+    if (error != OK)
+        return error;
+    if (text.size == 0)
+        return failure_set(params->failure, ERROR_MISSING_PARAMETER, "The request must contain the parameter %s.", name);
+    *value = text;
+    return OK;
+}
+
+/* A decimal integer with an optional minus, as a whole. */
+static bool text_to_integer(struct bytes text, int64_t *value)
+{
+    bool is_negative = text.size > 1 && text.ptr[0] == '-';
+    uint64_t magnitude;
+    if (!bytes_to_u64(is_negative ? bytes_skip(text, 1) : text, &magnitude) || magnitude > INT64_MAX)
+        return false;
+    *value = is_negative ? -(int64_t)magnitude : (int64_t)magnitude;
+    return true;
+}
+
+enum error params_integer(const struct params *params, const char *name, int64_t *value, bool *is_given)
+{
+    yyjson_val *found = find(params, name);
+    *is_given = found != NULL;
+    if (found == NULL)
+        return OK;
+    if (yyjson_is_uint(found)) {
+        uint64_t number = yyjson_get_uint(found);
+        *value = number > INT64_MAX ? INT64_MAX : (int64_t)number;
+        return OK;
+    }
+    if (yyjson_is_sint(found)) {
+        *value = yyjson_get_sint(found);
+        return OK;
+    }
+    if (yyjson_is_str(found) && text_to_integer(params_bytes(found), value))
+        return OK;
+    return wrong_type(params, name, "an Integer");
+}
+
+enum error params_integer_in(const struct params *params, const char *name, int64_t min, int64_t max,
+                             const char *reason, int64_t *value)
+{
+    int64_t number = 0;
+    bool is_given;
+    enum error error = params_integer(params, name, &number, &is_given);
+    if (error != OK || !is_given)
+        return error;
+    if (number < min || number > max)
+        return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "Value %lld for parameter %s is invalid. Reason: %s", (long long)number, name, reason);
+    *value = number;
+    return OK;
+}
+
+enum error params_boolean(const struct params *params, const char *name, bool *value)
+{
+    yyjson_val *found = find(params, name);
+    if (found == NULL)
+        return OK;
+    if (!yyjson_is_bool(found))
+        return wrong_type(params, name, "a Boolean");
+    *value = yyjson_get_bool(found);
+    return OK;
+}
+
+enum error params_list(const struct params *params, const char *name, yyjson_val **value)
+{
+    *value = find(params, name);
+    return *value == NULL || yyjson_is_arr(*value) ? OK : wrong_type(params, name, "a List");
+}
+
+enum error params_object(const struct params *params, const char *name, yyjson_val **value)
+{
+    *value = find(params, name);
+    return *value == NULL || yyjson_is_obj(*value) ? OK : wrong_type(params, name, "a Map");
+}
+
+bool params_scalar_text(yyjson_val *value, struct arena *arena, struct bytes *text)
+{
+    if (yyjson_is_str(value))
+        *text = params_bytes(value);
+    else if (yyjson_is_bool(value))
+        *text = yyjson_get_bool(value) ? BYTES("true") : BYTES("false");
+    else if (yyjson_is_uint(value))
+        *text = arena_format(arena, "%llu", (unsigned long long)yyjson_get_uint(value));
+    else if (yyjson_is_sint(value))
+        *text = arena_format(arena, "%lld", (long long)yyjson_get_sint(value));
+    else
+        return false;
+    return true;
+}
+
+enum error params_invalid(const struct params *params, const char *name, struct bytes value, const char *reason)
+{
+    if (value.size > SHOWN_SIZE_MAX)
+        value.size = SHOWN_SIZE_MAX;
+    return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE, "Value %.*s for parameter %s is invalid. Reason: %s",
+                       BYTES_FORMAT(value), name, reason);
+}

@@ -1,0 +1,53 @@
+/* What an action was asked: a tree of named values, read with limits and clear errors.
+ *
+ * An action sees this and never the wire form; today the tree comes from AWS JSON. Views live as long as the exchange. */
+#ifndef TALLY_API_PARAMS_H
+#define TALLY_API_PARAMS_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include <yyjson.h>
+
+/* An object of the request: the root, or an entry of a list. */
+struct params {
+    yyjson_val *object;
+    struct failure *failure; /* where the first fault is described */
+};
+
+/* Reads a JSON object; an empty body counts as {}. ERROR_SERIALIZATION. */
+enum error params_parse(struct bytes body, struct arena *arena, struct failure *failure, struct params *params);
+
+/* Parses a text inside a request (RedrivePolicy) as a JSON object; NULL if it is none. */
+yyjson_val *params_parse_text(struct bytes text, struct arena *arena);
+
+/* A text; absent or null: *value keeps what it has. ERROR_SERIALIZATION for another type. */
+enum error params_text(const struct params *params, const char *name, struct bytes *value);
+
+/* The same, but ERROR_MISSING_PARAMETER if it is absent or empty. */
+enum error params_required_text(const struct params *params, const char *name, struct bytes *value);
+
+/* An integer (also as text); absent: *value keeps what it has, *is_given says which. ERROR_SERIALIZATION. */
+enum error params_integer(const struct params *params, const char *name, int64_t *value, bool *is_given);
+
+/* The same, in a range: else ERROR_INVALID_PARAMETER_VALUE with `reason` as SQS words it ("Must be between 1 and 10 …"). */
+enum error params_integer_in(const struct params *params, const char *name, int64_t min, int64_t max,
+                             const char *reason, int64_t *value);
+
+enum error params_boolean(const struct params *params, const char *name, bool *value);
+
+/* An array / object of that name, NULL in *value if it is absent. ERROR_SERIALIZATION for another type. */
+enum error params_list(const struct params *params, const char *name, yyjson_val **value);
+enum error params_object(const struct params *params, const char *name, yyjson_val **value);
+
+/* The text of a scalar: a string's own, a number or boolean as JSON writes it. False for anything else. */
+bool params_scalar_text(yyjson_val *value, struct arena *arena, struct bytes *text);
+
+static inline struct bytes params_bytes(yyjson_val *value)
+{
+    return bytes_make(yyjson_get_str(value), yyjson_get_len(value));
+}
+
+/* Fault of one value, in SQS's words: "Value V for parameter P is invalid. Reason: …" */
+enum error params_invalid(const struct params *params, const char *name, struct bytes value, const char *reason);
+
+#endif

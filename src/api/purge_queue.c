@@ -1,0 +1,18 @@
+#include "api/action.h"
+
+#define PURGE_INTERVAL_MS 60000u
+
+enum error action_purge_queue(struct call *call)
+{
+    struct queue *queue;
+    enum error error = call_queue(call, &queue);
+    if (error != OK)
+        return error;
+    bool is_soon = queue->purged_at_ms != 0 && core_now_ms(call->core) < queue->purged_at_ms + PURGE_INTERVAL_MS;
+    if (call_options(call)->enforce_purge_interval && is_soon)
+        return call_fail(call, ERROR_PURGE_QUEUE_IN_PROGRESS,
+                         "Only one PurgeQueue operation on %.*s is allowed every 60 seconds.",
+                         BYTES_FORMAT(queue->name_owned));
+    decide_purge_queue(call->core, queue);
+    return OK;
+}

@@ -1,0 +1,303 @@
+#include "api/queue_attributes.h"
+
+#include <stdio.h>
+
+/* An attribute that is a number of struct queue_settings. */
+struct numeric_attribute {
+    const char *name;
+    uint32_t min;
+    uint32_t max;
+    uint32_t initial;
+    size_t offset;
+};
+
+#define NUMERIC(name, member, min, max, initial) {name, min, max, initial, offsetof(struct queue_settings, member)}
+static const struct numeric_attribute numeric_attributes[] = {
+    NUMERIC("DelaySeconds", delay_s, 0, 900, 0),
+    NUMERIC("MaximumMessageSize", message_size_max, 1024, 1048576, 1048576),
+    NUMERIC("MessageRetentionPeriod", retention_s, 60, 1209600, 345600),
+    NUMERIC("ReceiveMessageWaitTimeSeconds", wait_s, 0, 20, 0),
+    NUMERIC("VisibilityTimeout", visibility_timeout_s, 0, 43200, 30),
+};
+
+/* Attributes of SQS and of Tally that this version does not have: refused, because to store them and not heed them would be a
+ * promise not kept. */
+static const char *const later_attributes[] = {
+    "Policy",
+    "RedriveAllowPolicy",
+    "KmsMasterKeyId",
+    "KmsDataKeyReusePeriodSeconds",
+    "SqsManagedSseEnabled",
+    "FifoQueue",
+    "ContentBasedDeduplication",
+    "DeduplicationScope",
+    "FifoThroughputLimit",
+    "Tally.Backoff",
+    "Tally.StrictOrder",
+    "Tally.OnGroupFailure",
+    "Tally.GroupConcurrency",
+    "Tally.DeduplicationWindow",
+    "Tally.DeliveryMode",
+    "Tally.RateLimit",
+};
+
+static uint32_t *numeric_value(struct queue_settings *settings, const struct numeric_attribute *attribute)
+{
+    return (uint32_t *)(void *)((char *)settings + attribute->offset);
+}
+
+struct queue_settings queue_attributes_defaults(void)
+{
+    struct queue_settings settings = {0};
+    for (size_t i = 0; i < ARRAY_LENGTH(numeric_attributes); i++)
+        *numeric_value(&settings, &numeric_attributes[i]) = numeric_attributes[i].initial;
+    return settings;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static const struct numeric_attribute *find_numeric(struct bytes name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(numeric_attributes); i++)
+        if (bytes_equal(name, bytes_from_string(numeric_attributes[i].name)))
+            return &numeric_attributes[i];
+    return NULL;
+}
+
+static enum error refuse_policy(struct call *call, struct bytes policy, const char *reason)
+{
+    return params_invalid(&call->params, "RedrivePolicy", policy, reason);
+}
+
+/* "" removes the policy; else a JSON object {deadLetterTargetArn, maxReceiveCount}. */
+static enum error read_redrive_policy(struct call *call, struct bytes policy, struct queue_settings *settings)
+{
+    if (policy.size == 0) {
+        settings->receive_count_max = 0;
+        settings->dead_letter_arn = bytes_make(NULL, 0);
+        return OK;
+    }
+    yyjson_val *object = params_parse_text(policy, call->arena);
+    if (object == NULL)
+        return refuse_policy(call, policy, "Redrive policy is not a valid JSON map.");
+    struct bytes arn = {NULL, 0}, count_text = {NULL, 0};
+    if (!params_scalar_text(yyjson_obj_get(object, "maxReceiveCount"), call->arena, &count_text))
+        return refuse_policy(call, policy, "Redrive policy does not contain mandatory attribute: maxReceiveCount.");
+    if (!params_scalar_text(yyjson_obj_get(object, "deadLetterTargetArn"), call->arena, &arn))
+        return refuse_policy(call, policy, "Redrive policy does not contain mandatory attribute: deadLetterTargetArn.");
+    uint64_t count;
+    if (!bytes_to_u64(count_text, &count) || count < 1 || count > 1000) {
+        struct bytes reason = arena_format(call->arena,
+                                           "Invalid value for maxReceiveCount: %.*s, valid values are from 1 to 1000 both "
+                                           "inclusive.%c",
+                                           BYTES_FORMAT(count_text), '\0');
+        return refuse_policy(call, policy, (const char *)reason.ptr);
+    }
+    struct bytes name = queue_name_of_arn(arn);
+    if (!bytes_starts_with(arn, BYTES("arn:aws:sqs:")) || core_find_queue(call->core, name) == NULL)
+        return refuse_policy(call, policy, "Dead letter target does not exist.");
+    settings->receive_count_max = (uint32_t)count;
+    settings->dead_letter_arn = arn;
+    return OK;
+}
+
+static enum error refuse_name(struct call *call, struct bytes name)
+{
+    int size = (int)(name.size < 80 ? name.size : 80);
+    for (size_t i = 0; i < ARRAY_LENGTH(later_attributes); i++)
+        if (bytes_equal(name, bytes_from_string(later_attributes[i])))
+            return call_fail(call, ERROR_UNSUPPORTED_OPERATION,
+                             "The attribute %.*s is not available in this version of Tally.", size,
+                             (const char *)name.ptr);
+    return call_fail(call, ERROR_INVALID_ATTRIBUTE_NAME, "Unknown Attribute %.*s.", size, (const char *)name.ptr);
+}
+
+static enum error read_attribute(struct call *call, struct bytes name, struct bytes value,
+                                 struct queue_settings *settings)
+{
+    if (bytes_equal(name, BYTES("RedrivePolicy")))
+        return read_redrive_policy(call, value, settings);
+    const struct numeric_attribute *attribute = find_numeric(name);
+    if (attribute == NULL)
+        return refuse_name(call, name);
+    uint64_t number;
+    if (!bytes_to_u64(value, &number) || number < attribute->min || number > attribute->max)
+        return call_fail(call, ERROR_INVALID_ATTRIBUTE_VALUE,
+                         "Invalid value for the parameter %s. Reason: Must be an integer from %u to %u.", attribute->name,
+                         attribute->min, attribute->max);
+    *numeric_value(settings, attribute) = (uint32_t)number;
+    return OK;
+}
+
+static bool is_same(const struct queue_settings *a, const struct queue_settings *b)
+{
+    struct queue_settings left = *a, right = *b;
+    for (size_t i = 0; i < ARRAY_LENGTH(numeric_attributes); i++)
+        if (*numeric_value(&left, &numeric_attributes[i]) != *numeric_value(&right, &numeric_attributes[i]))
+            return false;
+    return a->receive_count_max == b->receive_count_max && bytes_equal(a->dead_letter_arn, b->dead_letter_arn);
+}
+
+enum error queue_attributes_read(struct call *call, struct queue_settings *settings,
+                                 const char **differing)
+{
+    yyjson_val *map;
+    enum error error = params_object(&call->params, "Attributes", &map);
+    if (differing != NULL)
+        *differing = NULL;
+    if (error != OK || map == NULL)
+        return error;
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(map, index, count, key, value)
+    {
+        struct bytes text = {NULL, 0};
+        if (!params_scalar_text(value, call->arena, &text))
+            return call_fail(call, ERROR_SERIALIZATION, "The value of an attribute must be a String.");
+        struct queue_settings before = *settings;
+        error = read_attribute(call, params_bytes(key), text, settings);
+        if (error != OK)
+            return error;
+        if (differing != NULL && *differing == NULL && !is_same(&before, settings))
+            *differing = yyjson_get_str(key);
+    }
+    return OK;
+}
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+/* Writes a number as the text that SQS makes of it. */
+static void write_decimal(struct call *call, const char *name, uint64_t value)
+{
+    char text[24];
+    int size = snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    writer_text(call->reply, name, bytes_make(text, (size_t)size));
+}
+
+/* An attribute that is not simply stored. `write` does nothing where the queue has none. */
+struct computed_attribute {
+    const char *name;
+    void (*write)(struct call *call, const char *name, const struct queue *queue);
+};
+
+static void write_arn(struct call *call, const char *name, const struct queue *queue)
+{
+    writer_text(call->reply, name, call_queue_arn(call, queue->name_owned));
+}
+
+static void write_created(struct call *call, const char *name, const struct queue *queue)
+{
+    write_decimal(call, name, queue->created_at_ms / 1000);
+}
+
+static void write_modified(struct call *call, const char *name, const struct queue *queue)
+{
+    write_decimal(call, name, queue->modified_at_ms / 1000);
+}
+
+static void write_visible(struct call *call, const char *name, const struct queue *queue)
+{
+    write_decimal(call, name, shelf_visible_count(core_shelf(call->core, queue)));
+}
+
+static void write_in_flight(struct call *call, const char *name, const struct queue *queue)
+{
+    write_decimal(call, name, core_shelf(call->core, queue)->in_flight_count);
+}
+
+static void write_delayed(struct call *call, const char *name, const struct queue *queue)
+{
+    write_decimal(call, name, core_shelf(call->core, queue)->delayed_count);
+}
+
+static void write_redrive_policy(struct call *call, const char *name, const struct queue *queue)
+{
+    if (queue->settings.receive_count_max == 0)
+        return;
+    writer_text(call->reply, name,
+                arena_format(call->arena, "{\"deadLetterTargetArn\":\"%.*s\",\"maxReceiveCount\":%u}",
+                             BYTES_FORMAT(queue->settings.dead_letter_arn), queue->settings.receive_count_max));
+}
+
+static const struct computed_attribute computed_attributes[] = {
+    {"QueueArn", write_arn},
+    {"CreatedTimestamp", write_created},
+    {"LastModifiedTimestamp", write_modified},
+    {"ApproximateNumberOfMessages", write_visible},
+    {"ApproximateNumberOfMessagesNotVisible", write_in_flight},
+    {"ApproximateNumberOfMessagesDelayed", write_delayed},
+    {"RedrivePolicy", write_redrive_policy},
+};
+
+/* What the list of names asks for. */
+struct asked_names {
+    yyjson_val *names;
+    bool is_all;
+};
+
+static bool is_asked(const struct asked_names *asked, const char *name)
+{
+    size_t index, count;
+    yyjson_val *item;
+    if (asked->is_all)
+        return true;
+    yyjson_arr_foreach(asked->names, index, count, item)
+    {
+        if (yyjson_equals_str(item, name))
+            return true;
+    }
+    return false;
+}
+
+static bool is_known(struct bytes name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(computed_attributes); i++)
+        if (bytes_equal(name, bytes_from_string(computed_attributes[i].name)))
+            return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(later_attributes); i++)
+        if (bytes_equal(name, bytes_from_string(later_attributes[i])))
+            return true; /* known, and not set on any queue */
+    return find_numeric(name) != NULL;
+}
+
+static enum error check_names(struct call *call, yyjson_val *names, struct asked_names *asked)
+{
+    *asked = (struct asked_names){.names = names};
+    size_t index, count;
+    yyjson_val *item;
+    yyjson_arr_foreach(names, index, count, item)
+    {
+        struct bytes name = params_bytes(item);
+        if (bytes_equal(name, BYTES("All")))
+            asked->is_all = true;
+        else if (!is_known(name))
+            return call_fail(call, ERROR_INVALID_ATTRIBUTE_NAME, "Unknown Attribute %.*s.",
+                             (int)(name.size < 80 ? name.size : 80), (const char *)name.ptr);
+    }
+    return OK;
+}
+
+enum error queue_attributes_write(struct call *call, const struct queue *queue, yyjson_val *names)
+{
+    struct asked_names asked;
+    enum error error = check_names(call, names, &asked);
+    if (error != OK || yyjson_arr_size(names) == 0)
+        return error;
+    size_t size_before = call->reply->out->size;
+    writer_object_begin(call->reply, "Attributes");
+    size_t size_empty = call->reply->out->size;
+    struct queue_settings settings = queue->settings;
+    for (size_t i = 0; i < ARRAY_LENGTH(numeric_attributes); i++)
+        if (is_asked(&asked, numeric_attributes[i].name))
+            write_decimal(call, numeric_attributes[i].name, *numeric_value(&settings, &numeric_attributes[i]));
+    for (size_t i = 0; i < ARRAY_LENGTH(computed_attributes); i++)
+        if (is_asked(&asked, computed_attributes[i].name))
+            computed_attributes[i].write(call, computed_attributes[i].name, queue);
+    if (call->reply->out->size == size_empty) {
+        buffer_truncate(call->reply->out, size_before);
+        call->reply->needs_comma = false;
+        return OK;
+    }
+    writer_object_end(call->reply);
+    return OK;
+}

@@ -1,0 +1,162 @@
+/* ReceiveMessage, at once or after a wait. */
+#include "api/state.h"
+
+#include <stdio.h>
+
+/* --- writing a message -------------------------------------------------------------------------------------------- */
+
+/* Is the system attribute among those asked for, in either of the two lists? */
+static bool is_asked(const struct receive_command *command, const char *name)
+{
+    for (unsigned i = 0; i < ARRAY_LENGTH(command->attribute_names); i++) {
+        size_t index, count;
+        yyjson_val *item;
+        yyjson_arr_foreach(command->attribute_names[i], index, count, item)
+        {
+            if (yyjson_equals_str(item, name) || yyjson_equals_str(item, "All"))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Writes one system attribute, as text, beginning the object before the first. */
+static void write_system(struct writer *writer, const struct receive_command *command, bool *has_any, const char *name,
+                         struct bytes value)
+{
+    if (value.size == 0 || !is_asked(command, name))
+        return;
+    if (!*has_any)
+        writer_object_begin(writer, "Attributes");
+    *has_any = true;
+    writer_text(writer, name, value);
+}
+
+static struct bytes decimal(struct arena *arena, uint64_t value)
+{
+    return arena_format(arena, "%llu", (unsigned long long)value);
+}
+
+static void write_system_attributes(struct call *call, const struct receive_command *command,
+                                    const struct received_message *message, const struct content *content)
+{
+    if (command->attribute_names[0] == NULL && command->attribute_names[1] == NULL)
+        return;
+    bool has_any = false;
+    struct bytes origin = {NULL, 0};
+    if (message->origin != 0)
+        origin = call_queue_arn(call, core_queue_at(call->core, message->origin)->name_owned);
+    write_system(call->reply, command, &has_any, "SenderId", content->sender);
+    write_system(call->reply, command, &has_any, "SentTimestamp", decimal(call->arena, message->sent_at_ms));
+    write_system(call->reply, command, &has_any, "ApproximateReceiveCount", decimal(call->arena, message->receive_count));
+    write_system(call->reply, command, &has_any, "ApproximateFirstReceiveTimestamp",
+                 decimal(call->arena, message->first_received_at_ms));
+    write_system(call->reply, command, &has_any, "MessageGroupId", content->group);
+    write_system(call->reply, command, &has_any, "AWSTraceHeader", content->trace);
+    write_system(call->reply, command, &has_any, "DeadLetterQueueSourceArn", origin);
+    if (has_any)
+        writer_object_end(call->reply);
+}
+
+static void write_message(struct call *call, const struct receive_command *command,
+                          const struct received_message *message, const struct content *content)
+{
+    struct writer *writer = call->reply;
+    char id[IDENTITY_TEXT_SIZE], handle[HANDLE_TEXT_SIZE];
+    identity_to_text(content->id, id);
+    handle_to_text(call_digest(call), &message->handle, handle);
+    writer_object_begin(writer, NULL);
+    writer_text(writer, "MessageId", bytes_make(id, sizeof(id)));
+    writer_text(writer, "ReceiptHandle", bytes_make(handle, sizeof(handle)));
+    writer_hex(writer, "MD5OfBody", bytes_make(content->body_md5, sizeof(content->body_md5)));
+    writer_text(writer, "Body", content->body);
+    write_system_attributes(call, command, message, content);
+    if (command->message_attribute_names != NULL && content->attributes.size > 0)
+        attributes_write(content->attributes, content->attributes_md5, command->message_attribute_names,
+                         call_digest(call), call_scratch(call), writer);
+    writer_object_end(writer);
+}
+
+/* Reads a message's content back from the log. */
+static bool read_content(struct call *call, const struct received_message *message, struct content *content)
+{
+    const uint8_t *bytes = namespace_read(call->ns, message->position, message->content_size);
+    if (bytes != NULL && content_decode(bytes_make(bytes, message->content_size), content))
+        return true;
+    call->api->damaged_count++;
+    return false;
+}
+
+enum error receive_now(struct call *call, struct queue *queue, const struct receive_command *command, unsigned *count)
+{
+    struct received_message messages[RECEIVE_MAX];
+    unsigned received;
+    enum error error = decide_receive(call->core, queue, command->count_max, command->timeout_ms,
+                                      namespace_in_flight_max(call->ns), messages, &received);
+    if (error == ERROR_OVER_LIMIT)
+        return call_fail(call, error, "The queue has %u messages in flight, its limit; delete some first.",
+                         namespace_in_flight_max(call->ns));
+    *count = 0;
+    for (unsigned i = 0; i < received; i++) {
+        struct content content;
+        if (!read_content(call, &messages[i], &content))
+            continue; /* it stays in flight, and goes to the dead-letter queue in the end, if there is one */
+        if ((*count)++ == 0)
+            writer_list_begin(call->reply, "Messages");
+        write_message(call, command, &messages[i], &content);
+    }
+    if (*count > 0)
+        writer_list_end(call->reply);
+    if (*count == 0 && received > 0)
+        return call_fail(call, ERROR_INTERNAL_FAILURE,
+                         "The bodies of %u messages could not be read back from the log: a segment is damaged at log position "
+                         "%llu; restore the data folder from a backup.",
+                         received, (unsigned long long)messages[0].position);
+    return OK;
+}
+
+/* --- the action --------------------------------------------------------------------------------------------------- */
+
+static enum error read_command(struct call *call, const struct queue *queue, struct receive_command *command,
+                               int64_t *wait_s)
+{
+    int64_t count_max = 1, timeout_s = queue->settings.visibility_timeout_s;
+    *wait_s = queue->settings.wait_s;
+    *command = (struct receive_command){0};
+    const struct params *params = &call->params;
+    enum error error = params_integer_in(params, "MaxNumberOfMessages", 1, RECEIVE_MAX,
+                                         "Must be between 1 and 10, if provided.", &count_max);
+    if (error == OK)
+        error = params_integer_in(params, "WaitTimeSeconds", 0, 20, "Must be >= 0 and <= 20, if provided.", wait_s);
+    if (error == OK)
+        error = params_integer_in(params, "VisibilityTimeout", 0, 43200, "Must be >= 0 and <= 43200, if provided.",
+                                  &timeout_s);
+    if (error == OK)
+        error = params_list(params, "MessageSystemAttributeNames", &command->attribute_names[0]);
+    if (error == OK)
+        error = params_list(params, "AttributeNames", &command->attribute_names[1]);
+    if (error == OK)
+        error = params_list(params, "MessageAttributeNames", &command->message_attribute_names);
+    command->count_max = (unsigned)count_max;
+    command->timeout_ms = (uint32_t)timeout_s * 1000;
+    return error;
+}
+
+enum error action_receive_message(struct call *call)
+{
+    struct queue *queue;
+    struct receive_command command;
+    int64_t wait_s;
+    enum error error = call_queue(call, &queue);
+    if (error == OK)
+        error = read_command(call, queue, &command, &wait_s);
+    if (error != OK)
+        return error;
+    unsigned count = 0;
+    /* Whoever waits already comes first. */
+    if (queue->waiters == NULL || wait_s == 0)
+        error = receive_now(call, queue, &command, &count);
+    if (error == OK && count == 0 && wait_s > 0)
+        wait_begin(call, queue, &command, call->now_ms + (uint64_t)wait_s * 1000);
+    return error;
+}

@@ -1,0 +1,19 @@
+#include "api/queue_attributes.h"
+
+enum error action_set_queue_attributes(struct call *call)
+{
+    struct queue *queue;
+    yyjson_val *map;
+    enum error error = call_queue(call, &queue);
+    if (error == OK)
+        error = params_object(&call->params, "Attributes", &map);
+    if (error != OK)
+        return error;
+    if (yyjson_obj_size(map) == 0)
+        return call_fail(call, ERROR_MISSING_PARAMETER, "The request must contain the parameter Attributes.");
+    struct queue_settings settings = queue->settings;
+    error = queue_attributes_read(call, &settings, NULL);
+    if (error == OK)
+        decide_set_queue(call->core, queue, &settings);
+    return error;
+}

@@ -1,0 +1,64 @@
+/* What the api remembers between requests. Private to src/api. */
+#ifndef TALLY_API_STATE_H
+#define TALLY_API_STATE_H
+
+#include "api/action.h"
+#include "base/heap.h"
+#include "base/table.h"
+
+struct api {
+    struct namespace *ns;
+    struct api_options options;
+    struct table action_by_target; /* index in actions, plus 1 */
+    struct pool waiters;
+    struct heap waiter_deadlines;
+    uint64_t waiter_number;
+    struct list finished;          /* exchanges whose replies are complete */
+    struct buffer scratch;
+    uint64_t *call_counts_owned;   /* by action: [2 * i] good, [2 * i + 1] failed */
+    uint64_t refused_count;        /* requests that named no action */
+    uint64_t damaged_count;        /* contents that could not be read back */
+    /* Deleted names and when, for AWS's 60-second rule; only with enforce_delete_interval. */
+    struct deleted_name *deleted_owned;
+    size_t deleted_count;
+};
+
+struct deleted_name {
+    char name[QUEUE_NAME_SIZE_MAX];
+    size_t size;
+    uint64_t at_ms;
+};
+
+/* Puts a complete exchange among the finished. */
+void api_finish(struct api *api, struct exchange *exchange);
+
+/* Makes the reply of an exchange an error. */
+void api_write_error(struct exchange *exchange, enum error error, const struct failure *failure);
+
+/* --- waiting receives (wait.c) ------------------------------------------------------------------------------------ */
+
+/* A receive that found nothing and waits. */
+struct waiter {
+    uint64_t number;
+    struct exchange *exchange;
+    struct queue *queue;
+    struct list_link queue_link; /* among the waiters of its queue, in order of arrival */
+    uint32_t deadline_index;
+    struct receive_command command;
+};
+
+void wait_begin(struct call *call, struct queue *queue, const struct receive_command *command, uint64_t deadline_ms);
+void wait_abandon(struct api *api, struct exchange *exchange);
+
+/* Answers waiting receives of queues that became deliverable; a bounded amount (more is due when the core has ready queues
+ * left). */
+void wait_serve(struct api *api, uint64_t now_ms);
+
+/* Answers those whose time is over, with no messages. */
+void wait_expire(struct api *api, uint64_t now_ms);
+void wait_release_all(struct api *api);
+
+/* The queue is about to go: its waiting receives are answered with ERROR_QUEUE_DOES_NOT_EXIST. */
+void wait_queue_deleted(struct api *api, struct queue *queue);
+
+#endif

@@ -1,0 +1,150 @@
+/* Receives that wait: per queue in order of arrival, answered by the first message or at their deadline. One message wakes
+ * one waiter; a waiter whose client has gone is dropped before it takes a message. */
+#include "api/state.h"
+
+#include "base/memory.h"
+#include <stdlib.h>
+
+static struct waiter *waiter_at(const struct api *api, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    return pool_at(&api->waiters, slot);
+}
+
+/* The queue's list of waiters; made when the first one comes, freed with the last. */
+static struct list *waiters_of(struct queue *queue)
+{
+    if (queue->waiters == NULL) {
+        queue->waiters = memory_allocate(sizeof(struct list));
+        list_init(queue->waiters);
+    }
+    return queue->waiters;
+}
+
+void wait_begin(struct call *call, struct queue *queue, const struct receive_command *command, uint64_t deadline_ms)
+{
+    struct api *api = call->api;
+    uint32_t slot = pool_allocate(&api->waiters);
+    struct waiter *waiter = waiter_at(api, slot);
+    waiter->number = ++api->waiter_number;
+    waiter->exchange = call->exchange;
+    waiter->queue = queue;
+    waiter->command = *command;
+    list_append(waiters_of(queue), &waiter->queue_link);
+    heap_push(&api->waiter_deadlines, deadline_ms, slot);
+    call->exchange->waiter_slot = slot;
+    call->exchange->state = EXCHANGE_WAITING;
+    call->is_waiting = true;
+}
+
+static void waiter_remove(struct api *api, uint32_t slot)
+{
+    struct waiter *waiter = waiter_at(api, slot);
+    struct queue *queue = waiter->queue;
+    list_remove(&waiter->queue_link);
+    heap_remove(&api->waiter_deadlines, slot);
+    waiter->exchange->waiter_slot = 0;
+    pool_free(&api->waiters, slot);
+    if (list_is_empty(queue->waiters)) {
+        free(queue->waiters);
+        queue->waiters = NULL;
+    }
+}
+
+/* Ends the wait with the reply that stands in the exchange. */
+static void waiter_finish(struct api *api, uint32_t slot)
+{
+    struct exchange *exchange = waiter_at(api, slot)->exchange;
+    waiter_remove(api, slot);
+    api_finish(api, exchange);
+}
+
+static void waiter_finish_empty(struct api *api, uint32_t slot)
+{
+    struct reply *reply = &waiter_at(api, slot)->exchange->reply;
+    buffer_truncate(&reply->body, 0);
+    buffer_append_bytes(&reply->body, BYTES("{}"));
+    reply->status = 200;
+    waiter_finish(api, slot);
+}
+
+void wait_abandon(struct api *api, struct exchange *exchange)
+{
+    waiter_remove(api, exchange->waiter_slot);
+    exchange->state = EXCHANGE_NEW;
+}
+
+/* Lets the first waiter of a queue try again. True if it was answered. */
+static bool serve_first(struct api *api, struct queue *queue, uint64_t now_ms)
+{
+    struct waiter *waiter = CONTAINER_OF(list_first(queue->waiters), struct waiter, queue_link);
+    struct exchange *exchange = waiter->exchange;
+    struct failure failure = {.error = OK};
+    buffer_truncate(&exchange->reply.body, 0);
+    struct writer writer = writer_make(&exchange->reply.body);
+    struct call call = {
+        .api = api,
+        .exchange = exchange,
+        .ns = api->ns,
+        .core = namespace_begin(api->ns, now_ms),
+        .arena = &exchange->arena,
+        .failure = &failure,
+        .reply = &writer,
+        .now_ms = now_ms,
+    };
+    writer_object_begin(&writer, NULL);
+    unsigned count = 0;
+    enum error error = receive_now(&call, queue, &waiter->command, &count);
+    if (error == OK && count == 0)
+        return false;
+    writer_object_end(&writer);
+    exchange->reply.status = 200;
+    if (error != OK)
+        api_write_error(exchange, error, &failure);
+    waiter_finish(api, exchange->waiter_slot);
+    return true;
+}
+
+void wait_serve(struct api *api, uint64_t now_ms)
+{
+    if (api->waiters.used == 0)
+        return; /* the core's list of ready queues keeps: a later waiter looks for itself first */
+    struct core *core = namespace_begin(api->ns, now_ms);
+    struct queue *looked_at_first = NULL;
+    while (core_has_ready_queue(core)) {
+        struct queue *queue = core_take_ready_queue(core);
+        if (queue == looked_at_first) {
+            core_notice_queue(core, queue);
+            return;
+        }
+        bool is_answered = true;
+        while (queue->waiters != NULL && is_answered)
+            is_answered = serve_first(api, queue, now_ms);
+        /* A receive that met many spent messages stops before it has seen them all: it goes on at the next turn. */
+        if (queue->waiters != NULL && shelf_visible_count(core_shelf(core, queue)) > 0) {
+            core_notice_queue(core, queue);
+            looked_at_first = looked_at_first == NULL ? queue : looked_at_first;
+        }
+    }
+}
+
+void wait_expire(struct api *api, uint64_t now_ms)
+{
+    while (api->waiter_deadlines.count > 0 && heap_top(&api->waiter_deadlines).key <= now_ms)
+        waiter_finish_empty(api, heap_top(&api->waiter_deadlines).slot);
+}
+
+void wait_release_all(struct api *api)
+{
+    wait_expire(api, UINT64_MAX);
+}
+
+void wait_queue_deleted(struct api *api, struct queue *queue)
+{
+    while (queue->waiters != NULL) {
+        struct waiter *waiter = CONTAINER_OF(list_first(queue->waiters), struct waiter, queue_link);
+        struct exchange *exchange = waiter->exchange;
+        api_write_error(exchange, ERROR_QUEUE_DOES_NOT_EXIST, NULL);
+        waiter_finish(api, exchange->waiter_slot);
+    }
+}

@@ -1,0 +1,187 @@
+#include "api/writer.h"
+
+static const char hex_digits[16] = "0123456789abcdef";
+
+struct writer writer_make(struct buffer *out)
+{
+    return (struct writer){.out = out, .needs_comma = false};
+}
+
+/* What stands before every value: a comma if it is not the first, and its name if it has one. */
+static void begin_value(struct writer *writer, const char *name)
+{
+    size_t name_size = name == NULL ? 0 : strlen(name);
+    uint8_t *start = buffer_reserve(writer->out, name_size + 4);
+    uint8_t *at = start;
+    if (writer->needs_comma)
+        *at++ = ',';
+    writer->needs_comma = true;
+    if (name != NULL) {
+        *at++ = '"';
+        memcpy(at, name, name_size);
+        at += name_size;
+        *at++ = '"';
+        *at++ = ':';
+    }
+    writer->out->size += (size_t)(at - start);
+}
+
+static void begin_nested(struct writer *writer, const char *name, uint8_t bracket)
+{
+    begin_value(writer, name);
+    buffer_append_u8(writer->out, bracket);
+    writer->needs_comma = false;
+}
+
+static void end_nested(struct writer *writer, uint8_t bracket)
+{
+    buffer_append_u8(writer->out, bracket);
+    writer->needs_comma = true;
+}
+
+void writer_object_begin(struct writer *writer, const char *name)
+{
+    begin_nested(writer, name, '{');
+}
+
+void writer_object_end(struct writer *writer)
+{
+    end_nested(writer, '}');
+}
+
+void writer_list_begin(struct writer *writer, const char *name)
+{
+    begin_nested(writer, name, '[');
+}
+
+void writer_list_end(struct writer *writer)
+{
+    end_nested(writer, ']');
+}
+
+static bool needs_escape(uint8_t byte)
+{
+    return byte < 0x20 || byte == '"' || byte == '\\';
+}
+
+/* Eight bytes at once: is none of them below 0x20, a quote or a backslash? (x - n) & ~x has a byte's top bit set where the
+ * byte is below n, for n up to 0x80; a borrow can only make it err towards "perhaps", never towards "plain". */
+static bool are_plain(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t quotes = word ^ ones * '"';
+    uint64_t backslashes = word ^ ones * '\\';
+    uint64_t found = ((word - ones * 0x20) & ~word) | ((quotes - ones) & ~quotes) | ((backslashes - ones) & ~backslashes);
+    return (found & ones << 7) == 0;
+}
+
+static uint8_t *escape_byte(uint8_t *at, uint8_t byte)
+{
+    *at++ = '\\';
+    switch (byte) {
+    case '"':
+    case '\\':
+        *at++ = byte;
+        return at;
+    case '\n':
+        *at++ = 'n';
+        return at;
+    case '\r':
+        *at++ = 'r';
+        return at;
+    case '\t':
+        *at++ = 't';
+        return at;
+    default:
+        memcpy(at, "u00", 3);
+        at[3] = (uint8_t)hex_digits[byte >> 4];
+        at[4] = (uint8_t)hex_digits[byte & 15];
+        return at + 5;
+    }
+}
+
+static void append_quoted(struct buffer *out, struct bytes value)
+{
+    buffer_append_u8(out, '"');
+    while (value.size > 0) {
+        size_t plain = 0;
+        while (plain + 8 <= value.size && are_plain(value.ptr + plain))
+            plain += 8;
+        while (plain < value.size && !needs_escape(value.ptr[plain]))
+            plain++;
+        buffer_append(out, value.ptr, plain);
+        value = bytes_skip(value, plain);
+        if (value.size == 0)
+            break;
+        uint8_t *start = buffer_reserve(out, 6);
+        out->size += (size_t)(escape_byte(start, value.ptr[0]) - start);
+        value = bytes_skip(value, 1);
+    }
+    buffer_append_u8(out, '"');
+}
+
+void writer_text(struct writer *writer, const char *name, struct bytes value)
+{
+    begin_value(writer, name);
+    append_quoted(writer->out, value);
+}
+
+void writer_string(struct writer *writer, const char *name, const char *value)
+{
+    writer_text(writer, name, bytes_from_string(value));
+}
+
+void writer_number(struct writer *writer, const char *name, uint64_t value)
+{
+    begin_value(writer, name);
+    buffer_append_decimal(writer->out, value);
+}
+
+void writer_boolean(struct writer *writer, const char *name, bool value)
+{
+    begin_value(writer, name);
+    buffer_append_bytes(writer->out, value ? BYTES("true") : BYTES("false"));
+}
+
+void writer_time(struct writer *writer, const char *name, uint64_t time_ms)
+{
+    begin_value(writer, name);
+    buffer_append_format(writer->out, "%llu.%03u", (unsigned long long)(time_ms / 1000), (unsigned)(time_ms % 1000));
+}
+
+void writer_hex(struct writer *writer, const char *name, struct bytes value)
+{
+    begin_value(writer, name);
+    buffer_append_u8(writer->out, '"');
+    bytes_to_hex(value, (char *)buffer_extend(writer->out, value.size * 2));
+    buffer_append_u8(writer->out, '"');
+}
+
+void writer_base64(struct writer *writer, const char *name, struct bytes value)
+{
+    static const char digits[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    begin_value(writer, name);
+    uint8_t *at = buffer_extend(writer->out, (value.size + 2) / 3 * 4 + 2);
+    *at++ = '"';
+    for (size_t i = 0; i < value.size; i += 3) {
+        size_t left = value.size - i;
+        uint32_t bits = (uint32_t)value.ptr[i] << 16 | (uint32_t)(left > 1 ? value.ptr[i + 1] : 0) << 8 |
+                        (left > 2 ? value.ptr[i + 2] : 0);
+        *at++ = (uint8_t)digits[bits >> 18];
+        *at++ = (uint8_t)digits[bits >> 12 & 63];
+        *at++ = left > 1 ? (uint8_t)digits[bits >> 6 & 63] : '=';
+        *at++ = left > 2 ? (uint8_t)digits[bits & 63] : '=';
+    }
+    *at = '"';
+}
+
+void writer_name(struct writer *writer, struct bytes name)
+{
+    if (writer->needs_comma)
+        buffer_append_u8(writer->out, ',');
+    append_quoted(writer->out, name);
+    buffer_append_u8(writer->out, ':');
+    writer->needs_comma = false;
+}

@@ -1,0 +1,37 @@
+/* Writes a reply: named values in an object, lists of objects. An action calls this and never the wire form; today it writes
+ * AWS JSON. Names are our own literals and are not escaped; values are. */
+#ifndef TALLY_API_WRITER_H
+#define TALLY_API_WRITER_H
+
+#include "base/buffer.h"
+
+struct writer {
+    struct buffer *out; /* borrowed */
+    bool needs_comma;
+};
+
+struct writer writer_make(struct buffer *out);
+
+/* An object: the reply itself (name NULL), a member, or an item of a list (name NULL). */
+void writer_object_begin(struct writer *writer, const char *name);
+void writer_object_end(struct writer *writer);
+void writer_list_begin(struct writer *writer, const char *name);
+void writer_list_end(struct writer *writer);
+
+/* Members. With name NULL, items of a list. */
+void writer_text(struct writer *writer, const char *name, struct bytes value);
+void writer_string(struct writer *writer, const char *name, const char *value);
+void writer_number(struct writer *writer, const char *name, uint64_t value);
+void writer_boolean(struct writer *writer, const char *name, bool value);
+
+/* Seconds since the epoch, with milliseconds. */
+void writer_time(struct writer *writer, const char *name, uint64_t time_ms);
+
+/* Lower-case hexadecimal, and base64, of bytes. */
+void writer_hex(struct writer *writer, const char *name, struct bytes value);
+void writer_base64(struct writer *writer, const char *name, struct bytes value);
+
+/* A member whose name comes from outside; its value is then written with the functions above and the name NULL. */
+void writer_name(struct writer *writer, struct bytes name);
+
+#endif
