@@ -167,3 +167,44 @@ def wait_until(claim, seconds=20, what="it"):
             return value
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds * PATIENCE} s"
         time.sleep(0.02)
+
+
+class Tally:
+    """The command line tool, pointed at a daemon."""
+
+    def __init__(self, endpoint):
+        self.environment = clean_environment(TALLY_ENDPOINT=endpoint)
+
+    def command(self, *words):
+        return [*WRAPPER, str(BIN / "tally"), *map(str, words)]
+
+    def __call__(self, *words, stdin=b"", status=0, seconds=60, **more):
+        """Runs it to its end; checks the exit status (None: any). The result has .out and .err as text."""
+        done = subprocess.run(
+            self.command(*words),
+            input=stdin if isinstance(stdin, bytes) else stdin.encode(),
+            capture_output=True,
+            timeout=seconds * PATIENCE,
+            env=self.environment,
+            **more,
+        )
+        done.out = done.stdout.decode(errors="surrogateescape")
+        done.err = done.stderr.decode(errors="surrogateescape")
+        if status is not None:
+            assert done.returncode == status, f"tally {' '.join(map(str, words))}: {done.returncode}\n{done.out}{done.err}"
+        return done
+
+    def json(self, *words, **more):
+        """The lines of JSON that it prints."""
+        return [json.loads(line) for line in self(*words, "--json", **more).out.splitlines()]
+
+    def start(self, *words, **more):
+        """Starts it and lets it run."""
+        more.setdefault("stdout", subprocess.DEVNULL)
+        more.setdefault("stderr", subprocess.DEVNULL)
+        return subprocess.Popen(self.command(*words), stdin=subprocess.DEVNULL, env=self.environment, **more)
+
+
+@pytest.fixture
+def tally(daemon):
+    return Tally(daemon.endpoint)

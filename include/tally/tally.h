@@ -1,0 +1,365 @@
+/* libtally: a client for Tally, the durable queue server. It speaks the JSON form of the Amazon SQS protocol, so everything
+ * that is not marked as Tally's own works against Amazon SQS too.
+ *
+ *     struct tally_client *client;
+ *     struct tally_error error;
+ *     if (tally_client_create(NULL, &client, &error) != TALLY_OK)
+ *         die(error.message);
+ *     if (tally_send(client, "orders", &(struct tally_outgoing){.body = "hello"}, NULL) != TALLY_OK)
+ *         die(tally_client_error(client)->message);
+ *     tally_client_destroy(client);
+ *
+ * Build with: cc program.c -ltally -lcurl -lyyjson
+ *
+ * What holds for every function here
+ * - Threads: a client belongs to one thread at a time; different threads use different clients. Only
+ *   tally_client_interrupt() may be called from any thread.
+ * - Errors: a function that can fail returns enum tally_status and leaves code, message and HTTP status in the client
+ *   (tally_client_error()). Results that come back by pointer are untouched on failure.
+ * - Strings are UTF-8 with a closing NUL, borrowed for the call. What a function hands out is owned by the caller and ends
+ *   with the _deinit of its struct, unless its comment says otherwise. Structs given by pointer may be zero-initialised:
+ *   a member that is NULL or 0 means what its comment says.
+ * - Queues: `queue` is a queue's URL or its bare name. Tally takes either, Amazon SQS the URL only.
+ * - Cost: one HTTP request on a connection that is kept open, unless the comment says otherwise.
+ * - Retries: a connection refused and an answer 503 are always tried again. A connection lost on the way and other 5xx are
+ *   tried again where doing it twice does what doing it once does; see tally_call(). Pauses double from 50 ms to 2 s with
+ *   jitter; tally_options.attempts_max bounds their number.
+ * - Sources: the SQS API reference, and docs/protocol.md for Tally's own actions. */
+#ifndef TALLY_TALLY_H
+#define TALLY_TALLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tally_client;
+struct yyjson_doc; /* include <yyjson.h> to look inside */
+
+#define TALLY_ENDPOINT_DEFAULT "http://127.0.0.1:9324"
+
+/* ---- Errors --------------------------------------------------------------------------------------------------------- */
+
+enum tally_status {
+    TALLY_OK = 0,
+    TALLY_REFUSED,     /* the server answered with an error; `code` names it */
+    TALLY_UNREACHABLE, /* no whole answer came; see is_outcome_unknown */
+    TALLY_GARBLED,     /* an answer came that is not what the protocol says: something else listens there */
+    TALLY_INTERRUPTED, /* tally_client_interrupt() */
+    TALLY_INVALID,     /* an argument can't be sent as it is; nothing was sent */
+};
+
+struct tally_error {
+    enum tally_status status;
+    int http_status;         /* 0: there was no answer */
+    bool is_outcome_unknown; /* the request was sent and may have been carried out, but no answer came */
+    char code[96];           /* "QueueDoesNotExist"; for what went wrong on this side "Unreachable", "Garbled", … */
+    char message[1024];      /* for people, in one line */
+};
+
+/* ---- Client --------------------------------------------------------------------------------------------------------- */
+
+struct tally_options {
+    const char *endpoint;          /* NULL: TALLY_ENDPOINT, else http://127.0.0.1:9324. http:// or https:// */
+    const char *region;            /* NULL: AWS_REGION, else AWS_DEFAULT_REGION, else us-east-1 */
+    const char *access_key_id;     /* NULL: AWS_ACCESS_KEY_ID. Neither: requests are not signed */
+    const char *secret_access_key; /* NULL: AWS_SECRET_ACCESS_KEY */
+    const char *session_token;     /* NULL: AWS_SESSION_TOKEN, else none */
+    unsigned attempts_max;         /* how often one call is tried, the first time included; 0: 6 */
+    unsigned timeout_ms;           /* for one try, long poll included; 0: 60,000 */
+    bool repeats_sends;            /* repeat sends too when the answer was lost: at least once instead of at most once */
+};
+
+/* Makes a client; connects to nothing yet. Copies what `options` points to; NULL: all defaults. Requests are signed with
+ * AWS Signature Version 4 (service sqs) when both keys are known.
+ * Errors, in order: TALLY_INVALID if the endpoint is no http:// or https:// address, or if only one of the keys is known.
+ * The caller ends the client with tally_client_destroy(). `error` may be NULL. Any thread. */
+enum tally_status tally_client_create(const struct tally_options *options, struct tally_client **client,
+                                      struct tally_error *error);
+
+/* Closes the connection and frees the client; NULL is allowed. Replies taken from it stay valid. */
+void tally_client_destroy(struct tally_client *client);
+
+/* What the last call on this client came to. Borrowed until the next call. */
+const struct tally_error *tally_client_error(const struct tally_client *client);
+
+/* The endpoint in use, without a slash at its end. Borrowed for the life of the client. */
+const char *tally_client_endpoint(const struct tally_client *client);
+
+/* Ends the call in progress, and any later one at once, with TALLY_INTERRUPTED, until tally_client_resume(). What the call
+ * asked for may still be carried out by the server. Any thread; not from a signal handler. */
+void tally_client_interrupt(struct tally_client *client);
+
+/* Takes an interrupt back. The client's own thread. */
+void tally_client_resume(struct tally_client *client);
+
+/* ---- Any action ------------------------------------------------------------------------------------------------------ */
+
+struct tally_reply {
+    int http_status;
+    char *body_owned;              /* as it came, with a closing NUL; "" where the action answers nothing */
+    size_t body_size;              /* bytes, without the NUL */
+    struct yyjson_doc *json_owned; /* the body parsed; NULL where it is empty */
+};
+
+/* Calls any action. `target` is the value of X-Amz-Target ("AmazonSQS.SendMessage", "Tally.CreateBatch"); `body` is a JSON
+ * object, NULL for {}. `reply` may be NULL; otherwise the caller ends it with tally_reply_deinit().
+ * Repeated after a lost answer are the actions that are known to be idempotent: of SQS all but sends, PurgeQueue,
+ * AddPermission, RemovePermission and the move tasks; of Tally's the batch actions (CreateBatch only where it names a
+ * BatchId). Note that after such a repeat CompleteUnits and SealBatch answer `Completed` false although this client's
+ * request may have been the one that completed the batch.
+ * Errors: every status but TALLY_INVALID. */
+enum tally_status tally_call(struct tally_client *client, const char *target, const char *body, struct tally_reply *reply);
+
+/* Frees what a reply owns and zeroes it; a zeroed one is allowed. */
+void tally_reply_deinit(struct tally_reply *reply);
+
+/* ---- Queues ---------------------------------------------------------------------------------------------------------- */
+
+struct tally_pair {
+    const char *name;
+    const char *value;
+};
+
+/* Creates a queue, or finds one that exists with the same values of the given attributes (with none: always). `url`, unless
+ * NULL, receives its URL; the caller frees it with free().
+ * Errors: TALLY_REFUSED with QueueNameExists, InvalidAttributeName, InvalidAttributeValue, InvalidParameterValueException. */
+enum tally_status tally_queue_create(struct tally_client *client, const char *name, const struct tally_pair *attributes,
+                                     size_t attribute_count, char **url);
+
+/* The URL of a queue by name; the caller frees it with free(). Errors: TALLY_REFUSED with QueueDoesNotExist. */
+enum tally_status tally_queue_url(struct tally_client *client, const char *name, char **url);
+
+/* Deletes a queue and what it holds. Errors: TALLY_REFUSED with QueueDoesNotExist, and with QueueInUse while a batch will
+ * send its completion message there. */
+enum tally_status tally_queue_delete(struct tally_client *client, const char *queue);
+
+/* Deletes what a queue holds now and keeps the queue. Errors: TALLY_REFUSED with QueueDoesNotExist. */
+enum tally_status tally_queue_purge(struct tally_client *client, const char *queue);
+
+struct tally_queue_counts {
+    uint64_t visible;
+    uint64_t in_flight;
+    uint64_t delayed;
+};
+
+/* How many messages a queue holds. Exact on Tally, approximate on Amazon SQS. Errors: TALLY_REFUSED with
+ * QueueDoesNotExist. */
+enum tally_status tally_queue_count(struct tally_client *client, const char *queue, struct tally_queue_counts *counts);
+
+/* ---- Messages -------------------------------------------------------------------------------------------------------- */
+
+struct tally_attribute {
+    const char *name;
+    const char *type;  /* "String", "Number" or "Binary", with an optional ".label"; NULL: "String" */
+    const char *value; /* text; of a Binary, base64 */
+};
+
+struct tally_outgoing {
+    const char *body;                         /* 1 byte to 1 MiB of UTF-8 */
+    const struct tally_attribute *attributes; /* at most 10 */
+    size_t attribute_count;
+    const char *batch_id;         /* Tally: makes the message a unit of this batch (attribute Tally.Batch); NULL: none */
+    const char *group_id;         /* MessageGroupId; NULL: none */
+    const char *deduplication_id; /* MessageDeduplicationId; NULL: none */
+    bool has_delay;               /* false: the queue's own delay */
+    unsigned delay_s;             /* 0 to 900 */
+};
+
+#define TALLY_MESSAGE_ID_SIZE 101 /* characters of a message id with its NUL */
+
+/* Sends a message; when it returns TALLY_OK the message is durable. `id`, unless NULL, receives its message id.
+ * Errors, in order: TALLY_INVALID if something is not UTF-8 or the body is NULL; TALLY_UNREACHABLE, where
+ * is_outcome_unknown says that the message may be in the queue all the same (tally_options.repeats_sends);
+ * TALLY_REFUSED with QueueDoesNotExist, InvalidMessageContents, BatchDoesNotExist, BatchSealed,
+ * InvalidParameterValueException (size, delay, attributes). */
+enum tally_status tally_send(struct tally_client *client, const char *queue, const struct tally_outgoing *message,
+                             char id[TALLY_MESSAGE_ID_SIZE]);
+
+#define TALLY_SEND_BATCH_MAX 10
+
+struct tally_sent {
+    bool is_sent;
+    char id[TALLY_MESSAGE_ID_SIZE]; /* if sent */
+    char code[96];                  /* if not sent: the error's code … */
+    char message[256];              /* … and text */
+};
+
+/* Sends 1 to 10 messages in one request, stored in their order; together they may have 1 MiB. Each may succeed or fail by
+ * itself: sent[i] says so, and TALLY_OK means only that the request as a whole was taken.
+ * Errors: as tally_send() for faults of the whole request; TALLY_INVALID also if `count` is out of range. */
+enum tally_status tally_send_batch(struct tally_client *client, const char *queue, const struct tally_outgoing *messages,
+                                   size_t count, struct tally_sent *sent);
+
+struct tally_receive_options {
+    unsigned max;          /* messages, 1 to 10; 0: 1 */
+    bool has_wait;         /* false: the queue's own waiting time */
+    unsigned wait_s;       /* how long to wait for a first message: 0 to 20 */
+    bool has_visibility;   /* false: the queue's own visibility timeout */
+    unsigned visibility_s; /* how long the messages are hidden from others: 0 to 43,200 */
+};
+
+struct tally_message {
+    const char *id;
+    const char *body;
+    size_t body_size; /* bytes, without the NUL */
+    const char *receipt_handle;
+    const struct tally_attribute *attributes; /* as the sender set them, in the order of the answer */
+    size_t attribute_count;
+    uint64_t receive_count;   /* this one included */
+    uint64_t sent_at_ms;      /* since the epoch; 0 where the server did not say */
+    uint64_t fencing_token;   /* Tally: grows with every delivery in the namespace; 0 where the server did not say */
+};
+
+struct tally_messages {
+    struct tally_message *items_owned; /* NULL: none */
+    size_t count;
+    struct tally_reply reply_owned; /* what the strings of the items point into */
+};
+
+/* Receives messages: each is hidden from other receivers until its visibility timeout has passed; delete it when the work
+ * is done. TALLY_OK with count 0 means that none came in time. The caller ends `messages` with tally_messages_deinit().
+ * `options` may be NULL. Errors: TALLY_REFUSED with QueueDoesNotExist, OverLimit, InvalidParameterValueException. */
+enum tally_status tally_receive(struct tally_client *client, const char *queue, const struct tally_receive_options *options,
+                                struct tally_messages *messages);
+
+/* Frees what a receive handed out and zeroes it; a zeroed one is allowed. */
+void tally_messages_deinit(struct tally_messages *messages);
+
+/* The value of a message's attribute, or NULL. Borrowed as long as the message. */
+const char *tally_message_attribute(const struct tally_message *message, const char *name);
+
+/* Deletes a message that was received: its work is done, and a batch it belongs to counts it as succeeded. Idempotent. With
+ * a handle that is not the newest of its message nothing is deleted, and on a standard queue this is no error.
+ * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid. */
+enum tally_status tally_delete(struct tally_client *client, const char *queue, const char *receipt_handle);
+
+/* Hides a received message for `visibility_s` more seconds from now (0: gives it back at once): the heartbeat of a worker.
+ * 0 to 43,200, and not beyond 12 hours after the receive.
+ * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid, InvalidParameterValueException. */
+enum tally_status tally_change_visibility(struct tally_client *client, const char *queue, const char *receipt_handle,
+                                          unsigned visibility_s);
+
+/* ---- Batches: Tally's own --------------------------------------------------------------------------------------------- */
+
+/* A message that a batch sends when something happens to it. */
+struct tally_target {
+    const char *queue;
+    const char *body;     /* NULL: {"batch", "status", "total", "succeeded", "failed", "cancelled", "createdAt", "completedAt"} */
+    const char *group_id; /* NULL: none */
+};
+
+struct tally_batch_options {
+    const char *id;       /* NULL: a random one */
+    const char *tracking; /* "exact" or "xor"; NULL: exact */
+    const char *parent;   /* batch id; NULL: none */
+    bool has_total;
+    uint64_t total; /* the batch seals itself when it has so many units */
+    const struct tally_target *on_complete; /* each NULL: none */
+    const struct tally_target *on_success;
+    const struct tally_target *on_first_failure;
+    uint64_t expires_after_s; /* 0: 14 days */
+    bool has_retention;
+    uint64_t retention_s; /* how long it is remembered after its completion */
+};
+
+#define TALLY_BATCH_ID_SIZE 129 /* characters of a batch id with its NUL */
+
+/* Creates a batch; the same id with the same options again finds it. `id`, unless NULL, receives its id.
+ * Errors: TALLY_REFUSED with BatchAlreadyExists (same id, other options), BatchDoesNotExist or BatchSealed (the parent),
+ * QueueDoesNotExist (a target's), InvalidParameterValueException. */
+enum tally_status tally_batch_create(struct tally_client *client, const struct tally_batch_options *options,
+                                     char id[TALLY_BATCH_ID_SIZE]);
+
+struct tally_added {
+    uint64_t added; /* units that were new */
+    uint64_t total; /* units of the batch now */
+};
+
+/* Registers external units by key. A key that the batch has already adds nothing. Sends 1,000 keys a request; when a later
+ * request fails, the earlier ones hold, and calling again is harmless. `added` may be NULL.
+ * Errors: TALLY_REFUSED with BatchDoesNotExist, BatchSealed, BatchTotalExceeded. O(count). */
+enum tally_status tally_batch_add(struct tally_client *client, const char *batch_id, const char *const *keys, size_t count,
+                                  struct tally_added *added);
+
+/* Registers the units "0" to "count - 1". Errors and repeats as tally_batch_add(). */
+enum tally_status tally_batch_add_count(struct tally_client *client, const char *batch_id, uint64_t count,
+                                        struct tally_added *added);
+
+struct tally_unit_end {
+    const char *key;
+    bool is_failed;     /* false: succeeded */
+    const char *detail; /* kept with the unit; NULL: none */
+};
+
+struct tally_completed {
+    uint64_t remaining; /* units that have not ended */
+    bool is_completed;  /* this request completed the batch; see tally_call() for repeats */
+};
+
+/* Ends external units. A unit that had ended before keeps its outcome: recorded[i] is false for it; `recorded` (of `count`
+ * places) and `completed` may be NULL. Sends 1,000 units a request, as tally_batch_add() does.
+ * Errors: TALLY_REFUSED with BatchDoesNotExist, UnitDoesNotExist (of that request nothing is recorded). O(count). */
+enum tally_status tally_batch_complete(struct tally_client *client, const char *batch_id, const struct tally_unit_end *ends,
+                                       size_t count, bool *recorded, struct tally_completed *completed);
+
+/* Says that no more units will come: the batch completes when all have ended. Idempotent. `completed` may be NULL.
+ * Errors: TALLY_REFUSED with BatchDoesNotExist. */
+enum tally_status tally_batch_seal(struct tally_client *client, const char *batch_id, struct tally_completed *completed);
+
+/* Cancels the units that have not ended and completes the batch with status `cancelled`. Idempotent.
+ * Errors: TALLY_REFUSED with BatchDoesNotExist. */
+enum tally_status tally_batch_cancel(struct tally_client *client, const char *batch_id);
+
+/* Forgets a completed batch. Errors: TALLY_REFUSED with BatchDoesNotExist, BatchNotCompleted. */
+enum tally_status tally_batch_delete(struct tally_client *client, const char *batch_id);
+
+struct tally_batch {
+    char id[TALLY_BATCH_ID_SIZE];
+    char state[16];  /* "open", "sealed" or "completed" */
+    char status[16]; /* "succeeded", "failed", "cancelled" or "expired"; "" until it has completed */
+    uint64_t total;
+    uint64_t succeeded;
+    uint64_t failed;
+    uint64_t cancelled;
+    uint64_t remaining;
+    double created_at; /* seconds since the epoch; the others 0 until it has happened */
+    double sealed_at;
+    double completed_at;
+    char completion_message_id[TALLY_MESSAGE_ID_SIZE]; /* "" where there is none */
+};
+
+/* What a batch is at now. Errors: TALLY_REFUSED with BatchDoesNotExist. */
+enum tally_status tally_batch_describe(struct tally_client *client, const char *batch_id, struct tally_batch *batch);
+
+struct tally_unit {
+    const char *key;
+    const char *state;      /* "outstanding", "succeeded", "failed" or "cancelled" */
+    const char *message_id; /* NULL: an external unit */
+    const char *detail;     /* NULL: none */
+};
+
+struct tally_units {
+    struct tally_unit *items_owned; /* NULL: none */
+    size_t count;
+    const char *next_token;         /* for the next page; NULL: this was the last */
+    struct tally_reply reply_owned; /* what the strings point into */
+};
+
+/* A page of at most 1,000 units of a batch. `state`: only those in this state; NULL: all. `token`: next_token of the page
+ * before; NULL: the first page. The caller ends `units` with tally_units_deinit().
+ * Errors: TALLY_REFUSED with BatchDoesNotExist, InvalidParameterValueException. */
+enum tally_status tally_batch_units(struct tally_client *client, const char *batch_id, const char *state, const char *token,
+                                    struct tally_units *units);
+
+/* Frees what a page owns and zeroes it; a zeroed one is allowed. */
+void tally_units_deinit(struct tally_units *units);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,206 @@
+/* tally_call(): one action, tried until it is answered or trying again would be wrong or useless. */
+#include "base/assert.h"
+#include "base/memory.h"
+#include "client/client.h"
+#include "client/json.h"
+#include <stdlib.h>
+
+#define PAUSE_FIRST_MS 50
+#define PAUSE_MAX_MS 2000
+
+/* Actions for which doing it twice does what doing it once does, so that a lost answer may be asked for again. */
+static const struct repeatable {
+    const char *target;
+    const char *member; /* only where the body has this member; NULL: always */
+} repeatables[] = {
+    {"AmazonSQS.CreateQueue", NULL},
+    {"AmazonSQS.GetQueueUrl", NULL},
+    {"AmazonSQS.ListQueues", NULL},
+    {"AmazonSQS.DeleteQueue", NULL},
+    {"AmazonSQS.GetQueueAttributes", NULL},
+    {"AmazonSQS.SetQueueAttributes", NULL},
+    {"AmazonSQS.ReceiveMessage", NULL}, /* what the lost answer held comes back by its visibility timeout */
+    {"AmazonSQS.DeleteMessage", NULL},
+    {"AmazonSQS.DeleteMessageBatch", NULL},
+    {"AmazonSQS.ChangeMessageVisibility", NULL},
+    {"AmazonSQS.ChangeMessageVisibilityBatch", NULL},
+    {"AmazonSQS.ListDeadLetterSourceQueues", NULL},
+    {"AmazonSQS.ListMessageMoveTasks", NULL},
+    {"AmazonSQS.TagQueue", NULL},
+    {"AmazonSQS.UntagQueue", NULL},
+    {"AmazonSQS.ListQueueTags", NULL},
+    {"Tally.CreateBatch", "BatchId"},
+    {"Tally.AddUnits", NULL},
+    {"Tally.CompleteUnits", NULL},
+    {"Tally.XorUnits", "RequestToken"},
+    {"Tally.SealBatch", NULL},
+    {"Tally.CancelBatch", NULL},
+    {"Tally.DescribeBatch", NULL},
+    {"Tally.ListBatches", NULL},
+    {"Tally.ListUnits", NULL},
+    {"Tally.DeleteBatch", NULL},
+};
+
+static bool has_member(const char *body, const char *name)
+{
+    yyjson_doc *doc = yyjson_read(body, strlen(body), YYJSON_READ_NOFLAG);
+    bool has = yyjson_obj_get(yyjson_doc_get_root(doc), name) != NULL;
+    yyjson_doc_free(doc);
+    return has;
+}
+
+static bool is_send(const char *target)
+{
+    return strcmp(target, "AmazonSQS.SendMessage") == 0 || strcmp(target, "AmazonSQS.SendMessageBatch") == 0;
+}
+
+static bool is_repeatable(const struct tally_client *client, const char *target, const char *body)
+{
+    if (client->repeats_sends && is_send(target))
+        return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(repeatables); i++) {
+        const struct repeatable *row = &repeatables[i];
+        if (strcmp(row->target, target) == 0)
+            return row->member == NULL || has_member(body, row->member);
+    }
+    return false;
+}
+
+/* Whether another try may come to another end, and may be made. */
+static bool should_repeat(enum transport_result result, int http_status, bool repeatable)
+{
+    switch (result) {
+    case TRANSPORT_NOT_SENT:
+        return true;
+    case TRANSPORT_LOST:
+        return repeatable;
+    case TRANSPORT_ANSWERED:
+        return http_status == 503 || (http_status >= 500 && repeatable);
+    case TRANSPORT_INTERRUPTED:
+        return false;
+    }
+    return false;
+}
+
+/* The pause before try number `attempt` (from 1): doubling, shortened by up to a half at random, so that many clients of a
+ * server that comes back do not come all at once. */
+static unsigned pause_before(struct tally_client *client, unsigned attempt)
+{
+    unsigned pause_ms = PAUSE_MAX_MS;
+    if (attempt < 7 && (PAUSE_FIRST_MS << (attempt - 1)) < PAUSE_MAX_MS)
+        pause_ms = PAUSE_FIRST_MS << (attempt - 1);
+    return pause_ms - (unsigned)(client_random(client) % (pause_ms / 2 + 1));
+}
+
+/* An error of the protocol: {"__type": "prefix#Code", "message": "…"}. */
+static enum tally_status fail_refused(struct tally_client *client, int http_status, struct bytes text)
+{
+    yyjson_doc *doc = yyjson_read((const char *)text.ptr, text.size, YYJSON_READ_NOFLAG);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *type = json_text(root, "__type");
+    const char *message = json_text(root, "message");
+
+    if (message == NULL)
+        message = json_text(root, "Message");
+    if (type == NULL) {
+        client_fail(client, TALLY_GARBLED, "Garbled", "%s answered HTTP %d, and not as a queue server does",
+                    client->endpoint_owned, http_status);
+    } else {
+        const char *code = strrchr(type, '#');
+        client_fail(client, TALLY_REFUSED, code == NULL ? type : code + 1, "%s",
+                    message == NULL ? "(the server gave no text)" : message);
+    }
+    client->error.http_status = http_status;
+    yyjson_doc_free(doc);
+    return client->error.status;
+}
+
+/* Hands the body of a good answer over to `reply`, which may be NULL. */
+static enum tally_status take_reply(struct tally_client *client, const char *target, int http_status, struct buffer *text,
+                                    struct tally_reply *reply)
+{
+    yyjson_doc *doc = NULL;
+    size_t size = text->size;
+
+    if (size > 0) {
+        doc = yyjson_read((const char *)text->data_owned, size, YYJSON_READ_NOFLAG);
+        if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
+            yyjson_doc_free(doc);
+            client_fail(client, TALLY_GARBLED, "Garbled", "%s answered %s with something that is no JSON object",
+                        client->endpoint_owned, target);
+            client->error.http_status = http_status;
+            return TALLY_GARBLED;
+        }
+    }
+    client->error = (struct tally_error){.status = TALLY_OK, .http_status = http_status};
+    if (reply == NULL) {
+        yyjson_doc_free(doc);
+        return TALLY_OK;
+    }
+    buffer_append_u8(text, 0);
+    *reply = (struct tally_reply){
+        .http_status = http_status,
+        .body_owned = (char *)text->data_owned,
+        .body_size = size,
+        .json_owned = doc,
+    };
+    buffer_init(text); /* its memory is the reply's now */
+    return TALLY_OK;
+}
+
+static enum tally_status fail_transport(struct tally_client *client, enum transport_result result, const char *target,
+                                        const char *reason)
+{
+    if (result == TRANSPORT_INTERRUPTED)
+        client_fail(client, TALLY_INTERRUPTED, "Interrupted", "%s was interrupted", target);
+    else if (result == TRANSPORT_NOT_SENT)
+        client_fail(client, TALLY_UNREACHABLE, "Unreachable", "can't reach %s: %s. Is tallyd running there?",
+                    client->endpoint_owned, reason);
+    else
+        client_fail(client, TALLY_UNREACHABLE, "Unreachable",
+                    "%s took %s but did not answer: %s. It may have been carried out or not", client->endpoint_owned,
+                    target, reason);
+    client->error.is_outcome_unknown = result != TRANSPORT_NOT_SENT;
+    return client->error.status;
+}
+
+enum tally_status tally_call(struct tally_client *client, const char *target, const char *body, struct tally_reply *reply)
+{
+    const char *sent_body = body == NULL ? "{}" : body;
+    bool repeatable = is_repeatable(client, target, sent_body);
+    struct transport_answer answer = {.status = 0};
+    enum transport_result result;
+    enum tally_status status;
+    struct buffer text;
+    bool was_lost = false;
+
+    buffer_init(&text);
+    for (unsigned attempt = 1;; attempt++) {
+        buffer_truncate(&text, 0);
+        result = transport_post(client->transport_owned, target, sent_body, strlen(sent_body), !repeatable, &text, &answer);
+        was_lost = was_lost || result == TRANSPORT_LOST || result == TRANSPORT_INTERRUPTED;
+        if (attempt >= client->attempts_max || !should_repeat(result, answer.status, repeatable))
+            break;
+        if (!transport_sleep(client->transport_owned, pause_before(client, attempt))) {
+            result = TRANSPORT_INTERRUPTED;
+            break;
+        }
+    }
+    if (result != TRANSPORT_ANSWERED) {
+        status = fail_transport(client, result, target, answer.reason);
+        client->error.is_outcome_unknown = was_lost;
+    } else if (answer.status / 100 == 2) {
+        status = take_reply(client, target, answer.status, &text, reply);
+    } else {
+        status = fail_refused(client, answer.status, buffer_bytes(&text));
+    }
+    buffer_deinit(&text);
+    return status;
+}
+
+void tally_reply_deinit(struct tally_reply *reply)
+{
+    yyjson_doc_free(reply->json_owned);
+    free(reply->body_owned);
+    *reply = (struct tally_reply){.http_status = 0};
+}

@@ -1,0 +1,142 @@
+#include "client/client.h"
+
+#include "base/memory.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#define ATTEMPTS_DEFAULT 6
+#define TIMEOUT_DEFAULT_MS 60000
+
+/* The option, else the first variable that is set and not empty, else `fallback`. */
+static const char *choose(const char *option, const char *variable, const char *second_variable, const char *fallback)
+{
+    const char *value = option;
+    if (value == NULL)
+        value = getenv(variable);
+    if ((value == NULL || *value == '\0') && second_variable != NULL)
+        value = getenv(second_variable);
+    return value == NULL || *value == '\0' ? fallback : value;
+}
+
+static enum tally_status create_failed(struct tally_error *error, const char *subject, const char *text)
+{
+    if (error != NULL) {
+        *error = (struct tally_error){.status = TALLY_INVALID};
+        snprintf(error->code, sizeof error->code, "Invalid");
+        snprintf(error->message, sizeof error->message, "%.200s %s", subject, text);
+    }
+    return TALLY_INVALID;
+}
+
+static bool is_address(const char *endpoint)
+{
+    const char *host = NULL;
+    if (strncmp(endpoint, "http://", 7) == 0)
+        host = endpoint + 7;
+    if (strncmp(endpoint, "https://", 8) == 0)
+        host = endpoint + 8;
+    return host != NULL && *host != '\0' && *host != '/' && strpbrk(endpoint, " \t\r\n") == NULL;
+}
+
+enum tally_status tally_client_create(const struct tally_options *options, struct tally_client **client,
+                                      struct tally_error *error)
+{
+    static const struct tally_options none;
+    const struct tally_options *given = options == NULL ? &none : options;
+    const char *endpoint = choose(given->endpoint, "TALLY_ENDPOINT", NULL, TALLY_ENDPOINT_DEFAULT);
+    struct transport_options transport = {
+        .region = choose(given->region, "AWS_REGION", "AWS_DEFAULT_REGION", "us-east-1"),
+        .access_key_id = choose(given->access_key_id, "AWS_ACCESS_KEY_ID", NULL, NULL),
+        .secret_access_key = choose(given->secret_access_key, "AWS_SECRET_ACCESS_KEY", NULL, NULL),
+        .session_token = choose(given->session_token, "AWS_SESSION_TOKEN", NULL, NULL),
+        .timeout_ms = given->timeout_ms == 0 ? TIMEOUT_DEFAULT_MS : given->timeout_ms,
+    };
+    struct tally_client *made;
+    size_t size = strlen(endpoint);
+
+    if (!is_address(endpoint))
+        return create_failed(error, endpoint, "is not the address of a server; it must look like " TALLY_ENDPOINT_DEFAULT);
+    if ((transport.access_key_id == NULL) != (transport.secret_access_key == NULL))
+        return create_failed(error, transport.access_key_id == NULL ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY",
+                             "is not set: give both keys, or neither for requests without a signature");
+
+    while (endpoint[size - 1] == '/')
+        size--;
+    made = memory_allocate_zeroed(sizeof *made);
+    made->endpoint_owned = memory_allocate(size + 2);
+    memcpy(made->endpoint_owned, endpoint, size);
+    memcpy(made->endpoint_owned + size, "/", 2);
+    transport.url = made->endpoint_owned;
+    made->transport_owned = transport_create(&transport);
+    made->endpoint_owned[size] = '\0';
+    made->attempts_max = given->attempts_max == 0 ? ATTEMPTS_DEFAULT : given->attempts_max;
+    made->repeats_sends = given->repeats_sends;
+    if (getrandom(&made->random, sizeof made->random, 0) != (ssize_t)sizeof made->random || made->random == 0)
+        made->random = (uintptr_t)made | 1;
+    *client = made;
+    return TALLY_OK;
+}
+
+void tally_client_destroy(struct tally_client *client)
+{
+    if (client == NULL)
+        return;
+    transport_destroy(client->transport_owned);
+    free(client->endpoint_owned);
+    free(client);
+}
+
+const struct tally_error *tally_client_error(const struct tally_client *client)
+{
+    return &client->error;
+}
+
+const char *tally_client_endpoint(const struct tally_client *client)
+{
+    return client->endpoint_owned;
+}
+
+void tally_client_interrupt(struct tally_client *client)
+{
+    transport_interrupt(client->transport_owned);
+}
+
+void tally_client_resume(struct tally_client *client)
+{
+    transport_resume(client->transport_owned);
+}
+
+enum tally_status client_fail(struct tally_client *client, enum tally_status status, const char *code, const char *format,
+                              ...)
+{
+    va_list arguments;
+    client->error = (struct tally_error){.status = status};
+    snprintf(client->error.code, sizeof client->error.code, "%s", code);
+    va_start(arguments, format);
+    vsnprintf(client->error.message, sizeof client->error.message, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum tally_status client_refuse(struct tally_client *client, const char *message)
+{
+    return client_fail(client, TALLY_INVALID, "Invalid", "%s", message);
+}
+
+enum tally_status client_garbled(struct tally_client *client, const char *target)
+{
+    return client_fail(client, TALLY_GARBLED, "Garbled", "the answer of %s to %s lacks what this action answers",
+                       client->endpoint_owned, target);
+}
+
+uint64_t client_random(struct tally_client *client)
+{
+    uint64_t state = client->random;
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    client->random = state;
+    return state * 0x2545F4914F6CDD1Du;
+}

@@ -1,0 +1,30 @@
+/* What the files of the client library share about a client. */
+#ifndef TALLY_CLIENT_CLIENT_H
+#define TALLY_CLIENT_CLIENT_H
+
+#include "client/transport.h"
+#include "tally/tally.h"
+
+struct tally_client {
+    struct transport *transport_owned;
+    char *endpoint_owned; /* without a slash at its end */
+    unsigned attempts_max;
+    bool repeats_sends;
+    uint64_t random; /* state of the generator for jitter and batch ids; never 0 */
+    struct tally_error error;
+};
+
+/* Sets the client's error and returns its status. */
+enum tally_status client_fail(struct tally_client *client, enum tally_status status, const char *code, const char *format,
+                              ...) __attribute__((format(printf, 4, 5)));
+
+/* client_fail() for TALLY_INVALID. */
+enum tally_status client_refuse(struct tally_client *client, const char *message);
+
+/* client_fail() for an answer that lacks what `target` must answer. */
+enum tally_status client_garbled(struct tally_client *client, const char *target);
+
+/* A pseudo-random number (xorshift64*), seeded from the system. */
+uint64_t client_random(struct tally_client *client);
+
+#endif

@@ -1,0 +1,262 @@
+/* Typed calls for messages: send, receive, delete, change visibility. */
+#include "base/memory.h"
+#include "client/client.h"
+#include "client/json.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Sending -------------------------------------------------------------------------------------------------------- */
+
+static void add_attribute(struct json_body *body, yyjson_mut_val *map, const struct tally_attribute *attribute)
+{
+    const char *type = attribute->type == NULL ? "String" : attribute->type;
+    yyjson_mut_val *value = json_add_object(body, map, attribute->name);
+    json_add_text(body, value, "DataType", type);
+    json_add_text(body, value, strncmp(type, "Binary", 6) == 0 ? "BinaryValue" : "StringValue", attribute->value);
+}
+
+static void add_message(struct json_body *body, yyjson_mut_val *object, const struct tally_outgoing *message)
+{
+    json_add_text(body, object, "MessageBody", message->body);
+    if (message->has_delay)
+        json_add_number(body, object, "DelaySeconds", message->delay_s);
+    json_add_text(body, object, "MessageGroupId", message->group_id);
+    json_add_text(body, object, "MessageDeduplicationId", message->deduplication_id);
+    if (message->attribute_count > 0 || message->batch_id != NULL) {
+        yyjson_mut_val *map = json_add_object(body, object, "MessageAttributes");
+        for (size_t i = 0; i < message->attribute_count; i++)
+            add_attribute(body, map, &message->attributes[i]);
+        if (message->batch_id != NULL)
+            add_attribute(body, map, &(struct tally_attribute){.name = "Tally.Batch", .value = message->batch_id});
+    }
+}
+
+enum tally_status tally_send(struct tally_client *client, const char *queue, const struct tally_outgoing *message,
+                             char id[TALLY_MESSAGE_ID_SIZE])
+{
+    struct json_body body;
+    struct tally_reply reply;
+    enum tally_status status;
+
+    if (message->body == NULL)
+        return client_refuse(client, "a message needs a body");
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", queue);
+    add_message(&body, body.root, message);
+    status = json_body_call(&body, client, "AmazonSQS.SendMessage", &reply);
+    if (status != TALLY_OK)
+        return status;
+    if (json_text(json_root(&reply), "MessageId") == NULL)
+        status = client_garbled(client, "SendMessage");
+    else if (id != NULL)
+        json_copy(json_root(&reply), "MessageId", id, TALLY_MESSAGE_ID_SIZE);
+    tally_reply_deinit(&reply);
+    return status;
+}
+
+/* The message that an entry of the answer speaks of: its Id is the index. NULL if that is out of range. */
+static struct tally_sent *find_sent(yyjson_val *entry, struct tally_sent *sent, size_t count)
+{
+    uint64_t index = json_number(entry, "Id");
+    return index < count ? &sent[index] : NULL;
+}
+
+static bool read_sent(yyjson_val *root, struct tally_sent *sent, size_t count)
+{
+    size_t i, max, seen = 0;
+    yyjson_val *entry;
+
+    yyjson_arr_foreach(yyjson_obj_get(root, "Successful"), i, max, entry)
+    {
+        struct tally_sent *one = find_sent(entry, sent, count);
+        if (one == NULL)
+            return false;
+        one->is_sent = true;
+        json_copy(entry, "MessageId", one->id, sizeof one->id);
+        seen++;
+    }
+    yyjson_arr_foreach(yyjson_obj_get(root, "Failed"), i, max, entry)
+    {
+        struct tally_sent *one = find_sent(entry, sent, count);
+        if (one == NULL)
+            return false;
+        json_copy(entry, "Code", one->code, sizeof one->code);
+        json_copy(entry, "Message", one->message, sizeof one->message);
+        seen++;
+    }
+    return seen == count;
+}
+
+enum tally_status tally_send_batch(struct tally_client *client, const char *queue, const struct tally_outgoing *messages,
+                                   size_t count, struct tally_sent *sent)
+{
+    struct tally_sent results[TALLY_SEND_BATCH_MAX];
+    struct json_body body;
+    struct tally_reply reply;
+    enum tally_status status;
+    yyjson_mut_val *entries;
+
+    if (count < 1 || count > TALLY_SEND_BATCH_MAX)
+        return client_refuse(client, "one request takes 1 to 10 messages");
+    for (size_t i = 0; i < count; i++) {
+        if (messages[i].body == NULL)
+            return client_refuse(client, "a message needs a body");
+    }
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", queue);
+    entries = json_add_array(&body, body.root, "Entries");
+    for (size_t i = 0; i < count; i++) {
+        yyjson_mut_val *entry = json_append_object(&body, entries);
+        char id[8];
+        snprintf(id, sizeof id, "%zu", i);
+        yyjson_mut_obj_add_strcpy(body.doc_owned, entry, "Id", id);
+        add_message(&body, entry, &messages[i]);
+    }
+    status = json_body_call(&body, client, "AmazonSQS.SendMessageBatch", &reply);
+    if (status != TALLY_OK)
+        return status;
+    memset(results, 0, sizeof results);
+    if (read_sent(json_root(&reply), results, count))
+        memcpy(sent, results, count * sizeof *sent);
+    else
+        status = client_garbled(client, "SendMessageBatch");
+    tally_reply_deinit(&reply);
+    return status;
+}
+
+/* ---- Receiving ------------------------------------------------------------------------------------------------------ */
+
+static void read_attributes(yyjson_val *map, struct tally_attribute *attributes)
+{
+    size_t i, max;
+    yyjson_val *name, *value;
+    yyjson_obj_foreach(map, i, max, name, value)
+    {
+        const char *text = json_text(value, "StringValue");
+        attributes[i] = (struct tally_attribute){
+            .name = yyjson_get_str(name),
+            .type = json_text(value, "DataType"),
+            .value = text == NULL ? json_text(value, "BinaryValue") : text,
+        };
+    }
+}
+
+static bool read_message(yyjson_val *value, struct tally_message *message, struct tally_attribute **attributes)
+{
+    yyjson_val *system = yyjson_obj_get(value, "Attributes");
+    yyjson_val *map = yyjson_obj_get(value, "MessageAttributes");
+    yyjson_val *body = yyjson_obj_get(value, "Body");
+
+    *message = (struct tally_message){
+        .id = json_text(value, "MessageId"),
+        .body = yyjson_get_str(body),
+        .body_size = yyjson_get_len(body),
+        .receipt_handle = json_text(value, "ReceiptHandle"),
+        .attributes = *attributes,
+        .attribute_count = yyjson_obj_size(map),
+        .receive_count = json_number(system, "ApproximateReceiveCount"),
+        .sent_at_ms = json_number(system, "SentTimestamp"),
+        .fencing_token = json_number(system, "Tally.FencingToken"),
+    };
+    read_attributes(map, *attributes);
+    *attributes += message->attribute_count;
+    if (message->fencing_token == 0 && tally_message_attribute(message, "Tally.FencingToken") != NULL)
+        message->fencing_token = strtoull(tally_message_attribute(message, "Tally.FencingToken"), NULL, 10);
+    return message->id != NULL && message->body != NULL && message->receipt_handle != NULL;
+}
+
+/* Builds the messages over the reply, in one allocation: the messages, then all their attributes. */
+static bool read_messages(struct tally_reply *reply, struct tally_messages *messages)
+{
+    yyjson_val *list = yyjson_obj_get(json_root(reply), "Messages");
+    size_t count = yyjson_arr_size(list), attribute_count = 0;
+    struct tally_messages made = {.count = count};
+    struct tally_attribute *attributes;
+    size_t i, max;
+    yyjson_val *value;
+    bool is_whole = true;
+
+    yyjson_arr_foreach(list, i, max, value)
+    {
+        attribute_count += yyjson_obj_size(yyjson_obj_get(value, "MessageAttributes"));
+    }
+    if (count > 0) {
+        size_t size = count * sizeof *made.items_owned + attribute_count * sizeof *attributes;
+        made.items_owned = memory_allocate_zeroed(size);
+        attributes = (struct tally_attribute *)(made.items_owned + count);
+        yyjson_arr_foreach(list, i, max, value)
+        {
+            is_whole = read_message(value, &made.items_owned[i], &attributes) && is_whole;
+        }
+    }
+    made.reply_owned = *reply;
+    if (is_whole)
+        *messages = made;
+    else
+        tally_messages_deinit(&made);
+    return is_whole;
+}
+
+enum tally_status tally_receive(struct tally_client *client, const char *queue, const struct tally_receive_options *options,
+                                struct tally_messages *messages)
+{
+    static const struct tally_receive_options none;
+    const struct tally_receive_options *given = options == NULL ? &none : options;
+    struct json_body body;
+    struct tally_reply reply;
+    enum tally_status status;
+
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", queue);
+    if (given->max > 0)
+        json_add_number(&body, body.root, "MaxNumberOfMessages", given->max);
+    if (given->has_wait)
+        json_add_number(&body, body.root, "WaitTimeSeconds", given->wait_s);
+    if (given->has_visibility)
+        json_add_number(&body, body.root, "VisibilityTimeout", given->visibility_s);
+    yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "MessageSystemAttributeNames"), "All");
+    yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "MessageAttributeNames"), "All");
+    status = json_body_call(&body, client, "AmazonSQS.ReceiveMessage", &reply);
+    if (status != TALLY_OK)
+        return status;
+    return read_messages(&reply, messages) ? TALLY_OK : client_garbled(client, "ReceiveMessage");
+}
+
+void tally_messages_deinit(struct tally_messages *messages)
+{
+    free(messages->items_owned);
+    tally_reply_deinit(&messages->reply_owned);
+    *messages = (struct tally_messages){.count = 0};
+}
+
+const char *tally_message_attribute(const struct tally_message *message, const char *name)
+{
+    for (size_t i = 0; i < message->attribute_count; i++) {
+        if (strcmp(message->attributes[i].name, name) == 0)
+            return message->attributes[i].value;
+    }
+    return NULL;
+}
+
+/* ---- Ending and extending ------------------------------------------------------------------------------------------- */
+
+enum tally_status tally_delete(struct tally_client *client, const char *queue, const char *receipt_handle)
+{
+    struct json_body body;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", queue);
+    json_add_text(&body, body.root, "ReceiptHandle", receipt_handle);
+    return json_body_call(&body, client, "AmazonSQS.DeleteMessage", NULL);
+}
+
+enum tally_status tally_change_visibility(struct tally_client *client, const char *queue, const char *receipt_handle,
+                                          unsigned visibility_s)
+{
+    struct json_body body;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", queue);
+    json_add_text(&body, body.root, "ReceiptHandle", receipt_handle);
+    json_add_number(&body, body.root, "VisibilityTimeout", visibility_s);
+    return json_body_call(&body, client, "AmazonSQS.ChangeMessageVisibility", NULL);
+}

@@ -1,0 +1,205 @@
+#include "client/transport.h"
+
+#include "base/memory.h"
+#include <curl/curl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define CONNECT_TIMEOUT_MS 5000L
+
+struct transport {
+    CURL *easy;
+    CURLM *multi; /* holds the connection; its poll is what transport_interrupt() wakes */
+    atomic_bool is_interrupted;
+    char *session_header_owned; /* NULL: none */
+    char reason[CURL_ERROR_SIZE];
+    struct buffer *text; /* where the answer goes; borrowed during transport_post() */
+    unsigned sends;      /* how often this request was put on the wire */
+    bool once;
+};
+
+static size_t append_answer(char *data, size_t size, size_t count, void *context)
+{
+    struct transport *transport = context;
+    buffer_append(transport->text, data, size * count);
+    return size * count;
+}
+
+/* libcurl calls this each time it is about to send the request: a second time when a kept connection turns out to be
+ * dead. It can't know then whether the first one arrived. */
+static int before_send(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port)
+{
+    struct transport *transport = context;
+    (void)remote_ip;
+    (void)local_ip;
+    (void)remote_port;
+    (void)local_port;
+    transport->sends++;
+    return transport->once && transport->sends > 1 ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+/* A program that uses threads and child processes must not hand connections on: the server would think that a killed
+ * client still waits for its answer. */
+static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)context;
+    (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static void set_signature(struct transport *transport, const struct transport_options *options)
+{
+    char provider[128];
+    if (options->access_key_id == NULL)
+        return;
+    snprintf(provider, sizeof provider, "aws:amz:%s:sqs", options->region);
+    curl_easy_setopt(transport->easy, CURLOPT_AWS_SIGV4, provider);
+    curl_easy_setopt(transport->easy, CURLOPT_USERNAME, options->access_key_id);
+    curl_easy_setopt(transport->easy, CURLOPT_PASSWORD, options->secret_access_key);
+    if (options->session_token != NULL) {
+        size_t size = strlen(options->session_token) + sizeof "X-Amz-Security-Token: ";
+        transport->session_header_owned = memory_allocate(size);
+        snprintf(transport->session_header_owned, size, "X-Amz-Security-Token: %s", options->session_token);
+    }
+}
+
+struct transport *transport_create(const struct transport_options *options)
+{
+    struct transport *transport = memory_allocate_zeroed(sizeof *transport);
+    curl_global_init(CURL_GLOBAL_DEFAULT); /* counted, and undone in transport_destroy() */
+    transport->easy = curl_easy_init();
+    transport->multi = curl_multi_init();
+    if (transport->easy == NULL || transport->multi == NULL)
+        abort(); /* out of memory; see base/memory.h */
+    curl_easy_setopt(transport->easy, CURLOPT_URL, options->url);
+    curl_easy_setopt(transport->easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(transport->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(transport->easy, CURLOPT_TIMEOUT_MS, (long)options->timeout_ms);
+    curl_easy_setopt(transport->easy, CURLOPT_ERRORBUFFER, transport->reason);
+    curl_easy_setopt(transport->easy, CURLOPT_WRITEFUNCTION, append_answer);
+    curl_easy_setopt(transport->easy, CURLOPT_WRITEDATA, transport);
+    curl_easy_setopt(transport->easy, CURLOPT_PREREQFUNCTION, before_send);
+    curl_easy_setopt(transport->easy, CURLOPT_PREREQDATA, transport);
+    curl_easy_setopt(transport->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(transport->easy, CURLOPT_USERAGENT, "libtally/" TALLY_VERSION);
+    set_signature(transport, options);
+    return transport;
+}
+
+void transport_destroy(struct transport *transport)
+{
+    curl_easy_cleanup(transport->easy);
+    curl_multi_cleanup(transport->multi);
+    curl_global_cleanup();
+    free(transport->session_header_owned);
+    free(transport);
+}
+
+/* Runs the exchange that is set up to its end. False if it was interrupted. */
+static bool run_exchange(struct transport *transport, CURLcode *result)
+{
+    int running = 1;
+    CURLMsg *message;
+    int left;
+
+    *result = CURLE_FAILED_INIT;
+    curl_multi_add_handle(transport->multi, transport->easy);
+    for (;;) {
+        if (atomic_load(&transport->is_interrupted))
+            break;
+        if (curl_multi_perform(transport->multi, &running) != CURLM_OK || running == 0)
+            break;
+        curl_multi_poll(transport->multi, NULL, 0, 1000, NULL);
+    }
+    while ((message = curl_multi_info_read(transport->multi, &left)) != NULL) {
+        if (message->msg == CURLMSG_DONE)
+            *result = message->data.result;
+    }
+    curl_multi_remove_handle(transport->multi, transport->easy);
+    return running == 0;
+}
+
+static enum transport_result judge(const struct transport *transport, CURLcode result, struct transport_answer *answer)
+{
+    long status = 0;
+    if (result == CURLE_OK) {
+        curl_easy_getinfo(transport->easy, CURLINFO_RESPONSE_CODE, &status);
+        answer->status = (int)status;
+        return TRANSPORT_ANSWERED;
+    }
+    snprintf(answer->reason, sizeof answer->reason, "%s",
+             transport->reason[0] != '\0' ? transport->reason : curl_easy_strerror(result));
+    return transport->sends == 0 ? TRANSPORT_NOT_SENT : TRANSPORT_LOST;
+}
+
+enum transport_result transport_post(struct transport *transport, const char *target, const char *body, size_t body_size,
+                                     bool once, struct buffer *text, struct transport_answer *answer)
+{
+    struct curl_slist *headers = NULL;
+    size_t text_start = text->size;
+    char header[192];
+    CURLcode result;
+    bool is_finished;
+
+    snprintf(header, sizeof header, "X-Amz-Target: %s", target);
+    headers = curl_slist_append(headers, header);
+    headers = curl_slist_append(headers, "Content-Type: application/x-amz-json-1.0");
+    headers = curl_slist_append(headers, "Accept:");
+    headers = curl_slist_append(headers, "Expect:"); /* no second round trip before a large body */
+    if (transport->session_header_owned != NULL)
+        headers = curl_slist_append(headers, transport->session_header_owned);
+    curl_easy_setopt(transport->easy, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDS, body);
+    curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body_size);
+    transport->reason[0] = '\0';
+    transport->text = text;
+    transport->sends = 0;
+    transport->once = once;
+
+    is_finished = run_exchange(transport, &result);
+
+    transport->text = NULL;
+    curl_easy_setopt(transport->easy, CURLOPT_HTTPHEADER, NULL);
+    curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDS, NULL);
+    curl_slist_free_all(headers);
+    if (!is_finished || result != CURLE_OK)
+        buffer_truncate(text, text_start); /* half an answer is none */
+    if (!is_finished) {
+        snprintf(answer->reason, sizeof answer->reason, "interrupted");
+        return TRANSPORT_INTERRUPTED;
+    }
+    return judge(transport, result, answer);
+}
+
+static uint64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+bool transport_sleep(struct transport *transport, unsigned milliseconds)
+{
+    uint64_t end_ms = monotonic_ms() + milliseconds;
+    while (!atomic_load(&transport->is_interrupted)) {
+        uint64_t now_ms = monotonic_ms();
+        if (now_ms >= end_ms)
+            return true;
+        curl_multi_poll(transport->multi, NULL, 0, (int)(end_ms - now_ms), NULL);
+    }
+    return false;
+}
+
+void transport_interrupt(struct transport *transport)
+{
+    atomic_store(&transport->is_interrupted, true);
+    curl_multi_wakeup(transport->multi);
+}
+
+void transport_resume(struct transport *transport)
+{
+    atomic_store(&transport->is_interrupted, false);
+}

@@ -1,0 +1,51 @@
+/* HTTP for the client: one request, one answer, on a connection that is kept open. Hides libcurl.
+ *
+ * Knows nothing of JSON, actions or retries. A transport belongs to one thread; only transport_interrupt() may be called
+ * from another one. */
+#ifndef TALLY_CLIENT_TRANSPORT_H
+#define TALLY_CLIENT_TRANSPORT_H
+
+#include "base/buffer.h"
+
+struct transport;
+
+struct transport_options {
+    const char *url;               /* where every request goes */
+    const char *region;
+    const char *access_key_id;     /* NULL: requests are not signed */
+    const char *secret_access_key; /* NULL as the one before */
+    const char *session_token;     /* NULL: none */
+    unsigned timeout_ms;           /* for a whole exchange */
+};
+
+enum transport_result {
+    TRANSPORT_ANSWERED,
+    TRANSPORT_NOT_SENT,    /* no byte of the request can have arrived */
+    TRANSPORT_LOST,        /* the request may have arrived, no whole answer came */
+    TRANSPORT_INTERRUPTED, /* may have arrived, too */
+};
+
+#define TRANSPORT_REASON_SIZE 256
+
+struct transport_answer {
+    int status;                         /* HTTP status; if answered */
+    char reason[TRANSPORT_REASON_SIZE]; /* why not; otherwise */
+};
+
+/* Copies what the options point to. The caller ends it with transport_destroy(). */
+struct transport *transport_create(const struct transport_options *options);
+void transport_destroy(struct transport *transport);
+
+/* Posts `body` with X-Amz-Target `target` and appends the answer's body to `text`. With `once`, the request is put on the
+ * wire at most once, whatever happens to a connection that had been kept open. */
+enum transport_result transport_post(struct transport *transport, const char *target, const char *body, size_t body_size,
+                                     bool once, struct buffer *text, struct transport_answer *answer);
+
+/* Waits; ends early, with false, when interrupted. */
+bool transport_sleep(struct transport *transport, unsigned milliseconds);
+
+/* Ends transport_post() and transport_sleep(), now and later, until transport_resume(). Any thread. */
+void transport_interrupt(struct transport *transport);
+void transport_resume(struct transport *transport);
+
+#endif

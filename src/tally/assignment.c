@@ -1,0 +1,50 @@
+#include "tally/assignment.h"
+
+#include <string.h>
+
+char *assignment_split(char *text)
+{
+    char *sign = strchr(text, '=');
+    if (sign == NULL || sign == text)
+        return NULL;
+    *sign = '\0';
+    return sign + 1;
+}
+
+static bool is_type(const char *text)
+{
+    static const char *const types[] = {"String", "Number", "Binary"};
+    for (size_t i = 0; i < 3; i++) {
+        size_t size = strlen(types[i]);
+        if (strncmp(text, types[i], size) == 0 && (text[size] == '\0' || text[size] == '.'))
+            return true;
+    }
+    return false;
+}
+
+bool assignment_attribute(char *text, struct tally_attribute *attribute)
+{
+    char *value = assignment_split(text);
+    char *colon = value == NULL ? NULL : strrchr(value, ':');
+    const char *type = "String";
+
+    if (value == NULL)
+        return false;
+    if (colon != NULL && is_type(colon + 1)) {
+        *colon = '\0';
+        type = colon + 1;
+    }
+    *attribute = (struct tally_attribute){.name = text, .type = type, .value = value};
+    return true;
+}
+
+int assignment_pairs(const struct invocation *invocation, char *const *texts, size_t count, struct tally_pair *pairs)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *value = assignment_split(texts[i]);
+        if (value == NULL)
+            return complain_usage(invocation, "an attribute is written Name=Value, not \"%s\"", texts[i]);
+        pairs[i] = (struct tally_pair){.name = texts[i], .value = value};
+    }
+    return EXIT_DONE;
+}

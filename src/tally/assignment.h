@@ -1,0 +1,17 @@
+/* "Name=Value" on the command line. */
+#ifndef TALLY_TALLY_ASSIGNMENT_H
+#define TALLY_TALLY_ASSIGNMENT_H
+
+#include "tally/command.h"
+
+/* Splits "Name=Value" in place: NULL if there is no "=" or nothing before it, else the value. */
+char *assignment_split(char *text);
+
+/* Splits "Name=Value[:Type]" in place: the type counts only if it is String, Number or Binary, with or without ".label",
+ * so that most values with a colon need no care. False if there is no "=" or nothing before it. */
+bool assignment_attribute(char *text, struct tally_attribute *attribute);
+
+/* Splits `count` texts "Name=Value" into pairs (room for `count`). EXIT_DONE, or EXIT_USAGE after telling the user. */
+int assignment_pairs(const struct invocation *invocation, char *const *texts, size_t count, struct tally_pair *pairs);
+
+#endif

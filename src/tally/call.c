@@ -1,0 +1,50 @@
+#include "tally/input.h"
+#include "tally/output.h"
+#include <stdio.h>
+#include <string.h>
+
+#define BODY_SIZE_MAX (16u << 20)
+
+static int call(struct invocation *invocation, const char *body)
+{
+    struct tally_reply reply;
+    const char *action = invocation->arguments[0];
+    char target[160];
+    int status = invocation_connect(invocation);
+
+    if (status != EXIT_DONE)
+        return status;
+    snprintf(target, sizeof target, "%s%s", strchr(action, '.') == NULL ? "AmazonSQS." : "", action);
+    if (tally_call(invocation->client, target, body, &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    output_reply(&reply);
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
+
+static int run(struct invocation *invocation)
+{
+    const char *body = invocation->argument_count > 1 ? invocation->arguments[1] : "{}";
+    struct buffer input;
+    int status = EXIT_LOCAL;
+
+    if (strcmp(body, "-") != 0)
+        return call(invocation, body);
+    buffer_init(&input);
+    if (input_read(&input, BODY_SIZE_MAX))
+        status = call(invocation, (const char *)input.data_owned);
+    buffer_deinit(&input);
+    return status;
+}
+
+const struct command command_call = {
+    .arguments = "TARGET [JSON|-]",
+    .text = "Calls any action of the server and prints its answer. TARGET is what the header X-Amz-Target carries; without a\n"
+            "prefix AmazonSQS is meant. JSON is the request (default {}), - takes it from standard input.\n",
+    .examples = "  tally call ListQueues\n"
+                "  tally call SendMessage '{\"QueueUrl\": \"orders\", \"MessageBody\": \"hello\"}'\n"
+                "  tally call Tally.DescribeBatch '{\"BatchId\": \"night\"}'\n",
+    .arguments_min = 1,
+    .arguments_max = 2,
+    .run = run,
+};

@@ -1,0 +1,73 @@
+/* What a command of the tool is: its row in the table, its help, its options and the function that carries it out.
+ *
+ * Each command is one file that defines one `const struct command`; commands.c lists them. A command gets everything in its
+ * invocation and returns an exit status; it never calls exit(). */
+#ifndef TALLY_TALLY_COMMAND_H
+#define TALLY_TALLY_COMMAND_H
+
+#include "tally/options.h"
+#include "tally/tally.h"
+
+/* Exit statuses; help.c tells them to the user. */
+enum exit_status {
+    EXIT_DONE = 0,
+    EXIT_REFUSED = 1,     /* the server answered with an error */
+    EXIT_USAGE = 2,       /* the command line is wrong; nothing was done */
+    EXIT_UNREACHABLE = 3, /* the server gave no answer, or not one of a queue server */
+    EXIT_UNSUCCESSFUL = 4, /* run: the batch is complete, but not every unit succeeded */
+    EXIT_LOCAL = 5,       /* something on this machine failed: a file, standard output, a process */
+    EXIT_SIGNAL = 128,    /* plus the number of the signal that stopped it */
+};
+
+struct invocation;
+
+struct command {
+    const char *arguments; /* for the usage line: "QUEUE BODY|-" */
+    const char *text;      /* what it does, in paragraphs */
+    const char *examples;  /* lines to copy */
+    const struct option_row *options;
+    size_t option_count;
+    size_t settings_size; /* bytes of the struct that the options are stored in; 0: none */
+    int arguments_min;
+    int arguments_max; /* -1: any number */
+    bool takes_program; /* "-- COMMAND [ARGUMENT…]" follows */
+    int (*run)(struct invocation *invocation);
+};
+
+struct command_row {
+    const char *name;    /* "queue create" */
+    const char *summary; /* one line */
+    const struct command *command;
+};
+
+/* One call of the tool, parsed. Borrows from main()'s arguments. */
+struct invocation {
+    const struct command_row *row;
+    void *settings; /* the command's own struct, filled by its options */
+    char **arguments;
+    int argument_count;
+    char **program; /* behind "--"; closed by NULL */
+    int program_count;
+    const char *endpoint; /* NULL: the library's default */
+    bool is_json;
+    struct tally_client *client; /* NULL until invocation_connect() */
+};
+
+/* Makes the invocation's client. EXIT_DONE, or what to exit with; the user has been told. */
+int invocation_connect(struct invocation *invocation);
+
+/* A client for a thread that tries again by itself: short timeouts, two attempts. NULL if that can't be, and the user has
+ * been told. */
+struct tally_client *invocation_client_create(const struct invocation *invocation);
+
+/* Tells the user what went wrong and returns the exit status for it: the client's last call, or an error kept. */
+int invocation_failed(const struct invocation *invocation, const struct tally_client *client);
+int invocation_failed_with(const struct invocation *invocation, const struct tally_error *error);
+
+/* "tally: …" on standard error, with a line end. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* complain(), with a hint to the command's --help; returns EXIT_USAGE. */
+int complain_usage(const struct invocation *invocation, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,75 @@
+#include "tally/commands.h"
+
+#include "base/assert.h"
+#include <string.h>
+
+extern const struct command command_queue_create, command_queue_list, command_queue_show, command_queue_set,
+    command_queue_purge, command_queue_delete, command_send, command_receive, command_delete, command_batch_create,
+    command_batch_add, command_batch_complete, command_batch_seal, command_batch_show, command_batch_list,
+    command_batch_units, command_batch_cancel, command_batch_delete, command_work, command_run, command_bench, command_call;
+
+const struct command_row commands[] = {
+    {"queue create", "make a queue", &command_queue_create},
+    {"queue list", "list the queues", &command_queue_list},
+    {"queue show", "show a queue's attributes and how many messages it holds", &command_queue_show},
+    {"queue set", "change a queue's attributes", &command_queue_set},
+    {"queue purge", "delete all messages of a queue", &command_queue_purge},
+    {"queue delete", "delete a queue and its messages", &command_queue_delete},
+    {"send", "put a message, or one for each line, into a queue", &command_send},
+    {"receive", "take messages out of a queue", &command_receive},
+    {"delete", "delete a message that was received", &command_delete},
+    {"work", "run a command for each message of a queue, again and again", &command_work},
+    {"run", "run a command for each file of a folder, or each line, as one batch", &command_run},
+    {"batch create", "make a batch: units to count, and what to send when all have ended", &command_batch_create},
+    {"batch add", "register external units of a batch by their keys", &command_batch_add},
+    {"batch complete", "say that external units have ended", &command_batch_complete},
+    {"batch seal", "say that no more units will come", &command_batch_seal},
+    {"batch show", "show how far a batch is", &command_batch_show},
+    {"batch list", "list the batches", &command_batch_list},
+    {"batch units", "list the units of a batch, for example the outstanding ones", &command_batch_units},
+    {"batch cancel", "cancel the units that have not ended", &command_batch_cancel},
+    {"batch delete", "forget a completed batch", &command_batch_delete},
+    {"bench", "measure how fast the server is", &command_bench},
+    {"call", "call any action of the server with a JSON body", &command_call},
+};
+const size_t command_count = ARRAY_LENGTH(commands);
+
+/* How many of the words spell the name; 0 if they do not. */
+static int match_name(const char *name, int count, char *const *words)
+{
+    int used = 0;
+    while (used < count) {
+        size_t size = strlen(words[used]);
+        if (strncmp(name, words[used], size) != 0)
+            return 0;
+        used++;
+        if (name[size] == '\0')
+            return used;
+        if (name[size] != ' ')
+            return 0;
+        name += size + 1;
+    }
+    return 0;
+}
+
+const struct command_row *command_find(int count, char *const *words, int *name_count)
+{
+    for (size_t i = 0; i < command_count; i++) {
+        int used = match_name(commands[i].name, count, words);
+        if (used > 0) {
+            *name_count = used;
+            return &commands[i];
+        }
+    }
+    return NULL;
+}
+
+bool command_is_group(const char *word)
+{
+    size_t size = strlen(word);
+    for (size_t i = 0; i < command_count; i++) {
+        if (size > 0 && strncmp(commands[i].name, word, size) == 0 && commands[i].name[size] == ' ')
+            return true;
+    }
+    return false;
+}

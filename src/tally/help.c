@@ -1,0 +1,107 @@
+#include "tally/help.h"
+
+#include "tally/commands.h"
+#include <string.h>
+
+static const struct group_text {
+    const char *name;
+    const char *text;
+} group_texts[] = {
+    {"queue", "A queue holds messages until a worker has received and deleted them. Names have 1 to 80 letters, digits,\n"
+              "hyphens and underscores. Wherever a command asks for a queue, its name or its URL will do.\n"
+              "\n"
+              "  tally queue create orders\n"
+              "  tally send orders 'hello'\n"
+              "  tally receive orders --delete\n"},
+    {"batch",
+     "A batch counts units of work and sends one completion message when it is sealed and the last unit has ended.\n"
+     "A unit is a message sent with --batch (it ends when it is deleted), or an external unit known by its key.\n"
+     "\n"
+     "  tally queue create results\n"
+     "  tally batch create night --on-complete results\n"
+     "  tally batch add night page-1 page-2\n"
+     "  tally batch seal night\n"
+     "  tally batch complete night page-1 page-2\n"
+     "  tally receive results --wait 20 --delete\n"},
+};
+
+static const char overview_end[] =
+    "\n"
+    "First steps, with the server running (tallyd --data /some/folder):\n"
+    "  tally queue create orders\n"
+    "  tally send orders '{\"order\": 1}'\n"
+    "  tally receive orders --delete\n"
+    "  tally run . --workers 4 -- sha256sum {}\n"
+    "\n"
+    "`tally COMMAND --help` explains a command with examples, `tally queue --help` a group of them.\n"
+    "\n"
+    "The server is looked for at --endpoint URL, else at the variable TALLY_ENDPOINT, else at " TALLY_ENDPOINT_DEFAULT ".\n"
+    "Requests are signed when AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are set (region: AWS_REGION).\n";
+
+static const char exit_statuses[] =
+    "Exit status:\n"
+    "  0  done\n"
+    "  1  the server refused it; standard error says why\n"
+    "  2  the command line is wrong; nothing was done\n"
+    "  3  the server did not answer; where the outcome is unknown, the message says so\n"
+    "  4  run: the batch is complete, but not every unit succeeded\n"
+    "  5  something on this machine failed: a file, standard output, a process\n"
+    "  128 + N  stopped by signal N (run: the same command line goes on where it stopped)\n";
+
+static void print_rows(FILE *out, const char *group)
+{
+    size_t size = group == NULL ? 0 : strlen(group);
+    for (size_t i = 0; i < command_count; i++) {
+        if (group == NULL || (strncmp(commands[i].name, group, size) == 0 && commands[i].name[size] == ' '))
+            fprintf(out, "  %-16s%s\n", commands[i].name, commands[i].summary);
+    }
+}
+
+void help_overview(FILE *out)
+{
+    fputs("tally: the command line of Tally, a durable queue server\n"
+          "\n"
+          "usage: tally COMMAND [OPTIONS] [ARGUMENTS]\n"
+          "\n"
+          "Commands:\n",
+          out);
+    print_rows(out, NULL);
+    fputs(overview_end, out);
+    fputs("\n", out);
+    fputs(exit_statuses, out);
+}
+
+void help_group(FILE *out, const char *group)
+{
+    fprintf(out, "usage: tally %s COMMAND [OPTIONS] [ARGUMENTS]\n\nCommands:\n", group);
+    print_rows(out, group);
+    for (size_t i = 0; i < sizeof group_texts / sizeof group_texts[0]; i++) {
+        if (strcmp(group_texts[i].name, group) == 0)
+            fprintf(out, "\n%s", group_texts[i].text);
+    }
+    fprintf(out, "\n`tally %s COMMAND --help` explains one of them.\n", group);
+}
+
+static void print_option(FILE *out, const struct option_row *row)
+{
+    char left[64];
+    snprintf(left, sizeof left, "--%s%s%s", row->name, row->value == NULL ? "" : " ", row->value == NULL ? "" : row->value);
+    fprintf(out, "  %-26s%s", left, row->help);
+    if (row->fallback != NULL)
+        fprintf(out, " (default %s)", row->fallback);
+    fputs("\n", out);
+}
+
+void help_command(FILE *out, const struct command_row *row)
+{
+    const struct command *command = row->command;
+    fprintf(out, "tally %s: %s\n\nusage: tally %s [OPTIONS]%s%s%s\n\n%s", row->name, row->summary, row->name,
+            *command->arguments == '\0' ? "" : " ", command->arguments,
+            command->takes_program ? " -- COMMAND [ARGUMENT...]" : "", command->text);
+    fputs("\nOptions:\n", out);
+    for (size_t i = 0; i < command->option_count; i++)
+        print_option(out, &command->options[i]);
+    for (size_t i = 0; i < options_common_count; i++)
+        print_option(out, &options_common[i]);
+    fprintf(out, "\nExamples:\n%s\n%s", command->examples, exit_statuses);
+}

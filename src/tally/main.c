@@ -1,0 +1,113 @@
+/* tally: the command line tool. Finds the command, parses its options, runs it. */
+#include "base/memory.h"
+#include "tally/commands.h"
+#include "tally/help.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int run_command(const struct command_row *row, int count, char **words)
+{
+    struct invocation invocation = {.row = row};
+    bool wants_help = false;
+    int status;
+
+    invocation.settings = memory_allocate_zeroed(row->command->settings_size);
+    status = options_parse(&invocation, count, words, &wants_help);
+    if (wants_help)
+        help_command(stdout, row);
+    else if (status == EXIT_DONE)
+        status = row->command->run(&invocation);
+    tally_client_destroy(invocation.client);
+    free(invocation.settings);
+    return status;
+}
+
+static int show_help(int count, char **words)
+{
+    int name_count;
+    const struct command_row *row = command_find(count, words, &name_count);
+    if (row != NULL)
+        help_command(stdout, row);
+    else if (count > 0 && command_is_group(words[0]))
+        help_group(stdout, words[0]);
+    else
+        help_overview(stdout);
+    return EXIT_DONE;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
+/* How many words at the beginning are options that every command has: `tally --endpoint URL queue list`. */
+static int count_leading_options(int count, char **words)
+{
+    int leading = 0;
+    while (leading < count) {
+        if (strcmp(words[leading], "--json") == 0 || strncmp(words[leading], "--endpoint=", 11) == 0)
+            leading += 1;
+        else if (strcmp(words[leading], "--endpoint") == 0 && leading + 1 < count)
+            leading += 2;
+        else
+            break;
+    }
+    return leading;
+}
+
+/* Moves those options behind the name of the command, where all others stand. */
+static void move_options(int option_count, int name_count, char **words)
+{
+    for (int i = 0; i < name_count; i++) {
+        char *word = words[option_count + i];
+        memmove(words + i + 1, words + i, (size_t)option_count * sizeof *words);
+        words[i] = word;
+    }
+}
+
+static int dispatch(int count, char **words)
+{
+    int name_count, leading;
+    const struct command_row *row;
+
+    if (count == 0) {
+        help_overview(stderr);
+        return EXIT_USAGE;
+    }
+    if (is_help(words[0]))
+        return show_help(count - 1, words + 1);
+    if (strcmp(words[0], "--version") == 0) {
+        printf("tally %s\n", TALLY_VERSION);
+        return EXIT_DONE;
+    }
+    leading = count_leading_options(count, words);
+    row = command_find(count - leading, words + leading, &name_count);
+    if (row != NULL)
+        move_options(leading, name_count, words);
+    if (row != NULL)
+        return run_command(row, count - name_count, words + name_count);
+    if (command_is_group(words[0])) {
+        if (count > 1 && is_help(words[1]))
+            return show_help(1, words);
+        help_group(stderr, words[0]);
+        return EXIT_USAGE;
+    }
+    complain("there is no command \"%s\"; tally --help lists them", words[0]);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    int status;
+    signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of a write */
+    status = dispatch(argc - 1, argv + 1);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno != EPIPE)
+            complain("can't write to standard output: %s", strerror(errno));
+        return status == EXIT_DONE ? EXIT_LOCAL : status;
+    }
+    return status;
+}

@@ -1,0 +1,50 @@
+/* Options of a command: a table of rows, each storing its value in a member of the command's settings struct. */
+#ifndef TALLY_TALLY_OPTIONS_H
+#define TALLY_TALLY_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPTION_LIST_MAX 32
+
+struct option_number {
+    bool is_given; /* also by its fallback */
+    uint64_t value;
+};
+
+struct option_list {
+    const char *items[OPTION_LIST_MAX];
+    size_t count;
+};
+
+enum option_kind {
+    OPTION_FLAG,   /* stores a bool */
+    OPTION_TEXT,   /* const char *; NULL: not given */
+    OPTION_NUMBER, /* struct option_number */
+    OPTION_LIST,   /* struct option_list: may be given again */
+};
+
+struct option_row {
+    const char *name;  /* "delay", for --delay */
+    const char *value; /* "SECONDS"; NULL for flags */
+    const char *help;
+    enum option_kind kind;
+    size_t offset; /* of the member in the settings */
+    uint64_t min;  /* numbers */
+    uint64_t max;
+    const char *fallback; /* used when the option is not given; NULL: none */
+};
+
+struct invocation;
+
+/* Sorts the words behind the command's name into options, arguments and, behind "--", the program. The invocation's row is
+ * set, its settings zeroed. EXIT_DONE, or EXIT_USAGE after telling the user. `wants_help` is set when --help stands among
+ * them; then nothing else is checked. The words are reordered in place. */
+int options_parse(struct invocation *invocation, int count, char **words, bool *wants_help);
+
+/* The options that every command has, for the help. */
+extern const struct option_row options_common[];
+extern const size_t options_common_count;
+
+#endif

@@ -1,0 +1,38 @@
+#include "tally/output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+void output_reply(const struct tally_reply *reply)
+{
+    printf("%s\n", reply->body_size == 0 ? "{}" : reply->body_owned);
+}
+
+void output_field(const char *name, const char *value)
+{
+    printf("%-11s %s\n", name, value);
+}
+
+void output_number(const char *name, uint64_t value)
+{
+    printf("%-11s %llu\n", name, (unsigned long long)value);
+}
+
+void output_time(const char *name, double seconds)
+{
+    char text[64];
+    time_t whole = (time_t)seconds;
+    struct tm parts;
+    if (seconds <= 0 || gmtime_r(&whole, &parts) == NULL)
+        return;
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+    output_field(name, text);
+}
+
+void output_document(const yyjson_mut_doc *doc)
+{
+    char *text = yyjson_mut_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
+    printf("%s\n", text == NULL ? "{}" : text);
+    free(text);
+}

@@ -1,0 +1,21 @@
+/* Printing answers: JSON for programs, aligned lines for people. */
+#ifndef TALLY_TALLY_OUTPUT_H
+#define TALLY_TALLY_OUTPUT_H
+
+#include "client/json.h"
+#include "tally/command.h"
+
+/* The answer as it came, in one line; {} where the action answers nothing. */
+void output_reply(const struct tally_reply *reply);
+
+/* "name   value" with the value from column 12 on. */
+void output_field(const char *name, const char *value);
+void output_number(const char *name, uint64_t value);
+
+/* A time in seconds since the epoch, as "2026-11-20 06:07:41 UTC"; nothing where it is 0. */
+void output_time(const char *name, double seconds);
+
+/* A mutable document, in one line. */
+void output_document(const yyjson_mut_doc *doc);
+
+#endif

@@ -1,0 +1,183 @@
+#include "base/assert.h"
+#include "tally/assignment.h"
+#include "tally/input.h"
+#include "tally/output.h"
+#include <stdio.h>
+#include <string.h>
+
+#define BODY_SIZE_MAX (2u << 20)   /* the server's limit is half of this, and it says so better */
+#define LINES_SIZE_MAX (1u << 30)
+#define REQUEST_SIZE_MAX (1u << 20) /* of one SendMessageBatch, in sum */
+#define ATTRIBUTES_MAX 10
+
+struct settings {
+    const char *batch;
+    const char *group;
+    const char *deduplication;
+    struct option_number delay;
+    struct option_list attributes;
+    bool has_lines;
+};
+
+static const struct option_row options[] = {
+    {"batch", "ID", "make the message a unit of this batch", OPTION_TEXT, offsetof(struct settings, batch), 0, 0, NULL},
+    {"delay", "SECONDS", "deliver it so much later, 0 to 900", OPTION_NUMBER, offsetof(struct settings, delay), 0, 900, NULL},
+    {"attribute", "NAME=VALUE[:TYPE]", "message attribute; TYPE String (default), Number or Binary (base64); up to 10",
+     OPTION_LIST, offsetof(struct settings, attributes), 0, 0, NULL},
+    {"group", "ID", "MessageGroupId", OPTION_TEXT, offsetof(struct settings, group), 0, 0, NULL},
+    {"dedup", "ID", "MessageDeduplicationId", OPTION_TEXT, offsetof(struct settings, deduplication), 0, 0, NULL},
+    {"lines", NULL, "with -: send each line of standard input as a message", OPTION_FLAG,
+     offsetof(struct settings, has_lines), 0, 0, NULL},
+};
+
+/* The message that the options describe, without a body. */
+static int make_message(const struct invocation *invocation, struct tally_attribute *attributes,
+                        struct tally_outgoing *message)
+{
+    struct settings *settings = invocation->settings;
+    if (settings->attributes.count > ATTRIBUTES_MAX)
+        return complain_usage(invocation, "a message has at most %d attributes", ATTRIBUTES_MAX);
+    for (size_t i = 0; i < settings->attributes.count; i++) {
+        const char *text = settings->attributes.items[i];
+        if (!assignment_attribute((char *)(uintptr_t)text, &attributes[i])) /* words of main() may be written to */
+            return complain_usage(invocation, "--attribute takes Name=Value, not \"%s\"", text);
+    }
+    *message = (struct tally_outgoing){
+        .attributes = attributes,
+        .attribute_count = settings->attributes.count,
+        .batch_id = settings->batch,
+        .group_id = settings->group,
+        .deduplication_id = settings->deduplication,
+        .has_delay = settings->delay.is_given,
+        .delay_s = (unsigned)settings->delay.value,
+    };
+    return EXIT_DONE;
+}
+
+static void print_id(const struct invocation *invocation, const char *id)
+{
+    printf(invocation->is_json ? "{\"MessageId\":\"%s\"}\n" : "%s\n", id);
+}
+
+static int send_one(struct invocation *invocation, struct tally_outgoing *message, const char *body)
+{
+    char id[TALLY_MESSAGE_ID_SIZE];
+    message->body = body;
+    if (tally_send(invocation->client, invocation->arguments[0], message, id) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    print_id(invocation, id);
+    return EXIT_DONE;
+}
+
+/* How many of the lines fit into one request: at most ten, and together not longer than it may be. */
+static size_t count_fitting(char *const *lines, size_t count, size_t overhead)
+{
+    size_t fitting = 0, size = 0;
+    while (fitting < count && fitting < TALLY_SEND_BATCH_MAX) {
+        size += strlen(lines[fitting]) + overhead;
+        if (fitting > 0 && size > REQUEST_SIZE_MAX)
+            break;
+        fitting++;
+    }
+    return fitting;
+}
+
+static int send_some(struct invocation *invocation, const struct tally_outgoing *message, char *const *lines, size_t count,
+                     size_t first_line)
+{
+    struct tally_outgoing messages[TALLY_SEND_BATCH_MAX] = {{.body = NULL}};
+    struct tally_sent sent[TALLY_SEND_BATCH_MAX];
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < count; i++) {
+        messages[i] = *message;
+        messages[i].body = lines[i];
+    }
+    if (tally_send_batch(invocation->client, invocation->arguments[0], messages, count, sent) != TALLY_OK) {
+        complain("the messages from number %zu on were not sent", first_line + 1);
+        return invocation_failed(invocation, invocation->client);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (sent[i].is_sent) {
+            print_id(invocation, sent[i].id);
+        } else {
+            complain("message %zu: %s: %s", first_line + i + 1, sent[i].code, sent[i].message);
+            status = EXIT_REFUSED;
+        }
+    }
+    return status;
+}
+
+static int send_lines(struct invocation *invocation, const struct tally_outgoing *message, char *text)
+{
+    struct lines lines;
+    size_t overhead = 0;
+    int status = EXIT_DONE;
+
+    for (size_t i = 0; i < message->attribute_count; i++)
+        overhead += strlen(message->attributes[i].name) + strlen(message->attributes[i].type) +
+                    strlen(message->attributes[i].value);
+    if (message->batch_id != NULL)
+        overhead += strlen("Tally.BatchString") + strlen(message->batch_id);
+    lines_init(&lines, text);
+    for (size_t i = 0; i < lines.count;) {
+        size_t count = count_fitting(lines.items_owned + i, lines.count - i, overhead);
+        int some_status = send_some(invocation, message, lines.items_owned + i, count, i);
+        if (some_status != EXIT_DONE)
+            status = some_status;
+        if (some_status > EXIT_REFUSED || tally_client_error(invocation->client)->status != TALLY_OK)
+            break;
+        i += count;
+    }
+    lines_deinit(&lines);
+    return status;
+}
+
+static int send_input(struct invocation *invocation, struct tally_outgoing *message, bool has_lines)
+{
+    struct buffer input;
+    int status = EXIT_LOCAL;
+    buffer_init(&input);
+    if (input_read(&input, has_lines ? LINES_SIZE_MAX : BODY_SIZE_MAX))
+        status = has_lines ? send_lines(invocation, message, (char *)input.data_owned)
+                           : send_one(invocation, message, (const char *)input.data_owned);
+    buffer_deinit(&input);
+    return status;
+}
+
+static int run(struct invocation *invocation)
+{
+    const struct settings *settings = invocation->settings;
+    const char *body = invocation->arguments[1];
+    struct tally_attribute attributes[ATTRIBUTES_MAX];
+    struct tally_outgoing message;
+    int status = make_message(invocation, attributes, &message);
+
+    if (status == EXIT_DONE && settings->has_lines && strcmp(body, "-") != 0)
+        status = complain_usage(invocation, "--lines goes with - as the body");
+    if (status == EXIT_DONE)
+        status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    return strcmp(body, "-") == 0 ? send_input(invocation, &message, settings->has_lines)
+                                  : send_one(invocation, &message, body);
+}
+
+const struct command command_send = {
+    .arguments = "QUEUE BODY|-",
+    .text = "Puts a message into a queue and prints its message id; when it has, the message is on the server's disk. BODY\n"
+            "is text in UTF-8, 1 byte to 1 MiB; - takes it from standard input, byte for byte, line end included.\n"
+            "With --lines each line becomes a message, without its end; empty lines are left out.\n"
+            "\n"
+            "When the server's answer is lost, the message may be in the queue or not: exit status 3, and the text says so.\n",
+    .examples = "  tally send orders '{\"order\": 1}'\n"
+                "  tally send orders - < order.json\n"
+                "  tally send orders hello --delay 60 --attribute colour=blue --attribute size=3:Number\n"
+                "  seq 1000 | tally send numbers - --lines --batch night\n",
+    .options = options,
+    .option_count = ARRAY_LENGTH(options),
+    .settings_size = sizeof(struct settings),
+    .arguments_min = 2,
+    .arguments_max = 2,
+    .run = run,
+};

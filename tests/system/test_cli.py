@@ -1,0 +1,469 @@
+"""The command line tool: help, exit statuses, and the commands that ask the server one thing."""
+
+import hashlib
+import http.server
+import json
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from conftest import BIN, Tally, free_port
+
+COMMANDS = [
+    "queue create",
+    "queue list",
+    "queue show",
+    "queue set",
+    "queue purge",
+    "queue delete",
+    "send",
+    "receive",
+    "delete",
+    "work",
+    "run",
+    "batch create",
+    "batch add",
+    "batch complete",
+    "batch seal",
+    "batch show",
+    "batch list",
+    "batch units",
+    "batch cancel",
+    "batch delete",
+    "bench",
+    "call",
+]
+
+
+@pytest.fixture
+def offline():
+    """The tool with no server behind it."""
+    return Tally(f"http://127.0.0.1:{free_port()}")
+
+
+# --- Help and exit statuses ------------------------------------------------------------------------------------------
+
+
+def test_help_lists_every_command_and_the_exit_statuses(offline):
+    text = offline("--help").out
+    for command in COMMANDS:
+        assert f"\n  {command} " in text
+    assert "Exit status" in text
+    assert offline("help").out == text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_has_usage_options_and_examples(offline, command):
+    text = offline(*command.split(), "--help").out
+    assert text.startswith(f"tally {command}: ")
+    assert f"usage: tally {command} " in text
+    assert "--endpoint URL" in text
+    assert f"\nExamples:\n" in text
+    assert f"tally {command}" in text.split("Examples:")[1]
+    assert offline("help", *command.split()).out == text
+
+
+def test_help_fits_a_terminal_of_120_columns(offline):
+    for command in COMMANDS:
+        for line in offline(*command.split(), "--help").out.splitlines():
+            assert len(line) <= 120, (command, line)
+
+
+def test_a_group_explains_its_commands(offline):
+    assert "batch seal" in offline("batch", "--help").out
+    assert "queue purge" in offline("queue", status=2).err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["nonsense"],
+        ["send"],
+        ["send", "orders"],
+        ["send", "orders", "a", "b"],
+        ["send", "orders", "a", "--nonsense"],
+        ["send", "orders", "a", "--delay", "901"],
+        ["send", "orders", "a", "--delay", "-1"],
+        ["send", "orders", "a", "--delay"],
+        ["send", "orders", "a", "--attribute", "novalue"],
+        ["send", "orders", "a", "--lines"],
+        ["receive", "orders", "--max", "11"],
+        ["queue", "create", "orders", "novalue"],
+        ["batch", "add", "night"],
+        ["batch", "add", "night", "a", "--count", "3"],
+        ["work", "--", "cat"],
+        ["work", "--queue", "orders"],
+        ["work", "--queue", "orders", "--", "/no/such/command"],
+        ["run", ".", "--"],
+        ["run", ".", "--name", "a b", "--", "cat"],
+        ["bench", "--mode", "nonsense"],
+        ["queue", "list", "--endpoint", "nonsense"],
+        ["queue", "list", "--json=yes"],
+    ],
+)
+def test_a_wrong_command_line_ends_with_status_2_and_says_why(offline, words):
+    done = offline(*words, status=2)
+    assert done.out == ""
+    assert done.err
+
+
+def test_no_server_ends_with_status_3_and_says_where_it_looked(offline):
+    done = offline("queue", "list", status=3)
+    assert offline.environment["TALLY_ENDPOINT"] in done.err
+    assert "tallyd" in done.err
+
+
+def test_an_error_of_the_server_ends_with_status_1_and_its_code(tally):
+    done = tally("queue", "show", "nowhere", status=1)
+    assert "QueueDoesNotExist" in done.err
+    error = json.loads(tally("queue", "show", "nowhere", "--json", status=1).err)
+    assert error["error"] == "QueueDoesNotExist"
+    assert error["httpStatus"] == 400
+    assert error["outcomeUnknown"] is False
+
+
+def test_options_that_all_commands_have_may_stand_first(tally, daemon):
+    tally.environment.pop("TALLY_ENDPOINT")
+    assert tally("--endpoint", daemon.endpoint, "--json", "queue", "list").out.strip().startswith("{")
+    assert tally("queue", "list", f"--endpoint={daemon.endpoint}/").out == ""
+
+
+def test_version(offline):
+    assert offline("--version").out.startswith("tally ")
+
+
+# --- Queues ----------------------------------------------------------------------------------------------------------
+
+
+def test_queue_create_prints_the_url_and_may_be_repeated(tally, daemon):
+    url = tally("queue", "create", "orders", "VisibilityTimeout=60").out.strip()
+    assert url == f"{daemon.endpoint}/000000000000/orders"
+    assert tally("queue", "create", "orders", "VisibilityTimeout=60").out.strip() == url
+    assert tally.json("queue", "create", "orders") == [{"QueueUrl": url}]
+    assert "QueueNameExists" in tally("queue", "create", "orders", "VisibilityTimeout=61", status=1).err
+
+
+def test_queue_list_prints_names_in_order(tally):
+    for name in ["b", "a", "c-1", "c-2"]:
+        tally("queue", "create", name)
+    assert tally("queue", "list").out.split() == ["a", "b", "c-1", "c-2"]
+    assert tally("queue", "list", "--prefix", "c-").out.split() == ["c-1", "c-2"]
+    assert [url.rsplit("/", 1)[1] for url in tally.json("queue", "list")[0]["QueueUrls"]] == ["a", "b", "c-1", "c-2"]
+    assert tally("queue", "list", "--prefix", "c-1", "--urls").out.strip().endswith("/000000000000/c-1")
+
+
+def test_queue_set_and_show(tally):
+    tally("queue", "create", "orders")
+    tally("queue", "set", "orders", "VisibilityTimeout=77", "DelaySeconds=3")
+    text = tally("queue", "show", "orders").out
+    assert "VisibilityTimeout" in text and " 77\n" in text
+    attributes = tally.json("queue", "show", "orders")[0]["Attributes"]
+    assert attributes["VisibilityTimeout"] == "77"
+    assert attributes["DelaySeconds"] == "3"
+    assert attributes["ApproximateNumberOfMessages"] == "0"
+    assert "InvalidAttributeValue" in tally("queue", "set", "orders", "DelaySeconds=901", status=1).err
+
+
+def test_queue_purge_and_delete(tally):
+    tally("queue", "create", "orders")
+    tally("send", "orders", "one")
+    tally("queue", "purge", "orders")
+    assert tally("receive", "orders").out == ""
+    tally("queue", "delete", "orders")
+    assert tally("queue", "list").out == ""
+    assert "QueueDoesNotExist" in tally("queue", "delete", "orders", status=1).err
+
+
+# --- Messages --------------------------------------------------------------------------------------------------------
+
+
+def test_send_receive_delete(tally):
+    tally("queue", "create", "orders")
+    message_id = tally("send", "orders", "hello").out.strip()
+    message = tally.json("receive", "orders")[0]
+    assert message["MessageId"] == message_id
+    assert message["Body"] == "hello"
+    tally("delete", "orders", message["ReceiptHandle"])
+    counts = tally.json("queue", "show", "orders")[0]["Attributes"]
+    assert counts["ApproximateNumberOfMessagesNotVisible"] == "0"
+    assert "ReceiptHandleIsInvalid" in tally("delete", "orders", "garbage", status=1).err
+
+
+def test_send_takes_standard_input_byte_for_byte(tally):
+    tally("queue", "create", "orders")
+    body = "zwölf\tBoxkämpfer\r\n\n \U0001f980 \"quoted\" \\ end\n"
+    tally("send", "orders", "-", stdin=body)
+    assert tally.json("receive", "orders", "--delete")[0]["Body"] == body
+    tally("send", "orders", "-", stdin="x" * 1048576)
+    assert len(tally.json("receive", "orders", "--delete")[0]["Body"]) == 1048576
+    assert "1048576" in tally("send", "orders", "-", stdin="x" * 1048577, status=1).err
+    tally("send", "orders", "-", stdin=b"a\0b", status=5)
+    assert "UTF-8" in tally("send", "orders", "-", stdin=b"a\xffb", status=2).err
+
+
+def test_send_lines_makes_each_line_a_message_in_order(tally):
+    tally("queue", "create", "numbers")
+    sent = tally("send", "numbers", "-", "--lines", stdin="".join(f"{n}\n\n" for n in range(25))).out.split()
+    assert len(set(sent)) == 25
+    received = []
+    while True:
+        bodies = tally("receive", "numbers", "--max", "10", "--delete").out.split()
+        if not bodies:
+            break
+        received += bodies
+    assert received == [str(n) for n in range(25)]
+
+
+def test_send_lines_splits_what_is_too_long_for_one_request(tally):
+    tally("queue", "create", "long")
+    lines = [letter * 400_000 for letter in "abcdef"]
+    assert len(tally("send", "long", "-", "--lines", stdin="\n".join(lines)).out.split()) == 6
+    received = [tally("receive", "long", "--delete").out.strip() for _ in lines]
+    assert sorted(received) == lines
+
+
+def test_send_with_attributes_and_delay(tally):
+    tally("queue", "create", "orders")
+    tally(
+        "send", "orders", "x", "--delay=1", "--attribute", "link=http://a:80/b", "--attribute", "n=3:Number",
+        "--attribute", "raw=AQID:Binary", "--attribute", "odd=x:String",
+    )  # fmt: skip
+    assert tally.json("receive", "orders") == []
+    message = tally.json("receive", "orders", "--wait", "10", "--max", "10")[0]
+    assert message["MessageAttributes"] == {
+        "link": {"DataType": "String", "StringValue": "http://a:80/b"},
+        "n": {"DataType": "Number", "StringValue": "3"},
+        "raw": {"DataType": "Binary", "BinaryValue": "AQID"},
+        "odd": {"DataType": "String", "StringValue": "x"},
+    }
+
+
+def test_receive_hides_for_the_visibility_asked(tally):
+    tally("queue", "create", "orders")
+    tally("send", "orders", "x")
+    assert tally("receive", "orders", "--visibility", "1").out == "x\n"
+    assert tally("receive", "orders").out == ""
+    assert tally("receive", "orders", "--wait", "10").out == "x\n"
+
+
+def test_receive_deletes_nothing_that_it_could_not_print(tally):
+    tally("queue", "create", "orders")
+    tally("send", "orders", "x")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            tally.command("receive", "orders", "--delete", "--visibility", "0"),
+            stdout=full, stderr=subprocess.PIPE, env=tally.environment,
+        )  # fmt: skip
+    assert done.returncode == 5
+    assert tally("receive", "orders").out == "x\n"
+
+
+# --- Batches ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_of_external_units_from_create_to_completion(tally):
+    tally("queue", "create", "results")
+    assert tally("batch", "create", "night", "--on-complete", "results").out == "night\n"
+    assert tally("batch", "create", "night", "--on-complete", "results").out == "night\n"
+    assert "BatchAlreadyExists" in tally("batch", "create", "night", status=1).err
+    assert tally("batch", "add", "night", "a", "b").out == "added 2, total 2\n"
+    assert tally("batch", "add", "night", "-", stdin="b\nc\n").out == "added 1, total 3\n"
+    assert tally("batch", "seal", "night").out == "remaining 3\n"
+    assert "BatchSealed" in tally("batch", "add", "night", "d", status=1).err
+    assert tally("batch", "complete", "night", "a").out == "recorded 1, remaining 2\n"
+    assert "a had ended before" in tally("batch", "complete", "night", "a").out
+    assert "UnitDoesNotExist" in tally("batch", "complete", "night", "nope", status=1).err
+    tally("batch", "complete", "night", "b", "--failed", "--detail", "printer on fire")
+    assert tally("batch", "units", "night", "--state", "outstanding").out.split() == ["outstanding", "c"]
+    assert tally.json("batch", "units", "night", "--state", "failed") == [
+        {"Unit": "b", "State": "failed", "Detail": "printer on fire"}
+    ]
+    answer = tally.json("batch", "complete", "night", "c")[0]
+    assert answer == {"Results": [{"Unit": "c", "Recorded": True}], "Remaining": 0, "Completed": True}
+    shown = tally.json("batch", "show", "night")[0]
+    assert (shown["State"], shown["Status"], shown["Total"], shown["Failed"]) == ("completed", "failed", 3, 1)
+    assert "status      failed" in tally("batch", "show", "night").out
+    assert "night" in tally("batch", "list", "--state", "completed", "--prefix", "ni").out
+    message = tally.json("receive", "results", "--delete")[0]
+    assert message["MessageId"] == shown["CompletionMessageId"]
+    assert json.loads(message["Body"])["status"] == "failed"
+    assert tally("receive", "results").out == ""
+    tally("batch", "delete", "night")
+    assert "BatchDoesNotExist" in tally("batch", "show", "night", status=1).err
+
+
+def test_a_batch_of_messages_completes_when_they_are_deleted(tally):
+    tally("queue", "create", "work")
+    tally("queue", "create", "results")
+    batch = tally("batch", "create", "--on-success", "results", "--body", "all done", "--total", "3").out.strip()
+    tally("send", "work", "-", "--lines", "--batch", batch, stdin="1\n2\n3\n")
+    assert tally.json("batch", "show", batch)[0]["State"] == "sealed"
+    assert len(tally("receive", "work", "--max", "10", "--delete").out.split()) == 3
+    assert tally("receive", "results", "--delete").out == "all done\n"
+    assert tally.json("batch", "show", batch)[0]["Status"] == "succeeded"
+
+
+def test_many_units_by_count_are_listed_in_pages(tally):
+    tally("batch", "create", "many")
+    assert tally("batch", "add", "many", "--count", "2500").out == "added 2500, total 2500\n"
+    keys = [unit["Unit"] for unit in tally.json("batch", "units", "many")]
+    assert sorted(keys, key=int) == [str(n) for n in range(2500)]
+    done = tally("batch", "complete", "many", "-", stdin="\n".join(keys[:2400]))
+    assert done.out == "recorded 2400, remaining 100\n"
+
+
+def test_batch_cancel(tally):
+    tally("batch", "create", "night")
+    tally("batch", "add", "night", "a", "b")
+    tally("batch", "complete", "night", "a")
+    assert "BatchNotCompleted" in tally("batch", "delete", "night", status=1).err
+    tally("batch", "cancel", "night")
+    shown = tally.json("batch", "show", "night")[0]
+    assert (shown["Status"], shown["Succeeded"], shown["Cancelled"]) == ("cancelled", 1, 1)
+
+
+# --- Call and bench --------------------------------------------------------------------------------------------------
+
+
+def test_call_reaches_any_action(tally):
+    assert "QueueUrl" in tally("call", "CreateQueue", '{"QueueName": "orders"}').out
+    sent = json.loads(tally("call", "AmazonSQS.SendMessage", "-", stdin='{"QueueUrl": "orders", "MessageBody": "x"}').out)
+    assert sent["MD5OfMessageBody"] == hashlib.md5(b"x").hexdigest()
+    assert "BatchDoesNotExist" in tally("call", "Tally.DescribeBatch", '{"BatchId": "nope"}', status=1).err
+    assert tally("call", "PurgeQueue", '{"QueueUrl": "orders"}').out == "{}\n"
+
+
+@pytest.mark.parametrize("mode", ["send", "batch", "life"])
+def test_bench_measures_without_errors_and_cleans_up(tally, mode):
+    result = tally.json("bench", "--mode", mode, "--connections", "8", "--seconds", "1", "--size", "100")[0]
+    assert result["errors"] == 0
+    assert result["messages"] > 0
+    assert 0 < result["p50Ms"] <= result["p99Ms"] <= result["p999Ms"] <= result["maxMs"]
+    assert tally("queue", "list").out == ""
+    assert "latency" in tally("bench", "--mode", mode, "--connections", "2", "--seconds", "1").out
+
+
+# --- The library under it: signatures, lost answers ------------------------------------------------------------------
+
+
+class Recorder(http.server.BaseHTTPRequestHandler):
+    """Answers everything with {} and keeps the requests."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests.append((self.headers, body))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def recorder():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Recorder)
+    server.requests = []
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_requests_are_signed_when_keys_are_given(recorder):
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    port = recorder.server_address[1]
+    tool = Tally(f"http://127.0.0.1:{port}")
+    tool("call", "ListQueues", "{}")
+    assert recorder.requests[0][0]["Authorization"] is None
+
+    tool.environment.update(AWS_ACCESS_KEY_ID="AKIDEXAMPLE", AWS_SECRET_ACCESS_KEY="wJalr/secret+", AWS_REGION="eu-west-1")
+    tool("call", "ListQueues", '{"MaxResults": 3}')
+    headers, body = recorder.requests[1]
+    scope, signed, signature = [part.split("=", 1)[1] for part in headers["Authorization"].split(" ", 1)[1].split(", ")] if (
+        ", " in headers["Authorization"]
+    ) else [part.split("=", 1)[1] for part in headers["Authorization"].split(" ", 1)[1].split(",")]
+    assert scope.split("/")[0] == "AKIDEXAMPLE"
+    assert scope.split("/")[2:] == ["eu-west-1", "sqs", "aws4_request"]
+    assert {"host", "x-amz-date", "x-amz-target"} <= set(signed.split(";"))
+
+    # The same signature as botocore computes over the same headers.
+    request = AWSRequest("POST", f"http://127.0.0.1:{port}/", data=body)
+    request.context["timestamp"] = headers["X-Amz-Date"]
+    for name in signed.split(";"):
+        request.headers[name] = headers[name]
+    signer = SigV4Auth(Credentials("AKIDEXAMPLE", "wJalr/secret+"), "sqs", "eu-west-1")
+    expected = signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request)
+    assert signature == expected
+
+
+def test_one_key_alone_is_refused(offline):
+    offline.environment["AWS_ACCESS_KEY_ID"] = "AKIDEXAMPLE"
+    assert "AWS_SECRET_ACCESS_KEY" in offline("queue", "list", status=2).err
+
+
+class Dropper:
+    """A server that answers the first `good` requests on a connection with `answer`, then closes it without an answer."""
+
+    def __init__(self, good, answer):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.good = good
+        self.answer = answer.encode()
+        self.count = 0
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            connection, _ = self.listener.accept()
+            threading.Thread(target=self.serve_one, args=[connection], daemon=True).start()
+
+    def serve_one(self, connection):
+        with connection, connection.makefile("rb") as lines:
+            for number in range(self.good + 1):
+                length = 0
+                while (line := lines.readline()) not in (b"\r\n", b""):
+                    if line.lower().startswith(b"content-length:"):
+                        length = int(line.split(b":")[1])
+                if not line:
+                    return
+                lines.read(length)
+                self.count += 1
+                if number < self.good:
+                    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(self.answer)}\r\n\r\n"
+                    connection.sendall(head.encode() + self.answer)
+
+
+@pytest.mark.parametrize("good", [0, 1])
+def test_a_send_whose_answer_is_lost_is_not_sent_twice(good):
+    """On a fresh connection and on one that was used before, which HTTP clients like to try again by themselves."""
+    sent = {"Successful": [{"Id": str(n), "MessageId": "m"} for n in range(10)]}
+    server = Dropper(good, json.dumps(sent))
+    done = Tally(server.endpoint)("send", "q", "-", "--lines", stdin="x\n" * 20, status=3)
+    assert "may have been carried out" in done.err
+    assert server.count == good + 1
+
+
+def test_what_may_be_repeated_is_repeated_when_its_answer_is_lost():
+    server = Dropper(0, "")
+    Tally(server.endpoint)("queue", "list", status=3)
+    assert server.count > 1
+
+
+def test_a_server_that_is_none_is_told_from_a_queue_server(recorder):
+    done = Tally(f"http://127.0.0.1:{recorder.server_address[1]}")("send", "q", "x", status=3)
+    assert "lacks" in done.err
+
+
+def test_the_tool_is_where_the_build_puts_it():
+    assert (BIN / "tally").exists()

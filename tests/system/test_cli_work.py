@@ -1,0 +1,203 @@
+"""`tally work`: a command for each message; heartbeats, failures, stops and kills."""
+
+import json
+import os
+import signal
+import stat
+import time
+
+import pytest
+
+from conftest import PATIENCE, wait_until
+
+
+@pytest.fixture
+def queue(tally):
+    tally("queue", "create", "work")
+    return "work"
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Makes a shell script; $OUT in it is a folder of its own."""
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def make(text):
+        path = tmp_path / "script"
+        path.write_text(f"#!/bin/sh\nOUT={out}\n{text}\n")
+        path.chmod(path.stat().st_mode | stat.S_IEXEC)
+        return path
+
+    make.out = out
+    return make
+
+
+def counts(tally):
+    attributes = tally.json("queue", "show", "work")[0]["Attributes"]
+    return (
+        int(attributes["ApproximateNumberOfMessages"]),
+        int(attributes["ApproximateNumberOfMessagesNotVisible"]),
+    )
+
+
+def stop(process, seconds=20):
+    process.send_signal(signal.SIGTERM)
+    return process.wait(seconds * PATIENCE)
+
+
+def test_each_message_is_run_once_with_its_body_and_deleted(tally, queue, script):
+    command = script('cat > "$OUT/$TALLY_MESSAGE_ID"')
+    bodies = [f"body {n} äöü\n\n" for n in range(40)]
+    ids = [tally("send", queue, "-", stdin=body).out.strip() for body in bodies]
+    tally("work", "--queue", queue, "--concurrency", "4", "--until-empty", "--", command)
+    assert {path.name: path.read_text() for path in script.out.iterdir()} == dict(zip(ids, bodies))
+    assert counts(tally) == (0, 0)
+
+
+def test_a_body_larger_than_a_pipe_arrives_whole_even_if_it_is_not_read(tally, queue, script):
+    tally("send", queue, "-", stdin="x" * 1_000_000)
+    tally("work", "--queue", queue, "--until-empty", "--", script('wc -c > "$OUT/size"'))
+    assert (script.out / "size").read_text().strip() == "1000000"
+    tally("send", queue, "-", stdin="x" * 1_000_000)
+    tally("work", "--queue", queue, "--until-empty", "--", "true")
+    assert counts(tally) == (0, 0)
+
+
+def test_the_environment_tells_about_the_message(tally, queue, script, daemon):
+    command = script('env | grep "^TALLY_" | sort > "$OUT/env"')
+    message_id = tally("send", queue, "x", "--attribute", "colour=sky blue", "--attribute", "a.b-c=1:Number").out.strip()
+    tally("work", "--queue", queue, "--until-empty", "--", command)
+    variables = dict(line.split("=", 1) for line in (script.out / "env").read_text().splitlines())
+    assert variables["TALLY_MESSAGE_ID"] == message_id
+    assert variables["TALLY_QUEUE"] == queue
+    assert variables["TALLY_ENDPOINT"] == daemon.endpoint
+    assert variables["TALLY_RECEIVE_COUNT"] == "1"
+    assert abs(int(variables["TALLY_SENT_AT_MS"]) / 1000 - time.time()) < 60 * PATIENCE
+    assert variables["TALLY_ATTRIBUTE_colour"] == "sky blue"
+    assert variables["TALLY_ATTRIBUTE_a_b_c"] == "1"
+    assert variables["TALLY_RECEIPT_HANDLE"]
+
+
+def test_a_command_that_fails_is_tried_again_until_it_succeeds(tally, queue, script):
+    command = script('echo x >> "$OUT/tries"; [ "$TALLY_RECEIVE_COUNT" -ge 3 ]')
+    tally("send", queue, "x")
+    done = tally("work", "--queue", queue, "--until-empty", "--", command)
+    assert (script.out / "tries").read_text().split() == ["x"] * 3
+    assert done.err.count("ended with status 1") == 2
+    assert counts(tally) == (0, 0)
+
+
+def test_retry_after_keeps_a_failed_message_back(tally, queue, script):
+    command = script('date +%s.%N >> "$OUT/times"; [ "$TALLY_RECEIVE_COUNT" -ge 2 ]')
+    tally("send", queue, "x")
+    process = tally.start("work", "--queue", queue, "--retry-after", "2", "--", command)
+    wait_until(lambda: counts(tally) == (0, 0), what="the second try")
+    assert stop(process) == 0
+    first, second = map(float, (script.out / "times").read_text().split())
+    assert 1.9 <= second - first < 2.9 * PATIENCE
+
+
+def test_a_message_that_always_fails_goes_to_the_dead_letter_queue(tally, queue):
+    tally("queue", "create", "dead")
+    arn = tally.json("queue", "show", "dead")[0]["Attributes"]["QueueArn"]
+    tally("queue", "set", queue, "RedrivePolicy=" + json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 2}))
+    tally("send", queue, "poison")
+    tally("work", "--queue", queue, "--until-empty", "--", "false")
+    assert tally("receive", "dead").out == "poison\n"
+
+
+def test_heartbeats_keep_a_long_run_from_being_delivered_again(tally, queue, script):
+    """Visibility 2 s, the command takes 5 s: without heartbeats it would come back twice (T45)."""
+    command = script('echo "$TALLY_RECEIVE_COUNT" >> "$OUT/runs"; sleep 5; echo end >> "$OUT/runs"')
+    tally("send", queue, "x")
+    process = tally.start("work", "--queue", queue, "--concurrency", "2", "--visibility", "2", "--", command)
+    wait_until(lambda: (script.out / "runs").exists(), what="the start")
+    start = time.monotonic()
+    while time.monotonic() < start + 4:
+        assert tally("receive", queue).out == ""
+        time.sleep(0.3)
+    wait_until(lambda: counts(tally) == (0, 0), what="the end")
+    assert stop(process) == 0
+    assert (script.out / "runs").read_text().split() == ["1", "end"]
+
+
+def test_a_time_limit_ends_a_command_that_hangs(tally, queue, script):
+    command = script('echo x >> "$OUT/tries"; [ "$TALLY_RECEIVE_COUNT" -ge 2 ] || exec sleep 1000')
+    tally("send", queue, "x")
+    done = tally("work", "--queue", queue, "--until-empty", "--time-limit", "1", "--", command)
+    assert "ran longer than 1 s" in done.err
+    assert (script.out / "tries").read_text().split() == ["x"] * 2
+
+
+def test_sigterm_lets_a_running_command_finish(tally, queue, script):
+    command = script('echo begin > "$OUT/log"; sleep 2; echo end >> "$OUT/log"')
+    tally("send", queue, "x")
+    tally("send", queue, "y", "--delay", "1")
+    process = tally.start("work", "--queue", queue, "--", command)
+    wait_until(lambda: (script.out / "log").exists(), what="the start")
+    assert stop(process) == 0
+    assert (script.out / "log").read_text().split() == ["begin", "end"]
+    wait_until(lambda: counts(tally) == (1, 0), what="the other message, not taken")
+
+
+def test_sigterm_gives_back_what_does_not_finish_within_the_grace(tally, queue, script):
+    command = script('echo $$ > "$OUT/pid"; exec sleep 1000')
+    tally("send", queue, "x")
+    process = tally.start("work", "--queue", queue, "--visibility", "600", "--grace", "0", "--", command)
+    wait_until(lambda: (script.out / "pid").exists() and (script.out / "pid").read_text(), what="the start")
+    assert stop(process) == 0
+    assert tally("receive", queue).out == "x\n"  # at once, not after 600 s
+    assert not os.path.exists(f"/proc/{(script.out / 'pid').read_text().strip()}")
+
+
+def test_an_idle_worker_stops_at_once(tally, queue):
+    process = tally.start("work", "--queue", queue, "--concurrency", "8", "--", "cat")
+    time.sleep(0.5 * PATIENCE)
+    start = time.monotonic()
+    assert stop(process) == 0
+    assert time.monotonic() - start < 2 * PATIENCE
+
+
+def test_a_killed_worker_takes_its_command_with_it_and_its_message_comes_back(tally, queue, script):
+    """T42: free within the visibility timeout + 1 s."""
+    command = script('echo $$ > "$OUT/pid"; exec sleep 1000')
+    tally("send", queue, "x")
+    process = tally.start("work", "--queue", queue, "--visibility", "3", "--", command)
+    wait_until(lambda: (script.out / "pid").exists() and (script.out / "pid").read_text(), what="the start")
+    pid = int((script.out / "pid").read_text())
+    process.kill()
+    process.wait()
+    killed = time.monotonic()
+    assert tally("receive", queue, "--wait", "10").out == "x\n"
+    assert time.monotonic() - killed < 4 * PATIENCE
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="the end of the command")
+
+
+def test_an_unknown_queue_ends_with_status_1(tally):
+    assert "QueueDoesNotExist" in tally("work", "--queue", "nowhere", "--", "cat", status=1).err
+
+
+def test_a_worker_outlives_a_restart_of_the_server(tally, queue, daemon, script):
+    command = script('sleep 2; echo x >> "$OUT/runs"')
+    tally("send", queue, "x")
+    process = tally.start("work", "--queue", queue, "--", command)
+    wait_until(lambda: counts(tally) == (0, 1), what="the receive")
+    daemon.kill9()
+    time.sleep(3)
+    daemon.start()
+    wait_until(lambda: counts(tally) == (0, 0), seconds=40, what="the delete")
+    tally("send", queue, "y")
+    wait_until(lambda: (script.out / "runs").read_text().split() == ["x", "x"], what="the next message")
+    assert stop(process) == 0
+
+
+def test_many_workers_share_a_queue_without_running_anything_twice(tally, queue, script):
+    tally("send", queue, "-", "--lines", stdin="".join(f"{n}\n" for n in range(200)))
+    command = script('read number; echo "$number" >> "$OUT/$PPID"')
+    processes = [
+        tally.start("work", "--queue", queue, "--concurrency", "3", "--until-empty", "--", command) for _ in range(3)
+    ]
+    assert [process.wait(60 * PATIENCE) for process in processes] == [0, 0, 0]
+    lines = [line for path in script.out.iterdir() for line in path.read_text().split()]
+    assert sorted(lines, key=int) == [str(n) for n in range(200)]
