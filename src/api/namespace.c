@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A frame that holds this much is closed before the next decision; the rest of frame_size_max is room for that decision. */
-#define FRAME_SIZE_FULL (2u << 20)
+/* A frame that holds this share of frame_size_max is closed before the next decision; the rest is room for that one. */
+#define FRAME_FULL_SHARE 8u
 
 /* A frame between its opening and the moment it is durable. */
 struct open_frame {
@@ -55,6 +55,11 @@ struct namespace {
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
+static size_t frame_full_size(const struct namespace *ns)
+{
+    return log_frame_size_max(ns->log) / FRAME_FULL_SHARE;
+}
+
 static struct open_frame *frame_create(struct namespace *ns)
 {
     struct open_frame *frame = ns->spare;
@@ -77,7 +82,7 @@ static void frame_destroy(struct open_frame *frame)
 /* Keeps a frame of ordinary size for the next one; a huge one gives its memory back. */
 static void frame_recycle(struct namespace *ns, struct open_frame *frame)
 {
-    if (ns->spare != NULL || frame->bytes.capacity > 2 * (size_t)FRAME_SIZE_FULL) {
+    if (ns->spare != NULL || frame->bytes.capacity > 2 * frame_full_size(ns)) {
         frame_destroy(frame);
         return;
     }
@@ -96,7 +101,8 @@ static void open_frame(struct namespace *ns, uint64_t now_ms)
     ns->frame = frame_create(ns);
     ns->frame->place = log_next_place(ns->log);
     frame_begin(&ns->frame->bytes);
-    core_frame_open(ns->core, &ns->frame->bytes, ns->frame->place.position + FRAME_HEADER_SIZE, now_ms);
+    core_frame_open(ns->core, &ns->frame->bytes, ns->frame->place.position + FRAME_HEADER_SIZE, now_ms,
+                    frame_full_size(ns));
 }
 
 /* Closes the open frame: one without events is forgotten, as if it had never been opened. */
@@ -122,7 +128,7 @@ static void close_frame(struct namespace *ns)
 struct core *namespace_begin(struct namespace *ns, uint64_t now_ms)
 {
     /* A frame without events takes the present time; one with events keeps its own. */
-    if (ns->frame != NULL && (frame_is_empty(ns->frame) || ns->frame->bytes.size >= FRAME_SIZE_FULL))
+    if (ns->frame != NULL && (frame_is_empty(ns->frame) || ns->frame->bytes.size >= frame_full_size(ns)))
         close_frame(ns);
     if (ns->frame == NULL)
         open_frame(ns, now_ms > core_now_ms(ns->core) ? now_ms : core_now_ms(ns->core));

@@ -102,13 +102,14 @@ void core_destroy(struct core *core)
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
-void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms)
+void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms, size_t ample_size)
 {
     ASSERT(core->frame == NULL && position >= frame->size);
     ASSERT(now_ms >= core->now_ms);
     core_advance(core, now_ms);
     core->frame = frame;
     core->frame_base = position - frame->size;
+    core->frame_ample_size = ample_size;
 }
 
 void core_frame_close(struct core *core)

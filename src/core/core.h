@@ -21,8 +21,9 @@ struct core *core_create(void);
 void core_destroy(struct core *core);
 
 /* Opens a frame: events go to the end of `frame`, whose next byte lies at `position` in the log. `now_ms` is the frame's
- * time, not before that of the last one. `frame` is borrowed until core_frame_close(). */
-void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms);
+ * time, not before that of the last one. Once the frame has `ample_size` bytes, work that can wait is left for the next one.
+ * `frame` is borrowed until core_frame_close(). */
+void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms, size_t ample_size);
 void core_frame_close(struct core *core);
 
 /* Applies the events of a frame that the log gave back. False when an event can't be decoded or does not fit the state: the

@@ -69,15 +69,15 @@ struct core {
 
     struct buffer *frame; /* the open frame; NULL: none is open, or replaying */
     uint64_t frame_base;  /* log position of frame's first byte */
+    size_t frame_ample_size;
     uint64_t applying_at; /* log position of the fields of the event being applied */
     struct buffer scratch;
 };
 
 /* Has the open frame grown so much that work which can wait should wait for the next one? */
-#define CORE_FRAME_AMPLE (1u << 20)
 static inline bool core_frame_is_ample(const struct core *core)
 {
-    return core->frame->size > CORE_FRAME_AMPLE;
+    return core->frame->size >= core->frame_ample_size;
 }
 
 /* Encodes the event into the open frame and applies it: the only way a decision changes anything. */
