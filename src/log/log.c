@@ -229,5 +229,5 @@ void log_name_position(const struct log *log, uint64_t position, struct buffer *
 {
     char name[SEGMENT_NAME_SIZE];
     segment_name(position / log->segment_size * log->segment_size, name);
-    buffer_append_format(text, "%s/%s, offset %" PRIu64, log->disk->folder, name, position % log->segment_size);
+    buffer_append_format(text, "%s, offset %" PRIu64, name, position % log->segment_size);
 }

@@ -77,7 +77,7 @@ const uint8_t *log_read(struct log *log, uint64_t position, size_t size);
 enum error log_trim(struct log *log, uint64_t replay_position, bool (*is_needed)(void *context, uint64_t ordinal),
                     void *context, struct failure *failure);
 
-/* File name and offset of a position, for messages about damage. */
+/* Appends file name (without the folder) and offset of a position, for messages about damage. */
 void log_name_position(const struct log *log, uint64_t position, struct buffer *text);
 
 #endif
