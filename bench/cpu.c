@@ -14,7 +14,8 @@ double cpu_own_s(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* Fields 14 and 15 of /proc/PID/stat; the name in field 2 may hold anything, so count from its closing parenthesis. */
+/* Fields 14 to 17 of /proc/PID/stat: its own time and that of children it has waited for, say for a snapshot. The name
+ * in field 2 may hold anything, so count from its closing parenthesis. */
 static double cpu_of_process_s(long pid)
 {
     char path[64];
@@ -24,12 +25,12 @@ static double cpu_of_process_s(long pid)
     if (file == NULL || fgets(line, sizeof(line), file) == NULL)
         fatal("process %ld, whose CPU time was asked for, is gone", pid);
     fclose(file);
-    unsigned long user = 0, system = 0;
+    unsigned long user = 0, system = 0, children_user = 0, children_system = 0;
     const char *after_name = strrchr(line, ')');
-    if (after_name == NULL ||
-        sscanf(after_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+    if (after_name == NULL || sscanf(after_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu",
+                                     &user, &system, &children_user, &children_system) != 4)
         fatal("can't read %s", path);
-    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+    return (double)(user + system + children_user + children_system) / (double)sysconf(_SC_CLK_TCK);
 }
 
 double cpu_of_s(const char *pids)

@@ -68,9 +68,9 @@ def busy_s(core):
 
 
 def cpu_of_s(pid):
-    """User and system time of a process, with all its threads."""
+    """User and system time of a process, with all its threads and the children that it has waited for."""
     fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK if fields else 0.0
+    return sum(map(int, fields[11:15])) / TICK if fields else 0.0
 
 
 def anonymous_memory_of(pid):

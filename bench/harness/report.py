@@ -2,19 +2,21 @@
 
 import statistics
 
+from harness.measure import DISTURBED, undisturbed
+
 # The bars (DESIGN, "The numbers it must reach").
 SEND_TO_NGINX = 0.75
 BATCH_TO_NGINX = 2.4  # 300,000 messages/s where nginx gives 125,000 requests/s
 LIFE_TO_BEANSTALKD = 3.0
 ONE_TO_BARE = 1.5
 INDEX_BYTES = 128
-RESTART_S_PER_MILLION = 1.0  # 10 million in 10 s
+RESTART_S_PER_MILLION = 1.0  # 10 million in 10 s; below a million, 1 s
 GROWTH = 1.3
 PAUSE_MS = 20
 
 
 def row(name, value, unit, reference="", reference_value=None, reference_unit="", at_least=None, at_most=None,
-        bar_on_value=False, problem=""):
+        bar_on_value=False, problem="", is_disturbed=False):
     """One line of the table. The bar judges value / reference_value, or the value itself with bar_on_value."""
     ratio = value / reference_value if value is not None and reference_value else None
     judged = value if bar_on_value else ratio
@@ -27,6 +29,7 @@ def row(name, value, unit, reference="", reference_value=None, reference_unit=""
         "reference_unit": reference_unit, "ratio": ratio, "bar": bar,
         "bar_is": "at least" if at_least is not None else "at most",
         "bar_on_value": bar_on_value, "met": met, "problem": problem,
+        "is_disturbed": is_disturbed,
     }
 
 
@@ -59,12 +62,13 @@ def comparison_rows(cases):
         case, reference = cases[key], cases[reference_key]
         if case.is_wanted and reference.is_wanted:
             rows.append(row(name, case.median(*path), unit, reference.title, reference.median(*path), unit,
-                            problem=case.problem or reference.problem, **bar))
+                            problem=case.problem or reference.problem,
+                            is_disturbed=case.is_disturbed() or reference.is_disturbed(), **bar))
     return rows
 
 
 def median_of(results, name):
-    return statistics.median(result[name] for result in results) if results else None
+    return statistics.median(result[name] for result in undisturbed(results)) if results else None
 
 
 def backlog_rows(backlog):
@@ -75,7 +79,7 @@ def backlog_rows(backlog):
     for name, size in backlog.peers.items():
         rows.append(row(memory, backlog.index_bytes, "bytes", f"{name}, body included", size, "bytes",
                         problem=backlog.problem))
-    bar_s = RESTART_S_PER_MILLION * backlog.messages / 1e6 or None
+    bar_s = RESTART_S_PER_MILLION * max(1.0, backlog.messages / 1e6)
     for how, seconds, bar in (("kill -9", backlog.restart_warm_s, bar_s),
                               ("kill -9, cold page cache", backlog.restart_cold_s, None)):
         rows.append(row(f"restart after {how}", seconds, "s", f"none; {many}", at_most=bar, bar_on_value=True,
@@ -84,11 +88,14 @@ def backlog_rows(backlog):
     worst_ms, longest_ms = (max(one[which] for one in slices) / 1000 if slices else None for which in ("p999", "max"))
     rows.append(row("p99.9 of a send during a snapshot", worst_ms, "ms", f"the longest one; {many}", longest_ms, "ms",
                     at_most=PAUSE_MS, bar_on_value=True,
+                    is_disturbed=any(result["others_share"] > 2 * DISTURBED for result in backlog.pauses),
                     problem=backlog.problem or ("" if slices else "no snapshot was taken")))
     for name, which, unit, bar in (("growth: CPU time of a life", "server_cpu_us", "us", GROWTH),
                                    ("growth: lives", "messages_per_s", "/s", None)):
         rows.append(row(name, median_of(backlog.many, which), unit, f"1,000 waiting, not {many}",
-                        median_of(backlog.few, which), unit, at_most=bar, problem=backlog.problem))
+                        median_of(backlog.few, which), unit, at_most=bar, problem=backlog.problem,
+                        is_disturbed=max(median_of(lives, "others_share") or 0
+                                         for lives in (backlog.few, backlog.many)) > DISTURBED))
     return rows
 
 
@@ -120,7 +127,8 @@ def bar_text(entry):
 def verdict_text(entry):
     if entry["problem"]:
         return entry["problem"]
-    return {True: "met", False: "MISSED", None: "" if entry["bar"] is None else "not measured"}[entry["met"]]
+    verdict = {True: "met", False: "MISSED", None: "" if entry["bar"] is None else "not measured"}[entry["met"]]
+    return f"{verdict} (disturbed)".lstrip() if entry["is_disturbed"] else verdict
 
 
 def table(head, lines, right):
@@ -173,10 +181,10 @@ def notes(cases):
         share = case.median("generator_share")
         if share is not None and share > 0.95 and not case.key.startswith("ceiling"):
             made.append(f"{case.title}: the generator was {100 * share:.0f} % busy and may be the limit.")
-    disturbed = [case.title for case in cases if (case.median("others_share") or 0) > 0.10]
+    disturbed = [case.title for case in cases if case.is_disturbed()]
     if disturbed:
-        made.append("Others took more than 10 % of the server's core (kernel threads of the disk count too): "
-                    + "; ".join(disturbed) + ".")
+        made.append(f"Disturbed: in every run others took more than {100 * DISTURBED:.0f} % of a core (threads of the "
+                    "kernel that serve the disk count too); don't trust: " + "; ".join(disturbed) + ".")
     return made
 
 

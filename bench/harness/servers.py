@@ -234,6 +234,7 @@ class Tallyd(Server):
     durability = "synced"
     path = None  # set by bench/run
     queue = "bench"
+    options = ()  # beyond the defaults
 
     @classmethod
     def find(cls):
@@ -248,7 +249,7 @@ class Tallyd(Server):
         return os.path.join(self.folder, "data")
 
     def command(self):
-        return [self.path, "--listen", f"127.0.0.1:{self.port}", "--data", self.data]
+        return [self.path, "--listen", f"127.0.0.1:{self.port}", "--data", self.data, *self.options]
 
     def is_ready(self):
         return f"tallyd ready on http://127.0.0.1:{self.port}" in machine.read(self.log_path)
