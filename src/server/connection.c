@@ -189,6 +189,7 @@ static bool connection_parse(struct connection *connection)
         struct http *http = &connection->http;
         enum http_result result = http_feed(http, input->memory_owned + input->begin, input_size(input));
         if (result == HTTP_MORE) {
+            input->end = input->begin + http->size_kept;
             break;
         }
         if (result == HTTP_WHOLE) {

@@ -2,9 +2,6 @@
 
 #include "base/assert.h"
 
-/* Framing that a chunked body may cost, beyond a byte for each byte of body. */
-#define HTTP_CHUNK_FRAMING_MAX ((size_t)64 * 1024)
-
 struct field_row {
     struct bytes name; /* lower case */
     enum http_field field;
@@ -160,10 +157,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t size)
     if (size > http->limits->body_size_max - http->body.size) {
         return http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The body of the request is too large.");
     }
-    if (http->body.size == 0) {
-        http->body.offset = (uint32_t)(piece - http->data);
-    }
-    /* Pieces of a chunked body move up over the framing between them, which llhttp has read already. */
+    /* Pieces of a chunked body move up behind the head, over framing that llhttp has read already. */
     uint8_t *end = http->data + http->body.offset + http->body.size;
     if (end != piece) {
         memmove(end, piece, size);
@@ -266,6 +260,7 @@ static enum http_result http_find_head(struct http *http, const uint8_t *data, s
     }
     http->has_head = true;
     http->fed = http->head_start;
+    http->body.offset = (uint32_t)head_end;
     return HTTP_WHOLE;
 }
 
@@ -277,10 +272,7 @@ static enum http_result http_wait(struct http *http, size_t size)
         return HTTP_REFUSED;
     }
     if (http->parser.flags & F_CHUNKED) {
-        if (size > http->limits->head_size_max + 2 * (size_t)http->body.size + HTTP_CHUNK_FRAMING_MAX) {
-            http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The body of the request is too large.");
-            return HTTP_REFUSED;
-        }
+        http->fed = http->size_kept = http->body.offset + http->body.size;
     } else if (http->size_expected == 0) {
         http->size_expected = size + (size_t)http->parser.content_length;
     }
@@ -292,6 +284,7 @@ enum http_result http_feed(struct http *http, uint8_t *data, size_t size)
     if (http->error != OK) {
         return HTTP_REFUSED;
     }
+    http->size_kept = size;
     if (!http->has_head) {
         enum http_result result = http_find_head(http, data, size);
         if (result != HTTP_WHOLE) {

@@ -26,7 +26,7 @@ struct http_limits {
     size_t body_size_max; /* bytes, without the framing of chunks; at most HTTP_BODY_SIZE_LIMIT */
 };
 
-/* Offsets are 32 bits wide, and a chunked body may come with as much framing again. */
+/* Offsets are 32 bits wide. */
 #define HTTP_BODY_SIZE_LIMIT ((size_t)1 << 30)
 
 /* The header fields we read; all others are checked and passed over. */
@@ -47,7 +47,7 @@ struct http_span {
 };
 
 enum http_result {
-    HTTP_MORE,    /* the request is not whole yet */
+    HTTP_MORE,    /* the request is not whole yet; see http->size_kept */
     HTTP_WHOLE,   /* http_request() may be called; http->size bytes belong to the request */
     HTTP_REFUSED, /* http->error and http->reason say why; nothing behind it can be read */
 };
@@ -57,6 +57,7 @@ struct http {
     const struct http_limits *limits; /* borrowed for the parser's life */
     uint8_t *data;                    /* during http_feed() only */
     size_t size;                      /* HTTP_WHOLE: bytes of the request */
+    size_t size_kept;                 /* HTTP_MORE: bytes to keep; more come behind these, over any that were used up */
     size_t size_expected;             /* bytes of the whole request once the head has said so; 0: not known */
     size_t fed;                       /* bytes that llhttp has seen */
     size_t searched;                  /* bytes in which the head does not end */
@@ -81,7 +82,8 @@ void http_init(struct http *http, const struct http_limits *limits);
 /* Gets ready for the next request. */
 void http_reset(struct http *http);
 
-/* Looks at the first `size` bytes there are of the request. May move the pieces of a chunked body together, in place. */
+/* Looks at the first `size` bytes there are of the request. Moves the pieces of a chunked body together, in place, so that
+ * framing never piles up: of what was looked at, the next call needs the first http->size_kept bytes only. */
 enum http_result http_feed(struct http *http, uint8_t *data, size_t size);
 
 /* The request that http_feed() found whole in `data`; views into `data`. */

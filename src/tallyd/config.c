@@ -128,14 +128,13 @@ struct arguments {
     int next;
 };
 
-/* The value of a flag: behind its "=", or the next argument. A switch needs none. NULL: it is missing. */
+/* The value of a flag: behind its "=", or the next argument unless that is a flag. A switch needs none. NULL: it is missing. */
 static const char *flag_value(struct arguments *arguments, const char *equals, bool is_switch)
 {
     if (equals != NULL) {
         return equals + 1;
     }
-    bool is_next_a_flag = arguments->next < arguments->count && arguments->list[arguments->next][0] == '-';
-    if (arguments->next == arguments->count || (is_switch && is_next_a_flag)) {
+    if (arguments->next == arguments->count || strncmp(arguments->list[arguments->next], "--", 2) == 0) {
         return is_switch ? "on" : NULL;
     }
     return arguments->list[arguments->next++];

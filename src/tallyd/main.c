@@ -15,8 +15,12 @@
 
 #define NAMESPACE_NAME "000000000000"
 
-/* Room for the biggest body in one frame, and for what a busy moment gathers. */
-#define FRAME_SIZE_MAX (UINT64_C(32) * 1024 * 1024)
+/* A frame has room for what a busy moment gathers, and then for the events of one request as large as can be: its body,
+ * and as much again for their framing. A segment must hold two frames, or its end would go to waste. */
+#define FRAME_GATHERED_SIZE (UINT64_C(2) * 1024 * 1024)
+#define FRAMES_PER_SEGMENT 2
+#define SEGMENT_OVERHEAD_SIZE 4096
+#define SEGMENT_UNIT UINT64_C(4096)
 
 /* File descriptors beside the connections: the log's files, the loop's own, standard streams. */
 #define DESCRIPTORS_RESERVED 256u
@@ -130,12 +134,43 @@ static enum error check_data(const struct daemon *daemon, struct failure *failur
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 
+static uint64_t round_up(uint64_t size, uint64_t unit)
+{
+    return (size + unit - 1) / unit * unit;
+}
+
+static uint64_t frame_size_max(const struct config *config)
+{
+    return round_up(FRAME_GATHERED_SIZE + 2 * config_number(config, CONFIG_BODY_MAX), SEGMENT_UNIT);
+}
+
+static uint64_t segment_size(const struct config *config)
+{
+    return round_up(config_number(config, CONFIG_SEGMENT_SIZE), SEGMENT_UNIT);
+}
+
+static enum error check_segment_size(const struct daemon *daemon, struct failure *failure)
+{
+    const struct config *config = &daemon->config;
+    uint64_t least = FRAMES_PER_SEGMENT * frame_size_max(config) + SEGMENT_OVERHEAD_SIZE;
+    if (segment_size(config) >= least) {
+        return OK;
+    }
+    char described[256];
+    config_describe(config, CONFIG_SEGMENT_SIZE, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s is %s: with a body-max of %s it must be at least %llu bytes. Raise it or lower body-max.",
+                       described, config_text(config, CONFIG_SEGMENT_SIZE), config_text(config, CONFIG_BODY_MAX),
+                       (unsigned long long)round_up(least, SEGMENT_UNIT));
+}
+
 static enum error check_config(struct daemon *daemon, struct failure *failure)
 {
     enum error error = check_listen(daemon, failure);
     error = error != OK ? error : check_log(daemon, failure);
     error = error != OK ? error : check_public_url(daemon, failure);
     error = error != OK ? error : check_region(daemon, failure);
+    error = error != OK ? error : check_segment_size(daemon, failure);
     return error != OK ? error : check_data(daemon, failure);
 }
 
@@ -209,11 +244,10 @@ static enum error make_data_folder(struct daemon *daemon, struct failure *failur
 static enum error open_namespace(struct daemon *daemon, struct failure *failure)
 {
     const struct config *config = &daemon->config;
-    uint64_t segment_size = config_number(config, CONFIG_SEGMENT_SIZE) & ~UINT64_C(4095);
     struct namespace_options options = {
         .name = NAMESPACE_NAME,
-        .segment_size = segment_size,
-        .frame_size_max = segment_size / 2 < FRAME_SIZE_MAX ? segment_size / 2 : FRAME_SIZE_MAX,
+        .segment_size = segment_size(config),
+        .frame_size_max = frame_size_max(config),
         .snapshot_bytes = config_number(config, CONFIG_SNAPSHOT_BYTES),
         .in_flight_max = (uint32_t)config_number(config, CONFIG_IN_FLIGHT_MAX),
         .has_flusher = true,

@@ -1,0 +1,214 @@
+"""The configuration of tallyd: flags, variables, file, defaults, and what it says when one of them is wrong."""
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+from conftest import BIN, PATIENCE, WRAPPER, clean_environment, wait_until
+
+
+def run(*arguments, **variables):
+    done = subprocess.run(
+        [*WRAPPER, BIN / "tallyd", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=20 * PATIENCE,
+        env=clean_environment(**variables),
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def in_force(*arguments, **variables):
+    """What --print-config says: {key: (value, where it comes from)}."""
+    status, out, err = run(*arguments, "--print-config", **variables)
+    assert status == 0, err
+    rows = [re.fullmatch(r"(\S+)\s+= (.*?)\s+; (.*)", line) for line in out.splitlines()]
+    return {row[1]: (row[2], row[3]) for row in rows}
+
+
+def test_a_flag_beats_a_variable_and_that_the_file_and_that_the_default(tmp_path):
+    file = tmp_path / "tally.conf"
+    file.write_text("# a comment\nbody-max = 1MiB\nheader-max=2KiB\nidle-timeout = 10s ; ten\n")
+    config = in_force("--config", file, "--body-max", "3MiB", TALLY_BODY_MAX="2MiB", TALLY_HEADER_MAX="4KiB")
+    assert config["body-max"] == ("3MiB", "from --body-max")
+    assert config["header-max"] == ("4KiB", "from TALLY_HEADER_MAX")
+    assert config["idle-timeout"] == ("10s", f"from {file}")
+    assert config["region"] == ("us-east-1", "default")
+    assert in_force(TALLY_CONFIG=str(file))["body-max"] == ("1MiB", f"from {file}")
+
+
+def test_what_it_prints_is_a_file_that_it_reads(tmp_path):
+    file = tmp_path / "printed.conf"
+    file.write_text(run("--region", "eu-west-1", "--purge-interval", "--print-config")[1])
+    config = in_force("--config", file)
+    assert config["region"][0] == "eu-west-1" and config["purge-interval"][0] == "on"
+
+
+def test_every_key_is_a_flag_and_a_variable_and_in_the_help():
+    keys = in_force()
+    status, text, _ = run("--help")
+    assert status == 0
+    for key, (value, _) in keys.items():
+        assert f"  --{key} " in text
+        if value:
+            assert in_force(f"--{key}={value}")[key] == (value, f"from --{key}")
+            variable = "TALLY_" + key.upper().replace("-", "_")
+            assert in_force(**{variable: value})[key] == (value, f"from {variable}")
+
+
+def test_an_empty_variable_is_none():
+    assert in_force(TALLY_BODY_MAX="")["body-max"] == ("8MiB", "default")
+
+
+def test_version_is_one_line():
+    status, out, _ = run("--version")
+    assert status == 0 and re.fullmatch(r"tallyd \d+\.\d+\.\d+\n", out)
+
+
+WRONG = [
+    (["--body-max", "12x"], ["body-max", "12x", "8MiB"]),
+    (["--body-max", "1"], ["body-max", "1", "1KiB", "1GiB"]),
+    (["--body-max", "99999999999999999999"], ["body-max"]),
+    (["--body-max", "18446744073709551615GiB"], ["body-max"]),
+    (["--idle-timeout", "-5"], ["idle-timeout", "-5", "30s"]),
+    (["--connections-max", "0"], ["connections-max", "0", "1000000"]),
+    (["--purge-interval", "perhaps"], ["purge-interval", "perhaps", "on or off"]),
+    (["--body-max"], ["--body-max", "value"]),
+    (["--no-such-thing", "1"], ["--no-such-thing", "--help"]),
+    (["stray"], ["stray", "--help"]),
+    (["--listen", "9324"], ["listen", "9324", "127.0.0.1:9324"]),
+    (["--listen", "127.0.0.1:99999"], ["listen", "99999", "65535"]),
+    (["--listen", "example.com:1"], ["listen", "example.com:1"]),
+    (["--listen", "0.0.0.0:9324"], ["listen", "0.0.0.0:9324", "credentials", "127.0.0.1"]),
+    (["--listen", "[::]:9324"], ["credentials", "127.0.0.1"]),
+    (["--listen", "192.0.2.1:9324"], ["credentials", "127.0.0.1"]),
+    (["--log", "postgres://localhost/tally"], ["log", "PostgreSQL", "not available in this version"]),
+    (["--log", "tape"], ["log", "tape", "file"]),
+    (["--public-url", "example.com"], ["public-url", "example.com", "https://"]),
+    (["--public-url", "https://example.com/"], ["public-url", "closing slash"]),
+    (["--region", "Mars 1"], ["region", "Mars 1", "us-east-1"]),
+    (["--segment-size", "16MiB"], ["segment-size", "16MiB", "body-max", "8MiB"]),
+    (["--config", "/no/such/file"], ["/no/such/file", "No such file"]),
+]
+
+
+@pytest.mark.parametrize("arguments, words", WRONG, ids=lambda value: " ".join(value)[:40])
+def test_a_wrong_flag_is_refused_with_what_to_do(arguments, words, tmp_path):
+    status, out, err = run(*arguments, "--data", tmp_path / "data")
+    assert status == 2
+    assert out == ""
+    assert err.startswith("tallyd: ") and err.count("\n") == 1
+    for word in words:
+        assert word in err
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ("region = eu-west-1\nbody-max = huge\n", [":2:", "body-max", "huge"]),
+        ("no-such-key = 1\n", [":1:", "no-such-key", "--help"]),
+        ("region\n", [":1:", "key = value"]),
+        ("[section]\nregion = eu-west-1\n", [":2:", "[section]"]),
+        ("region = a\nregion = b\n", [":2:", "region", "twice"]),
+        ("region = " + "a" * 3000 + "\n", [":1:", "longer"]),
+    ],
+)
+def test_a_wrong_line_of_the_file_is_named(tmp_path, content, words):
+    file = tmp_path / "wrong.conf"
+    file.write_text(content)
+    status, _, err = run("--config", file)
+    assert status == 2
+    assert err.startswith(f"tallyd: {file}") and err.count("\n") == 1
+    for word in words:
+        assert word in err
+
+
+# --- Starting -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_ready_line_says_where_and_what(daemon):
+    assert re.fullmatch(
+        rf"tallyd ready on {daemon.endpoint} data={re.escape(str(daemon.data))} queues=0 messages=0\n", daemon.ready_line
+    )
+    url = daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})[1]["QueueUrl"]
+    for _ in range(3):
+        daemon.call("AmazonSQS.SendMessage", {"QueueUrl": url, "MessageBody": "a"})
+    daemon.restart()
+    assert daemon.ready_line.endswith("queues=1 messages=3\n")
+
+
+def test_port_0_is_a_free_one_and_the_ready_line_says_which(tmp_path):
+    process = subprocess.Popen(
+        [*WRAPPER, BIN / "tallyd", "--listen", "[::1]:0", "--data", tmp_path / "data"],
+        stdout=subprocess.PIPE,
+        env=clean_environment(),
+    )
+    port = int(re.match(rb"tallyd ready on http://\[::1\]:(\d+) ", process.stdout.readline())[1])
+    assert port > 0
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20 * PATIENCE) == 0
+    process.stdout.close()
+
+
+def test_a_port_that_is_taken_is_named(daemon, tmp_path):
+    status, out, err = run("--listen", f"127.0.0.1:{daemon.port}", "--data", tmp_path / "other")
+    assert (status, out) == (1, "")
+    assert err.count("\n") == 1 and str(daemon.port) in err and "in use" in err
+
+
+def test_a_folder_that_another_daemon_owns_is_named(daemon):
+    status, out, err = run("--listen", "127.0.0.1:0", "--data", daemon.data)
+    assert (status, out) == (1, "")
+    assert err.startswith("tallyd: ") and err.count("\n") == 1 and str(daemon.data) in err
+    assert daemon.call("AmazonSQS.ListQueues")[0] == 200
+
+
+def test_a_data_folder_that_can_t_be_made_is_named(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    status, out, err = run("--listen", "127.0.0.1:0", "--data", file / "data")
+    assert (status, out) == (1, "")
+    assert err.count("\n") == 1 and str(file / "data") in err
+
+
+def test_a_damaged_log_is_refused_with_file_offset_and_advice(daemon):
+    url = daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})[1]["QueueUrl"]
+    for i in range(20):
+        daemon.call("AmazonSQS.SendMessage", {"QueueUrl": url, "MessageBody": f"body number {i}"})
+    assert daemon.stop() == 0
+    damaged = None
+    for path in (daemon.data / "000000000000").iterdir():
+        content = path.read_bytes() if path.stat().st_size < 1 << 27 else b""
+        place = content.find(b"body number 3")
+        if place >= 0:
+            with open(path, "r+b") as file:
+                file.seek(place)
+                file.write(b"B")
+            damaged = path
+    assert damaged is not None
+    status, out, err = run("--listen", "127.0.0.1:0", "--data", daemon.data)
+    assert (status, out) == (1, "")
+    assert err.count("\n") == 1 and damaged.name in err and "offset" in err
+
+
+def test_the_limit_of_open_files_is_raised_or_complained_about(daemon_factory):
+    soft = subprocess.run(["sh", "-c", "ulimit -Hn"], capture_output=True, text=True, check=True).stdout.strip()
+    daemon = daemon_factory("--connections-max", "2000").start()
+    with open(f"/proc/{daemon.pid}/limits") as limits:
+        line = next(line for line in limits if line.startswith("Max open files"))
+    if soft == "unlimited" or int(soft) >= 4096:
+        assert int(line.split()[3]) >= 2000
+        assert daemon.error_text() == ""
+    assert daemon.stop() == 0
+
+
+def test_two_signals_end_it_at_once(daemon):
+    os.kill(daemon.pid, signal.SIGTERM)
+    os.kill(daemon.pid, signal.SIGINT)
+    wait_until(lambda: daemon.process.poll() is not None, what="the end")
+    assert daemon.process.poll() == 0
+    daemon.kill9()
