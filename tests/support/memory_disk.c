@@ -24,8 +24,10 @@ enum sector_state {
 struct inode {
     uint8_t *live_owned; /* `capacity` bytes; never moves while mapped */
     uint8_t *durable_owned;
-    uint8_t *states_owned; /* one for each sector */
-    uint64_t capacity;     /* a multiple of SECTOR_SIZE */
+    uint8_t *states_owned;  /* one for each sector */
+    uint64_t unclean_first; /* sectors from here up to unclean_end may be other than clean, no others */
+    uint64_t unclean_end;
+    uint64_t capacity; /* a multiple of SECTOR_SIZE */
     uint64_t size_live;
     uint64_t size_durable;
     uint32_t references; /* names in both folders and in pending changes, open files, maps */
@@ -150,14 +152,30 @@ static void inode_grow(struct inode *inode, uint64_t size)
     inode->capacity = capacity;
 }
 
+static void sectors_dirty(struct inode *inode, uint64_t first, uint64_t end)
+{
+    if (first >= end)
+        return;
+    memset(inode->states_owned + first, SECTOR_DIRTY, end - first);
+    const bool is_first = inode->unclean_first == inode->unclean_end;
+    if (is_first || first < inode->unclean_first)
+        inode->unclean_first = first;
+    if (is_first || end > inode->unclean_end)
+        inode->unclean_end = end;
+}
+
+static uint64_t sectors_of(uint64_t size)
+{
+    return (size + SECTOR_SIZE - 1) / SECTOR_SIZE;
+}
+
 /* Sets the size a reader sees; what lies behind it is zero, in case the file grows again. */
 static void inode_resize(struct inode *inode, uint64_t size)
 {
     inode_grow(inode, size);
     if (size < inode->size_live) {
         memset(inode->live_owned + size, 0, inode->size_live - size);
-        for (uint64_t sector = size / SECTOR_SIZE; sector * SECTOR_SIZE < inode->size_live; sector++)
-            inode->states_owned[sector] = SECTOR_DIRTY;
+        sectors_dirty(inode, size / SECTOR_SIZE, sectors_of(inode->size_live));
     }
     inode->size_live = size;
 }
@@ -169,8 +187,7 @@ static void inode_write(struct inode *inode, uint64_t offset, struct bytes data)
     if (offset + data.size > inode->size_live)
         inode_resize(inode, offset + data.size);
     memcpy(inode->live_owned + offset, data.ptr, data.size);
-    for (uint64_t sector = offset / SECTOR_SIZE; sector * SECTOR_SIZE < offset + data.size; sector++)
-        inode->states_owned[sector] = SECTOR_DIRTY;
+    sectors_dirty(inode, offset / SECTOR_SIZE, sectors_of(offset + data.size));
 }
 
 static void sector_settle(struct inode *inode, uint64_t sector, bool is_kept)
@@ -183,17 +200,21 @@ static void sector_settle(struct inode *inode, uint64_t sector, bool is_kept)
 /* Everything dirty becomes durable. */
 static void inode_sync(struct inode *inode)
 {
-    for (uint64_t sector = 0; sector < inode->capacity / SECTOR_SIZE; sector++) {
+    bool is_clean = true;
+    for (uint64_t sector = inode->unclean_first; sector < inode->unclean_end; sector++) {
         if (inode->states_owned[sector] == SECTOR_DIRTY)
             sector_settle(inode, sector, true);
+        is_clean = is_clean && inode->states_owned[sector] == SECTOR_CLEAN;
     }
+    if (is_clean)
+        inode->unclean_first = inode->unclean_end = 0;
     inode->size_durable = inode->size_live;
 }
 
 /* Some of what is dirty becomes durable, the rest never will. */
 static void inode_sync_badly(struct memory_disk *memory, struct inode *inode)
 {
-    for (uint64_t sector = 0; sector < inode->capacity / SECTOR_SIZE; sector++) {
+    for (uint64_t sector = inode->unclean_first; sector < inode->unclean_end; sector++) {
         if (inode->states_owned[sector] != SECTOR_DIRTY)
             continue;
         if (draw_bool(memory))
@@ -216,7 +237,7 @@ static void inode_crash(struct memory_disk *memory, struct inode *inode)
         inode->size_durable = inode->size_live;
     }
     bool is_first = true;
-    for (uint64_t sector = 0; sector < inode->capacity / SECTOR_SIZE; sector++) {
+    for (uint64_t sector = inode->unclean_first; sector < inode->unclean_end; sector++) {
         if (inode->states_owned[sector] == SECTOR_CLEAN)
             continue;
         is_first = is_first && draw(memory) % 4 != 0;
@@ -224,6 +245,7 @@ static void inode_crash(struct memory_disk *memory, struct inode *inode)
             temper == KEEP_ALL || (temper == KEEP_FIRST && is_first) || (temper == KEEP_SOME && draw_bool(memory));
         sector_settle(inode, sector, is_kept && inode->states_owned[sector] == SECTOR_DIRTY);
     }
+    inode->unclean_first = inode->unclean_end = 0;
     /* A sector may have come back from before the file was cut short. */
     if (inode->capacity > inode->size_live) {
         memset(inode->live_owned + inode->size_live, 0, inode->capacity - inode->size_live);
@@ -488,7 +510,7 @@ static void memory_drop_cache(struct disk_file *file)
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct inode *inode = file->inode;
-    for (uint64_t sector = 0; sector < inode->capacity / SECTOR_SIZE; sector++) {
+    for (uint64_t sector = inode->unclean_first; sector < inode->unclean_end; sector++) {
         if (inode->states_owned[sector] == SECTOR_LOST)
             sector_settle(inode, sector, false);
     }
