@@ -9,72 +9,20 @@
 #include "log/segment.h"
 #include <inttypes.h>
 
-enum error log_writer_init(struct log_writer *writer, struct disk *disk, const struct log_writer_start *start,
-                           struct failure *failure)
-{
-    ASSERT(start->offset >= SEGMENT_HEADER_SIZE && start->offset < start->segment_size);
-    ASSERT(start->file != NULL || (start->ordinal == 0 && start->offset == SEGMENT_HEADER_SIZE));
-    *writer = (struct log_writer){
-        .disk = disk,
-        .file = start->file,
-        .segment_size = start->segment_size,
-        .ordinal = start->ordinal,
-        .offset = start->offset,
-        .epoch = start->epoch,
-        .sequence = start->sequence,
-        .time_ms = start->time_ms,
-    };
-    segment_draft_init(&writer->draft, disk);
-    if (writer->file != NULL)
-        return OK;
-
-    enum error error = segment_draft_begin(&writer->draft, 0, writer->segment_size, failure);
-    if (error == OK)
-        error = segment_draft_finish(&writer->draft, failure);
-    if (error != OK)
-        goto failed;
-    writer->file = segment_draft_take(&writer->draft);
-    uint8_t sector[SEGMENT_HEADER_SIZE];
-    segment_header_encode(
-        &(struct segment_header){
-            .version = SEGMENT_VERSION,
-            .segment_size = writer->segment_size,
-            .sequence = writer->sequence + 1,
-            .epoch = writer->epoch,
-        },
-        sector);
-    error = disk->operations->write(writer->file, 0, bytes_make(sector, sizeof(sector)), failure);
-    if (error == OK)
-        error = disk->operations->sync(writer->file, failure);
-    if (error == OK)
-        return OK;
-failed:
-    log_writer_deinit(writer);
-    return error;
-}
-
-void log_writer_deinit(struct log_writer *writer)
-{
-    segment_draft_deinit(&writer->draft);
-    if (writer->file != NULL)
-        writer->disk->operations->close(writer->file);
-    writer->file = NULL;
-}
-
-/* Makes the next segment, or what is left of it, and writes its header. The file is owned by the caller on success. */
-static enum error successor_make(struct log_writer *writer, uint32_t link, struct disk_file **file,
-                                 struct failure *failure)
+/* Makes segment `ordinal`, or what is left of making it, and writes its header. The file is the caller's on success. */
+static enum error segment_make(struct log_writer *writer, uint64_t ordinal, uint32_t link, struct disk_file **file,
+                               struct failure *failure)
 {
     struct segment_draft *draft = &writer->draft;
-    const uint64_t ordinal = writer->ordinal + 1;
+    const uint64_t start_position = ordinal * writer->segment_size;
     enum error error = OK;
     if (draft->file == NULL)
-        error = segment_draft_begin(draft, ordinal * writer->segment_size, writer->segment_size, failure);
+        error = segment_draft_begin(draft, start_position, writer->segment_size, failure);
     if (error == OK)
         error = segment_draft_finish(draft, failure);
     if (error != OK)
         return error;
-    ASSERT(draft->start_position == ordinal * writer->segment_size);
+    ASSERT(draft->start_position == start_position);
     const struct segment_header header = {
         .version = SEGMENT_VERSION,
         .link = link,
@@ -94,6 +42,38 @@ static enum error successor_make(struct log_writer *writer, uint32_t link, struc
     return error;
 }
 
+enum error log_writer_init(struct log_writer *writer, struct disk *disk, const struct log_writer_start *start,
+                           struct failure *failure)
+{
+    ASSERT(start->offset >= SEGMENT_HEADER_SIZE && start->offset < start->segment_size);
+    ASSERT(start->file != NULL || (start->ordinal == 0 && start->offset == SEGMENT_HEADER_SIZE));
+    *writer = (struct log_writer){
+        .disk = disk,
+        .file = start->file,
+        .segment_size = start->segment_size,
+        .ordinal = start->ordinal,
+        .offset = start->offset,
+        .epoch = start->epoch,
+        .sequence = start->sequence,
+        .time_ms = start->time_ms,
+    };
+    segment_draft_init(&writer->draft, disk);
+    if (writer->file != NULL)
+        return OK;
+    const enum error error = segment_make(writer, 0, 0, &writer->file, failure);
+    if (error != OK)
+        log_writer_deinit(writer);
+    return error;
+}
+
+void log_writer_deinit(struct log_writer *writer)
+{
+    segment_draft_deinit(&writer->draft);
+    if (writer->file != NULL)
+        writer->disk->operations->close(writer->file);
+    writer->file = NULL;
+}
+
 static enum error segment_end(struct log_writer *writer, struct failure *failure)
 {
     ASSERT(writer->offset + FRAME_SECTOR_SIZE <= writer->segment_size);
@@ -108,7 +88,7 @@ static enum error segment_end(struct log_writer *writer, struct failure *failure
 
     const struct disk_operations *operations = writer->disk->operations;
     struct disk_file *next;
-    enum error error = successor_make(writer, header.checksum, &next, failure);
+    enum error error = segment_make(writer, writer->ordinal + 1, header.checksum, &next, failure);
     if (error != OK)
         goto out;
     error = operations->write(writer->file, writer->offset, buffer_bytes(&end), failure);

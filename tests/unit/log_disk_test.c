@@ -187,7 +187,7 @@ static void a_log_on_a_real_disk_survives_a_restart(void **state)
 static int full_file_system_try(const char *root)
 {
     enum { PASSED = 0, FAILED = 1, SKIPPED = 2 };
-    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, "") != 0 ||
         mount("tmpfs", root, "tmpfs", 0, "size=24k") != 0)
         return SKIPPED;
     struct disk *disk = disk_posix_create(root);
