@@ -13,6 +13,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -198,11 +199,33 @@ class Tally:
         """The lines of JSON that it prints."""
         return [json.loads(line) for line in self(*words, "--json", **more).out.splitlines()]
 
-    def start(self, *words, **more):
-        """Starts it and lets it run."""
-        more.setdefault("stdout", subprocess.DEVNULL)
-        more.setdefault("stderr", subprocess.DEVNULL)
-        return subprocess.Popen(self.command(*words), stdin=subprocess.DEVNULL, env=self.environment, **more)
+    def start(self, *words, stdin=""):
+        """Starts it and lets it run. The process's finish() waits for its end like a call."""
+        with tempfile.TemporaryFile() as text:
+            text.write(stdin.encode())
+            text.seek(0)
+            return Running(
+                self.command(*words), stdin=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment
+            )
+
+
+class Running(subprocess.Popen):
+    """A tool that runs. What it prints must be less than a pipe holds, until finish()."""
+
+    def finish(self, status=0, seconds=60):
+        out, err = self.communicate(timeout=seconds * PATIENCE)
+        self.out, self.err = out.decode(errors="surrogateescape"), err.decode(errors="surrogateescape")
+        assert self.returncode == status, f"{self.args}: {self.returncode}\n{self.out}{self.err}"
+        return self
+
+    def stop(self, status=0, seconds=20):
+        """Ends it with SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+        return self.finish(status, seconds)
+
+    def kill9(self):
+        self.kill()
+        self.communicate()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import stat
+import subprocess
 import time
 
 import pytest
@@ -45,11 +46,6 @@ def files_of(folder):
 
 def last_json(done):
     return json.loads(done.out.splitlines()[-1])
-
-
-def completion_of(tally, batch):
-    shown = tally.json("batch", "show", batch)[0]
-    return shown
 
 
 def test_every_file_is_one_unit_and_the_completion_comes_last(tally, folder):
@@ -170,19 +166,9 @@ def test_sigterm_stops_with_status_143_and_the_same_command_goes_on(tally, scrip
     command = script('echo "$1" >> "$LOG"; sleep 0.2')
     lines = [str(n) for n in range(30)]
     words = ["run", "-", "--workers", "2", "--", command]
-    import subprocess
-
-    process = subprocess.Popen(
-        tally.command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tally.environment
-    )
-    process.stdin.write("\n".join(lines).encode())
-    process.stdin.close()
+    process = tally.start(*words, stdin="\n".join(lines))
     wait_until(lambda: script.log.exists() and len(script.log.read_text().split()) > 5, what="the first units")
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(20 * PATIENCE) == 128 + signal.SIGTERM
-    assert b"goes on" in process.stderr.read()
-    process.stdout.close()
-    process.stderr.close()
+    assert "goes on" in process.stop(128 + signal.SIGTERM).err
     done = tally(*words, stdin="\n".join(lines))
     assert last_json(done)["succeeded"] == 30
     assert "going on" in done.err
@@ -199,11 +185,10 @@ def test_killed_at_any_time_and_run_again_every_unit_runs_and_counts_once(tally,
     while kills < 8:
         process = tally.start(*words)
         try:
-            process.wait(chance.uniform(0.01, 0.4) * PATIENCE)
+            process.communicate(timeout=chance.uniform(0.01, 0.4) * PATIENCE)
             break  # it got to its end
-        except Exception:
-            process.kill()
-            process.wait()
+        except subprocess.TimeoutExpired:
+            process.kill9()
             kills += 1
     done = tally(*words)
     completion = last_json(done)
@@ -249,15 +234,11 @@ def test_units_that_are_new_since_the_seal_are_left_out_and_said_so(tally, tmp_p
     (folder / "a").touch()
     process = tally.start("run", folder, "--visibility", "1", "--grace", "0", "--", "sleep", "1000")
     batch = wait_until(lambda: tally.json("batch", "list", "--state", "sealed"), what="the seal")[0]["BatchId"]
-    process.kill()
-    process.wait()
+    process.kill9()
     (folder / "b").touch()
-    process = tally.start("run", folder, "--visibility", "1", "--grace", "0", "--", "sleep", "1000", stderr=-1)
-    line = process.stderr.readline()
-    assert b"1 units are new" in line
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(20 * PATIENCE) == 143
-    process.stderr.close()
+    process = tally.start("run", folder, "--visibility", "1", "--grace", "0", "--", "sleep", "1000")
+    assert b"1 units are new" in process.stderr.readline()
+    process.kill9()
     assert tally.json("batch", "show", batch)[0]["Total"] == 1
     done = tally("run", folder, "--again", "--attempts", "1", "--time-limit", "1", "--", "sleep", "1000", status=4)
     assert last_json(done)["total"] == 2
@@ -267,23 +248,8 @@ def test_two_processes_share_one_run(tally, script):
     command = script('echo "$1" >> "$LOG"; sleep 0.05')
     lines = "".join(f"{n}\n" for n in range(60))
     words = ["run", "-", "--name", "shared", "--workers", "2", "--", command]
-    import subprocess
-
-    processes = []
-    for _ in range(2):
-        process = subprocess.Popen(
-            tally.command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=tally.environment,
-        )  # fmt: skip
-        process.stdin.write(lines.encode())
-        process.stdin.close()
-        processes.append(process)
-    results = []
-    for process in processes:
-        assert process.wait(60 * PATIENCE) == 0, process.stderr.read()
-        results.append(json.loads(process.stdout.read().splitlines()[-1]))
-        process.stdout.close()
-        process.stderr.close()
+    processes = [tally.start(*words, stdin=lines) for _ in range(2)]
+    results = [last_json(process.finish()) for process in processes]
     assert results[0] == results[1]
     assert results[0]["succeeded"] == 60
     assert set(script.log.read_text().split()) == {str(n) for n in range(60)}
@@ -292,30 +258,19 @@ def test_two_processes_share_one_run(tally, script):
 def test_the_server_killed_and_restarted_in_the_middle_loses_and_doubles_nothing(tally, daemon, script):
     command = script('echo "$1" >> "$LOG"; sleep 0.1')
     lines = "".join(f"{n}\n" for n in range(80))
-    import subprocess
-
-    process = subprocess.Popen(
-        tally.command("run", "-", "--workers", "4", "--", command),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tally.environment,
-    )  # fmt: skip
-    process.stdin.write(lines.encode())
-    process.stdin.close()
+    process = tally.start("run", "-", "--workers", "4", "--", command, stdin=lines)
     for _ in range(3):
         before = len(script.log.read_text().split()) if script.log.exists() else 0
         wait_until(lambda: script.log.exists() and len(script.log.read_text().split()) > before + 5, what="progress")
         daemon.kill9()
         time.sleep(0.3)
         daemon.start()
-    out, err = process.communicate(timeout=60 * PATIENCE)
-    assert process.returncode == 0, err
-    completion = json.loads(out.splitlines()[-1])
+    completion = last_json(process.finish())
     assert (completion["total"], completion["succeeded"]) == (80, 80)
     assert set(script.log.read_text().split()) == {str(n) for n in range(80)}
 
 
 def test_output_that_nobody_reads_stops_the_run_and_counts_nothing_that_was_not_shown(tally):
-    import subprocess
-
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             tally.command("run", "-", "--name", "full", "--", "echo"), input=b"a\nb\n", stdout=full,

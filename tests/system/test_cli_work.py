@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import stat
 import time
 
@@ -39,11 +38,6 @@ def counts(tally):
         int(attributes["ApproximateNumberOfMessages"]),
         int(attributes["ApproximateNumberOfMessagesNotVisible"]),
     )
-
-
-def stop(process, seconds=20):
-    process.send_signal(signal.SIGTERM)
-    return process.wait(seconds * PATIENCE)
 
 
 def test_each_message_is_run_once_with_its_body_and_deleted(tally, queue, script):
@@ -93,7 +87,7 @@ def test_retry_after_keeps_a_failed_message_back(tally, queue, script):
     tally("send", queue, "x")
     process = tally.start("work", "--queue", queue, "--retry-after", "2", "--", command)
     wait_until(lambda: counts(tally) == (0, 0), what="the second try")
-    assert stop(process) == 0
+    process.stop()
     first, second = map(float, (script.out / "times").read_text().split())
     assert 1.9 <= second - first < 2.9 * PATIENCE
 
@@ -118,7 +112,7 @@ def test_heartbeats_keep_a_long_run_from_being_delivered_again(tally, queue, scr
         assert tally("receive", queue).out == ""
         time.sleep(0.3)
     wait_until(lambda: counts(tally) == (0, 0), what="the end")
-    assert stop(process) == 0
+    process.stop()
     assert (script.out / "runs").read_text().split() == ["1", "end"]
 
 
@@ -136,7 +130,7 @@ def test_sigterm_lets_a_running_command_finish(tally, queue, script):
     tally("send", queue, "y", "--delay", "1")
     process = tally.start("work", "--queue", queue, "--", command)
     wait_until(lambda: (script.out / "log").exists(), what="the start")
-    assert stop(process) == 0
+    process.stop()
     assert (script.out / "log").read_text().split() == ["begin", "end"]
     wait_until(lambda: counts(tally) == (1, 0), what="the other message, not taken")
 
@@ -146,7 +140,7 @@ def test_sigterm_gives_back_what_does_not_finish_within_the_grace(tally, queue, 
     tally("send", queue, "x")
     process = tally.start("work", "--queue", queue, "--visibility", "600", "--grace", "0", "--", command)
     wait_until(lambda: (script.out / "pid").exists() and (script.out / "pid").read_text(), what="the start")
-    assert stop(process) == 0
+    process.stop()
     assert tally("receive", queue).out == "x\n"  # at once, not after 600 s
     assert not os.path.exists(f"/proc/{(script.out / 'pid').read_text().strip()}")
 
@@ -155,7 +149,7 @@ def test_an_idle_worker_stops_at_once(tally, queue):
     process = tally.start("work", "--queue", queue, "--concurrency", "8", "--", "cat")
     time.sleep(0.5 * PATIENCE)
     start = time.monotonic()
-    assert stop(process) == 0
+    process.stop()
     assert time.monotonic() - start < 2 * PATIENCE
 
 
@@ -166,8 +160,7 @@ def test_a_killed_worker_takes_its_command_with_it_and_its_message_comes_back(ta
     process = tally.start("work", "--queue", queue, "--visibility", "3", "--", command)
     wait_until(lambda: (script.out / "pid").exists() and (script.out / "pid").read_text(), what="the start")
     pid = int((script.out / "pid").read_text())
-    process.kill()
-    process.wait()
+    process.kill9()
     killed = time.monotonic()
     assert tally("receive", queue, "--wait", "10").out == "x\n"
     assert time.monotonic() - killed < 4 * PATIENCE
@@ -189,15 +182,14 @@ def test_a_worker_outlives_a_restart_of_the_server(tally, queue, daemon, script)
     wait_until(lambda: counts(tally) == (0, 0), seconds=40, what="the delete")
     tally("send", queue, "y")
     wait_until(lambda: (script.out / "runs").read_text().split() == ["x", "x"], what="the next message")
-    assert stop(process) == 0
+    process.stop()
 
 
 def test_many_workers_share_a_queue_without_running_anything_twice(tally, queue, script):
     tally("send", queue, "-", "--lines", stdin="".join(f"{n}\n" for n in range(200)))
     command = script('read number; echo "$number" >> "$OUT/$PPID"')
-    processes = [
-        tally.start("work", "--queue", queue, "--concurrency", "3", "--until-empty", "--", command) for _ in range(3)
-    ]
-    assert [process.wait(60 * PATIENCE) for process in processes] == [0, 0, 0]
+    words = ["work", "--queue", queue, "--concurrency", "3", "--until-empty", "--", command]
+    for process in [tally.start(*words) for _ in range(3)]:
+        process.finish()
     lines = [line for path in script.out.iterdir() for line in path.read_text().split()]
     assert sorted(lines, key=int) == [str(n) for n in range(200)]
