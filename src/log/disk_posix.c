@@ -14,14 +14,20 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LOCK_NAME "lock"
+#define LOCK_PAUSE_MS 10
+#define LOCK_PATIENCE_MS 500        /* for an owner that is just ending */
+#define LOCK_PATIENCE_GONE_MS 30000 /* for what a killed owner left */
+#define HOLDER_SIZE 24              /* bytes of a pid as text */
 #define FILE_MODE 0640
 #define FOLDER_MODE 0750
 
@@ -116,13 +122,44 @@ static enum error folder_make(const struct disk *disk, struct failure *failure)
     return OK;
 }
 
+/* The pid that the holder of the lock wrote, as text; empty if it has not yet. */
+static void holder_read(int descriptor, char pid[HOLDER_SIZE])
+{
+    const ssize_t count = pread(descriptor, pid, HOLDER_SIZE - 1, 0);
+    pid[count > 0 ? count : 0] = '\0';
+    pid[strspn(pid, "0123456789")] = '\0';
+}
+
+/* Has the process that took the lock ended? Then a child of it, which writes a snapshot and dies with it, still has a copy. */
+static bool holder_is_gone(int descriptor)
+{
+    char pid[HOLDER_SIZE];
+    holder_read(descriptor, pid);
+    return pid[0] != '\0' && kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH;
+}
+
+/* flock(), but it waits for the last moments of a killed owner: a process that dies in the middle of a sync needs a while. */
+static int lock_take(int descriptor)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
+    for (unsigned waited_ms = 0;; waited_ms += LOCK_PAUSE_MS) {
+        if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK)
+            return -1;
+        if (waited_ms >= (holder_is_gone(descriptor) ? LOCK_PATIENCE_GONE_MS : LOCK_PATIENCE_MS)) {
+            errno = EWOULDBLOCK;
+            return -1;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
 /* Says who holds the lock, from the text that the holder wrote. */
 static enum error locked(const struct disk *disk, int descriptor, struct failure *failure)
 {
-    char pid[24] = "";
-    const ssize_t count = pread(descriptor, pid, sizeof(pid) - 1, 0);
-    if (count > 0)
-        pid[strspn(pid, "0123456789")] = '\0';
+    char pid[HOLDER_SIZE];
+    holder_read(descriptor, pid);
     return failure_set(failure, ERROR_LOG_LOCKED,
                        "The folder %s belongs to another process (pid %s). Stop that one, or use another folder.",
                        disk->folder, pid[0] == '\0' ? "unknown" : pid);
@@ -143,7 +180,7 @@ static enum error posix_lock(struct disk *disk, struct failure *failure)
     const int descriptor = openat(posix->folder, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
     if (descriptor < 0)
         return failed(disk, LOCK_NAME, failure, "opening");
-    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (lock_take(descriptor) != 0) {
         error = errno == EWOULDBLOCK ? locked(disk, descriptor, failure) : failed(disk, LOCK_NAME, failure, "locking");
         (void)close(descriptor);
         return error;

@@ -42,6 +42,7 @@ static enum error writing_begin(struct log *log, struct failure *failure)
     const struct log_writer_start start = {
         .file = recovery->file,
         .segment_size = log->segment_size,
+        .frame_size_max = log->frame_size_max,
         .ordinal = recovery->ordinal,
         .offset = recovery->offset,
         .epoch = recovery->epoch + 1,

@@ -9,6 +9,9 @@
 #include "log/segment.h"
 #include <inttypes.h>
 
+/* Bytes of the next segment that are made for each byte that is written to the present one. */
+#define PREPARE_RATE 2u
+
 /* Makes segment `ordinal`, or what is left of making it, and writes its header. The file is the caller's on success. */
 static enum error segment_make(struct log_writer *writer, uint64_t ordinal, uint32_t link, struct disk_file **file,
                                struct failure *failure)
@@ -42,6 +45,16 @@ static enum error segment_make(struct log_writer *writer, uint64_t ordinal, uint
     return error;
 }
 
+/* Where preparing begins, so that it is done halfway between that and the first place where a frame may have to go to the
+ * next segment: neither in a burst, nor for a log that hardly grows. */
+static uint64_t prepare_begin_at(const struct log_writer_start *start)
+{
+    const uint64_t needed = start->segment_size / PREPARE_RATE;
+    const uint64_t left_at = start->segment_size - start->frame_size_max - FRAME_SECTOR_SIZE;
+    ASSERT(left_at >= needed);
+    return (left_at - needed) / 2;
+}
+
 enum error log_writer_init(struct log_writer *writer, struct disk *disk, const struct log_writer_start *start,
                            struct failure *failure)
 {
@@ -56,6 +69,7 @@ enum error log_writer_init(struct log_writer *writer, struct disk *disk, const s
         .epoch = start->epoch,
         .sequence = start->sequence,
         .time_ms = start->time_ms,
+        .prepare_begin = prepare_begin_at(start),
     };
     segment_draft_init(&writer->draft, disk);
     if (writer->file != NULL)
@@ -161,12 +175,9 @@ bool log_writer_prepare(struct log_writer *writer)
     struct segment_draft *draft = &writer->draft;
     if (writer->failure.error != OK || writer->is_draft_refused || draft->is_ready)
         return false;
-    /* From a quarter of the segment on, four times as much as was written since: done at half, which is before the largest
-     * frame can force the step to the next segment, and never a burst. */
-    const uint64_t begin = writer->segment_size / 4;
-    if (writer->offset <= begin)
+    if (writer->offset <= writer->prepare_begin)
         return false;
-    const uint64_t due = 4 * (writer->offset - begin);
+    const uint64_t due = PREPARE_RATE * (writer->offset - writer->prepare_begin);
     enum error error;
     if (draft->file == NULL)
         error = segment_draft_begin(draft, (writer->ordinal + 1) * writer->segment_size, writer->segment_size, NULL);

@@ -17,6 +17,7 @@ struct log_writer {
     uint64_t epoch;    /* of this owner */
     uint64_t sequence; /* of the last frame; likewise its time */
     uint64_t time_ms;
+    uint64_t prepare_begin;     /* offset from which on the next segment is prepared */
     struct segment_draft draft; /* the next segment */
     bool is_draft_refused;      /* making it ahead of time failed: not tried again before it is needed */
     struct failure failure;     /* the first one, final; error OK: none */
@@ -26,6 +27,7 @@ struct log_writer {
 struct log_writer_start {
     struct disk_file *file;
     uint64_t segment_size;
+    uint64_t frame_size_max;
     uint64_t ordinal;
     uint64_t offset;
     uint64_t epoch;

@@ -132,11 +132,12 @@ static void a_failure_is_reported_and_final(void **state)
         struct disk *disk = memory_disk_create(1);
         struct log_rig rig;
         log_rig_init(&rig, disk);
+        rig.options.segment_size = 1 << 20; /* no segment is prepared yet, so the fault hits a frame */
         assert_int_equal(log_rig_open(&rig), OK);
         struct loop loop;
         loop_init(&loop);
         struct flusher *flusher = flusher_create(rig.log, loop_wake, &loop);
-        frames_flush(&rig, flusher, &loop, 1); /* before a segment is prepared, so that the fault hits a frame */
+        frames_flush(&rig, flusher, &loop, 1);
         memory_disk_fail_after(disk, 0, faults[i]);
         struct failure first = {.error = OK}, second = {.error = OK};
         for (int round = 0; round < 2; round++) {
