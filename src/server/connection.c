@@ -1,6 +1,7 @@
 #include "server/connection.h"
 
 #include "base/memory.h"
+#include "server/output.h"
 #include "server/route.h"
 
 #include <stdlib.h>
@@ -11,10 +12,6 @@
 
 /* Connection structs kept for later. */
 #define CONNECTION_FREE_MAX 1024u
-
-/* Pieces of one write: heads and small bodies are copied together, each large body is a piece of its own. */
-#define OUTPUT_PIECES_MAX 32u
-#define OUTPUT_COPIED_MAX ((size_t)8 * 1024)
 
 struct connection {
     uv_tcp_t handle;
@@ -286,79 +283,6 @@ static void connection_update_reading(struct connection *connection)
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-struct output {
-    uv_buf_t pieces[OUTPUT_PIECES_MAX];
-    unsigned piece_count;
-    size_t used; /* of the hub's output memory */
-    size_t size; /* of all pieces */
-    size_t turn_count;
-    bool is_last;
-};
-
-/* A piece that was written behind what is in the hub's output memory already becomes part of the piece before it. */
-static void output_add(struct output *output, void *data, size_t size)
-{
-    uv_buf_t *last = output->piece_count == 0 ? NULL : &output->pieces[output->piece_count - 1];
-    if (last != NULL && last->base + last->len == (char *)data) {
-        last->len += size;
-    } else {
-        ASSERT(output->piece_count < OUTPUT_PIECES_MAX);
-        output->pieces[output->piece_count++] = uv_buf_init(data, (unsigned)size);
-    }
-    output->size += size;
-}
-
-static void output_add_turn(struct output *output, struct hub *hub, const struct turn *turn)
-{
-    const struct reply *reply = &turn->exchange.reply;
-    char request_id[REQUEST_ID_SIZE];
-    request_ids_next(&hub->request_ids, request_id);
-    struct reply_head head = {
-        .status = reply->status,
-        .error = reply->error,
-        .content_type = reply->content_type,
-        .request_id = request_id,
-        .date = hub->date,
-        .body_size = reply->body.size,
-        .is_http_1_0 = turn->is_http_1_0,
-        .is_last = turn->is_last,
-    };
-    uint8_t *at = hub->output_owned + output->used;
-    size_t head_size = reply_head_write(&head, at);
-    output->used += head_size;
-    output_add(output, at, head_size);
-
-    size_t body_size = turn->is_head ? 0 : reply->body.size;
-    if (body_size > OUTPUT_COPIED_MAX) {
-        output_add(output, reply->body.data_owned, body_size);
-    } else if (body_size > 0) {
-        at = hub->output_owned + output->used;
-        memcpy(at, reply->body.data_owned, body_size);
-        output->used += body_size;
-        output_add(output, at, body_size);
-    }
-    output->turn_count++;
-    output->is_last = turn->is_last;
-}
-
-/* Puts together what may be written: the ready turns at the front, as far as there is room. */
-static void output_gather(struct output *output, const struct connection *connection)
-{
-    output->piece_count = 0;
-    output->used = output->size = output->turn_count = 0;
-    output->is_last = false;
-    struct list_link *link = list_first(&connection->turns);
-    while (link != NULL && !output->is_last && output->piece_count + 2 <= OUTPUT_PIECES_MAX &&
-           output->used + REPLY_HEAD_SIZE_MAX + OUTPUT_COPIED_MAX <= HUB_OUTPUT_SIZE) {
-        const struct turn *turn = CONTAINER_OF(link, struct turn, connection_link);
-        if (turn->state != TURN_READY) {
-            break;
-        }
-        output_add_turn(output, connection->hub, turn);
-        link = list_next(&connection->turns, link);
-    }
-}
-
 static void on_written(uv_write_t *request, int status)
 {
     struct connection *connection = connection_of((uv_handle_t *)request->handle);
@@ -376,15 +300,7 @@ static void connection_write_rest(struct connection *connection, const struct ou
 {
     struct buffer *rest = &connection->output;
     ASSERT(rest->size == 0);
-    for (unsigned i = 0; i < output->piece_count; i++) {
-        const uv_buf_t *piece = &output->pieces[i];
-        if (written >= piece->len) {
-            written -= piece->len;
-        } else {
-            buffer_append(rest, piece->base + written, piece->len - written);
-            written = 0;
-        }
-    }
+    output_copy_rest(output, written, rest);
     uv_buf_t buf = uv_buf_init((char *)rest->data_owned, (unsigned)rest->size);
     connection->is_writing = true;
     connection->write_begun_ms = uv_now(connection->handle.loop);
@@ -418,7 +334,7 @@ static void connection_write_ready(struct connection *connection)
 {
     struct output output;
     while (!connection->is_closing && !connection->is_writing) {
-        output_gather(&output, connection);
+        output_gather(&output, connection->hub, &connection->turns);
         if (output.turn_count == 0) {
             return;
         }
@@ -459,11 +375,14 @@ static void connection_update_deadline(struct connection *connection)
 static void connection_count_timeout(struct connection *connection)
 {
     struct hub_counters *counters = &connection->hub->counters;
+    if (connection->is_lingering) {
+        return; /* it was refused before */
+    }
     if (connection->is_writing) {
         counters->timeouts_reply++;
     } else if (connection->request_begun_ms != 0) {
         counters->timeouts_request++;
-    } else if (!connection->is_lingering) {
+    } else {
         counters->timeouts_idle++;
     }
 }

@@ -1,0 +1,80 @@
+#include "server/output.h"
+
+/* Bodies up to this are copied behind their heads: cheaper than a piece of their own. */
+#define OUTPUT_COPIED_MAX ((size_t)8 * 1024)
+
+/* A piece that was written behind what is in the hub's output memory already becomes part of the piece before it. */
+static void output_add(struct output *output, void *data, size_t size)
+{
+    uv_buf_t *last = output->piece_count == 0 ? NULL : &output->pieces[output->piece_count - 1];
+    if (last != NULL && last->base + last->len == (char *)data) {
+        last->len += size;
+    } else {
+        ASSERT(output->piece_count < OUTPUT_PIECES_MAX);
+        output->pieces[output->piece_count++] = uv_buf_init(data, (unsigned)size);
+    }
+    output->size += size;
+}
+
+static void output_add_turn(struct output *output, struct hub *hub, const struct turn *turn)
+{
+    const struct reply *reply = &turn->exchange.reply;
+    char request_id[REQUEST_ID_SIZE];
+    request_ids_next(&hub->request_ids, request_id);
+    struct reply_head head = {
+        .status = reply->status,
+        .error = reply->error,
+        .content_type = reply->content_type,
+        .request_id = request_id,
+        .date = hub->date,
+        .body_size = reply->body.size,
+        .is_http_1_0 = turn->is_http_1_0,
+        .is_last = turn->is_last,
+    };
+    uint8_t *at = hub->output_owned + output->used;
+    size_t head_size = reply_head_write(&head, at);
+    output->used += head_size;
+    output_add(output, at, head_size);
+
+    size_t body_size = turn->is_head ? 0 : reply->body.size;
+    if (body_size > OUTPUT_COPIED_MAX) {
+        output_add(output, reply->body.data_owned, body_size);
+    } else if (body_size > 0) {
+        at = hub->output_owned + output->used;
+        memcpy(at, reply->body.data_owned, body_size);
+        output->used += body_size;
+        output_add(output, at, body_size);
+    }
+    output->turn_count++;
+    output->is_last = turn->is_last;
+}
+
+void output_gather(struct output *output, struct hub *hub, const struct list *turns)
+{
+    output->piece_count = 0;
+    output->used = output->size = output->turn_count = 0;
+    output->is_last = false;
+    struct list_link *link = list_first(turns);
+    while (link != NULL && !output->is_last && output->piece_count + 2 <= OUTPUT_PIECES_MAX &&
+           output->used + REPLY_HEAD_SIZE_MAX + OUTPUT_COPIED_MAX <= HUB_OUTPUT_SIZE) {
+        const struct turn *turn = CONTAINER_OF(link, struct turn, connection_link);
+        if (turn->state != TURN_READY) {
+            break;
+        }
+        output_add_turn(output, hub, turn);
+        link = list_next(turns, link);
+    }
+}
+
+void output_copy_rest(const struct output *output, size_t written, struct buffer *rest)
+{
+    for (unsigned i = 0; i < output->piece_count; i++) {
+        const uv_buf_t *piece = &output->pieces[i];
+        if (written >= piece->len) {
+            written -= piece->len;
+        } else {
+            buffer_append(rest, piece->base + written, piece->len - written);
+            written = 0;
+        }
+    }
+}
