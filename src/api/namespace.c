@@ -445,10 +445,13 @@ static enum error start_snapshot(struct namespace *ns, bool in_line, struct fail
         ns->job.is_active = error == OK;
         return error;
     }
+    pid_t owner = getpid();
     pid_t child = fork();
     if (child == 0) {
-        /* The child holds the folder's lock too: it must not outlive the owner. */
+        /* The child holds the folder's lock too: it must not outlive the owner, not even one that has died already. */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != owner)
+            _exit(1);
         struct failure child_failure;
         _exit(write_snapshot(ns, &child_failure) == OK ? 0 : 1);
     }
