@@ -1,12 +1,16 @@
 /* The log thread. See flusher.h.
  *
- * One mutex guards the frame that is handed over; what the loop asks all the time (idle? durable up to?) is atomic. The
- * thread sets `durable` before `is_idle`, so that whoever sees it idle also sees what became durable. */
+ * There is one frame between the two threads, and it belongs to one of them at a time: the loop's while is_idle, the log
+ * thread's from the semaphore's post on. So there is no lock, and the loop never waits for the thread. The thread sets
+ * `durable` before `is_idle`: whoever sees it idle also sees what became durable. */
 #include "log/flusher.h"
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -16,11 +20,9 @@ struct flusher {
     void (*wake)(void *context);
     void *context;
     pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    struct bytes frame;     /* under mutex: handed over, not taken yet; ptr NULL: none */
-    uint64_t sequence;      /* under mutex: of that frame */
-    bool is_stopping;       /* under mutex */
+    sem_t handed_over;      /* posted for each frame, and once to stop */
+    struct bytes frame;     /* ptr NULL: stop */
+    uint64_t sequence;      /* of that frame */
     struct failure failure; /* written once, before has_failed is set */
     atomic_bool is_idle;
     atomic_bool has_failed;
@@ -28,38 +30,26 @@ struct flusher {
 };
 
 /* Waits for a frame; false when the thread shall end. Between frames, works on the next segment. */
-static bool frame_wait(struct flusher *flusher, struct bytes *frame, uint64_t *sequence)
+static bool frame_wait(struct flusher *flusher)
 {
     /* One piece even if the next frame waits already, so that a busy log does not come to its segment's end unprepared. */
     bool has_more = log_prepare(flusher->log);
-    (void)pthread_mutex_lock(&flusher->mutex);
-    while (flusher->frame.ptr == NULL && !flusher->is_stopping) {
-        if (!has_more) {
-            (void)pthread_cond_wait(&flusher->changed, &flusher->mutex);
-            continue;
-        }
-        (void)pthread_mutex_unlock(&flusher->mutex);
+    while (has_more && sem_trywait(&flusher->handed_over) != 0)
         has_more = log_prepare(flusher->log);
-        (void)pthread_mutex_lock(&flusher->mutex);
-    }
-    const bool has_frame = flusher->frame.ptr != NULL;
-    *frame = flusher->frame;
-    *sequence = flusher->sequence;
-    flusher->frame = bytes_make(NULL, 0);
-    (void)pthread_mutex_unlock(&flusher->mutex);
-    return has_frame;
+    if (!has_more)
+        while (sem_wait(&flusher->handed_over) != 0)
+            ASSERT(errno == EINTR);
+    return flusher->frame.ptr != NULL;
 }
 
 static void *flusher_run(void *argument)
 {
     struct flusher *flusher = argument;
-    struct bytes frame;
-    uint64_t sequence;
-    while (frame_wait(flusher, &frame, &sequence)) {
+    while (frame_wait(flusher)) {
         ASSERT(!atomic_load(&flusher->is_idle));
         struct failure failure = {.error = OK};
-        if (log_write(flusher->log, frame, &failure) == OK) {
-            atomic_store_explicit(&flusher->durable, sequence, memory_order_release);
+        if (log_write(flusher->log, flusher->frame, &failure) == OK) {
+            atomic_store_explicit(&flusher->durable, flusher->sequence, memory_order_release);
         } else if (!atomic_load(&flusher->has_failed)) {
             flusher->failure = failure;
             atomic_store_explicit(&flusher->has_failed, true, memory_order_release);
@@ -80,9 +70,7 @@ struct flusher *flusher_create(struct log *log, void (*wake)(void *context), voi
     atomic_init(&flusher->is_idle, true);
     atomic_init(&flusher->has_failed, false);
     atomic_init(&flusher->durable, 0);
-    int result = pthread_mutex_init(&flusher->mutex, NULL);
-    ASSERT(result == 0);
-    result = pthread_cond_init(&flusher->changed, NULL);
+    int result = sem_init(&flusher->handed_over, 0, 0);
     ASSERT(result == 0);
 
     /* Signals are for the loop's thread. */
@@ -95,17 +83,23 @@ struct flusher *flusher_create(struct log *log, void (*wake)(void *context), voi
     return flusher;
 }
 
+/* Gives the frame to the thread, or with an empty one the word to stop. */
+static void hand_over(struct flusher *flusher, struct bytes frame, uint64_t sequence)
+{
+    flusher->frame = frame;
+    flusher->sequence = sequence;
+    int result = sem_post(&flusher->handed_over);
+    ASSERT(result == 0);
+}
+
 void flusher_destroy(struct flusher *flusher)
 {
     ASSERT(flusher != NULL);
-    (void)pthread_mutex_lock(&flusher->mutex);
-    flusher->is_stopping = true;
-    (void)pthread_cond_signal(&flusher->changed);
-    (void)pthread_mutex_unlock(&flusher->mutex);
+    while (!flusher_is_idle(flusher))
+        sched_yield(); /* the frame in work is a millisecond from its end, and the thread owns the place of the next */
+    hand_over(flusher, bytes_make(NULL, 0), 0);
     (void)pthread_join(flusher->thread, NULL);
-    ASSERT(flusher->frame.ptr == NULL);
-    (void)pthread_cond_destroy(&flusher->changed);
-    (void)pthread_mutex_destroy(&flusher->mutex);
+    (void)sem_destroy(&flusher->handed_over);
     free(flusher);
 }
 
@@ -116,12 +110,7 @@ void flusher_submit(struct flusher *flusher, struct bytes frame)
     const bool is_frame = frame.size >= FRAME_HEADER_SIZE && frame_header_decode(frame, &header);
     ASSERT(is_frame && header.size == frame.size);
     atomic_store_explicit(&flusher->is_idle, false, memory_order_relaxed);
-    (void)pthread_mutex_lock(&flusher->mutex);
-    ASSERT(flusher->frame.ptr == NULL && !flusher->is_stopping);
-    flusher->frame = frame;
-    flusher->sequence = header.sequence;
-    (void)pthread_cond_signal(&flusher->changed);
-    (void)pthread_mutex_unlock(&flusher->mutex);
+    hand_over(flusher, frame, header.sequence);
 }
 
 bool flusher_is_idle(const struct flusher *flusher)
