@@ -1,0 +1,380 @@
+// The whole life of messages, and of a batch, through the AWS SDK for JavaScript v3 as it comes from npm.
+// Run by test_sdk_js.py: node sdk_life.mjs ENDPOINT SCENARIO; ends with status 0 if everything was as it must be.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import * as sqs from "@aws-sdk/client-sqs";
+
+const [endpoint, wanted] = process.argv.slice(2);
+const client = new sqs.SQSClient({
+  endpoint,
+  region: "us-east-1",
+  credentials: { accessKeyId: "any", secretAccessKey: "thing" },
+  maxAttempts: 1,
+});
+
+/** call("SendMessage", {...}): one command of the SDK. */
+const call = (name, input = {}) => client.send(new sqs[`${name}Command`](input));
+const md5 = (text) => createHash("md5").update(text).digest("hex");
+const text = (value) => ({ DataType: "String", StringValue: value });
+
+async function makeQueue(name, attributes) {
+  return (await call("CreateQueue", { QueueName: name, Attributes: attributes })).QueueUrl;
+}
+
+/** Every message that is there now, up to `count` a call. */
+async function receive(url, more = {}) {
+  const answer = await call("ReceiveMessage", { QueueUrl: url, MaxNumberOfMessages: 10, ...more });
+  return answer.Messages ?? [];
+}
+
+/** A Tally action as a plain request: what a client without any SDK does. */
+async function tally(action, body) {
+  const answer = await fetch(endpoint, {
+    method: "POST",
+    headers: { "Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": `Tally.${action}` },
+    body: JSON.stringify(body),
+  });
+  const reply = await answer.text();
+  const json = reply === "" ? {} : JSON.parse(reply);
+  if (!answer.ok) throw Object.assign(new Error(json.message), { name: json.__type.split("#")[1], status: answer.status });
+  return json;
+}
+
+/** A Tally action through the SDK's own client: its connections, its signature, its errors. A command of the SDK lends its
+ *  form; one middleware names the action and the parameters, another takes the reply before the SDK looks for its own fields. */
+async function tallyBySdk(action, body) {
+  const command = new sqs.ListQueuesCommand({});
+  let reply;
+  command.middlewareStack.add(
+    (next) => (args) => {
+      args.request.headers["x-amz-target"] = `Tally.${action}`;
+      args.request.body = JSON.stringify(body);
+      args.request.headers["content-length"] = String(Buffer.byteLength(args.request.body));
+      return next(args);
+    },
+    { step: "build", priority: "low" },
+  );
+  command.middlewareStack.addRelativeTo(
+    (next) => async (args) => {
+      const result = await next(args);
+      if (result.response.statusCode === 200) {
+        const chunks = [];
+        for await (const chunk of result.response.body) chunks.push(chunk);
+        const bytes = Buffer.concat(chunks);
+        reply = bytes.length === 0 ? {} : JSON.parse(bytes.toString());
+        result.response.body = Buffer.from("{}");
+      }
+      return result;
+    },
+    { relation: "after", toMiddleware: "deserializerMiddleware" },
+  );
+  await client.send(command);
+  return reply;
+}
+
+const scenarios = {
+  async queues() {
+    assert.equal((await call("ListQueues")).QueueUrls, undefined);
+    const url = await makeQueue("first", { VisibilityTimeout: "5", DelaySeconds: "0" });
+    assert.equal(url, `${endpoint}/000000000000/first`);
+    assert.equal(await makeQueue("first"), url);
+    assert.equal(await makeQueue("first", { VisibilityTimeout: "5" }), url);
+    await assert.rejects(makeQueue("first", { VisibilityTimeout: "6" }), sqs.QueueNameExists);
+    assert.equal((await call("GetQueueUrl", { QueueName: "first" })).QueueUrl, url);
+
+    for (let i = 0; i < 25; i++) await makeQueue(`many-${String(i).padStart(2, "0")}`);
+    const pages = [];
+    for await (const page of sqs.paginateListQueues({ client, pageSize: 10 }, { QueueNamePrefix: "many-" })) pages.push(page.QueueUrls);
+    assert.deepEqual(pages.map((page) => page.length), [10, 10, 5]);
+    assert.equal(new Set(pages.flat()).size, 25);
+    assert.equal((await call("ListQueues")).QueueUrls.length, 26);
+    assert.equal((await call("ListQueues", { QueueNamePrefix: "fir" })).QueueUrls.length, 1);
+
+    const { Attributes: all } = await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["All"] });
+    assert.equal(all.QueueArn, "arn:aws:sqs:us-east-1:000000000000:first");
+    assert.equal(all.VisibilityTimeout, "5");
+    assert.equal(all.MaximumMessageSize, "1048576");
+    assert.equal(all.MessageRetentionPeriod, "345600");
+    assert.equal(all.ReceiveMessageWaitTimeSeconds, "0");
+    assert.match(all.CreatedTimestamp, /^\d{10}$/);
+    await call("SetQueueAttributes", { QueueUrl: url, Attributes: { VisibilityTimeout: "77", MaximumMessageSize: "2048" } });
+    const some = await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["VisibilityTimeout", "MaximumMessageSize"] });
+    assert.deepEqual(some.Attributes, { VisibilityTimeout: "77", MaximumMessageSize: "2048" });
+    assert.equal((await call("GetQueueAttributes", { QueueUrl: url })).Attributes, undefined);
+
+    await call("DeleteQueue", { QueueUrl: url });
+    await assert.rejects(call("GetQueueUrl", { QueueName: "first" }), sqs.QueueDoesNotExist);
+    await assert.rejects(call("SendMessage", { QueueUrl: url, MessageBody: "a" }), sqs.QueueDoesNotExist);
+  },
+
+  async messages() {
+    const url = await makeQueue("messages");
+    const body = "Grüße\r\n\t\"&quot;\" <tag> 🎉";
+    const attributes = {
+      color: text("blue"),
+      count: { DataType: "Number.int", StringValue: "3" },
+      blob: { DataType: "Binary", BinaryValue: new Uint8Array([1, 2, 3]) },
+    };
+    const sent = await call("SendMessage", {
+      QueueUrl: url,
+      MessageBody: body,
+      MessageAttributes: attributes,
+      MessageSystemAttributes: { AWSTraceHeader: text("Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1") },
+      MessageGroupId: "tenant-1",
+    });
+    assert.equal(sent.MD5OfMessageBody, md5(body));
+    assert.equal(sent.MD5OfMessageSystemAttributes, "5ae4d5d7636402d80f4eb6d213245a88");
+    assert.match(sent.MessageId, /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+
+    // The SDK checks MD5OfBody itself.
+    const [first] = await receive(url, { MessageAttributeNames: ["All"], MessageSystemAttributeNames: ["All"], VisibilityTimeout: 0 });
+    assert.equal(first.Body, body);
+    assert.equal(first.MessageId, sent.MessageId);
+    assert.equal(first.MD5OfMessageAttributes, sent.MD5OfMessageAttributes);
+    assert.equal(first.MessageAttributes.color.StringValue, "blue");
+    assert.deepEqual({ ...first.MessageAttributes.count }, { DataType: "Number.int", StringValue: "3" });
+    assert.deepEqual([...first.MessageAttributes.blob.BinaryValue], [1, 2, 3]);
+    assert.equal(first.Attributes.ApproximateReceiveCount, "1");
+    assert.equal(first.Attributes.MessageGroupId, "tenant-1");
+    assert.ok(Math.abs(Number(first.Attributes.SentTimestamp) - Date.now()) < 600_000);
+    assert.match(first.Attributes.AWSTraceHeader, /^Root=1-5759e988/);
+
+    const filtered = async (names) => Object.keys((await receive(url, { MessageAttributeNames: names, VisibilityTimeout: 0 }))[0].MessageAttributes ?? {}).sort();
+    assert.deepEqual(await filtered(["color"]), ["color"]);
+    assert.deepEqual(await filtered(["co.*"]), ["color", "count"]);
+    assert.deepEqual(await filtered([".*"]), ["blob", "color", "count"]);
+    assert.deepEqual(await filtered(["nothing", "§"]), []);
+    const [plain] = await receive(url);
+    assert.equal(plain.MessageAttributes, undefined);
+    assert.equal(plain.MD5OfMessageAttributes, undefined);
+    assert.equal(plain.Attributes, undefined);
+
+    // In flight, then visible again by the heartbeat's opposite, then deleted.
+    assert.deepEqual(await receive(url), []);
+    await call("ChangeMessageVisibility", { QueueUrl: url, ReceiptHandle: plain.ReceiptHandle, VisibilityTimeout: 0 });
+    const [again] = await receive(url, { AttributeNames: ["ApproximateReceiveCount"] });
+    assert.deepEqual(again.Attributes, { ApproximateReceiveCount: "7" });
+    await call("DeleteMessage", { QueueUrl: url, ReceiptHandle: again.ReceiptHandle });
+    await call("DeleteMessage", { QueueUrl: url, ReceiptHandle: again.ReceiptHandle });
+    assert.deepEqual(await receive(url), []);
+    await assert.rejects(call("DeleteMessage", { QueueUrl: url, ReceiptHandle: "garbage" }), sqs.ReceiptHandleIsInvalid);
+
+    // A long poll is answered by the first message that comes.
+    const polled = receive(url, { WaitTimeSeconds: 20 });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await call("SendMessage", { QueueUrl: url, MessageBody: "wake up" });
+    const [woken] = await polled;
+    assert.equal(woken.Body, "wake up");
+    await call("DeleteMessage", { QueueUrl: url, ReceiptHandle: woken.ReceiptHandle });
+
+    await call("SendMessage", { QueueUrl: url, MessageBody: "later", DelaySeconds: 1 });
+    assert.deepEqual(await receive(url), []);
+    assert.equal((await receive(url, { WaitTimeSeconds: 20 }))[0].Body, "later");
+    const before = Date.now();
+    assert.deepEqual(await receive(url, { WaitTimeSeconds: 1 }), []);
+    assert.ok(Date.now() - before >= 950);
+  },
+
+  async batches_of_sqs() {
+    const url = await makeQueue("tens", { MaximumMessageSize: "1024" });
+    const ids = [...Array(10).keys()].map(String);
+    const sent = await call("SendMessageBatch", {
+      QueueUrl: url,
+      Entries: ids.map((Id) => ({
+        Id,
+        MessageBody: Id === "3" ? "x".repeat(1025) : Id === "4" ? "bad \u0001" : `body ${Id}`,
+        MessageAttributes: Id === "5" ? { n: { DataType: "Number", StringValue: "abc" } } : Id === "6" ? { a: text("b") } : undefined,
+      })),
+    });
+    assert.deepEqual(sent.Successful.map((entry) => entry.Id), ["0", "1", "2", "6", "7", "8", "9"]);
+    assert.deepEqual(sent.Failed.map((entry) => [entry.Id, entry.Code, entry.SenderFault]), [
+      ["3", "InvalidParameterValue", true],
+      ["4", "InvalidMessageContents", true],
+      ["5", "InvalidParameterValue", true],
+    ]);
+    const held = await receive(url, { MessageAttributeNames: ["All"] });
+    assert.deepEqual(held.map((message) => message.Body), ["0", "1", "2", "6", "7", "8", "9"].map((id) => `body ${id}`));
+    assert.equal(held[3].MessageAttributes.a.StringValue, "b");
+
+    const changed = await call("ChangeMessageVisibilityBatch", {
+      QueueUrl: url,
+      Entries: [
+        { Id: "now", ReceiptHandle: held[0].ReceiptHandle, VisibilityTimeout: 0 },
+        { Id: "long", ReceiptHandle: held[1].ReceiptHandle, VisibilityTimeout: 600 },
+        { Id: "bad", ReceiptHandle: "garbage", VisibilityTimeout: 600 },
+      ],
+    });
+    assert.deepEqual(changed.Successful.map((entry) => entry.Id), ["now", "long"]);
+    assert.deepEqual(changed.Failed.map((entry) => [entry.Id, entry.Code]), [["bad", "ReceiptHandleIsInvalid"]]);
+    const [back] = await receive(url);
+    assert.equal(back.MessageId, held[0].MessageId);
+
+    const deleted = await call("DeleteMessageBatch", {
+      QueueUrl: url,
+      Entries: [...held.slice(1), back].map((message, i) => ({ Id: `e${i}`, ReceiptHandle: message.ReceiptHandle })),
+    });
+    assert.equal(deleted.Successful.length, 7);
+    assert.equal(deleted.Failed, undefined);
+    const { Attributes: counts } = await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["All"] });
+    assert.deepEqual([counts.ApproximateNumberOfMessages, counts.ApproximateNumberOfMessagesNotVisible], ["0", "0"]);
+
+    const entries = (count, id = (i) => `e${i}`) => [...Array(count).keys()].map((i) => ({ Id: id(i), MessageBody: "a" }));
+    const send = (Entries) => call("SendMessageBatch", { QueueUrl: url, Entries });
+    await assert.rejects(send([]), sqs.EmptyBatchRequest);
+    await assert.rejects(send(entries(11)), sqs.TooManyEntriesInBatchRequest);
+    await assert.rejects(send(entries(2, () => "same")), sqs.BatchEntryIdsNotDistinct);
+    await assert.rejects(send(entries(1, () => "a b")), sqs.InvalidBatchEntryId);
+    const huge = await makeQueue("huge");
+    await assert.rejects(
+      call("SendMessageBatch", { QueueUrl: huge, Entries: [0, 1].map((i) => ({ Id: `e${i}`, MessageBody: "x".repeat(600_000) })) }),
+      sqs.BatchRequestTooLong,
+    );
+  },
+
+  async dead_letters_and_purge() {
+    const dead = await makeQueue("dead");
+    const { Attributes } = await call("GetQueueAttributes", { QueueUrl: dead, AttributeNames: ["QueueArn"] });
+    const policy = JSON.stringify({ deadLetterTargetArn: Attributes.QueueArn, maxReceiveCount: "2" });
+    const url = await makeQueue("poison", { VisibilityTimeout: "0" });
+    await call("SetQueueAttributes", { QueueUrl: url, Attributes: { RedrivePolicy: policy } });
+    const shown = await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["RedrivePolicy"] });
+    assert.equal(shown.Attributes.RedrivePolicy, `{"deadLetterTargetArn":"${Attributes.QueueArn}","maxReceiveCount":2}`);
+    const sent = await call("SendMessage", { QueueUrl: url, MessageBody: "poison", MessageAttributes: { a: text("b") } });
+    for (let i = 0; i < 2; i++) assert.equal((await receive(url)).length, 1);
+    assert.deepEqual(await receive(url), []);
+    const [message] = await receive(dead, { MessageSystemAttributeNames: ["All"], MessageAttributeNames: ["All"] });
+    assert.equal(message.MessageId, sent.MessageId);
+    assert.equal(message.MessageAttributes.a.StringValue, "b");
+    assert.equal(message.Attributes.ApproximateReceiveCount, "3");
+    assert.equal(message.Attributes.DeadLetterQueueSourceArn, "arn:aws:sqs:us-east-1:000000000000:poison");
+
+    for (let i = 0; i < 5; i++) await call("SendMessage", { QueueUrl: dead, MessageBody: `more ${i}` });
+    await call("PurgeQueue", { QueueUrl: dead });
+    assert.deepEqual(await receive(dead), []);
+    const { Attributes: counts } = await call("GetQueueAttributes", { QueueUrl: dead, AttributeNames: ["ApproximateNumberOfMessagesNotVisible"] });
+    assert.equal(counts.ApproximateNumberOfMessagesNotVisible, "0");
+    await call("SetQueueAttributes", { QueueUrl: url, Attributes: { RedrivePolicy: "" } });
+    assert.equal((await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["RedrivePolicy"] })).Attributes, undefined);
+  },
+
+  async batch_of_messages() {
+    const jobs = await makeQueue("jobs");
+    const results = await makeQueue("results");
+    const unit = { "Tally.Batch": text("import-7") };
+    await tally("CreateBatch", { BatchId: "import-7", OnComplete: { QueueUrl: results } });
+    const alone = await call("SendMessage", { QueueUrl: jobs, MessageBody: "0", MessageAttributes: unit });
+    assert.ok(alone.MD5OfMessageAttributes);
+    await call("SendMessageBatch", {
+      QueueUrl: jobs,
+      Entries: [1, 2, 3, 4].map((i) => ({ Id: `e${i}`, MessageBody: String(i), MessageAttributes: unit })),
+    });
+    await assert.rejects(
+      call("SendMessage", { QueueUrl: jobs, MessageBody: "x", MessageAttributes: { "Tally.Batch": text("no-such") } }),
+      { name: "BatchDoesNotExist" },
+    );
+    assert.deepEqual(await tally("SealBatch", { BatchId: "import-7" }), { State: "sealed", Remaining: 5, Completed: false });
+    await assert.rejects(call("SendMessage", { QueueUrl: jobs, MessageBody: "x", MessageAttributes: unit }), { name: "BatchSealed" });
+    const held = await receive(jobs, { MessageAttributeNames: ["Tally.*"] });
+    assert.deepEqual(held.map((message) => message.MessageAttributes["Tally.Batch"].StringValue), Array(5).fill("import-7"));
+    await Promise.all(held.map((message) => call("DeleteMessage", { QueueUrl: jobs, ReceiptHandle: message.ReceiptHandle })));
+    const completed = await receive(results, { WaitTimeSeconds: 5, MessageAttributeNames: ["All"] });
+    assert.equal(completed.length, 1);
+    assert.equal(completed[0].MessageAttributes["Tally.Batch.Completed"].StringValue, "import-7");
+    const { createdAt, completedAt, ...told } = JSON.parse(completed[0].Body);
+    assert.deepEqual(told, { batch: "import-7", status: "succeeded", total: 5, succeeded: 5, failed: 0, cancelled: 0 });
+    assert.ok(completedAt >= createdAt);
+    const described = await tally("DescribeBatch", { BatchId: "import-7" });
+    assert.equal(described.CompletionMessageId, completed[0].MessageId);
+  },
+
+  // Every action of PROTOCOL.md's Batches, once as plain requests and once through the SDK's client.
+  async batch_actions() {
+    const results = await makeQueue("results");
+    for (const [name, act] of [["plain", tally], ["sdk", tallyBySdk]]) {
+      const batch = `${name}-1`;
+      const settings = { BatchId: batch, OnComplete: { QueueUrl: results, MessageBody: `${name} done` } };
+      assert.deepEqual(await act("CreateBatch", settings), { BatchId: batch, State: "open" });
+      assert.deepEqual(await act("CreateBatch", settings), { BatchId: batch, State: "open" });
+      await assert.rejects(act("CreateBatch", { BatchId: batch }), { name: "BatchAlreadyExists" });
+      assert.deepEqual(await act("AddUnits", { BatchId: batch, Count: 2 }), { Added: 2, Total: 2 });
+      assert.deepEqual(await act("AddUnits", { BatchId: batch, Units: ["a", "b", "a"] }), { Added: 2, Total: 4 });
+      assert.deepEqual(await act("CompleteUnits", { BatchId: batch, Units: [{ Unit: "a" }, { Unit: "0" }] }), {
+        Results: [{ Unit: "a", Recorded: true }, { Unit: "0", Recorded: true }],
+        Remaining: 2,
+        Completed: false,
+      });
+      await assert.rejects(act("CompleteUnits", { BatchId: batch, Units: [{ Unit: "z" }] }), { name: "UnitDoesNotExist" });
+      assert.deepEqual(await act("SealBatch", { BatchId: batch }), { State: "sealed", Remaining: 2, Completed: false });
+      const { Units } = await act("ListUnits", { BatchId: batch, State: "outstanding" });
+      assert.deepEqual(Units.map((unit) => unit.Unit).sort(), ["1", "b"]);
+      const last = await act("CompleteUnits", { BatchId: batch, Units: [{ Unit: "1", Status: "failed", Detail: "no" }, { Unit: "b" }] });
+      assert.equal(last.Completed, true);
+      const described = await act("DescribeBatch", { BatchId: batch });
+      assert.deepEqual([described.State, described.Status, described.Succeeded, described.Failed], ["completed", "failed", 3, 1]);
+      const [done] = await receive(results, { MessageAttributeNames: ["All"] });
+      assert.equal(done.Body, `${name} done`);
+      assert.equal(done.MessageId, described.CompletionMessageId);
+      await call("DeleteMessage", { QueueUrl: results, ReceiptHandle: done.ReceiptHandle });
+
+      await act("CreateBatch", { BatchId: `${name}-2` });
+      await act("AddUnits", { BatchId: `${name}-2`, Count: 3 });
+      await act("CancelBatch", { BatchId: `${name}-2` });
+      assert.equal((await act("DescribeBatch", { BatchId: `${name}-2` })).Status, "cancelled");
+      await act("CreateBatch", { BatchId: `${name}-3`, Tracking: "xor" });
+      const toggle = { BatchId: `${name}-3`, Value: "00000000deadbeef", RequestToken: "t1" };
+      assert.deepEqual(await act("XorUnits", toggle), { Zero: false, Completed: false });
+      assert.deepEqual(await act("XorUnits", toggle), { Zero: false, Completed: false });
+      assert.deepEqual(await act("XorUnits", { ...toggle, RequestToken: "t2" }), { Zero: true, Completed: false });
+      assert.equal((await act("SealBatch", { BatchId: `${name}-3` })).Completed, true);
+      const listed = await act("ListBatches", { Prefix: `${name}-` });
+      assert.deepEqual(listed.Batches.map((one) => [one.BatchId, one.State]), [1, 2, 3].map((i) => [`${name}-${i}`, "completed"]));
+      assert.deepEqual(await act("DeleteBatch", { BatchId: batch }), {});
+      await assert.rejects(act("DescribeBatch", { BatchId: batch }), { name: "BatchDoesNotExist" });
+    }
+  },
+
+  async errors_have_names() {
+    const url = await makeQueue("q", { MaximumMessageSize: "1024" });
+    await assert.rejects(call("SendMessage", { QueueUrl: url + "x", MessageBody: "a" }), (error) => {
+      assert.ok(error instanceof sqs.QueueDoesNotExist);
+      assert.equal(error.name, "QueueDoesNotExist");
+      assert.equal(error.$metadata.httpStatusCode, 400);
+      assert.equal(error.message, "The specified queue does not exist.");
+      return true;
+    });
+    await assert.rejects(call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["Nonsense"] }), sqs.InvalidAttributeName);
+    await assert.rejects(call("SetQueueAttributes", { QueueUrl: url, Attributes: { DelaySeconds: "901" } }), sqs.InvalidAttributeValue);
+    await assert.rejects(call("SendMessage", { QueueUrl: url, MessageBody: "\u0001" }), sqs.InvalidMessageContents);
+    // Oversized: above the queue's limit, and above what the server reads at all.
+    await assert.rejects(call("SendMessage", { QueueUrl: url, MessageBody: "x".repeat(1025) }), { name: "InvalidParameterValue" });
+    await assert.rejects(call("SendMessage", { QueueUrl: url, MessageBody: "x".repeat(9 << 20) }), (error) => {
+      assert.equal(error.$metadata.httpStatusCode, 413);
+      assert.equal(error.name, "RequestTooLarge");
+      return true;
+    });
+    // An action that the server does not know, and one that this version does not have.
+    await assert.rejects(tallyBySdk("Nonsense", {}), { name: "InvalidAction" });
+    await assert.rejects(call("AddPermission", { QueueUrl: url, Label: "l", AWSAccountIds: ["111111111111"], Actions: ["*"] }), { name: "InvalidAction" });
+    // Broken JSON: the SDK makes none, so a middleware breaks it.
+    const broken = new sqs.SendMessageCommand({ QueueUrl: url, MessageBody: "a" });
+    broken.middlewareStack.add(
+      (next) => (args) => {
+        args.request.body = '{"QueueUrl": ';
+        args.request.headers["content-length"] = String(args.request.body.length);
+        return next(args);
+      },
+      { step: "build", priority: "low" },
+    );
+    await assert.rejects(client.send(broken), (error) => {
+      assert.equal(error.name, "MalformedInput");
+      assert.equal(error.$metadata.httpStatusCode, 400);
+      return true;
+    });
+    // The connection and the queue are as before.
+    await call("SendMessage", { QueueUrl: url, MessageBody: "x".repeat(1024) });
+    assert.equal((await receive(url))[0].Body.length, 1024);
+  },
+};
+
+await scenarios[wanted]();
+client.destroy();
