@@ -24,8 +24,7 @@ enum error call_fail(struct call *call, enum error error, const char *format, ..
 {
     va_list arguments;
     va_start(arguments, format);
-    call->failure->error = error;
-    vsnprintf(call->failure->text, sizeof(call->failure->text), format, arguments);
+    failure_set_list(call->failure, error, format, arguments);
     va_end(arguments);
     return error;
 }

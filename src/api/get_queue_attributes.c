@@ -6,6 +6,6 @@ enum error action_get_queue_attributes(struct call *call)
     yyjson_val *names;
     enum error error = call_queue(call, &queue);
     if (error == OK)
-        error = params_list(&call->params, "AttributeNames", &names);
+        error = params_names(&call->params, "AttributeNames", &names);
     return error == OK ? queue_attributes_write(call, queue, names) : error;
 }

@@ -152,6 +152,19 @@ enum error params_object(const struct params *params, const char *name, yyjson_v
     return *value == NULL || yyjson_is_obj(*value) ? OK : wrong_type(params, name, "a Map");
 }
 
+enum error params_names(const struct params *params, const char *name, yyjson_val **value)
+{
+    enum error error = params_list(params, name, value);
+    size_t index, count;
+    yyjson_val *item;
+    yyjson_arr_foreach(*value, index, count, item)
+    {
+        if (error == OK && !yyjson_is_str(item))
+            error = wrong_type(params, name, "a List of Strings");
+    }
+    return error;
+}
+
 bool params_scalar_text(yyjson_val *value, struct arena *arena, struct bytes *text)
 {
     if (yyjson_is_str(value))

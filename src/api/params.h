@@ -39,12 +39,16 @@ enum error params_boolean(const struct params *params, const char *name, bool *v
 enum error params_list(const struct params *params, const char *name, yyjson_val **value);
 enum error params_object(const struct params *params, const char *name, yyjson_val **value);
 
+/* The same for an array of strings: ERROR_SERIALIZATION if one of its items is something else. */
+enum error params_names(const struct params *params, const char *name, yyjson_val **value);
+
 /* The text of a scalar: a string's own, a number or boolean as JSON writes it. False for anything else. */
 bool params_scalar_text(yyjson_val *value, struct arena *arena, struct bytes *text);
 
+/* A string's bytes; empty for anything else (the length that yyjson tells of an array is that of its items). */
 static inline struct bytes params_bytes(yyjson_val *value)
 {
-    return bytes_make(yyjson_get_str(value), yyjson_get_len(value));
+    return yyjson_is_str(value) ? bytes_make(yyjson_get_str(value), yyjson_get_len(value)) : bytes_make(NULL, 0);
 }
 
 /* Fault of one value, in SQS's words: "Value V for parameter P is invalid. Reason: …" */

@@ -132,11 +132,11 @@ static enum error read_command(struct call *call, const struct queue *queue, str
         error = params_integer_in(params, "VisibilityTimeout", 0, 43200, "Must be >= 0 and <= 43200, if provided.",
                                   &timeout_s);
     if (error == OK)
-        error = params_list(params, "MessageSystemAttributeNames", &command->attribute_names[0]);
+        error = params_names(params, "MessageSystemAttributeNames", &command->attribute_names[0]);
     if (error == OK)
-        error = params_list(params, "AttributeNames", &command->attribute_names[1]);
+        error = params_names(params, "AttributeNames", &command->attribute_names[1]);
     if (error == OK)
-        error = params_list(params, "MessageAttributeNames", &command->message_attribute_names);
+        error = params_names(params, "MessageAttributeNames", &command->message_attribute_names);
     command->count_max = (unsigned)count_max;
     command->timeout_ms = (uint32_t)timeout_s * 1000;
     return error;

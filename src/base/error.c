@@ -2,7 +2,6 @@
 
 #include "base/assert.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 /* The name is computed by the compiler; the builtin, unlike strchr(), is a constant expression. */
@@ -19,21 +18,31 @@ const struct error_row *error_row(enum error error)
     return &rows[error];
 }
 
-/* Takes away the beginning of a UTF-8 character that has lost its end: an answer stays valid UTF-8 when it is cut. */
-static void text_trim_partial_character(char *text, size_t size)
+/* Bytes of the UTF-8 character that begins at `text`, as its first byte says; 0 if it lacks one or begins in the middle. */
+static size_t character_size(const char *text)
 {
-    size_t start = size;
-    while (start > 0 && size - start < 3 && ((uint8_t)text[start - 1] & 0xc0) == 0x80) {
-        start--;
+    const uint8_t lead = (uint8_t)text[0];
+    const size_t size = lead < 0x80 ? 1 : lead < 0xc0 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    for (size_t i = 1; i < size; i++) {
+        if (((uint8_t)text[i] & 0xc0) != 0x80) {
+            return 0;
+        }
     }
-    if (start == 0) {
-        return;
+    return size;
+}
+
+/* Takes out what is left of characters that were cut, by the end of the text or by a precision (%.80s) in the middle of it:
+ * an answer stays valid UTF-8. */
+static void text_drop_partial_characters(char *text)
+{
+    char *end = text;
+    while (*text != '\0') {
+        const size_t size = character_size(text);
+        memmove(end, text, size);
+        end += size;
+        text += size == 0 ? 1 : size;
     }
-    uint8_t lead = (uint8_t)text[start - 1];
-    size_t wanted = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
-    if (size - (start - 1) < wanted) {
-        text[start - 1] = '\0';
-    }
+    *end = '\0';
 }
 
 enum error failure_set(struct failure *failure, enum error error, const char *format, ...)
@@ -49,11 +58,17 @@ enum error failure_set(struct failure *failure, enum error error, const char *fo
     }
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(failure->text, sizeof(failure->text), format, arguments);
+    failure_set_list(failure, error, format, arguments);
     va_end(arguments);
+    return error;
+}
+
+enum error failure_set_list(struct failure *failure, enum error error, const char *format, va_list arguments)
+{
+    ASSERT(error > OK && error < ERROR_COUNT);
+    failure->error = error;
+    int length = vsnprintf(failure->text, sizeof(failure->text), format, arguments);
     ASSERT(length >= 0);
-    if ((size_t)length >= sizeof(failure->text)) {
-        text_trim_partial_character(failure->text, sizeof(failure->text) - 1);
-    }
+    text_drop_partial_characters(failure->text);
     return error;
 }

@@ -11,6 +11,8 @@
 
 #include "base/bytes.h"
 
+#include <stdarg.h>
+
 #define ERROR_LIST(X)                                                                                                  \
     X(QUEUE_DOES_NOT_EXIST, "com.amazonaws.sqs#QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", 400,     \
       "The specified queue does not exist.")                                                                           \
@@ -102,8 +104,12 @@ struct failure {
 };
 
 /* Fills `failure` (unless NULL) and returns `error`, so that a caller can `return failure_set(...)`. `format` NULL
- * leaves the text empty; a text too long is cut at a whole UTF-8 character. */
+ * leaves the text empty; a text too long is cut at a whole UTF-8 character, and so is a value that a precision cuts. */
 enum error failure_set(struct failure *failure, enum error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The same with a list; neither `failure` nor `format` is NULL. */
+enum error failure_set_list(struct failure *failure, enum error error, const char *format, va_list arguments)
+    __attribute__((format(printf, 3, 0)));
 
 #endif

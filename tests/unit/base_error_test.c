@@ -58,6 +58,19 @@ static void a_failure_keeps_the_error_and_the_text(void **state)
     assert_int_equal(failure_set(NULL, ERROR_NOT_FOUND, "nobody %s", "listens"), ERROR_NOT_FOUND);
 }
 
+static void a_value_cut_by_its_precision_is_cut_at_a_whole_character(void **state)
+{
+    (void)state;
+    struct failure failure;
+    failure_set(&failure, ERROR_LOG_DAMAGED, "%.3s%.1s%.2s%.4s end",
+                "a\xc3\xa4"
+                "b",
+                "\xe2\x82\xac", "\xf0\x9f\x8e\x89", "\xf0\x9f\x8e\x89");
+    assert_string_equal(failure.text, "a\xc3\xa4\xf0\x9f\x8e\x89 end");
+    failure_set(&failure, ERROR_LOG_DAMAGED, "\x80\xbf\xc3");
+    assert_string_equal(failure.text, "");
+}
+
 static void a_text_too_long_is_cut_at_a_whole_character(void **state)
 {
     (void)state;
@@ -91,6 +104,7 @@ int main(void)
         cmocka_unit_test(a_row_is_found_by_its_error),
         cmocka_unit_test(no_two_errors_share_a_type),
         cmocka_unit_test(a_failure_keeps_the_error_and_the_text),
+        cmocka_unit_test(a_value_cut_by_its_precision_is_cut_at_a_whole_character),
         cmocka_unit_test(a_text_too_long_is_cut_at_a_whole_character),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);
