@@ -1,0 +1,596 @@
+"""Every error that the actions of this version can answer, by the AWS JSON form: code in __type, status, the header
+x-amzn-query-error with its two parts, and the text; and what replies leave out (reference: SQS, Q2, Q3, Q4, Q5, Q14).
+
+One row, one fault. Rows are asked in order on one connection, which must stay."""
+
+import json
+import time
+
+import pytest
+from wire import Connection, request_bytes
+
+M = "com.amazonaws.sqs#"
+C = "com.amazon.coral.service#"
+T = "com.tally#"
+SERVICE = "AWS.SimpleQueueService."
+NAME_RULE = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
+ID_RULE = (
+    "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."
+)
+CHARACTERS = (
+    "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | "
+    "#x10000 to #x10FFFF."
+)
+
+# name: (__type, code of the header, status)
+KINDS = {
+    "QueueDoesNotExist": (M, SERVICE + "NonExistentQueue", 400),
+    "QueueNameExists": (M, "QueueAlreadyExists", 400),
+    "QueueDeletedRecently": (M, SERVICE + "QueueDeletedRecently", 400),
+    "EmptyBatchRequest": (M, SERVICE + "EmptyBatchRequest", 400),
+    "TooManyEntriesInBatchRequest": (M, SERVICE + "TooManyEntriesInBatchRequest", 400),
+    "BatchEntryIdsNotDistinct": (M, SERVICE + "BatchEntryIdsNotDistinct", 400),
+    "InvalidBatchEntryId": (M, SERVICE + "InvalidBatchEntryId", 400),
+    "BatchRequestTooLong": (M, SERVICE + "BatchRequestTooLong", 400),
+    "UnsupportedOperation": (M, SERVICE + "UnsupportedOperation", 400),
+    "PurgeQueueInProgress": (M, SERVICE + "PurgeQueueInProgress", 403),
+    "OverLimit": (M, "OverLimit", 403),
+    "ReceiptHandleIsInvalid": (M, "ReceiptHandleIsInvalid", 404),
+    "InvalidAttributeName": (M, "InvalidAttributeName", 400),
+    "InvalidAttributeValue": (M, "InvalidAttributeValue", 400),
+    "InvalidMessageContents": (M, "InvalidMessageContents", 400),
+    "InvalidParameterValueException": (C, "InvalidParameterValue", 400),
+    "MissingRequiredParameterException": (C, "MissingParameter", 400),
+    "UnknownOperationException": (C, "InvalidAction", 400),
+    "SerializationException": (C, "MalformedInput", 400),
+    "RequestTooLarge": (T, "RequestTooLarge", 413),
+    "BatchDoesNotExist": (T, "BatchDoesNotExist", 400),
+    "BatchAlreadyExists": (T, "BatchAlreadyExists", 400),
+    "BatchSealed": (T, "BatchSealed", 400),
+    "BatchTotalExceeded": (T, "BatchTotalExceeded", 400),
+    "BatchNotCompleted": (T, "BatchNotCompleted", 400),
+    "UnitDoesNotExist": (T, "UnitDoesNotExist", 400),
+    "QueueInUse": (T, "QueueInUse", 400),
+}
+IPV, MISSING, SERIAL = "InvalidParameterValueException", "MissingRequiredParameterException", "SerializationException"
+
+
+def queue(name):
+    return f"http://127.0.0.1/000000000000/{name}"
+
+
+Q = queue("q")  # MaximumMessageSize 1024
+
+
+def entries(*items):
+    return [{"Id": f"e{i}", "MessageBody": "a", **item} for i, item in enumerate(items)]
+
+
+def text(value, kind="String"):
+    return {"DataType": kind, "StringValue": value}
+
+
+def send(**more):
+    return {"QueueUrl": Q, "MessageBody": "a", **more}
+
+
+def with_attribute(name, value):
+    return send(MessageAttributes={name: value})
+
+
+def redrive(policy):
+    return {"QueueUrl": Q, "Attributes": {"RedrivePolicy": json.dumps(policy) if isinstance(policy, dict) else policy}}
+
+
+NO_QUEUE = ("QueueDoesNotExist", "The specified queue does not exist.")
+NOT_A_HANDLE = ("ReceiptHandleIsInvalid", 'The input receipt handle "garbage" is not a valid receipt handle.')
+DEAD = "arn:aws:sqs:us-east-1:000000000000:q"
+
+
+def missing(name):
+    return (MISSING, f"The request must contain the parameter {name}.")
+
+
+def invalid(name, value, reason):
+    return (IPV, f"Value {value} for parameter {name} is invalid. Reason: {reason}")
+
+
+def attribute_type(name):
+    return (
+        IPV,
+        f"The type of message (user) attribute '{name}' is invalid. You must use only the following supported type "
+        "prefixes: Binary, Number, String.",
+    )
+
+
+def empty_attribute(name, kind):
+    return (IPV, f"Message (user) attribute '{name}' must contain a non-empty value of type '{kind}'.")
+
+
+# (action, parameters, error, text; None: not compared)
+ROWS = [
+    # Every action that names a queue.
+    *[
+        (action, {"QueueUrl": url, **more}, *NO_QUEUE)
+        for action, more in [
+            ("SendMessage", {"MessageBody": "a"}),
+            ("SendMessageBatch", {"Entries": entries({})}),
+            ("ReceiveMessage", {}),
+            ("DeleteMessage", {"ReceiptHandle": "garbage"}),
+            ("DeleteMessageBatch", {"Entries": [{"Id": "a", "ReceiptHandle": "garbage"}]}),
+            ("ChangeMessageVisibility", {"ReceiptHandle": "garbage", "VisibilityTimeout": 0}),
+            ("ChangeMessageVisibilityBatch", {"Entries": [{"Id": "a", "ReceiptHandle": "b", "VisibilityTimeout": 0}]}),
+            ("DeleteQueue", {}),
+            ("PurgeQueue", {}),
+            ("GetQueueAttributes", {"AttributeNames": ["All"]}),
+            ("SetQueueAttributes", {"Attributes": {"DelaySeconds": "0"}}),
+        ]
+        for url in [queue("none"), "http://nowhere", "", None, "http://127.0.0.1/111111111111/q", "none", "/", "//"]
+    ],
+    ("GetQueueUrl", {"QueueName": "none"}, *NO_QUEUE),
+    ("GetQueueUrl", {"QueueName": "q", "QueueOwnerAWSAccountId": "111111111111"}, *NO_QUEUE),
+    ("GetQueueUrl", {}, IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name."),
+    # Actions and forms.
+    ("NoSuchAction", {}, "UnknownOperationException", None),
+    ("SendMessage", b"{", SERIAL, None),
+    ("SendMessage", b'{"QueueUrl": "a"} x', SERIAL, None),
+    ("SendMessage", b"[]", SERIAL, None),
+    ("SendMessage", b'"text"', SERIAL, None),
+    ("SendMessage", b"\xff", SERIAL, None),
+    ("SendMessage", b'{"QueueUrl": "\\ud800"}', SERIAL, None),
+    ("SendMessage", send(MessageBody=7), SERIAL, "The value of MessageBody can not be converted to a String."),
+    ("SendMessage", send(DelaySeconds="x"), SERIAL, "The value of DelaySeconds can not be converted to an Integer."),
+    ("SendMessage", send(DelaySeconds=1.5), SERIAL, "The value of DelaySeconds can not be converted to an Integer."),
+    ("SendMessage", send(MessageAttributes=[]), SERIAL, "The value of MessageAttributes can not be converted to a Map."),
+    ("SendMessage", send(MessageAttributes={"a": "b"}), SERIAL, None),
+    ("SendMessageBatch", {"QueueUrl": Q, "Entries": {}}, SERIAL, "The value of Entries can not be converted to a List."),
+    ("SendMessageBatch", {"QueueUrl": Q, "Entries": ["a"]}, SERIAL, None),
+    ("ReceiveMessage", {"QueueUrl": Q, "AttributeNames": "All"}, SERIAL, None),
+    ("ReceiveMessage", {"QueueUrl": Q, "AttributeNames": [7]}, SERIAL, None),
+    ("ReceiveMessage", {"QueueUrl": Q, "MessageSystemAttributeNames": [["a", "b", "c"]]}, SERIAL, None),
+    ("ReceiveMessage", {"QueueUrl": Q, "MessageAttributeNames": [["a", "b", "c"]]}, SERIAL, None),
+    ("GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": [["a", "b", "c"]]}, SERIAL, None),
+    ("GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": [{"a": 1, "b": 2, "c": 3}]}, SERIAL, None),
+    ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {"DelaySeconds": []}}, SERIAL, None),
+    # CreateQueue, ListQueues, attributes.
+    ("CreateQueue", {}, IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name."),
+    ("CreateQueue", {"QueueName": ""}, IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name."),
+    *[("CreateQueue", {"QueueName": name}, IPV, NAME_RULE) for name in ["a b", "a.b", "ä", "x" * 81, "a.fifo", "a/b"]],
+    (
+        "CreateQueue",
+        {"QueueName": "q", "Attributes": {"DelaySeconds": "1"}},
+        "QueueNameExists",
+        "A queue already exists with the same name and a different value for attribute DelaySeconds",
+    ),
+    *[
+        (action, {**which, "Attributes": {name: "1"}}, "InvalidAttributeName", f"Unknown Attribute {name}.")
+        for action, which in [("CreateQueue", {"QueueName": "new"}), ("SetQueueAttributes", {"QueueUrl": Q})]
+        for name in ["Nonsense", "QueueArn", "CreatedTimestamp", "ApproximateNumberOfMessages", "All"]
+    ],
+    *[
+        ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {name: value}}, "InvalidAttributeValue", None)
+        for name, values in {
+            "DelaySeconds": ["-1", "901", "", "a", "1.5", " 1", "+1", "99999999999999999999999"],
+            "MaximumMessageSize": ["1023", "1048577", "0"],
+            "MessageRetentionPeriod": ["59", "1209601"],
+            "ReceiveMessageWaitTimeSeconds": ["-1", "21"],
+            "VisibilityTimeout": ["-1", "43201"],
+        }.items()
+        for value in values
+    ],
+    ("SetQueueAttributes", {"QueueUrl": Q}, *missing("Attributes")),
+    ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {}}, *missing("Attributes")),
+    ("GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": ["Nonsense"]}, "InvalidAttributeName", "Unknown Attribute Nonsense."),
+    *[
+        ("SetQueueAttributes", redrive(policy), *invalid("RedrivePolicy", json.dumps(policy), reason))
+        for policy, reason in [
+            ({}, "Redrive policy does not contain mandatory attribute: maxReceiveCount."),
+            ({"maxReceiveCount": 1}, "Redrive policy does not contain mandatory attribute: deadLetterTargetArn."),
+            ({"maxReceiveCount": 0, "deadLetterTargetArn": DEAD}, "Invalid value for maxReceiveCount: 0, valid values are from 1 to 1000 both inclusive."),
+            ({"maxReceiveCount": 1001, "deadLetterTargetArn": DEAD}, "Invalid value for maxReceiveCount: 1001, valid values are from 1 to 1000 both inclusive."),
+            ({"maxReceiveCount": "x", "deadLetterTargetArn": DEAD}, "Invalid value for maxReceiveCount: x, valid values are from 1 to 1000 both inclusive."),
+            ({"maxReceiveCount": 1, "deadLetterTargetArn": DEAD + "x"}, "Dead letter target does not exist."),
+            ({"maxReceiveCount": 1, "deadLetterTargetArn": "q"}, "Dead letter target does not exist."),
+        ]
+    ],
+    ("SetQueueAttributes", redrive("not json"), IPV, None),
+    *[
+        ("ListQueues", {"MaxResults": value}, IPV, "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and 1000.")
+        for value in [0, -1, 1001]
+    ],
+    ("ListQueues", {"MaxResults": 1, "NextToken": "zz"}, IPV, "Invalid or expired next token."),
+    # SendMessage.
+    ("SendMessage", {"QueueUrl": Q}, *missing("MessageBody")),
+    ("SendMessage", send(MessageBody=""), *missing("MessageBody")),
+    ("SendMessage", send(MessageBody="x" * 1025), IPV, "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."),
+    ("SendMessage", send(MessageBody="ä" * 513), IPV, "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."),
+    (
+        "SendMessage",
+        send(MessageBody="x" * 1012, MessageAttributes={"abc": text("1234")}),
+        IPV,
+        "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes.",
+    ),
+    *[("SendMessage", send(MessageBody=f"a{c}b"), "InvalidMessageContents", CHARACTERS) for c in "\0\1\b\v\f\x0e\x1f\ufffe\uffff"],
+    *[("SendMessage", send(DelaySeconds=v), *invalid("DelaySeconds", v, "DelaySeconds must be >= 0 and <= 900.")) for v in [-1, 901, 2**63]][:2],
+    ("SendMessage", send(DelaySeconds=2**63), IPV, None),
+    ("SendMessage", send(MessageAttributes={f"a{i}": text("b") for i in range(11)}), IPV, "Number of message attributes [11] exceeds the allowed maximum [10]."),
+    ("SendMessage", with_attribute("a", text("")), *empty_attribute("a", "String")),
+    ("SendMessage", with_attribute("a", {"DataType": "Binary", "BinaryValue": ""}), *empty_attribute("a", "Binary")),
+    ("SendMessage", with_attribute("a", {"DataType": "Binary", "BinaryValue": "!"}), SERIAL, None),
+    ("SendMessage", with_attribute("a", {"DataType": "String"}), *empty_attribute("a", "String")),
+    *[
+        ("SendMessage", with_attribute("a", text(value, "Number")), IPV, "Can't cast the value of message (user) attribute 'a' to a number.")
+        for value in ["abc", "1a", "--1", "1e", "0x10", " 1", "1" * 39]
+    ],
+    *[("SendMessage", with_attribute("a", text("b", kind)), *attribute_type("a")) for kind in ["string", "Text", "", "Stringy", "String" + ".x" * 125]],
+    ("SendMessage", with_attribute("a", {"StringValue": "b"}), *attribute_type("a")),
+    *[("SendMessage", with_attribute(name, text("b")), IPV, None) for name in ["", ".a", "a.", "a..b", "a!", "a b", "AWS.a", "aws.a", "Amazon.a", "x" * 257]],
+    ("SendMessage", with_attribute("a", text("\1")), IPV, None),
+    (
+        "SendMessage",
+        with_attribute("a", {"DataType": "String", "StringListValues": ["b"]}),
+        "UnsupportedOperation",
+        "Message attribute list values in SendMessage operation are not supported.",
+    ),
+    *[("SendMessage", with_attribute(name, text("1")), "UnsupportedOperation", None) for name in ["Tally.After", "Tally.Producer", "Tally.Type"]],
+    ("SendMessage", with_attribute("Tally.Batch", text("none")), "BatchDoesNotExist", "Tally.Batch: there is no batch 'none'; create it first."),
+    *[
+        (
+            "SendMessage",
+            send(MessageGroupId=value),
+            *invalid("MessageGroupId", value, "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length."),
+        )
+        for value in ["", "a b", "ä"]
+    ],
+    ("SendMessage", send(MessageGroupId="x" * 129), IPV, None),
+    # A value that is cut in the middle of a character must leave the reply valid.
+    *[("SendMessage", send(MessageGroupId="x" * shift + "ä" * 200), IPV, None) for shift in range(2)],
+    *[("SendMessage", send(MessageGroupId="x" * shift + "🎉" * 200), IPV, None) for shift in range(4)],
+    *[("SendMessage", with_attribute("x" * shift + "🎉" * 60, text("1", "Nonsense")), IPV, None) for shift in range(4)],
+    *[("GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": ["x" * shift + "🎉" * 60]}, "InvalidAttributeName", None) for shift in range(4)],
+    *[("DeleteMessage", {"QueueUrl": Q, "ReceiptHandle": "x" * shift + "🎉" * 60}, "ReceiptHandleIsInvalid", None) for shift in range(4)],
+    *[("SetQueueAttributes", redrive("x" * shift + "🎉" * 200), IPV, None) for shift in range(4)],
+    *[("DescribeBatch", {"BatchId": "x" * shift + "🎉" * 60}, "BatchDoesNotExist", None) for shift in range(4)],
+    # Batches of SQS: the structure.
+    *[
+        (action, {"QueueUrl": Q, "Entries": []}, "EmptyBatchRequest", f"There should be at least one {action}RequestEntry in the request.")
+        for action in ["SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"]
+    ],
+    ("SendMessageBatch", {"QueueUrl": Q}, "EmptyBatchRequest", None),
+    *[
+        (
+            action,
+            {"QueueUrl": Q, "Entries": entries(*[{}] * 11)},
+            "TooManyEntriesInBatchRequest",
+            "Maximum number of entries per request are 10. You have sent 11.",
+        )
+        for action in ["SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"]
+    ],
+    *[
+        (action, {"QueueUrl": Q, "Entries": entries({}, {"Id": "b"}, {"Id": "c"}, {"Id": "b"}, {"Id": "c"})}, "BatchEntryIdsNotDistinct", "Id b repeated.")
+        for action in ["SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"]
+    ],
+    *[("SendMessageBatch", {"QueueUrl": Q, "Entries": entries({"Id": bad})}, "InvalidBatchEntryId", ID_RULE) for bad in ["", "a b", "ä", "x" * 81, "a.b"]],
+    (
+        "SendMessageBatch",
+        {"QueueUrl": queue("big"), "Entries": entries({"MessageBody": "x" * 1048576}, {"MessageBody": "x"})},
+        "BatchRequestTooLong",
+        "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes.",
+    ),
+    (
+        "SendMessageBatch",
+        {"QueueUrl": Q, "Entries": entries({"MessageBody": "x" * 1048577})},
+        "BatchRequestTooLong",
+        "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes.",
+    ),
+    # Receive.
+    *[
+        ("ReceiveMessage", {"QueueUrl": Q, name: value}, *invalid(name, value, reason))
+        for name, reason, values in [
+            ("MaxNumberOfMessages", "Must be between 1 and 10, if provided.", [0, -1, 11]),
+            ("WaitTimeSeconds", "Must be >= 0 and <= 20, if provided.", [-1, 21]),
+            ("VisibilityTimeout", "Must be >= 0 and <= 43200, if provided.", [-1, 43201]),
+        ]
+        for value in values
+    ],
+    # Handles.
+    ("DeleteMessage", {"QueueUrl": Q}, *missing("ReceiptHandle")),
+    ("DeleteMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage"}, *NOT_A_HANDLE),
+    ("ChangeMessageVisibility", {"QueueUrl": Q, "VisibilityTimeout": 0}, *missing("ReceiptHandle")),
+    ("ChangeMessageVisibility", {"QueueUrl": Q, "ReceiptHandle": "garbage"}, *missing("VisibilityTimeout")),
+    ("ChangeMessageVisibility", {"QueueUrl": Q, "ReceiptHandle": "garbage", "VisibilityTimeout": 0}, *NOT_A_HANDLE),
+    *[
+        (
+            "ChangeMessageVisibility",
+            {"QueueUrl": Q, "ReceiptHandle": "garbage", "VisibilityTimeout": value},
+            *invalid("VisibilityTimeout", value, "Must be between 0 and 43200."),
+        )
+        for value in [-1, 43201]
+    ],
+    # Tally's batches.
+    *[
+        (action, {"BatchId": "none", **more}, "BatchDoesNotExist", "There is no batch 'none'.")
+        for action, more in [
+            ("AddUnits", {"Count": 1}),
+            ("CompleteUnits", {"Units": [{"Unit": "a"}]}),
+            ("XorUnits", {"Value": "0" * 16, "RequestToken": "t"}),
+            ("SealBatch", {}),
+            ("CancelBatch", {}),
+            ("DescribeBatch", {}),
+            ("ListUnits", {}),
+            ("DeleteBatch", {}),
+        ]
+    ],
+    *[(action, {}, *missing("BatchId")) for action in ["AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch", "ListUnits", "DeleteBatch"]],
+    ("CreateBatch", {"BatchId": "open", "Total": 5}, "BatchAlreadyExists", "Batch 'open' exists and was created with other arguments."),
+    ("CreateBatch", {"BatchId": "a b"}, IPV, None),
+    ("CreateBatch", {"BatchId": "x" * 129}, IPV, None),
+    ("CreateBatch", {"Tracking": "both"}, *invalid("Tracking", "both", "It must be exact or xor.")),
+    ("CreateBatch", {"Total": -1}, IPV, None),
+    ("CreateBatch", {"Total": "x"}, SERIAL, None),
+    ("CreateBatch", {"ExpiresAfterSeconds": 0}, IPV, None),
+    ("CreateBatch", {"OnComplete": "x"}, SERIAL, None),
+    ("CreateBatch", {"OnComplete": {}}, *NO_QUEUE),
+    ("CreateBatch", {"OnComplete": {"QueueUrl": queue("none")}}, *NO_QUEUE),
+    ("CreateBatch", {"OnSuccess": {"QueueUrl": Q, "MessageBody": "x" * 1025}}, IPV, None),
+    ("CreateBatch", {"OnComplete": {"QueueUrl": Q, "MessageBody": "\1"}}, "InvalidMessageContents", CHARACTERS),
+    ("CreateBatch", {"OnComplete": {"QueueUrl": Q, "MessageGroupId": "a b"}}, IPV, None),
+    ("CreateBatch", {"OnComplete": {"QueueUrl": Q, "MessageAttributes": {"Tally.Batch": text("open")}}}, IPV, None),
+    ("CreateBatch", {"Parent": "none"}, "BatchDoesNotExist", "Parent: there is no batch 'none'."),
+    ("CreateBatch", {"Parent": "sealed"}, "BatchSealed", None),
+    ("AddUnits", {"BatchId": "open"}, MISSING, "The request must contain either Units or Count."),
+    ("AddUnits", {"BatchId": "open", "Units": ["a"], "Count": 1}, MISSING, None),
+    ("AddUnits", {"BatchId": "open", "Units": []}, IPV, None),
+    ("AddUnits", {"BatchId": "open", "Units": [""]}, IPV, None),
+    ("AddUnits", {"BatchId": "open", "Units": [7]}, SERIAL, None),
+    ("AddUnits", {"BatchId": "open", "Units": [["a"]]}, SERIAL, None),
+    ("AddUnits", {"BatchId": "open", "Count": -1}, IPV, None),
+    ("AddUnits", {"BatchId": "sealed", "Count": 9}, "BatchSealed", "Batch 'sealed' is sealed; no units can be added."),
+    ("AddUnits", {"BatchId": "total", "Count": 4}, "BatchTotalExceeded", "Batch 'total' would have more units than its Total, 3; nothing was added."),
+    ("AddUnits", {"BatchId": "xor", "Count": 1}, "UnsupportedOperation", None),
+    ("CompleteUnits", {"BatchId": "open"}, *missing("Units")),
+    ("CompleteUnits", {"BatchId": "open", "Units": [{"Status": "failed"}]}, *missing("Unit")),
+    ("CompleteUnits", {"BatchId": "open", "Units": ["a"]}, SERIAL, None),
+    ("CompleteUnits", {"BatchId": "open", "Units": [{"Unit": "0", "Status": "done"}]}, *invalid("Status", "done", "It must be succeeded or failed.")),
+    ("CompleteUnits", {"BatchId": "open", "Units": [{"Unit": "0", "Detail": "x" * 1025}]}, IPV, None),
+    ("CompleteUnits", {"BatchId": "open", "Units": [{"Unit": "z"}]}, "UnitDoesNotExist", "Batch 'open' has no external unit 'z'; nothing was recorded."),
+    ("CompleteUnits", {"BatchId": "xor", "Units": [{"Unit": "z"}]}, "UnsupportedOperation", None),
+    ("XorUnits", {"BatchId": "xor", "RequestToken": "t"}, *missing("Value")),
+    ("XorUnits", {"BatchId": "xor", "Value": "0" * 16}, *missing("RequestToken")),
+    *[("XorUnits", {"BatchId": "xor", "RequestToken": "t", "Value": v}, *invalid("Value", v, "It must be 16 hexadecimal digits.")) for v in ["0", "g" * 16, "0" * 17]],
+    ("XorUnits", {"BatchId": "xor", "RequestToken": "a b", "Value": "0" * 16}, IPV, None),
+    ("XorUnits", {"BatchId": "xor", "RequestToken": "t", "Value": "0" * 16, "Finished": 1}, IPV, None),
+    ("XorUnits", {"BatchId": "open", "RequestToken": "t", "Value": "0" * 16}, "UnsupportedOperation", None),
+    ("ListUnits", {"BatchId": "open", "State": "done"}, *invalid("State", "done", "It must be outstanding, succeeded, failed or cancelled.")),
+    ("ListUnits", {"BatchId": "xor"}, "UnsupportedOperation", None),
+    ("ListUnits", {"BatchId": "open", "MaxResults": 0}, IPV, None),
+    ("ListUnits", {"BatchId": "open", "NextToken": "x"}, IPV, "Invalid or expired next token."),
+    ("ListBatches", {"State": "done"}, *invalid("State", "done", "It must be open, sealed or completed.")),
+    ("ListBatches", {"MaxResults": 1001}, IPV, None),
+    ("DeleteBatch", {"BatchId": "open"}, "BatchNotCompleted", "Batch 'open' is open; only a completed batch can be deleted. Cancel it first."),
+    ("DeleteQueue", {"QueueUrl": queue("results")}, "QueueInUse", None),
+]
+
+BATCH_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch", "ListUnits", "ListBatches", "DeleteBatch"}
+
+
+def target(action):
+    return ("Tally." if action in BATCH_ACTIONS else "AmazonSQS.") + action
+
+
+def check(answer, error, expected):
+    prefix, code, status = KINDS[error]
+    told = answer.json()
+    assert told["__type"] == prefix + error, told
+    assert answer.status == status
+    assert answer.header("x-amzn-query-error") == f"{code};Sender"
+    assert answer.header("content-type") == "application/x-amz-json-1.0"
+    assert set(told) == {"__type", "message"} and told["message"]
+    if expected is not None:
+        assert told["message"] == expected
+
+
+def make_world(line):
+    line.ok("AmazonSQS.CreateQueue", {"QueueName": "q", "Attributes": {"MaximumMessageSize": "1024"}})
+    for name in ["big", "results"]:
+        line.ok("AmazonSQS.CreateQueue", {"QueueName": name})
+    line.ok("Tally.CreateBatch", {"BatchId": "open", "OnComplete": {"QueueUrl": queue("results")}})
+    line.ok("Tally.AddUnits", {"BatchId": "open", "Count": 2})
+    line.ok("Tally.CreateBatch", {"BatchId": "sealed"})
+    line.ok("Tally.AddUnits", {"BatchId": "sealed", "Count": 2})
+    line.ok("Tally.SealBatch", {"BatchId": "sealed"})
+    line.ok("Tally.CreateBatch", {"BatchId": "total", "Total": 3})
+    line.ok("Tally.CreateBatch", {"BatchId": "xor", "Tracking": "xor"})
+
+
+def world(line):
+    """Everything that could have changed."""
+    return [
+        line.ok("AmazonSQS.ListQueues", {}),
+        [line.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue(q), "AttributeNames": ["All"]}) for q in ["q", "big", "results"]],
+        line.ok("Tally.ListBatches", {}),
+    ]
+
+
+@pytest.fixture
+def line(daemon):
+    with Connection(daemon.port) as line:
+        yield line
+
+
+def test_each_fault_has_its_code_status_header_and_text_and_changes_nothing(line):
+    make_world(line)
+    before = world(line)
+    socket = line.socket
+    faults = []
+    for action, body, error, expected in ROWS:
+        answer = line.call(target(action), body)
+        try:
+            check(answer, error, expected)
+        except (AssertionError, ValueError, KeyError) as fault:
+            faults.append(f"{action} {str(body)[:200]}: wanted {error}, got {answer.status} {answer.body[:300]!r}: {str(fault)[:500]}")
+    assert not faults, f"{len(faults)} of {len(ROWS)}:\n" + "\n".join(faults)
+    assert line.socket is socket, "the connection was closed in between"
+    assert world(line) == before
+
+
+def test_faults_of_one_entry_fail_that_entry(line):
+    make_world(line)
+    answer = line.ok(
+        "AmazonSQS.SendMessageBatch",
+        {
+            "QueueUrl": Q,
+            "Entries": entries(
+                {},
+                {"MessageBody": "x" * 1025},
+                {"MessageBody": "\1"},
+                {"MessageBody": ""},
+                {"MessageAttributes": {"a": text("")}},
+                {"DelaySeconds": 901},
+                {"MessageGroupId": "a b"},
+                {"MessageBody": 7},
+                {"MessageAttributes": {"Tally.Batch": text("none")}},
+                {},
+            ),
+        },
+    )
+    assert [entry["Id"] for entry in answer["Successful"]] == ["e0", "e9"]
+    assert [(entry["Id"], entry["Code"], entry["SenderFault"]) for entry in answer["Failed"]] == [
+        ("e1", "InvalidParameterValue", True),
+        ("e2", "InvalidMessageContents", True),
+        ("e3", "MissingParameter", True),
+        ("e4", "InvalidParameterValue", True),
+        ("e5", "InvalidParameterValue", True),
+        ("e6", "InvalidParameterValue", True),
+        ("e7", "MalformedInput", True),
+        ("e8", "BatchDoesNotExist", True),
+    ]
+    assert answer["Failed"][0]["Message"] == (
+        "One or more parameters cannot be validated. Reason: Message must be shorter than 1024 bytes."
+    )
+    for action, more in [("DeleteMessageBatch", {}), ("ChangeMessageVisibilityBatch", {"VisibilityTimeout": 1})]:
+        answer = line.ok(f"AmazonSQS.{action}", {"QueueUrl": Q, "Entries": [{"Id": "a", "ReceiptHandle": "garbage", **more}, {"Id": "b", **more}]})
+        assert "Successful" not in answer
+        assert [(entry["Id"], entry["Code"]) for entry in answer["Failed"]] == [("a", "ReceiptHandleIsInvalid"), ("b", "MissingParameter")]
+
+
+def receive_one(line, url=Q, **more):
+    return line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": url, **more})["Messages"][0]
+
+
+def test_handles_of_other_queues_and_of_messages_that_are_gone(line):
+    make_world(line)
+    line.ok("AmazonSQS.SendMessage", send())
+    handle = receive_one(line)["ReceiptHandle"]
+    for action, more in [("DeleteMessage", {}), ("ChangeMessageVisibility", {"VisibilityTimeout": 1})]:
+        answer = line.call(f"AmazonSQS.{action}", {"QueueUrl": queue("big"), "ReceiptHandle": handle, **more})
+        check(answer, "ReceiptHandleIsInvalid", f'The input receipt handle "{handle[:100]}" is not a valid receipt handle.')
+    time.sleep(0.02)  # in the millisecond of the receive the total would be 12 hours, not more
+    answer = line.call("AmazonSQS.ChangeMessageVisibility", {"QueueUrl": Q, "ReceiptHandle": handle, "VisibilityTimeout": 43200})
+    check(answer, *invalid("VisibilityTimeout", 43200, "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]"))
+    for _ in range(2):
+        assert line.call("AmazonSQS.DeleteMessage", {"QueueUrl": Q, "ReceiptHandle": handle}).status == 200
+    answer = line.call("AmazonSQS.ChangeMessageVisibility", {"QueueUrl": Q, "ReceiptHandle": handle, "VisibilityTimeout": 1})
+    check(answer, IPV, None)
+    assert answer.json()["message"].endswith("Reason: Message does not exist or is not available for visibility timeout change.")
+
+
+def test_too_many_messages_in_flight(daemon_factory):
+    daemon = daemon_factory("--in-flight-max", "3").start()
+    with Connection(daemon.port) as line:
+        make_world(line)
+        line.ok("AmazonSQS.SendMessageBatch", {"QueueUrl": Q, "Entries": entries(*[{}] * 5)})
+        assert len(line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": Q, "MaxNumberOfMessages": 10})["Messages"]) == 3
+        check(line.call("AmazonSQS.ReceiveMessage", {"QueueUrl": Q}), "OverLimit", None)
+    assert daemon.stop() == 0
+
+
+def test_the_60_second_rules_are_off_and_can_be_switched_on(daemon_factory):
+    for is_on in [False, True]:
+        daemon = daemon_factory(*(["--purge-interval", "--delete-interval"] if is_on else [])).start()
+        with Connection(daemon.port) as line:
+            make_world(line)
+            line.ok("AmazonSQS.PurgeQueue", {"QueueUrl": Q})
+            again = line.call("AmazonSQS.PurgeQueue", {"QueueUrl": Q})
+            line.ok("AmazonSQS.DeleteQueue", {"QueueUrl": Q})
+            created = line.call("AmazonSQS.CreateQueue", {"QueueName": "q"})
+            if is_on:
+                check(again, "PurgeQueueInProgress", "Only one PurgeQueue operation on q is allowed every 60 seconds.")
+                check(
+                    created,
+                    "QueueDeletedRecently",
+                    "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
+                )
+            else:
+                assert again.status == created.status == 200
+        assert daemon.stop() == 0
+
+
+def test_bodies_above_the_limit_of_http_are_refused_in_the_json_form(daemon, line):
+    make_world(line)
+    line.write(request_bytes("AmazonSQS.SendMessage", send(MessageBody="x" * (9 << 20)))[: 1 << 16])
+    check(line.answer(), "RequestTooLarge", None)
+    line.close()
+    line.ok("AmazonSQS.SendMessage", send())
+
+
+def test_silent_actions_answer_with_an_empty_body_and_empty_collections_are_absent(line):
+    make_world(line)
+    silent = [
+        ("AmazonSQS.SetQueueAttributes", {"QueueUrl": Q, "Attributes": {"DelaySeconds": "0"}}),
+        ("AmazonSQS.PurgeQueue", {"QueueUrl": Q}),
+    ]
+    line.ok("AmazonSQS.SendMessage", send())
+    handle = receive_one(line)["ReceiptHandle"]
+    silent += [
+        ("AmazonSQS.ChangeMessageVisibility", {"QueueUrl": Q, "ReceiptHandle": handle, "VisibilityTimeout": 30}),
+        ("AmazonSQS.DeleteMessage", {"QueueUrl": Q, "ReceiptHandle": handle}),
+    ][::1]
+    for action, body in silent[2:] + silent[:2] + [("AmazonSQS.DeleteQueue", {"QueueUrl": queue("big")})]:
+        answer = line.call(action, body)
+        assert (answer.status, answer.body) == (200, b""), action
+        assert answer.header("content-length") == "0"
+    line.ok("Tally.CancelBatch", {"BatchId": "xor"})
+    answer = line.call("Tally.DeleteBatch", {"BatchId": "xor"})
+    assert (answer.status, answer.body) == (200, b"")
+
+    for action, body in [
+        ("AmazonSQS.ReceiveMessage", {"QueueUrl": Q}),
+        ("AmazonSQS.ReceiveMessage", {"QueueUrl": Q, "WaitTimeSeconds": 1}),
+        ("AmazonSQS.ListQueues", {"QueueNamePrefix": "none"}),
+        ("AmazonSQS.GetQueueAttributes", {"QueueUrl": Q}),
+        ("AmazonSQS.GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": []}),
+        ("AmazonSQS.GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": ["RedrivePolicy"]}),
+        ("Tally.ListBatches", {"Prefix": "none"}),
+        ("Tally.ListUnits", {"BatchId": "total"}),
+    ]:
+        answer = line.call(action, body)
+        assert (answer.status, answer.body) == (200, b"{}"), (action, body)
+    assert set(line.ok("AmazonSQS.SendMessage", send())) == {"MessageId", "MD5OfMessageBody"}
+    assert set(receive_one(line, VisibilityTimeout=0, MessageAttributeNames=["All"])) == {"MessageId", "ReceiptHandle", "MD5OfBody", "Body"}
+    assert set(line.ok("AmazonSQS.SendMessageBatch", {"QueueUrl": Q, "Entries": entries({})})) == {"Successful"}
+    # An empty body counts as {}; null as absent.
+    assert line.ok("AmazonSQS.ListQueues", b"")["QueueUrls"]
+    assert line.ok("AmazonSQS.ListQueues", {"QueueNamePrefix": None, "Unknown": [1]})["QueueUrls"]
+
+
+def test_limits_are_accepted_to_the_byte(line):
+    make_world(line)
+    big = queue("big")
+    for body in ["x" * 1048576, "ä" * 524288, "🎉" * 262144, "\t\n\r \ud7ff\ue000\ufffd\U00010000\U0010ffff"]:
+        line.ok("AmazonSQS.SendMessage", {"QueueUrl": big, "MessageBody": body})
+        message = receive_one(line, big)
+        assert message["Body"] == body
+        line.ok("AmazonSQS.DeleteMessage", {"QueueUrl": big, "ReceiptHandle": message["ReceiptHandle"]})
+    assert line.call("AmazonSQS.SendMessage", {"QueueUrl": big, "MessageBody": "x" * 1048577}).status == 400
+    # "abc" + "String" + "1234" are 13 bytes.
+    line.ok("AmazonSQS.SendMessage", send(MessageBody="x" * 1011, MessageAttributes={"abc": text("1234")}))
+    ten = {"x" * 255: text("v"), **{f"a{i}": text("-12.5e-3", "Number.label") for i in range(9)}}
+    line.ok("AmazonSQS.SendMessage", {"QueueUrl": big, "MessageBody": "a", "MessageAttributes": ten})
+    assert receive_one(line, big, MessageAttributeNames=["All"])["MessageAttributes"] == ten
+    line.ok("AmazonSQS.CreateQueue", {"QueueName": "x" * 80})
+    line.ok("AmazonSQS.SendMessage", send(MessageGroupId="!" * 128, DelaySeconds=900))
+    line.ok(
+        "AmazonSQS.SendMessageBatch",
+        {"QueueUrl": big, "Entries": entries({"MessageBody": "x" * 524288, "Id": "x" * 80}, {"MessageBody": "x" * 524288})},
+    )
