@@ -184,6 +184,11 @@ void api_flush(struct api *api)
     (void)namespace_flush(api->ns, &ignored);
 }
 
+bool api_can_flush(const struct api *api)
+{
+    return namespace_can_flush(api->ns);
+}
+
 /* --- metrics ------------------------------------------------------------------------------------------------------ */
 
 static void write_gauge(struct buffer *text, const char *name, const char *help, uint64_t value)

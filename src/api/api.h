@@ -46,8 +46,9 @@ uint64_t api_due_ms(const struct api *api);
 /* Does what has fallen due: visibility timeouts, delays, expiries, deadlines of batches and of long polls. */
 void api_tick(struct api *api, uint64_t now_ms);
 
-/* Hands the open frame to the log if it carries events and the log is idle. */
+/* Hands the open frame to the log if it carries events and the log is idle; and would it now? */
 void api_flush(struct api *api);
+bool api_can_flush(const struct api *api);
 
 /* Metrics in Prometheus text format: queues, messages by state, batches, log, actions by name and result. */
 void api_metrics_write(const struct api *api, struct buffer *text);

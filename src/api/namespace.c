@@ -168,6 +168,16 @@ static enum error write_closed(struct namespace *ns)
     return ns->failed;
 }
 
+bool namespace_can_flush(const struct namespace *ns)
+{
+    bool has_frame = ns->frame != NULL && !frame_is_empty(ns->frame);
+    if (ns->flusher == NULL || !ns->is_flushing)
+        return has_frame || !list_is_empty(&ns->closed);
+    /* The frame in work is still among the closed. */
+    bool has_more = has_frame || list_first(&ns->closed)->next != &ns->closed.head;
+    return has_more && flusher_is_idle(ns->flusher);
+}
+
 enum error namespace_flush(struct namespace *ns, struct failure *failure)
 {
     if (ns->flusher == NULL) {

@@ -40,6 +40,9 @@ const struct core *namespace_core(const struct namespace *ns);
 /* After a decision: the sequence whose durability its reply must wait for (the open frame's if it carries events). */
 uint64_t namespace_hold_sequence(const struct namespace *ns);
 
+/* Would namespace_flush() hand anything over now? */
+bool namespace_can_flush(const struct namespace *ns);
+
 /* Hands the open frame over if it carries events and the log is idle (with a flusher), or writes it (without). */
 enum error namespace_flush(struct namespace *ns, struct failure *failure);
 

@@ -10,17 +10,23 @@
 #define SERVER_SWEEP_MS_MAX 1000u /* how often deadlines are looked at, at least */
 #define SERVER_SWEEP_MS_MIN 20u
 #define SERVER_REPORT_PAUSE_MS 60000u /* the same trouble is reported so often */
+#define SERVER_GATHER_NS_MAX 1000000u /* a frame waits for more requests no longer than this */
 
 struct server {
     struct hub hub;
     uv_loop_t *loop;
     uv_tcp_t listener;
     uv_prepare_t prepare; /* before the loop sleeps */
+    uv_idle_t idle;       /* while a frame gathers: the loop looks for more requests without sleeping */
     uv_timer_t due;       /* the api's next own action */
     uv_timer_t sweep;     /* deadlines, the date, snapshots */
     uv_async_t async;     /* from the log thread */
     uint64_t due_ms;      /* log time for which `due` is armed; UINT64_MAX: it is not */
     uint64_t stop_by_ms;  /* loop time */
+    uint64_t gather_begun_ns; /* when the open frame could first have gone to the log; 0: it can't yet */
+    uint64_t flush_begun_ns;  /* when the frame in work went to the log; 0: none has */
+    uint64_t flush_ns;        /* how long a flush takes, smoothed */
+    uint64_t bytes_seen;      /* bytes received up to the last turn */
     uint16_t port;
     bool is_listening;
     bool is_woken; /* the log has done something since the last turn */
@@ -101,6 +107,49 @@ static void server_step_snapshot(struct server *server)
     }
 }
 
+static void on_idle(uv_idle_t *handle)
+{
+    (void)handle; /* being active is all: the loop then polls without waiting */
+}
+
+/* Hands the open frame to the log, or lets it gather a little longer. A flush costs the processor as much as several
+ * requests, so a frame goes when the sockets have nothing more to read, or when it has gathered for as long as a flush takes:
+ * one connection waits for nobody, and many share a flush. */
+static void server_flush(struct server *server)
+{
+    struct hub *hub = &server->hub;
+    bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
+    server->bytes_seen = hub->counters.bytes_received;
+    if (!api_can_flush(hub->api)) {
+        server->gather_begun_ns = 0;
+        uv_idle_stop(&server->idle);
+        return;
+    }
+    uint64_t now_ns = uv_hrtime();
+    if (server->gather_begun_ns == 0) {
+        server->gather_begun_ns = now_ns;
+    }
+    uint64_t gather_ns = server->flush_ns < SERVER_GATHER_NS_MAX ? server->flush_ns : SERVER_GATHER_NS_MAX;
+    if (!is_quiet && now_ns - server->gather_begun_ns < gather_ns) {
+        uv_idle_start(&server->idle, on_idle);
+        return;
+    }
+    uv_idle_stop(&server->idle);
+    api_flush(hub->api);
+    server->gather_begun_ns = 0;
+    server->flush_begun_ns = now_ns;
+}
+
+/* A flush is over: remember how long such a thing takes. */
+static void server_note_flush(struct server *server)
+{
+    if (server->flush_begun_ns != 0) {
+        uint64_t took_ns = uv_hrtime() - server->flush_begun_ns;
+        server->flush_ns = server->flush_ns == 0 ? took_ns : (server->flush_ns * 7 + took_ns) / 8;
+        server->flush_begun_ns = 0;
+    }
+}
+
 static void server_turn(struct server *server)
 {
     struct hub *hub = &server->hub;
@@ -112,7 +161,7 @@ static void server_turn(struct server *server)
         server_drain(server, durable_sequence);
         server_release(server, durable_sequence);
     } while (connection_serve_ready(hub));
-    api_flush(hub->api);
+    server_flush(server);
     if (server->is_woken) {
         server->is_woken = false;
         server_step_snapshot(server);
@@ -149,6 +198,7 @@ static void on_async(uv_async_t *handle)
         return; /* not serving yet; the turn that begins it looks by itself */
     }
     server->is_woken = true;
+    server_note_flush(server);
     if (namespace_failure(server->hub.ns, &server->failure) != OK) {
         uv_stop(server->loop);
     }
@@ -199,10 +249,12 @@ struct server *server_create(uv_loop_t *loop, const struct server_options *optio
     int status = uv_async_init(loop, &server->async, on_async);
     ASSERT(status == 0); /* fails only where the loop itself could not be made */
     uv_prepare_init(loop, &server->prepare);
+    uv_idle_init(loop, &server->idle);
     uv_timer_init(loop, &server->due);
     uv_timer_init(loop, &server->sweep);
     server_own(server, &server->async);
     server_own(server, &server->prepare);
+    server_own(server, &server->idle);
     server_own(server, &server->due);
     server_own(server, &server->sweep);
     return server;
@@ -221,6 +273,7 @@ void server_destroy(struct server *server)
     ASSERT(server->hub.connection_count == 0);
     uv_close((uv_handle_t *)&server->async, NULL);
     uv_close((uv_handle_t *)&server->prepare, NULL);
+    uv_close((uv_handle_t *)&server->idle, NULL);
     uv_close((uv_handle_t *)&server->due, NULL);
     uv_close((uv_handle_t *)&server->sweep, NULL);
     server_close_listener(server);
