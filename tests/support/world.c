@@ -49,30 +49,14 @@ static uint64_t draw(struct world *world)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-void world_start(struct world *world)
+/* What the end of the process does to the disk. One that stopped lost its power; else `is_power` says. */
+static void end_process(struct world *world, bool is_power, bool has_stopped)
 {
-    ASSERT(world->ns == NULL);
-    const struct namespace_options options = {
-        .name = "000000000000",
-        .segment_size = world->options.segment_size,
-        .frame_size_max = world->options.frame_size_max,
-        .in_flight_max = world->options.in_flight_max,
-        .snapshot_bytes = world->options.way == WORLD_SNAPSHOTS ? 1 : 0,
-    };
-    const struct api_options api_options = {.region = "us-east-1", .public_url = "http://localhost"};
-    for (;;) {
-        enum error error =
-            namespace_open(world->disk, &options, world->now_ms, namespace_key, &world->ns, &world->failure);
-        if (error == OK)
-            break;
-        if (!memory_disk_has_failed(world->disk))
-            world_give_up(world, "the namespace does not open");
+    if (is_power || has_stopped)
         memory_disk_crash(world->disk);
-    }
-    /* The server's clock never shows less than the log says (clock_raise). */
-    if (world->now_ms < namespace_time(world->ns))
-        world->now_ms = namespace_time(world->ns);
-    world->api = api_create(world->ns, &api_options);
+    else
+        memory_disk_kill(world->disk);
+    memory_disk_fail_after(world->disk, 0, MEMORY_DISK_FAULT_NONE);
 }
 
 void world_stop(struct world *world, bool is_power)
@@ -83,15 +67,39 @@ void world_stop(struct world *world, bool is_power)
     api_destroy(world->api);
     world->api = NULL;
     /* Whoever is killed writes nothing more: closing must not flush. */
-    if (!memory_disk_has_failed(world->disk))
+    const bool had_failed = memory_disk_has_failed(world->disk);
+    if (!had_failed)
         memory_disk_fail_after(world->disk, 0, MEMORY_DISK_STOP);
     namespace_close(world->ns);
     world->ns = NULL;
-    if (is_power || memory_disk_has_failed(world->disk))
-        memory_disk_crash(world->disk);
-    else
-        memory_disk_kill(world->disk);
-    memory_disk_fail_after(world->disk, 0, MEMORY_DISK_FAULT_NONE);
+    end_process(world, is_power,
+                had_failed ? world->options.fault == MEMORY_DISK_STOP : memory_disk_has_failed(world->disk));
+}
+
+void world_start(struct world *world)
+{
+    ASSERT(world->ns == NULL);
+    const struct namespace_options options = {
+        .name = "000000000000",
+        .segment_size = world->options.segment_size,
+        .frame_size_max = world->options.frame_size_max,
+        .in_flight_max = world->options.in_flight_max,
+        .snapshot_bytes = world->options.way == WORLD_SNAPSHOTS ? 1 : world->options.snapshot_bytes,
+    };
+    const struct api_options api_options = {.region = "us-east-1", .public_url = "http://localhost"};
+    for (;;) {
+        enum error error =
+            namespace_open(world->disk, &options, world->now_ms, namespace_key, &world->ns, &world->failure);
+        if (error == OK)
+            break;
+        if (!memory_disk_has_failed(world->disk))
+            world_give_up(world, "the namespace does not open");
+        end_process(world, draw(world) % 2 == 0, world->options.fault == MEMORY_DISK_STOP);
+    }
+    /* The server's clock never shows less than the log says (clock_raise). */
+    if (world->now_ms < namespace_time(world->ns))
+        world->now_ms = namespace_time(world->ns);
+    world->api = api_create(world->ns, &api_options);
 }
 
 void world_kill(struct world *world)
@@ -100,7 +108,7 @@ void world_kill(struct world *world)
     world_stop(world, world->kill_count++ % 2 == 0);
     if (world->stops_left > 0) {
         world->stops_left--;
-        memory_disk_fail_after(world->disk, draw(world) % STOP_DISTANCE_MAX, MEMORY_DISK_STOP);
+        memory_disk_fail_after(world->disk, draw(world) % STOP_DISTANCE_MAX, world->options.fault);
     }
     world_start(world);
 }
@@ -115,12 +123,14 @@ struct world *world_create(const struct world_options *options)
         world->options.frame_size_max = FRAME_SIZE_DEFAULT;
     if (world->options.in_flight_max == 0)
         world->options.in_flight_max = IN_FLIGHT_DEFAULT;
+    if (world->options.fault == MEMORY_DISK_FAULT_NONE)
+        world->options.fault = MEMORY_DISK_STOP;
     world->random_state = options->seed;
     world->now_ms = WORLD_START_MS;
     world->disk = memory_disk_create(options->seed);
     if (options->way == WORLD_STOPS) {
         world->stops_left = STOPS_AFTER_FIRST;
-        memory_disk_fail_after(world->disk, options->stop_at, MEMORY_DISK_STOP);
+        memory_disk_fail_after(world->disk, options->stop_at, world->options.fault);
     }
     world_start(world);
     return world;
@@ -144,6 +154,11 @@ bool world_flush(struct world *world)
         return true;
     if (!memory_disk_has_failed(world->disk))
         world_give_up(world, "the log takes no frame");
+    /* Invariant R10: a failure is final. */
+    struct failure again;
+    const uint64_t durable = namespace_durable(world->ns);
+    ASSERT(namespace_failure(world->ns, &again) == world->failure.error);
+    ASSERT(namespace_flush(world->ns, &again) == world->failure.error && namespace_durable(world->ns) == durable);
     world_kill(world);
     return false;
 }
@@ -207,8 +222,9 @@ void world_pass_time(struct world *world, uint64_t ms)
             world_give_up(world, "time stands still");
     }
     world->now_ms = target_ms;
-    api_tick(world->api, world->now_ms);
-    (void)world_flush(world);
+    do
+        api_tick(world->api, world->now_ms);
+    while (!world_flush(world));
 }
 
 /* --- calls ---------------------------------------------------------------------------------------------------------- */

@@ -22,13 +22,7 @@ struct scenario {
 };
 
 /* A row of a cmocka table, named like the scenario's function. */
-#define SCENARIO(function)                                                                                             \
-    {                                                                                                                  \
-#function, scenario_test, NULL, NULL, &(struct scenario)                                                       \
-        {                                                                                                              \
-            function                                                                                                   \
-        }                                                                                                              \
-    }
+#define SCENARIO(function) scenario_row(#function, &(struct scenario){function})
 
 /* Fails the test, saying how the scenario was interrupted. */
 #define EXPECT(world, claim) ((claim) ? (void)0 : scenario_fail(world, #claim, __FILE__, __LINE__))
@@ -61,6 +55,11 @@ static inline void scenario_test(void **state)
     for (uint64_t stop_at = 0; stop_at < operations; stop_at += step)
         scenario_play(scenario, &(struct world_options){
                                     .way = WORLD_STOPS, .seed = 100 + stop_at, .stop_at = stop_at + stop_at % step});
+}
+
+static inline struct CMUnitTest scenario_row(const char *name, struct scenario *scenario)
+{
+    return (struct CMUnitTest){.name = name, .test_func = scenario_test, .initial_state = scenario};
 }
 
 #endif
