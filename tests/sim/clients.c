@@ -1,0 +1,297 @@
+#include "clients.h"
+
+#include "base/assert.h"
+#include <string.h>
+
+/* At most this many of each are made in a seed, below the sizes of the model's arrays. */
+#define BATCHES_LIMIT (MODEL_BATCHES_MAX - 16)
+#define MESSAGES_LIMIT (MODEL_MESSAGES_MAX - 300)
+#define QUEUES_LIMIT (MODEL_QUEUES_MAX - 6)
+
+static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
+    [OPERATION_CREATE_QUEUE] = 2,   [OPERATION_SET_QUEUE] = 1,   [OPERATION_DELETE_QUEUE] = 1,
+    [OPERATION_PURGE_QUEUE] = 1,    [OPERATION_COUNT_QUEUE] = 3, [OPERATION_SEND] = 18,
+    [OPERATION_RECEIVE] = 26,       [OPERATION_DELETE] = 24,     [OPERATION_CHANGE_VISIBILITY] = 6,
+    [OPERATION_CREATE_BATCH] = 6,   [OPERATION_ADD_UNITS] = 4,   [OPERATION_COMPLETE_UNITS] = 7,
+    [OPERATION_XOR_UNITS] = 5,      [OPERATION_SEAL_BATCH] = 4,  [OPERATION_CANCEL_BATCH] = 1,
+    [OPERATION_DESCRIBE_BATCH] = 5, [OPERATION_LIST_UNITS] = 3,  [OPERATION_LIST_BATCHES] = 1,
+    [OPERATION_DELETE_BATCH] = 1,
+};
+
+void clients_init(struct clients *clients, uint64_t seed)
+{
+    *clients = (struct clients){.random = random_stream(seed, STREAM_CLIENTS)};
+    struct random *random = &clients->random;
+    for (int i = 0; i < OPERATION_KIND_COUNT; i++) {
+        /* A quarter of the rarer actions are left out, another quarter come thrice as often. */
+        unsigned mood = random_below(random, 4);
+        bool is_needed = usual_weights[i] > 10;
+        clients->weights[i] = usual_weights[i] * (mood == 0 && !is_needed ? 0 : mood == 1 ? 3 : 1);
+        clients->weight_sum += clients->weights[i];
+    }
+    clients->xor_percent = random_below(random, 3) * 30;
+    clients->batch_percent = random_between(random, 20, 90);
+    clients->dead_letter_percent = random_below(random, 3) * 40;
+    clients->child_percent = random_below(random, 3) * 25;
+    clients->body_max = random_chance(random, 30) ? 2000 : 200;
+    clients->xor_salt = random_u64(random);
+}
+
+/* --- drawing ------------------------------------------------------------------------------------------------------ */
+
+static int draw_timeout(struct random *random)
+{
+    static const int timeouts[] = {0, 1, 2, 5, 30, 60, 600, 3600, 43200};
+    return timeouts[random_below(random, ARRAY_LENGTH(timeouts))];
+}
+
+static struct queue_numbers draw_numbers(struct clients *clients, int queue)
+{
+    struct random *random = &clients->random;
+    struct queue_numbers numbers = {
+        .delay_s = random_chance(random, 15) ? (int)random_below(random, 30) : 0,
+        .visibility_s = random_chance(random, 70) ? (int)random_between(random, 1, 60) : draw_timeout(random),
+        .retention_s = random_chance(random, 30) ? (int)random_between(random, 60, 600) : 86400,
+        .dead_letters = NONE,
+    };
+    if (queue < FIRST_DEAD_QUEUE && random_chance(random, clients->dead_letter_percent)) {
+        numbers.dead_letters = FIRST_DEAD_QUEUE + (int)random_below(random, 2);
+        numbers.receive_max = (int)random_between(random, 1, 3);
+    } else if (queue == FIRST_DEAD_QUEUE + 1 && random_chance(random, 30)) {
+        numbers.dead_letters = FIRST_DEAD_QUEUE; /* dead letters of dead letters */
+        numbers.receive_max = 4;
+    }
+    return numbers;
+}
+
+static int draw_queue(struct clients *clients)
+{
+    struct random *random = &clients->random;
+    if (random_chance(random, 60))
+        return (int)random_below(random, WORK_QUEUES);
+    return (int)random_below(random, QUEUE_NAMES);
+}
+
+/* Mostly one of the newest, so that batches come to an end. */
+static int draw_batch(struct clients *clients)
+{
+    struct random *random = &clients->random;
+    if (clients->next_batch == 0 || random_chance(random, 2))
+        return clients->next_batch + 100; /* there is none */
+    int recent = clients->next_batch < 5 ? clients->next_batch : 5;
+    if (random_chance(random, 80))
+        return clients->next_batch - 1 - (int)random_below(random, (uint32_t)recent);
+    return (int)random_below(random, (uint32_t)clients->next_batch);
+}
+
+/* Has the batch room in the model's arrays? */
+static bool has_room(const struct oracle *oracle, int name, int count)
+{
+    int record = model_find_batch(&oracle->model, name);
+    return record == NONE || oracle->model.batches[record].unit_count + count + (int)ENTRIES_MAX < MODEL_UNITS_MAX;
+}
+
+static void draw_send(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    operation->queue = random_chance(random, 80) ? (int)random_below(random, WORK_QUEUES) : draw_queue(clients);
+    operation->is_many = random_chance(random, 40);
+    operation->count = operation->is_many ? random_between(random, 1, ENTRIES_MAX) : 1;
+    int batch = random_chance(random, clients->batch_percent) ? draw_batch(clients) : NONE;
+    for (unsigned i = 0; i < operation->count; i++) {
+        if (batch != NONE && random_chance(random, 15))
+            batch = draw_batch(clients);
+        operation->entries[i] = (struct entry){
+            .tag = ++clients->tag,
+            .size = random_between(random, 1, clients->body_max),
+            .delay_s = random_chance(random, 15) ? (int)random_below(random, 20) : NONE,
+            .batch = batch != NONE && has_room(oracle, batch, (int)ENTRIES_MAX) ? batch : NONE,
+        };
+    }
+}
+
+static void draw_receive(struct clients *clients, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    operation->queue =
+        random_chance(random, 30) ? FIRST_EVENT_QUEUE + (int)random_below(random, 2) : draw_queue(clients);
+    operation->receive_max = random_chance(random, 50) ? ENTRIES_MAX : random_between(random, 1, ENTRIES_MAX);
+    operation->timeout_s = random_chance(random, 30) ? draw_timeout(random) : NONE;
+    operation->wait_s = random_chance(random, 25) ? (int)random_between(random, 1, 20) : 0;
+}
+
+/* Entries that name handles: mostly new ones, at times old or used ones; most of them with the right queue. */
+static void draw_handles(struct clients *clients, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    unsigned newest = clients->held_count < 12 ? clients->held_count : 12;
+    operation->is_many = random_chance(random, 50);
+    operation->count = operation->is_many ? random_between(random, 1, ENTRIES_MAX) : 1;
+    for (unsigned i = 0; i < operation->count; i++) {
+        unsigned back =
+            random_chance(random, 85) ? random_below(random, newest) : random_below(random, clients->held_count);
+        const struct held *held = &clients->held[clients->held_count - 1 - back];
+        if (i == 0)
+            operation->queue = held->queue;
+        if (held->queue != operation->queue && random_chance(random, 90)) {
+            operation->count = i;
+            break;
+        }
+        operation->entries[i] = (struct entry){.handle = held->handle, .timeout_s = draw_timeout(random)};
+    }
+    if (random_chance(random, 2))
+        operation->queue = draw_queue(clients);
+}
+
+static void draw_create_batch(struct clients *clients, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    operation->batch = random_chance(random, 90) ? clients->next_batch++ : draw_batch(clients);
+    operation->is_xor = random_chance(random, clients->xor_percent);
+    operation->total = random_chance(random, 40) ? (int)random_below(random, 12) : NONE;
+    operation->parent =
+        random_chance(random, clients->child_percent) && operation->batch > 0 ? draw_batch(clients) : NONE;
+    operation->expires_s = random_chance(random, 30) ? (int)random_between(random, 1, 300) : 86400;
+    operation->retention_s = random_chance(random, 40) ? (int)random_below(random, 60) : 7200;
+    for (unsigned i = 0; i < TARGETS; i++) {
+        static const unsigned percents[TARGETS] = {75, 40, 30};
+        operation->targets[i] = NONE;
+        if (random_chance(random, percents[i]))
+            operation->targets[i] =
+                random_chance(random, 90) ? FIRST_EVENT_QUEUE + (int)random_below(random, 2) : draw_queue(clients);
+        operation->has_body[i] = random_chance(random, 40);
+    }
+}
+
+static int draw_key(struct random *random)
+{
+    return random_chance(random, 50) ? (int)random_below(random, 12) : 1000 + (int)random_below(random, 10);
+}
+
+static void draw_units(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    operation->batch = draw_batch(clients);
+    operation->counted =
+        operation->kind == OPERATION_ADD_UNITS && random_chance(random, 40) ? (int)random_below(random, 12) : NONE;
+    operation->count = random_between(random, 1, KEYS_MAX);
+    int record = model_find_batch(&oracle->model, operation->batch);
+    const struct model_batch *batch = record == NONE ? NULL : &oracle->model.batches[record];
+    for (unsigned i = 0; i < operation->count; i++) {
+        operation->keys[i] = draw_key(random);
+        operation->is_failed[i] = random_chance(random, 12);
+        /* One unknown key refuses the whole call, so mostly take known ones. */
+        if (operation->kind == OPERATION_COMPLETE_UNITS && batch != NULL && batch->unit_count > 0 &&
+            random_chance(random, 98)) {
+            const struct model_unit *unit = &batch->units[random_below(random, (uint32_t)batch->unit_count)];
+            if (unit->kind == UNIT_OF_KEY)
+                operation->keys[i] = unit->key;
+        }
+    }
+    if (operation->kind == OPERATION_ADD_UNITS && !has_room(oracle, operation->batch, 24))
+        operation->kind = OPERATION_DESCRIBE_BATCH;
+}
+
+/* A unit from outside an xor batch has a random id that goes in when it starts and again when it ends; the token tells a
+ * repeat of the same call from another one, so both calls for a unit always have the same token. */
+static void draw_xor(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    operation->batch = draw_batch(clients);
+    uint32_t unit = random_below(random, 5);
+    bool is_end = random_chance(random, 50);
+    struct random id = {.state = clients->xor_salt ^ ((uint64_t)operation->batch * 64 + unit)};
+    operation->value = random_u64(&id);
+    operation->registered = !is_end;
+    operation->finished = is_end;
+    operation->token = unit * 2 + is_end;
+    int record = model_find_batch(&oracle->model, operation->batch);
+    if (random_chance(random, 3) &&
+        (record == NONE || oracle->model.batches[record].token_count < MODEL_TOKENS_MAX - 12))
+        operation->value ^= 1; /* another value under a token, or one that never comes to zero */
+}
+
+static enum operation_kind draw_kind(struct clients *clients, const struct oracle *oracle)
+{
+    for (;;) {
+        unsigned at = random_below(&clients->random, clients->weight_sum);
+        int kind = 0;
+        while (at >= clients->weights[kind])
+            at -= clients->weights[kind++];
+        if ((kind == OPERATION_DELETE || kind == OPERATION_CHANGE_VISIBILITY) && clients->held_count == 0)
+            continue;
+        if (kind == OPERATION_CREATE_BATCH && oracle->model.batch_count >= BATCHES_LIMIT)
+            continue;
+        if (kind == OPERATION_SEND && oracle->model.message_count >= MESSAGES_LIMIT)
+            continue;
+        if (kind == OPERATION_CREATE_QUEUE && oracle->model.queue_count >= QUEUES_LIMIT)
+            continue;
+        return (enum operation_kind)kind;
+    }
+}
+
+void clients_draw(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    *operation = (struct operation){.kind = draw_kind(clients, oracle), .counted = NONE};
+    switch (operation->kind) {
+    case OPERATION_CREATE_QUEUE:
+    case OPERATION_SET_QUEUE:
+        operation->queue = random_chance(random, 50) ? BRIEF_QUEUE : draw_queue(clients);
+        operation->numbers = draw_numbers(clients, operation->queue);
+        break;
+    case OPERATION_DELETE_QUEUE:
+    case OPERATION_PURGE_QUEUE:
+        operation->queue = random_chance(random, 50) ? BRIEF_QUEUE : draw_queue(clients);
+        break;
+    case OPERATION_COUNT_QUEUE:
+        operation->queue = draw_queue(clients);
+        break;
+    case OPERATION_SEND:
+        draw_send(clients, oracle, operation);
+        break;
+    case OPERATION_RECEIVE:
+        draw_receive(clients, operation);
+        break;
+    case OPERATION_DELETE:
+    case OPERATION_CHANGE_VISIBILITY:
+        draw_handles(clients, operation);
+        break;
+    case OPERATION_CREATE_BATCH:
+        draw_create_batch(clients, operation);
+        break;
+    case OPERATION_ADD_UNITS:
+    case OPERATION_COMPLETE_UNITS:
+        draw_units(clients, oracle, operation);
+        break;
+    case OPERATION_XOR_UNITS:
+        draw_xor(clients, oracle, operation);
+        break;
+    default:
+        operation->batch = draw_batch(clients);
+        break;
+    }
+}
+
+bool clients_open(struct clients *clients, unsigned step, struct operation *operation)
+{
+    /* Dead-letter queues first: a policy must name one that exists. */
+    static const int order[] = {5, 6, 0, 1, 2, 3, 4};
+    if (step >= ARRAY_LENGTH(order))
+        return false;
+    *operation = (struct operation){.kind = OPERATION_CREATE_QUEUE, .queue = order[step]};
+    operation->numbers = draw_numbers(clients, order[step]);
+    return true;
+}
+
+void clients_learn(struct clients *clients, const struct operation *operation, const struct lesson *lesson)
+{
+    for (unsigned i = 0; i < lesson->handle_count; i++) {
+        if (clients->held_count == HELD_MAX) {
+            unsigned gone = random_below(&clients->random, HELD_MAX - 32);
+            memmove(&clients->held[gone], &clients->held[gone + 1], (HELD_MAX - 1 - gone) * sizeof(clients->held[0]));
+            clients->held_count--;
+        }
+        clients->held[clients->held_count++] = (struct held){lesson->handles[i], operation->queue};
+    }
+}

@@ -1,0 +1,44 @@
+/* What the simulated clients want next. They remember the receipt handles they were shown, fresh and stale, and the names of
+ * batches; they look at the oracle's model only to keep within the sizes of its arrays. */
+#ifndef TALLY_TESTS_SIM_CLIENTS_H
+#define TALLY_TESTS_SIM_CLIENTS_H
+
+#include "oracle.h"
+#include "random.h"
+
+#define HELD_MAX 192
+#define WORK_QUEUES 3       /* q0 to q2 */
+#define FIRST_EVENT_QUEUE 3 /* q3 and q4 take completion messages */
+#define FIRST_DEAD_QUEUE 5  /* q5 and q6 take dead letters */
+#define BRIEF_QUEUE 7       /* comes and goes */
+
+struct held {
+    int handle;
+    int queue;
+};
+
+struct clients {
+    struct random random;
+    unsigned weights[OPERATION_KIND_COUNT]; /* of this seed: each seed has its own mixture */
+    unsigned weight_sum;
+    uint32_t tag;
+    int next_batch;
+    unsigned held_count;
+    struct held held[HELD_MAX]; /* newest last */
+    unsigned xor_percent, batch_percent, dead_letter_percent, child_percent;
+    uint32_t body_max;
+    uint64_t xor_salt;
+};
+
+void clients_init(struct clients *clients, uint64_t seed);
+
+/* The queues that are there from the beginning: operation `step` of the opening, false when there are no more. */
+bool clients_open(struct clients *clients, unsigned step, struct operation *operation);
+
+/* Draws the next operation. */
+void clients_draw(struct clients *clients, const struct oracle *oracle, struct operation *operation);
+
+/* A reply was shown. */
+void clients_learn(struct clients *clients, const struct operation *operation, const struct lesson *lesson);
+
+#endif

@@ -1,0 +1,194 @@
+/* sim: the deterministic simulator (T27: a model and the server agree under random sequences of all calls, with kills).
+ *
+ *     sim --seed N [--trace]                      replays one seed
+ *     sim --seeds N [--first F] [--jobs J]        runs N seeds, J at a time
+ *     sim --plant NAME --seeds N                  the same with a bug planted on purpose (plants.h) */
+#include "fail.h"
+#include "world.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define JOBS_MAX 64u
+#define LIMIT_S 20u /* for one seed: it takes milliseconds, unless something goes round for ever */
+
+struct arguments {
+    uint64_t seed;
+    uint64_t seeds;
+    uint64_t first;
+    unsigned jobs;
+    bool is_traced;
+    bool is_one;
+    enum plant plant;
+};
+
+/* What the processes share. */
+struct shared {
+    uint64_t running[JOBS_MAX]; /* the seed that each runs */
+    uint64_t done[JOBS_MAX];
+    struct world_report reports[JOBS_MAX];
+};
+
+void fail(const char *format, ...)
+{
+    struct world_where where = world_where();
+    va_list arguments;
+    fflush(stdout);
+    fprintf(stderr, "seed %" PRIu64 ", step %u, %" PRIu64 " ms: ", where.seed, where.step, where.now_ms);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\n");
+    exit(1);
+}
+
+static void print_replay(const char *program, const struct arguments *arguments, uint64_t seed)
+{
+    bool is_planted = arguments->plant != PLANT_NONE;
+    printf("FAILED: seed %" PRIu64 "\nreplay it: %s --seed %" PRIu64 " --trace%s%s\n", seed, program, seed,
+           is_planted ? " --plant " : "", is_planted ? plant_name(arguments->plant) : "");
+}
+
+static int run_one(const char *program, const struct arguments *arguments)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct world_report report = {0};
+        world_run(arguments->seed, arguments->is_traced, &report);
+        printf("seed %" PRIu64 ": ok; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64 " completions, %" PRIu64
+               " crashes, %" PRIu64 " segments\n",
+               arguments->seed, report.operations, report.messages, report.completions, report.crashes,
+               report.segments);
+        exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status == 0)
+        return 0;
+    print_replay(program, arguments, arguments->seed);
+    return 1;
+}
+
+/* Runs every jobs-th seed from the job's own on. */
+static void run_job(const struct arguments *arguments, unsigned job, struct shared *shared)
+{
+    for (uint64_t seed = arguments->first + job; seed < arguments->first + arguments->seeds; seed += arguments->jobs) {
+        shared->running[job] = seed;
+        alarm(LIMIT_S);
+        world_run(seed, false, &shared->reports[job]);
+        shared->done[job]++;
+    }
+    exit(0);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void print_summary(const struct arguments *arguments, const struct shared *shared, double elapsed_s)
+{
+    struct world_report sum = {0};
+    uint64_t done = 0;
+    for (unsigned i = 0; i < arguments->jobs; i++) {
+        done += shared->done[i];
+        sum.operations += shared->reports[i].operations;
+        sum.crashes += shared->reports[i].crashes;
+        sum.messages += shared->reports[i].messages;
+        sum.completions += shared->reports[i].completions;
+        sum.segments += shared->reports[i].segments;
+    }
+    printf("T27: model and server agree: %" PRIu64 " seeds in %.1f s, %.0f a second with %u jobs; %" PRIu64
+           " operations, %" PRIu64 " messages, %" PRIu64 " completions, %" PRIu64 " crashes, %" PRIu64 " segments\n",
+           done, elapsed_s, (double)done / elapsed_s, arguments->jobs, sum.operations, sum.messages, sum.completions,
+           sum.crashes, sum.segments);
+}
+
+static int run_many(const char *program, struct arguments *arguments)
+{
+    struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t children[JOBS_MAX];
+    double start_s = seconds();
+    for (unsigned i = 0; i < arguments->jobs; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            run_job(arguments, i, shared);
+    }
+    bool has_failed = false;
+    uint64_t failed_seed = UINT64_MAX;
+    for (unsigned left = arguments->jobs; left > 0; left--) {
+        int status = 0;
+        pid_t child = wait(&status);
+        unsigned job = 0;
+        while (children[job] != child)
+            job++;
+        children[job] = 0;
+        if (status == 0 || has_failed)
+            continue;
+        has_failed = true;
+        failed_seed = shared->running[job];
+        if (WIFSIGNALED(status))
+            printf("seed %" PRIu64 " ended with signal %d%s\n", failed_seed, WTERMSIG(status),
+                   WTERMSIG(status) == SIGALRM ? ": it does not come to an end" : "");
+        for (unsigned i = 0; i < arguments->jobs; i++)
+            if (children[i] != 0)
+                kill(children[i], SIGKILL);
+    }
+    if (has_failed)
+        print_replay(program, arguments, failed_seed);
+    else
+        print_summary(arguments, shared, seconds() - start_s);
+    munmap(shared, sizeof(*shared));
+    return has_failed ? 1 : 0;
+}
+
+static int usage(const char *program)
+{
+    fprintf(stderr,
+            "usage: %s --seed N [--trace] | --seeds N [--first F] [--jobs J]   [--plant NAME]\nplants:", program);
+    for (unsigned plant = 1; plant < PLANT_COUNT; plant++)
+        fprintf(stderr, " %s", plant_name((enum plant)plant));
+    fprintf(stderr, "\n");
+    return 2;
+}
+
+int main(int count, char **words)
+{
+    struct arguments arguments = {.seeds = 1000, .first = 1, .jobs = 2};
+    for (int i = 1; i < count; i++) {
+        const char *word = words[i], *value = i + 1 < count ? words[i + 1] : "";
+        if (strcmp(word, "--trace") == 0) {
+            arguments.is_traced = true;
+            continue;
+        }
+        if (strcmp(word, "--seed") == 0) {
+            arguments.is_one = true;
+            arguments.seed = strtoull(value, NULL, 0);
+        } else if (strcmp(word, "--seeds") == 0) {
+            arguments.seeds = strtoull(value, NULL, 0);
+        } else if (strcmp(word, "--first") == 0) {
+            arguments.first = strtoull(value, NULL, 0);
+        } else if (strcmp(word, "--jobs") == 0) {
+            arguments.jobs = (unsigned)strtoul(value, NULL, 0);
+        } else if (strcmp(word, "--plant") == 0) {
+            arguments.plant = plant_find(value);
+        } else {
+            return usage(words[0]);
+        }
+        i++;
+    }
+    if (arguments.plant == PLANT_COUNT || arguments.jobs < 1 || arguments.jobs > JOBS_MAX)
+        return usage(words[0]);
+    plant_choose(arguments.plant);
+    return arguments.is_one ? run_one(words[0], &arguments) : run_many(words[0], &arguments);
+}

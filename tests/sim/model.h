@@ -1,0 +1,177 @@
+/* What queues, messages and batches must do, said again in the plainest way: arrays, and loops over all of them. Written from
+ * the protocol, not from src/core, and fast only where that costs nothing.
+ *
+ * A model is a value: copying it (model_copy) is how the oracle goes back to what a crash left. It knows nothing of JSON, of
+ * frames or of crashes. Each function that a request leads to returns the error that the server must answer with. */
+#ifndef TALLY_TESTS_SIM_MODEL_H
+#define TALLY_TESTS_SIM_MODEL_H
+
+#include "base/error.h"
+#include "operation.h"
+
+#define MODEL_QUEUES_MAX 48
+#define MODEL_MESSAGES_MAX 1400
+#define MODEL_BATCHES_MAX 72
+#define MODEL_UNITS_MAX 64
+#define MODEL_TOKENS_MAX 24
+#define MODEL_ID_SIZE 40
+
+struct model_queue {
+    bool exists; /* false: deleted */
+    int name;
+    struct queue_numbers numbers;
+};
+
+struct model_counts {
+    int total, succeeded, failed, cancelled, remaining;
+};
+
+struct model_message {
+    bool is_alive;
+    bool is_condemned;  /* purged: out of reach, ends at the next tick */
+    bool is_moved;      /* dead-lettered */
+    bool is_leased;     /* received at least once since it last waited; in flight while visible_at is to come */
+    unsigned completes; /* 0, or the event of `batch` whose message it is */
+    int queue;          /* index of a model_queue */
+    int origin;         /* the queue it was dead-lettered from, or NONE */
+    int batch;          /* record, or NONE */
+    int unit;
+    int handle; /* the newest, or NONE */
+    uint32_t tag;
+    uint32_t body_size;
+    uint32_t receive_count;
+    uint64_t timeout_ms; /* of the newest lease */
+    uint64_t sent_at;
+    uint64_t visible_at;
+    uint64_t received_at;
+    uint32_t order; /* of acceptance */
+    uint32_t tie;   /* not 0: messages with the same tie may have been accepted in any order, so far as is known */
+    char id[MODEL_ID_SIZE]; /* "": not seen yet */
+    int said_status;        /* of the batch when its event fired, and what was counted then */
+    struct model_counts said;
+};
+
+enum unit_of { UNIT_OF_KEY, UNIT_OF_MESSAGE, UNIT_OF_CHILD };
+enum fate { FATE_OUTSTANDING, FATE_SUCCEEDED, FATE_FAILED, FATE_CANCELLED };
+
+struct model_unit {
+    enum unit_of kind;
+    int key; /* key, message index or batch record */
+    enum fate fate;
+};
+
+struct model_token {
+    uint32_t token;
+    uint64_t value;
+    int registered;
+    int finished;
+};
+
+enum { MODEL_OPEN, MODEL_SEALED, MODEL_COMPLETED };
+enum { STATUS_NONE, STATUS_SUCCEEDED, STATUS_FAILED, STATUS_CANCELLED, STATUS_EXPIRED };
+enum { EVENT_COMPLETE_ = 1, EVENT_SUCCESS_ = 2, EVENT_FAILURE_ = 3 };
+
+struct model_batch {
+    bool is_record;  /* false: forgotten */
+    bool is_deleted; /* its name is free, the record waits until nothing refers to it */
+    int name;
+    bool is_xor;
+    int total;
+    int expires_s;
+    int retention_s;
+    int targets[TARGETS]; /* queue index, or NONE */
+    bool has_body[TARGETS];
+    int parent; /* record, or NONE */
+    int parent_unit;
+    int state;
+    int status;
+    unsigned fired; /* bit event */
+    uint64_t created_at;
+    uint64_t sealed_at;
+    uint64_t completed_at;
+    uint64_t unpinned_at;
+    int unit_count; /* exact */
+    struct model_unit units[MODEL_UNITS_MAX];
+    uint64_t xor_value; /* of XorUnits; the ids of messages and children are random and cancel out one by one: */
+    int xor_inside;     /* how many of those are in */
+    int xor_registered;
+    int xor_finished;
+    int xor_failed;
+    int token_count;
+    struct model_token tokens[MODEL_TOKENS_MAX];
+};
+
+struct model {
+    uint64_t now;
+    uint32_t order;
+    uint32_t tie; /* not 0: what is sent now is tied */
+    uint32_t tick_count;
+    int queue_count;
+    int message_count;
+    int batch_count;
+    struct model_queue queues[MODEL_QUEUES_MAX];
+    struct model_batch batches[MODEL_BATCHES_MAX];
+    struct model_message messages[MODEL_MESSAGES_MAX];
+};
+
+void model_copy(struct model *to, const struct model *from);
+
+/* Index of the queue, the batch record of a name; or NONE. */
+int model_find_queue(const struct model *model, int name);
+int model_find_batch(const struct model *model, int name);
+
+enum error model_create_queue(struct model *model, int name, const struct queue_numbers *numbers);
+enum error model_set_queue(struct model *model, int name, const struct queue_numbers *numbers);
+enum error model_delete_queue(struct model *model, int name);
+enum error model_purge_queue(struct model *model, int name);
+
+struct queue_counts {
+    unsigned visible, in_flight, delayed;
+};
+struct queue_counts model_count_queue(const struct model *model, int queue);
+
+/* *sent: index of the message. */
+enum error model_send(struct model *model, int queue_name, const struct entry *entry, int *sent);
+
+/* What a receive takes, in order. `seen` tells which message the server gave in that place, or NONE, which settles the order
+ * among tied ones; it is asked in the middle, because putting aside what is out of attempts may complete a batch whose
+ * message goes to this very queue. */
+struct model_receive {
+    int queue;
+    unsigned max;
+    uint64_t timeout_ms;
+    unsigned in_flight_max;
+    int (*seen)(void *context, unsigned place); /* or NULL */
+    void *context;
+    int taken[ENTRIES_MAX];
+    unsigned count;
+};
+enum error model_receive(struct model *model, struct model_receive *receive);
+
+/* `handle` is the newest of message `message` in queue `queue` if the model says so; `queue` is the one that the handle is of. */
+enum error model_delete(struct model *model, int queue_name, int queue, int message, int handle);
+enum error model_change_visibility(struct model *model, int queue_name, int queue, int message, int handle,
+                                   uint64_t timeout_ms);
+
+enum error model_create_batch(struct model *model, const struct operation *operation, int *batch);
+enum error model_add_units(struct model *model, int batch, const struct operation *operation, int *added);
+enum error model_complete_units(struct model *model, int batch, const struct operation *operation, bool *recorded);
+enum error model_xor_units(struct model *model, int batch, const struct operation *operation);
+void model_seal(struct model *model, int batch);
+void model_cancel(struct model *model, int batch);
+enum error model_delete_batch(struct model *model, int batch);
+
+struct model_counts model_counts(const struct model_batch *batch);
+bool model_xor_is_zero(const struct model_batch *batch);
+
+/* What falls due: retention of messages, deadlines and retention of batches, what purges and cancels left. */
+void model_tick(struct model *model);
+
+/* A new owner takes over at `now`; the log's newest time is `last_ms`. */
+void model_restart(struct model *model, uint64_t last_ms);
+
+/* Is the message out of reach for every receive? */
+bool model_is_dead(const struct model *model, const struct model_message *message);
+bool model_is_deliverable(const struct model *model, const struct model_message *message);
+
+#endif

@@ -1,0 +1,232 @@
+#include "operation.h"
+
+#include <inttypes.h>
+
+const char *operation_target(const struct operation *operation)
+{
+    switch (operation->kind) {
+    case OPERATION_CREATE_QUEUE:
+        return "AmazonSQS.CreateQueue";
+    case OPERATION_SET_QUEUE:
+        return "AmazonSQS.SetQueueAttributes";
+    case OPERATION_DELETE_QUEUE:
+        return "AmazonSQS.DeleteQueue";
+    case OPERATION_PURGE_QUEUE:
+        return "AmazonSQS.PurgeQueue";
+    case OPERATION_COUNT_QUEUE:
+        return "AmazonSQS.GetQueueAttributes";
+    case OPERATION_SEND:
+        return operation->is_many ? "AmazonSQS.SendMessageBatch" : "AmazonSQS.SendMessage";
+    case OPERATION_RECEIVE:
+        return "AmazonSQS.ReceiveMessage";
+    case OPERATION_DELETE:
+        return operation->is_many ? "AmazonSQS.DeleteMessageBatch" : "AmazonSQS.DeleteMessage";
+    case OPERATION_CHANGE_VISIBILITY:
+        return operation->is_many ? "AmazonSQS.ChangeMessageVisibilityBatch" : "AmazonSQS.ChangeMessageVisibility";
+    case OPERATION_CREATE_BATCH:
+        return "Tally.CreateBatch";
+    case OPERATION_ADD_UNITS:
+        return "Tally.AddUnits";
+    case OPERATION_COMPLETE_UNITS:
+        return "Tally.CompleteUnits";
+    case OPERATION_XOR_UNITS:
+        return "Tally.XorUnits";
+    case OPERATION_SEAL_BATCH:
+        return "Tally.SealBatch";
+    case OPERATION_CANCEL_BATCH:
+        return "Tally.CancelBatch";
+    case OPERATION_DESCRIBE_BATCH:
+        return "Tally.DescribeBatch";
+    case OPERATION_LIST_UNITS:
+        return "Tally.ListUnits";
+    case OPERATION_LIST_BATCHES:
+        return "Tally.ListBatches";
+    case OPERATION_DELETE_BATCH:
+    case OPERATION_KIND_COUNT:
+        break;
+    }
+    return "Tally.DeleteBatch";
+}
+
+void operation_write_body(uint32_t tag, uint32_t size, struct buffer *out)
+{
+    size_t start = out->size;
+    buffer_append_format(out, "m%" PRIu32 ":", tag);
+    while (out->size - start < size)
+        buffer_append_u8(out, (uint8_t)('a' + (tag + out->size - start) % 26));
+}
+
+void operation_write_target_body(int batch, unsigned event, struct buffer *out)
+{
+    buffer_append_format(out, "event %u of b%d", event, batch);
+}
+
+void operation_write_key(int key, struct buffer *out)
+{
+    buffer_append_format(out, key < 1000 ? "%d" : "k%d", key);
+}
+
+static void write_queue_url(int queue, struct buffer *out)
+{
+    buffer_append_format(out, "\"QueueUrl\":\"http://sim/000000000000/q%d\"", queue);
+}
+
+static void write_attributes(const struct queue_numbers *numbers, struct buffer *out)
+{
+    buffer_append_format(out,
+                         "\"Attributes\":{\"DelaySeconds\":\"%d\",\"VisibilityTimeout\":\"%d\","
+                         "\"MessageRetentionPeriod\":\"%d\"",
+                         numbers->delay_s, numbers->visibility_s, numbers->retention_s);
+    if (numbers->dead_letters != NONE)
+        buffer_append_format(
+            out,
+            ",\"RedrivePolicy\":\"{\\\"deadLetterTargetArn\\\":\\\"arn:aws:sqs:sim:000000000000:q%d\\\","
+            "\\\"maxReceiveCount\\\":%d}\"",
+            numbers->dead_letters, numbers->receive_max);
+    buffer_append_format(out, "}");
+}
+
+static void write_send(const struct entry *entry, struct buffer *out)
+{
+    buffer_append_format(out, "\"MessageBody\":\"");
+    operation_write_body(entry->tag, entry->size, out);
+    buffer_append_format(out, "\"");
+    if (entry->delay_s != NONE)
+        buffer_append_format(out, ",\"DelaySeconds\":%d", entry->delay_s);
+    if (entry->batch != NONE)
+        buffer_append_format(
+            out, ",\"MessageAttributes\":{\"Tally.Batch\":{\"DataType\":\"String\",\"StringValue\":\"b%d\"}}",
+            entry->batch);
+}
+
+static void write_entry(const struct operation *operation, const struct entry *entry, char (*handles)[HANDLE_SIZE],
+                        struct buffer *out)
+{
+    if (operation->kind == OPERATION_SEND) {
+        write_send(entry, out);
+        return;
+    }
+    buffer_append_format(out, "\"ReceiptHandle\":\"%s\"", handles[entry->handle]);
+    if (operation->kind == OPERATION_CHANGE_VISIBILITY)
+        buffer_append_format(out, ",\"VisibilityTimeout\":%d", entry->timeout_s);
+}
+
+static void write_entries(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
+{
+    write_queue_url(operation->queue, out);
+    if (!operation->is_many) {
+        buffer_append_format(out, ",");
+        write_entry(operation, &operation->entries[0], handles, out);
+        return;
+    }
+    buffer_append_format(out, ",\"Entries\":[");
+    for (unsigned i = 0; i < operation->count; i++) {
+        buffer_append_format(out, "%s{\"Id\":\"e%u\",", i > 0 ? "," : "", i);
+        write_entry(operation, &operation->entries[i], handles, out);
+        buffer_append_format(out, "}");
+    }
+    buffer_append_format(out, "]");
+}
+
+static void write_receive(const struct operation *operation, struct buffer *out)
+{
+    write_queue_url(operation->queue, out);
+    buffer_append_format(out,
+                         ",\"MaxNumberOfMessages\":%u,\"WaitTimeSeconds\":%d,\"MessageAttributeNames\":[\"All\"],"
+                         "\"MessageSystemAttributeNames\":[\"All\"]",
+                         operation->receive_max, operation->wait_s);
+    if (operation->timeout_s != NONE)
+        buffer_append_format(out, ",\"VisibilityTimeout\":%d", operation->timeout_s);
+}
+
+static void write_create_batch(const struct operation *operation, struct buffer *out)
+{
+    static const char *const members[TARGETS] = {"OnComplete", "OnSuccess", "OnFirstFailure"};
+    buffer_append_format(out, ",\"Tracking\":\"%s\",\"ExpiresAfterSeconds\":%d,\"RetentionSeconds\":%d",
+                         operation->is_xor ? "xor" : "exact", operation->expires_s, operation->retention_s);
+    if (operation->total != NONE)
+        buffer_append_format(out, ",\"Total\":%d", operation->total);
+    if (operation->parent != NONE)
+        buffer_append_format(out, ",\"Parent\":\"b%d\"", operation->parent);
+    for (unsigned i = 0; i < TARGETS; i++) {
+        if (operation->targets[i] == NONE)
+            continue;
+        buffer_append_format(out, ",\"%s\":{", members[i]);
+        write_queue_url(operation->targets[i], out);
+        if (operation->has_body[i]) {
+            buffer_append_format(out, ",\"MessageBody\":\"");
+            operation_write_target_body(operation->batch, i + 1, out);
+            buffer_append_format(out, "\"");
+        }
+        buffer_append_format(out, "}");
+    }
+}
+
+static void write_units(const struct operation *operation, struct buffer *out)
+{
+    if (operation->kind == OPERATION_ADD_UNITS && operation->counted != NONE) {
+        buffer_append_format(out, ",\"Count\":%d", operation->counted);
+        return;
+    }
+    buffer_append_format(out, ",\"Units\":[");
+    for (unsigned i = 0; i < operation->count; i++) {
+        bool is_report = operation->kind == OPERATION_COMPLETE_UNITS;
+        buffer_append_format(out, "%s%s\"", i > 0 ? "," : "", is_report ? "{\"Unit\":" : "");
+        operation_write_key(operation->keys[i], out);
+        buffer_append_format(out, "\"");
+        if (is_report)
+            buffer_append_format(out, ",\"Status\":\"%s\"}", operation->is_failed[i] ? "failed" : "succeeded");
+    }
+    buffer_append_format(out, "]");
+}
+
+static void write_of_batch(const struct operation *operation, struct buffer *out)
+{
+    buffer_append_format(out, "\"BatchId\":\"b%d\"", operation->batch);
+    if (operation->kind == OPERATION_CREATE_BATCH)
+        write_create_batch(operation, out);
+    if (operation->kind == OPERATION_ADD_UNITS || operation->kind == OPERATION_COMPLETE_UNITS)
+        write_units(operation, out);
+    if (operation->kind == OPERATION_XOR_UNITS)
+        buffer_append_format(
+            out, ",\"Value\":\"%016" PRIx64 "\",\"Registered\":%d,\"Finished\":%d,\"RequestToken\":\"t%" PRIu32 "\"",
+            operation->value, operation->registered, operation->finished, operation->token);
+}
+
+void operation_write(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
+{
+    buffer_append_format(out, "{");
+    switch (operation->kind) {
+    case OPERATION_CREATE_QUEUE:
+        buffer_append_format(out, "\"QueueName\":\"q%d\",", operation->queue);
+        write_attributes(&operation->numbers, out);
+        break;
+    case OPERATION_SET_QUEUE:
+        write_queue_url(operation->queue, out);
+        buffer_append_format(out, ",");
+        write_attributes(&operation->numbers, out);
+        break;
+    case OPERATION_DELETE_QUEUE:
+    case OPERATION_PURGE_QUEUE:
+        write_queue_url(operation->queue, out);
+        break;
+    case OPERATION_COUNT_QUEUE:
+        write_queue_url(operation->queue, out);
+        buffer_append_format(out, ",\"AttributeNames\":[\"All\"]");
+        break;
+    case OPERATION_SEND:
+    case OPERATION_DELETE:
+    case OPERATION_CHANGE_VISIBILITY:
+        write_entries(operation, handles, out);
+        break;
+    case OPERATION_RECEIVE:
+        write_receive(operation, out);
+        break;
+    case OPERATION_LIST_BATCHES:
+        break;
+    default:
+        write_of_batch(operation, out);
+        break;
+    }
+    buffer_append_format(out, "}");
+}

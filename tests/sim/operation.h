@@ -1,0 +1,94 @@
+/* What a simulated client asks for, in numbers; and how it is said in JSON. */
+#ifndef TALLY_TESTS_SIM_OPERATION_H
+#define TALLY_TESTS_SIM_OPERATION_H
+
+#include "base/buffer.h"
+
+enum operation_kind {
+    OPERATION_CREATE_QUEUE,
+    OPERATION_SET_QUEUE,
+    OPERATION_DELETE_QUEUE,
+    OPERATION_PURGE_QUEUE,
+    OPERATION_COUNT_QUEUE, /* GetQueueAttributes */
+    OPERATION_SEND,
+    OPERATION_RECEIVE,
+    OPERATION_DELETE,
+    OPERATION_CHANGE_VISIBILITY,
+    OPERATION_CREATE_BATCH,
+    OPERATION_ADD_UNITS,
+    OPERATION_COMPLETE_UNITS,
+    OPERATION_XOR_UNITS,
+    OPERATION_SEAL_BATCH,
+    OPERATION_CANCEL_BATCH,
+    OPERATION_DESCRIBE_BATCH,
+    OPERATION_LIST_UNITS,
+    OPERATION_LIST_BATCHES,
+    OPERATION_DELETE_BATCH,
+    OPERATION_KIND_COUNT
+};
+
+#define NONE (-1)
+#define ENTRIES_MAX 10u
+#define KEYS_MAX 12u
+#define TARGETS 3u
+#define HANDLE_SIZE 40u
+
+/* What CreateQueue and SetQueueAttributes say of a queue. */
+struct queue_numbers {
+    int delay_s;
+    int visibility_s;
+    int retention_s;
+    int dead_letters; /* name of the dead-letter queue, or NONE */
+    int receive_max;
+};
+
+struct entry {
+    uint32_t tag;  /* send: the body says it, no two calls share one (a repeated call is the same call) */
+    uint32_t size; /* send: of the body */
+    int delay_s;   /* send: or NONE */
+    int batch;     /* send: or NONE */
+    int handle;    /* delete, change: index in the table of handles */
+    int timeout_s; /* change */
+};
+
+struct operation {
+    enum operation_kind kind;
+    int queue; /* a name: "q<queue>" */
+    struct queue_numbers numbers;
+    bool is_many;   /* the form with entries (SendMessageBatch …) */
+    unsigned count; /* of entries or keys */
+    struct entry entries[ENTRIES_MAX];
+    unsigned receive_max; /* receive */
+    int timeout_s;        /* receive: or NONE */
+    int wait_s;           /* receive */
+    int batch;            /* a name: "b<batch>" */
+    bool is_xor;          /* create batch */
+    int total;            /* create batch: or NONE */
+    int parent;           /* create batch: or NONE */
+    int expires_s;
+    int retention_s;
+    int targets[TARGETS]; /* create batch, by event - 1: queue or NONE */
+    bool has_body[TARGETS];
+    int keys[KEYS_MAX];       /* add, complete: a key below 1,000 is written as that number, others as "k<key>" */
+    bool is_failed[KEYS_MAX]; /* complete */
+    int counted;              /* add: Count, or NONE */
+    uint64_t value;           /* xor */
+    int registered;
+    int finished;
+    uint32_t token;
+};
+
+/* The value of X-Amz-Target. */
+const char *operation_target(const struct operation *operation);
+
+/* Appends the request's JSON. `handles` is the table that entries name. */
+void operation_write(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out);
+
+/* The body of a sent message, and that of a batch's message whose target gives one. */
+void operation_write_body(uint32_t tag, uint32_t size, struct buffer *out);
+void operation_write_target_body(int batch, unsigned event, struct buffer *out);
+
+/* A unit's key as text. */
+void operation_write_key(int key, struct buffer *out);
+
+#endif

@@ -1,0 +1,84 @@
+/* The oracle: judges every reply of the server by a model of its own (model.h), in the order in which the server decided.
+ *
+ * It sees a reply when it is made, before it may be shown, and keeps a copy of the model for the end of each frame that is
+ * not durable yet. After a crash the world says up to which frame the log survived; the oracle goes back to that copy. What
+ * was shown to a client ("acknowledged") it writes down besides, and looks it up after each crash: that must be there,
+ * whatever the log says. Everything later is judged by the model that was gone back to, so a log that lies is found out. */
+#ifndef TALLY_TESTS_SIM_ORACLE_H
+#define TALLY_TESTS_SIM_ORACLE_H
+
+#include "model.h"
+
+#define HANDLES_MAX 4096
+#define FACTS_MAX 8192
+#define SAVED_MAX 64
+#define QUEUE_NAMES 8
+
+/* Something that a client was told. */
+struct fact {
+    enum { FACT_SENT, FACT_ENDED, FACT_COMPLETED } kind;
+    int subject; /* message index, batch record */
+    char id[MODEL_ID_SIZE];
+};
+
+struct handle_of {
+    int queue;
+    int message;
+};
+
+struct oracle {
+    struct model model;
+    uint64_t sequence; /* of the frame that the model's newest change is in */
+    unsigned in_flight_max;
+    unsigned waiting_counts[QUEUE_NAMES]; /* receives that wait, by name of the queue; the world keeps it */
+    /* models at the ends of frames, oldest first; the first is of the newest durable frame */
+    unsigned saved_count;
+    uint64_t saved_sequences[SAVED_MAX];
+    struct model *saved_owned[SAVED_MAX];
+    /* never forgotten */
+    int handle_count;
+    char handles[HANDLES_MAX][HANDLE_SIZE];
+    struct handle_of handle_of[HANDLES_MAX];
+    char completion_ids[MODEL_BATCHES_MAX][TARGETS][MODEL_ID_SIZE];
+    int completion_names[MODEL_BATCHES_MAX];
+    unsigned fact_count;
+    struct fact facts[FACTS_MAX];
+};
+
+/* What a client learns from a reply, once it is shown. */
+struct lesson {
+    unsigned handle_count;
+    int handles[ENTRIES_MAX];
+    unsigned fact_count;
+    struct fact facts[ENTRIES_MAX];
+};
+
+struct oracle *oracle_create(unsigned in_flight_max);
+void oracle_destroy(struct oracle *oracle);
+
+/* What follows happens at `now` and, if it changes anything, in frame `sequence`. */
+void oracle_begin(struct oracle *oracle, uint64_t now, uint64_t sequence);
+
+/* Judges a reply. */
+void oracle_judge(struct oracle *oracle, const struct operation *operation, enum error error, struct bytes body,
+                  struct lesson *lesson);
+
+/* Nothing was answered yet: a receive that waits; was it right to? `is_first`: nobody waits at that queue before it. */
+void oracle_judge_wait(struct oracle *oracle, const struct operation *operation, bool is_first);
+
+/* A receive has waited in vain until its time was over, or another turn ended with it still waiting. */
+void oracle_judge_waiting(struct oracle *oracle, const struct operation *operation);
+
+void oracle_tick(struct oracle *oracle);
+
+/* Frames up to `sequence` are durable. */
+void oracle_durable(struct oracle *oracle, uint64_t sequence);
+
+/* A client was shown the reply. */
+void oracle_acknowledge(struct oracle *oracle, const struct lesson *lesson);
+
+/* After a crash: the log has the frames up to `survived`, its newest time is `last_ms`, and the server went on at `now_ms`
+ * with frame `sequence`. */
+void oracle_recover(struct oracle *oracle, uint64_t survived, uint64_t last_ms, uint64_t now_ms, uint64_t sequence);
+
+#endif

@@ -1,0 +1,39 @@
+/* Bugs planted on purpose, to see that the simulator finds them. None of this is in the programs: the linker puts the
+ * functions of plants.c around those of the core (-Wl,--wrap), in the simulator only, and they pass through unless told
+ * otherwise at run time. */
+#ifndef TALLY_TESTS_SIM_PLANTS_H
+#define TALLY_TESTS_SIM_PLANTS_H
+
+#include "api/api.h"
+#include "log/disk.h"
+
+enum plant {
+    PLANT_NONE,
+    PLANT_COMPLETION_IN_OWN_FRAME, /* the last unit ends in one frame, its batch completes in the next */
+    PLANT_REPLY_BEFORE_DURABLE,    /* replies are shown as soon as they are made */
+    PLANT_XOR_REPEAT_TOGGLES,      /* a repeated XorUnits is taken for a new one */
+    PLANT_LOST_UNIT,               /* going to a dead-letter queue does not end the unit */
+    PLANT_NO_FOLDER_SYNC,          /* new segments and snapshots are not synced into the folder */
+    PLANT_NO_SYNC,                 /* nothing is synced */
+    PLANT_STALE_HANDLE_DELETES,    /* any handle of a message deletes it */
+    PLANT_NO_GRACE,                /* a restart gives leases no grace */
+    PLANT_COUNT
+};
+
+/* The name on the command line; PLANT_COUNT: there is no such plant. */
+const char *plant_name(enum plant plant);
+enum plant plant_find(const char *name);
+
+/* Chooses what the wrapped functions do from here on. */
+void plant_choose(enum plant plant);
+enum plant plant_chosen(void);
+
+/* Puts a disk that forgets to sync in front of `disk`, if that is the plant. */
+void plant_disk(struct disk *disk);
+
+/* After a request: does what the plant left for a frame of its own. */
+void plant_after_request(struct namespace *ns, uint64_t now_ms);
+/* The server is gone, and with it what was left. */
+void plant_forget(void);
+
+#endif

@@ -1,0 +1,646 @@
+#include "world.h"
+
+#include "api/api.h"
+#include "base/assert.h"
+#include "fail.h"
+#include "log/log.h"
+#include "support/memory_disk.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLIENTS 10u
+#define START_MS UINT64_C(1700000000000)
+
+enum connection_state {
+    CONNECTION_IDLE,
+    CONNECTION_WAITING, /* a long poll */
+    CONNECTION_HELD,    /* the reply waits for its frame */
+    CONNECTION_BROKEN,  /* reset before the reply came: the client will ask again */
+};
+
+/* A client's connection and its one request. */
+struct connection {
+    enum connection_state state;
+    struct operation operation;
+    struct exchange exchange;
+    struct buffer body;
+    struct lesson lesson;
+};
+
+struct world {
+    uint64_t seed;
+    unsigned step;
+    unsigned steps;
+    bool is_traced;
+    bool is_quiet; /* no more faults */
+    struct random clock, network, faults;
+    struct clients clients;
+    struct oracle *oracle;
+    struct disk *disk;
+    struct namespace *ns;
+    struct api *api;
+    struct namespace_options options;
+    uint64_t now_ms;
+    uint64_t acknowledged; /* highest frame that a shown reply stood on */
+    size_t pending_bytes;  /* about how much stands in the open frame */
+    unsigned crash_percent, flush_percent, jump_percent, check_every;
+    struct connection connections[CLIENTS];
+    struct buffer before, after; /* encoded cores */
+    struct world_report *report;
+};
+
+static struct world_where where; /* for fail(), from wherever it is called */
+
+struct world_where world_where(void)
+{
+    return where;
+}
+
+__attribute__((format(printf, 2, 3))) static void trace(const struct world *world, const char *format, ...)
+{
+    if (!world->is_traced)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%5u %10.3f  ", world->step, (double)(world->now_ms - START_MS) / 1000);
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+}
+
+/* --- the server's turns ------------------------------------------------------------------------------------------- */
+
+static void server_restart(struct world *world, bool is_power_lost);
+
+static bool has_failed(const struct world *world)
+{
+    struct failure failure;
+    return namespace_failure(world->ns, &failure) != OK;
+}
+
+/* The client sees the reply, or its connection breaks at the last moment and it will ask again. */
+static void show(struct world *world, struct connection *connection)
+{
+    if (!world->is_quiet && random_chance(&world->network, 4)) {
+        trace(world, "client %td: reply lost on the way", connection - world->connections);
+        connection->state = CONNECTION_BROKEN;
+        return;
+    }
+    connection->state = CONNECTION_IDLE;
+    if (connection->exchange.hold_sequence > world->acknowledged)
+        world->acknowledged = connection->exchange.hold_sequence;
+    oracle_acknowledge(world->oracle, &connection->lesson);
+    clients_learn(&world->clients, &connection->operation, &connection->lesson);
+}
+
+static void show_durable(struct world *world)
+{
+    uint64_t durable = namespace_durable(world->ns);
+    oracle_durable(world->oracle, durable);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        struct connection *connection = &world->connections[i];
+        if (connection->state == CONNECTION_HELD &&
+            (connection->exchange.hold_sequence <= durable || plant_chosen() == PLANT_REPLY_BEFORE_DURABLE))
+            show(world, connection);
+    }
+}
+
+/* Makes what stands in the open frame durable. If that fails the process ends, and another is started. */
+static void server_flush(struct world *world)
+{
+    struct failure failure;
+    world->pending_bytes = 0;
+    if (namespace_flush(world->ns, &failure) == OK) {
+        show_durable(world);
+        return;
+    }
+    trace(world, "the log failed: %s", failure.text);
+    server_restart(world, random_chance(&world->faults, 50));
+}
+
+static void check_core(const struct world *world)
+{
+    if (world->step % world->check_every == 0)
+        core_check(namespace_core(world->ns));
+}
+
+static void trace_reply(const struct world *world, const struct connection *connection)
+{
+    const struct exchange *exchange = &connection->exchange;
+    trace(world, "client %td: -> %d %.*s (frame %" PRIu64 ")", connection - world->connections, exchange->reply.status,
+          (int)(exchange->reply.body.size < 600 ? exchange->reply.body.size : 600),
+          (const char *)exchange->reply.body.data_owned, exchange->hold_sequence);
+}
+
+static void judge(struct world *world, struct connection *connection, uint64_t time_ms)
+{
+    const struct exchange *exchange = &connection->exchange;
+    trace_reply(world, connection);
+    oracle_begin(world->oracle, time_ms, exchange->hold_sequence);
+    oracle_judge(world->oracle, &connection->operation, exchange->reply.error, buffer_bytes(&exchange->reply.body),
+                 &connection->lesson);
+    connection->state = CONNECTION_HELD;
+}
+
+static struct connection *take_finished(struct world *world)
+{
+    struct exchange *exchange = api_take_finished(world->api);
+    return exchange == NULL ? NULL : CONTAINER_OF(exchange, struct connection, exchange);
+}
+
+/* Judges replies to receives that waited, and that those which still wait do so rightly. */
+static void judge_waiters(struct world *world, struct connection *first)
+{
+    uint64_t time_ms = namespace_time(world->ns);
+    struct connection *connection = first != NULL ? first : take_finished(world);
+    for (; connection != NULL; connection = take_finished(world)) {
+        world->oracle->waiting_counts[connection->operation.queue]--;
+        judge(world, connection, time_ms);
+    }
+    oracle_begin(world->oracle, time_ms, namespace_hold_sequence(world->ns));
+    for (unsigned i = 0; i < CLIENTS; i++)
+        if (world->connections[i].state == CONNECTION_WAITING)
+            oracle_judge_waiting(world->oracle, &world->connections[i].operation);
+}
+
+/* Lets what has fallen due happen. */
+static void server_tick(struct world *world)
+{
+    for (unsigned turn = 0; turn < 64; turn++) {
+        uint64_t time_ms = core_now_ms(namespace_begin(world->ns, world->now_ms));
+        uint64_t sequence = namespace_hold_sequence(world->ns);
+        api_tick(world->api, world->now_ms);
+        bool is_changed = namespace_hold_sequence(world->ns) > sequence;
+        oracle_begin(world->oracle, time_ms, sequence + (is_changed ? 1 : 0));
+        oracle_tick(world->oracle);
+        judge_waiters(world, NULL);
+        world->pending_bytes += 500;
+        if (api_due_ms(world->api) > namespace_time(world->ns))
+            return; /* what is due since the open frame's time comes when that has been flushed */
+    }
+    fail("api_due_ms() says that something is due after 64 ticks");
+}
+
+static void submit(struct world *world, struct connection *connection)
+{
+    struct exchange *exchange = &connection->exchange;
+    const struct operation *operation = &connection->operation;
+    if (world->pending_bytes > world->options.frame_size_max / 24)
+        server_flush(world);
+    exchange_reset(exchange);
+    buffer_truncate(&connection->body, 0);
+    operation_write(operation, world->oracle->handles, &connection->body);
+    exchange->request = (struct request){
+        .method = BYTES("POST"),
+        .path = BYTES("/"),
+        .host = BYTES("sim"),
+        .target = bytes_from_string(operation_target(operation)),
+        .content_type = BYTES("application/x-amz-json-1.0"),
+        .body = buffer_bytes(&connection->body),
+    };
+    trace(world, "client %td: %s %.*s", connection - world->connections, operation_target(operation),
+          (int)(connection->body.size < 600 ? connection->body.size : 600), (const char *)connection->body.data_owned);
+    world->report->operations++;
+    world->pending_bytes += connection->body.size + 100;
+    bool is_first = operation->kind == OPERATION_RECEIVE && world->oracle->waiting_counts[operation->queue] == 0;
+    uint64_t time_ms = core_now_ms(namespace_begin(world->ns, world->now_ms));
+    api_submit(world->api, exchange, world->now_ms);
+    plant_after_request(world->ns, world->now_ms);
+    struct connection *first = take_finished(world);
+    if (exchange->state == EXCHANGE_WAITING) {
+        connection->state = CONNECTION_WAITING;
+        trace(world, "client %td: waits", connection - world->connections);
+        oracle_begin(world->oracle, time_ms,
+                     first != NULL ? first->exchange.hold_sequence : namespace_hold_sequence(world->ns));
+        oracle_judge_wait(world->oracle, operation, is_first);
+        world->oracle->waiting_counts[operation->queue]++;
+    } else {
+        /* Those who wait at a queue that goes hear of it first. */
+        struct connection *told[CLIENTS];
+        unsigned told_count = 0;
+        for (; first != connection; first = take_finished(world)) {
+            if (first == NULL || first->operation.queue != operation->queue)
+                fail("%s was answered after others that it has nothing to do with", operation_target(operation));
+            told[told_count++] = first;
+        }
+        judge(world, connection, time_ms);
+        for (unsigned i = 0; i < told_count; i++) {
+            world->oracle->waiting_counts[told[i]->operation.queue]--;
+            judge(world, told[i], time_ms);
+        }
+        first = NULL;
+    }
+    judge_waiters(world, first);
+    check_core(world);
+}
+
+/* --- crashes and recovery ------------------------------------------------------------------------------------------- */
+
+static void append_piece(void *context, struct bytes piece)
+{
+    buffer_append_bytes(context, piece);
+}
+
+static void encode(const struct core *core, struct buffer *out)
+{
+    buffer_truncate(out, 0);
+    core_encode(core, append_piece, out);
+}
+
+/* What a folder says, read by hand from a copy of it, apart from namespace.c. */
+struct replayed {
+    struct core *core;
+    uint64_t sequence; /* of the newest frame or snapshot */
+    uint64_t time_ms;
+};
+
+static struct replayed replay_copy(const struct world *world)
+{
+    struct replayed replayed = {.core = core_create()};
+    struct disk *disk = memory_disk_clone(world->disk, 1);
+    struct log_options options = {.segment_size = world->options.segment_size,
+                                  .frame_size_max = world->options.frame_size_max};
+    struct log *log = NULL;
+    struct buffer snapshot;
+    struct failure failure = {.error = OK};
+    bool is_new = false, is_end = false;
+    buffer_init(&snapshot);
+    enum error error = log_open(disk, &options, &log, &snapshot, &is_new, &failure);
+    if (error == OK && snapshot.size > 0 && !core_decode(replayed.core, buffer_bytes(&snapshot)))
+        fail("a published snapshot can't be decoded");
+    while (error == OK && !is_end) {
+        struct frame_view frame;
+        error = log_replay_next(log, &frame, &is_end, &failure);
+        if (error != OK || is_end)
+            break;
+        if (!core_replay(replayed.core, frame.payload, frame.position + FRAME_HEADER_SIZE, frame.time_ms, &failure))
+            fail("frame %" PRIu64 " does not replay: %s", frame.sequence, failure.text);
+    }
+    if (error != OK)
+        fail("the log can't be read back after a crash: %s", failure.text);
+    replayed.sequence = log_next_place(log).sequence - 1;
+    replayed.time_ms = core_now_ms(replayed.core);
+    log_close(log);
+    memory_disk_destroy(disk);
+    buffer_deinit(&snapshot);
+    return replayed;
+}
+
+/* If nothing was lost, the state read back is the state that was (R8). */
+static void compare_with_before(struct world *world, struct replayed *replayed, uint64_t time_before_ms)
+{
+    struct buffer frame;
+    buffer_init(&frame);
+    if (time_before_ms > replayed->time_ms) {
+        core_frame_open(replayed->core, &frame, 0, time_before_ms, SIZE_MAX);
+        core_frame_close(replayed->core);
+    }
+    encode(replayed->core, &world->after);
+    if (!bytes_equal(buffer_bytes(&world->before), buffer_bytes(&world->after)))
+        fail("the state replayed from the log is not the one before the crash, though no frame was lost");
+    buffer_deinit(&frame);
+}
+
+static void compare_with_replay(struct world *world)
+{
+    struct replayed replayed = replay_copy(world);
+    encode(replayed.core, &world->after);
+    encode(namespace_core(world->ns), &world->before);
+    if (!bytes_equal(buffer_bytes(&world->before), buffer_bytes(&world->after)))
+        fail("two replays of one log give different states");
+    core_destroy(replayed.core);
+}
+
+static void hang_up(struct world *world)
+{
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        struct connection *connection = &world->connections[i];
+        if (connection->state == CONNECTION_WAITING)
+            api_abandon(world->api, &connection->exchange);
+        if (connection->state == CONNECTION_WAITING || connection->state == CONNECTION_HELD)
+            connection->state = CONNECTION_BROKEN;
+    }
+    memset(world->oracle->waiting_counts, 0, sizeof(world->oracle->waiting_counts));
+}
+
+static void let_time_pass(struct world *world, uint32_t jump_percent)
+{
+    uint32_t ms = random_below(&world->clock, 4000);
+    if (random_chance(&world->clock, jump_percent))
+        ms = random_below(&world->clock, random_chance(&world->clock, 20) ? 24 * 3600 * 1000 : 120 * 1000);
+    world->now_ms += ms;
+    where.now_ms = world->now_ms;
+}
+
+static void arm_recovery_fault(struct world *world)
+{
+    static const enum memory_disk_fault faults[] = {MEMORY_DISK_FAIL_READ, MEMORY_DISK_FAIL_WRITE,
+                                                    MEMORY_DISK_FAIL_SYNC, MEMORY_DISK_FULL, MEMORY_DISK_STOP};
+    if (world->is_quiet || !random_chance(&world->faults, 15))
+        return;
+    memory_disk_fail_after(world->disk, random_below(&world->faults, 12), faults[random_below(&world->faults, 5)]);
+}
+
+/* One attempt to start. On failure the process ends again. */
+static bool try_open(struct world *world, struct replayed *replayed)
+{
+    static const uint8_t key[CORE_KEY_SIZE] = "sixteen bytes...";
+    struct failure failure = {.error = OK};
+    *replayed = replay_copy(world);
+    arm_recovery_fault(world);
+    enum error error = namespace_open(world->disk, &world->options, world->now_ms, key, &world->ns, &failure);
+    bool has_struck = memory_disk_has_failed(world->disk);
+    memory_disk_fail_after(world->disk, UINT64_MAX, MEMORY_DISK_FAULT_NONE);
+    if (error == OK && has_struck && has_failed(world))
+        fail("the namespace opened although its log has failed");
+    if (error == OK)
+        return true;
+    if (!has_struck)
+        fail("the server does not start again: %s", failure.text);
+    trace(world, "the start failed: %s", failure.text);
+    core_destroy(replayed->core);
+    if (random_chance(&world->faults, 50))
+        memory_disk_crash(world->disk);
+    else
+        memory_disk_kill(world->disk);
+    return false;
+}
+
+static void server_start(struct world *world, bool has_before, uint64_t sequence_before, uint64_t time_before_ms)
+{
+    struct replayed replayed;
+    while (!try_open(world, &replayed))
+        let_time_pass(world, world->jump_percent);
+    if (replayed.sequence < world->acknowledged)
+        fail("the log came back with frame %" PRIu64 " as its newest; replies that stood on frame %" PRIu64
+             " were shown",
+             replayed.sequence, world->acknowledged);
+    if (has_before && replayed.sequence == sequence_before)
+        compare_with_before(world, &replayed, time_before_ms);
+    trace(world, "started: the log had frames up to %" PRIu64 " of %" PRIu64, replayed.sequence, sequence_before);
+    oracle_recover(world->oracle, replayed.sequence, replayed.time_ms == 0 ? world->now_ms : replayed.time_ms,
+                   world->now_ms, namespace_hold_sequence(world->ns));
+    core_destroy(replayed.core);
+    core_check(namespace_core(world->ns));
+    compare_with_replay(world);
+    static const struct api_options options = {.region = "sim"};
+    world->api = api_create(world->ns, &options);
+    world->pending_bytes = 0;
+}
+
+/* The process ends as it stands, and is started again. */
+static void server_restart(struct world *world, bool is_power_lost)
+{
+    uint64_t sequence = namespace_hold_sequence(world->ns), time_ms = namespace_time(world->ns);
+    trace(world, "the server %s; frames up to %" PRIu64 " are durable, %" PRIu64 " is the newest",
+          is_power_lost ? "loses power" : "is killed", namespace_durable(world->ns), sequence);
+    world->report->crashes++;
+    encode(namespace_core(world->ns), &world->before);
+    hang_up(world);
+    plant_forget();
+    api_destroy(world->api);
+    world->api = NULL;
+    if (!has_failed(world)) {
+        memory_disk_fail_after(world->disk, 0,
+                               MEMORY_DISK_STOP); /* whatever it was about to write is written by half */
+    }
+    namespace_close(world->ns);
+    world->ns = NULL;
+    if (is_power_lost)
+        memory_disk_crash(world->disk);
+    else
+        memory_disk_kill(world->disk);
+    let_time_pass(world, world->jump_percent);
+    server_start(world, true, sequence, time_ms);
+}
+
+/* SIGTERM. */
+static void server_stop(struct world *world)
+{
+    trace(world, "the server stops in order");
+    api_release_waiting(world->api);
+    for (struct connection *connection; (connection = take_finished(world)) != NULL;) {
+        world->oracle->waiting_counts[connection->operation.queue]--;
+        judge(world, connection, namespace_time(world->ns));
+    }
+    uint64_t crashes = world->report->crashes;
+    server_flush(world);
+    if (world->report->crashes == crashes)
+        server_restart(world, false);
+}
+
+/* --- one step ------------------------------------------------------------------------------------------------------- */
+
+static void client_acts(struct world *world)
+{
+    struct connection *connection = &world->connections[random_below(&world->network, CLIENTS)];
+    switch (connection->state) {
+    case CONNECTION_WAITING:
+        if (random_chance(&world->network, 10)) {
+            trace(world, "client %td hangs up", connection - world->connections);
+            api_abandon(world->api, &connection->exchange);
+            world->oracle->waiting_counts[connection->operation.queue]--;
+            connection->state = CONNECTION_BROKEN;
+        }
+        return;
+    case CONNECTION_HELD:
+        return;
+    case CONNECTION_BROKEN:
+        if (random_chance(&world->network, 80))
+            break; /* the same again */
+        __attribute__((fallthrough));
+    case CONNECTION_IDLE:
+        clients_draw(&world->clients, world->oracle, &connection->operation);
+        break;
+    }
+    submit(world, connection);
+}
+
+static void take_snapshot_step(struct world *world)
+{
+    struct failure failure = {.error = OK};
+    if (namespace_snapshot_step(world->ns, true, &failure) != OK)
+        trace(world, "snapshot: %s", failure.text);
+    world->pending_bytes = 0; /* it closes the frame */
+}
+
+static void arm_fault(struct world *world)
+{
+    static const enum memory_disk_fault faults[] = {MEMORY_DISK_FAIL_WRITE, MEMORY_DISK_FAIL_SYNC, MEMORY_DISK_FULL,
+                                                    MEMORY_DISK_STOP, MEMORY_DISK_STOP};
+    enum memory_disk_fault fault = faults[random_below(&world->faults, 5)];
+    trace(world, "fault %d is near", fault);
+    memory_disk_fail_after(world->disk, random_below(&world->faults, 25), fault);
+}
+
+static void take_step(struct world *world)
+{
+    struct random *random = &world->network;
+    unsigned draw = random_below(random, 1000);
+    if (draw < 640)
+        client_acts(world);
+    else if (draw < 760)
+        let_time_pass(world, world->jump_percent);
+    else if (draw < 860)
+        server_tick(world);
+    else if (draw < 930)
+        take_snapshot_step(world);
+    else if (draw < 980)
+        (void)log_prepare(namespace_log(world->ns));
+    else if (random_chance(&world->faults, 50))
+        arm_fault(world);
+    else if (random_chance(&world->faults, world->crash_percent))
+        server_restart(world, random_chance(&world->faults, 70));
+    else if (random_chance(&world->faults, 20))
+        server_stop(world);
+    if (random_chance(random, world->flush_percent))
+        server_flush(world);
+}
+
+/* --- the end: no more faults, everything must come to its end -------------------------------------------------------- */
+
+static struct connection *call(struct world *world, const struct operation *operation)
+{
+    struct connection *connection = &world->connections[0];
+    ASSERT(connection->state == CONNECTION_IDLE);
+    connection->operation = *operation;
+    submit(world, connection);
+    server_flush(world);
+    ASSERT(connection->state == CONNECTION_IDLE);
+    return connection;
+}
+
+/* Receives and deletes until nothing is deliverable. */
+static void drain_queue(struct world *world, int queue)
+{
+    struct operation receive = {.kind = OPERATION_RECEIVE, .queue = queue, .receive_max = ENTRIES_MAX, .timeout_s = 30};
+    for (;;) {
+        struct lesson lesson = call(world, &receive)->lesson;
+        if (lesson.handle_count == 0)
+            return;
+        struct operation delete = {
+            .kind = OPERATION_DELETE, .queue = queue, .is_many = true, .count = lesson.handle_count};
+        for (unsigned i = 0; i < lesson.handle_count; i++)
+            delete.entries[i].handle = lesson.handles[i];
+        call(world, &delete);
+        if (world->oracle->handle_count > HANDLES_MAX - 100)
+            fail("draining q%d does not end", queue);
+    }
+}
+
+static bool is_finished(const struct model *model)
+{
+    for (int i = 0; i < model->message_count; i++)
+        if (model->messages[i].is_alive)
+            return false;
+    for (int i = 0; i < model->batch_count; i++)
+        if (model->batches[i].is_record)
+            return false;
+    return true;
+}
+
+static void wind_up(struct world *world)
+{
+    world->is_quiet = true;
+    memory_disk_fail_after(world->disk, UINT64_MAX, MEMORY_DISK_FAULT_NONE);
+    server_stop(world);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        world->connections[i].state = CONNECTION_IDLE;
+    for (unsigned round = 0; round < 60 && !is_finished(&world->oracle->model); round++) {
+        server_tick(world);
+        for (int queue = 0; queue < QUEUE_NAMES; queue++)
+            if (model_find_queue(&world->oracle->model, queue) != NONE)
+                drain_queue(world, queue);
+        world->now_ms += round < 20 ? 60 * 1000 : 3600 * 1000;
+        where.now_ms = world->now_ms;
+        world->step++;
+    }
+    if (!is_finished(&world->oracle->model))
+        fail("something never ends: after two days of an untroubled server the model still has messages or batches");
+    struct core_metrics metrics = core_metrics(namespace_core(world->ns));
+    if (metrics.messages != 0 || metrics.batches != 0)
+        fail("at the end the server has %" PRIu64 " messages and %" PRIu64 " batches left; there should be none",
+             metrics.messages, metrics.batches);
+    call(world, &(struct operation){.kind = OPERATION_LIST_BATCHES});
+    server_restart(world, true);
+}
+
+/* --- a seed --------------------------------------------------------------------------------------------------------- */
+
+static void world_init(struct world *world, uint64_t seed, bool is_traced, struct world_report *report)
+{
+    struct random settings = random_stream(seed, STREAM_SETTINGS);
+    uint64_t segment_size = (uint64_t)128 * 1024 << random_below(&settings, 2);
+    *world = (struct world){
+        .seed = seed,
+        .is_traced = is_traced,
+        .clock = random_stream(seed, STREAM_CLOCK),
+        .network = random_stream(seed, STREAM_NETWORK),
+        .faults = random_stream(seed, STREAM_FAULTS),
+        .now_ms = START_MS,
+        .steps = random_between(&settings, 300, 900),
+        .crash_percent = random_between(&settings, 5, 100),
+        .flush_percent = random_between(&settings, 10, 70),
+        .jump_percent = random_below(&settings, 4) * 8,
+        .check_every = 1,
+        .report = report,
+        .options = {.name = "000000000000",
+                    .segment_size = segment_size,
+                    .frame_size_max = segment_size / 2 - 1024,
+                    .snapshot_bytes = (uint64_t)4096 << random_below(&settings, 6),
+                    .in_flight_max = random_between(&settings, 20, 200)},
+    };
+    where = (struct world_where){.seed = seed, .now_ms = START_MS};
+    buffer_init(&world->before);
+    buffer_init(&world->after);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        exchange_init(&world->connections[i].exchange);
+        buffer_init(&world->connections[i].body);
+    }
+    clients_init(&world->clients, seed);
+    world->oracle = oracle_create(world->options.in_flight_max);
+    struct random disk = random_stream(seed, STREAM_DISK);
+    world->disk = memory_disk_create(random_u64(&disk));
+    plant_disk(world->disk);
+}
+
+static void world_deinit(struct world *world)
+{
+    hang_up(world);
+    api_destroy(world->api);
+    namespace_close(world->ns);
+    memory_disk_destroy(world->disk);
+    oracle_destroy(world->oracle);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        exchange_deinit(&world->connections[i].exchange);
+        buffer_deinit(&world->connections[i].body);
+    }
+    buffer_deinit(&world->before);
+    buffer_deinit(&world->after);
+}
+
+void world_run(uint64_t seed, bool is_traced, struct world_report *report)
+{
+    struct world world;
+    world_init(&world, seed, is_traced, report);
+    server_start(&world, false, 0, 0);
+    struct operation opening;
+    for (unsigned i = 0; clients_open(&world.clients, i, &opening); i++) {
+        world.connections[0].operation = opening;
+        submit(&world, &world.connections[0]);
+        world.connections[0].state = CONNECTION_IDLE;
+    }
+    for (; world.step < world.steps; world.step++) {
+        where.step = world.step;
+        take_step(&world);
+    }
+    wind_up(&world);
+    for (int i = 0; i < world.oracle->model.message_count; i++)
+        report->completions += world.oracle->model.messages[i].completes == EVENT_COMPLETE_;
+    report->messages += (uint64_t)world.oracle->model.message_count;
+    report->segments += log_next_place(namespace_log(world.ns)).position / world.options.segment_size + 1;
+    world_deinit(&world);
+}

@@ -1,0 +1,29 @@
+/* The simulated world of one seed: the real server (core, log, namespace, api, without sockets) on a disk in memory, clients,
+ * a clock, a network that loses replies, and the oracle that watches. */
+#ifndef TALLY_TESTS_SIM_WORLD_H
+#define TALLY_TESTS_SIM_WORLD_H
+
+#include "clients.h"
+#include "plants.h"
+
+struct world_report {
+    uint64_t operations;
+    uint64_t crashes;
+    uint64_t snapshots;
+    uint64_t segments; /* how many the log went through */
+    uint64_t messages;
+    uint64_t completions;
+};
+
+/* Runs a seed to its end; fail()s if the server does anything wrong. */
+void world_run(uint64_t seed, bool is_traced, struct world_report *report);
+
+/* Where the running seed stands, for fail(). */
+struct world_where {
+    uint64_t seed;
+    unsigned step;
+    uint64_t now_ms;
+};
+struct world_where world_where(void);
+
+#endif
