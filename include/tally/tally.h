@@ -1,5 +1,5 @@
-/* libtally: a client for Tally, the durable queue server. It speaks the JSON form of the Amazon SQS protocol, so everything
- * that is not marked as Tally's own works against Amazon SQS too.
+/* libtally: a client for Tally, the durable queue server. It speaks the JSON form of the Amazon SQS protocol, so
+ * everything that is not marked as Tally's own works against Amazon SQS too.
  *
  *     struct tally_client *client;
  *     struct tally_error error;
@@ -9,21 +9,21 @@
  *         die(tally_client_error(client)->message);
  *     tally_client_destroy(client);
  *
- * Build with: cc program.c -ltally -lcurl -lyyjson
+ * Build with: cc program.c $(pkg-config --cflags --libs libtally)
  *
  * What holds for every function here
  * - Threads: a client belongs to one thread at a time; different threads use different clients. Only
  *   tally_client_interrupt() may be called from any thread.
  * - Errors: a function that can fail returns enum tally_status and leaves code, message and HTTP status in the client
  *   (tally_client_error()). Results that come back by pointer are untouched on failure.
- * - Strings are UTF-8 with a closing NUL, borrowed for the call. What a function hands out is owned by the caller and ends
- *   with the _deinit of its struct, unless its comment says otherwise. Structs given by pointer may be zero-initialised:
- *   a member that is NULL or 0 means what its comment says.
+ * - Strings are UTF-8 with a closing NUL, borrowed for the call. What a function hands out is owned by the caller and
+ *   ends with the _deinit of its struct, unless its comment says otherwise. Structs given by pointer may be
+ *   zero-initialised: a member that is NULL or 0 means what its comment says.
  * - Queues: `queue` is a queue's URL or its bare name. Tally takes either, Amazon SQS the URL only.
  * - Cost: one HTTP request on a connection that is kept open, unless the comment says otherwise.
- * - Retries: a connection refused and an answer 503 are always tried again. A connection lost on the way and other 5xx are
- *   tried again where doing it twice does what doing it once does; see tally_call(). Pauses double from 50 ms to 2 s with
- *   jitter; tally_options.attempts_max bounds their number.
+ * - Retries: a connection refused and an answer 503 are always tried again. A connection lost on the way and other 5xx
+ *   are tried again where doing it twice does what doing it once does; see tally_call(). Pauses double from 50 ms to
+ *   2 s with jitter; tally_options.attempts_max bounds their number.
  * - Sources: the SQS API reference, and docs/protocol.md for Tally's own actions. */
 #ifndef TALLY_TALLY_H
 #define TALLY_TALLY_H
@@ -41,7 +41,7 @@ struct yyjson_doc; /* include <yyjson.h> to look inside */
 
 #define TALLY_ENDPOINT_DEFAULT "http://127.0.0.1:9324"
 
-/* ---- Errors --------------------------------------------------------------------------------------------------------- */
+/* ---- Errors ------------------------------------------------------------------------------------------------------ */
 
 enum tally_status {
     TALLY_OK = 0,
@@ -60,7 +60,7 @@ struct tally_error {
     char message[1024];      /* for people, in one line */
 };
 
-/* ---- Client --------------------------------------------------------------------------------------------------------- */
+/* ---- Client ------------------------------------------------------------------------------------------------------ */
 
 struct tally_options {
     const char *endpoint;          /* NULL: TALLY_ENDPOINT, else http://127.0.0.1:9324. http:// or https:// */
@@ -70,13 +70,13 @@ struct tally_options {
     const char *session_token;     /* NULL: AWS_SESSION_TOKEN, else none */
     unsigned attempts_max;         /* how often one call is tried, the first time included; 0: 6 */
     unsigned timeout_ms;           /* for one try, long poll included; 0: 60,000 */
-    bool repeats_sends;            /* repeat sends too when the answer was lost: at least once instead of at most once */
+    bool repeats_sends; /* repeat sends too when the answer was lost: at least once instead of at most once */
 };
 
-/* Makes a client; connects to nothing yet. Copies what `options` points to; NULL: all defaults. Requests are signed with
- * AWS Signature Version 4 (service sqs) when both keys are known.
- * Errors, in order: TALLY_INVALID if the endpoint is no http:// or https:// address, or if only one of the keys is known.
- * The caller ends the client with tally_client_destroy(). `error` may be NULL. Any thread. */
+/* Makes a client; connects to nothing yet. Copies what `options` points to; NULL: all defaults. Requests are signed
+ * with AWS Signature Version 4 (service sqs) when both keys are known.
+ * Errors, in order: TALLY_INVALID if the endpoint is no http:// or https:// address, or if only one of the keys is
+ * known. The caller ends the client with tally_client_destroy(). `error` may be NULL. Any thread. */
 enum tally_status tally_client_create(const struct tally_options *options, struct tally_client **client,
                                       struct tally_error *error);
 
@@ -89,14 +89,14 @@ const struct tally_error *tally_client_error(const struct tally_client *client);
 /* The endpoint in use, without a slash at its end. Borrowed for the life of the client. */
 const char *tally_client_endpoint(const struct tally_client *client);
 
-/* Ends the call in progress, and any later one at once, with TALLY_INTERRUPTED, until tally_client_resume(). What the call
- * asked for may still be carried out by the server. Any thread; not from a signal handler. */
+/* Ends the call in progress, and any later one at once, with TALLY_INTERRUPTED, until tally_client_resume(). What the
+ * call asked for may still be carried out by the server. Any thread; not from a signal handler. */
 void tally_client_interrupt(struct tally_client *client);
 
 /* Takes an interrupt back. The client's own thread. */
 void tally_client_resume(struct tally_client *client);
 
-/* ---- Any action ------------------------------------------------------------------------------------------------------ */
+/* ---- Any action -------------------------------------------------------------------------------------------------- */
 
 struct tally_reply {
     int http_status;
@@ -105,36 +105,38 @@ struct tally_reply {
     struct yyjson_doc *json_owned; /* the body parsed; NULL where it is empty */
 };
 
-/* Calls any action. `target` is the value of X-Amz-Target ("AmazonSQS.SendMessage", "Tally.CreateBatch"); `body` is a JSON
- * object, NULL for {}. `reply` may be NULL; otherwise the caller ends it with tally_reply_deinit().
+/* Calls any action. `target` is the value of X-Amz-Target ("AmazonSQS.SendMessage", "Tally.CreateBatch"); `body` is a
+ * JSON object, NULL for {}. `reply` may be NULL; otherwise the caller ends it with tally_reply_deinit().
  * Repeated after a lost answer are the actions that are known to be idempotent: of SQS all but sends, PurgeQueue,
  * AddPermission, RemovePermission and the move tasks; of Tally's the batch actions (CreateBatch only where it names a
  * BatchId). Note that after such a repeat CompleteUnits and SealBatch answer `Completed` false although this client's
  * request may have been the one that completed the batch.
  * Errors: every status but TALLY_INVALID. */
-enum tally_status tally_call(struct tally_client *client, const char *target, const char *body, struct tally_reply *reply);
+enum tally_status tally_call(struct tally_client *client, const char *target, const char *body,
+                             struct tally_reply *reply);
 
 /* Frees what a reply owns and zeroes it; a zeroed one is allowed. */
 void tally_reply_deinit(struct tally_reply *reply);
 
-/* ---- Queues ---------------------------------------------------------------------------------------------------------- */
+/* ---- Queues ------------------------------------------------------------------------------------------------------ */
 
 struct tally_pair {
     const char *name;
     const char *value;
 };
 
-/* Creates a queue, or finds one that exists with the same values of the given attributes (with none: always). `url`, unless
- * NULL, receives its URL; the caller frees it with free().
- * Errors: TALLY_REFUSED with QueueNameExists, InvalidAttributeName, InvalidAttributeValue, InvalidParameterValueException. */
+/* Creates a queue, or finds one that exists with the same values of the given attributes (with none: always). `url`,
+ * unless NULL, receives its URL; the caller frees it with free().
+ * Errors: TALLY_REFUSED with QueueNameExists, InvalidAttributeName, InvalidAttributeValue,
+ * InvalidParameterValueException. */
 enum tally_status tally_queue_create(struct tally_client *client, const char *name, const struct tally_pair *attributes,
                                      size_t attribute_count, char **url);
 
 /* The URL of a queue by name; the caller frees it with free(). Errors: TALLY_REFUSED with QueueDoesNotExist. */
 enum tally_status tally_queue_url(struct tally_client *client, const char *name, char **url);
 
-/* Deletes a queue and what it holds. Errors: TALLY_REFUSED with QueueDoesNotExist, and with QueueInUse while a batch will
- * send its completion message there. */
+/* Deletes a queue and what it holds. Errors: TALLY_REFUSED with QueueDoesNotExist, and with QueueInUse while a batch
+ * will send its completion message there. */
 enum tally_status tally_queue_delete(struct tally_client *client, const char *queue);
 
 /* Deletes what a queue holds now and keeps the queue. Errors: TALLY_REFUSED with QueueDoesNotExist. */
@@ -150,7 +152,7 @@ struct tally_queue_counts {
  * QueueDoesNotExist. */
 enum tally_status tally_queue_count(struct tally_client *client, const char *queue, struct tally_queue_counts *counts);
 
-/* ---- Messages -------------------------------------------------------------------------------------------------------- */
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
 struct tally_attribute {
     const char *name;
@@ -162,8 +164,8 @@ struct tally_outgoing {
     const char *body;                         /* 1 byte to 1 MiB of UTF-8 */
     const struct tally_attribute *attributes; /* at most 10 */
     size_t attribute_count;
-    const char *batch_id;         /* Tally: makes the message a unit of this batch (attribute Tally.Batch); NULL: none */
-    const char *group_id;         /* MessageGroupId; NULL: none */
+    const char *batch_id; /* Tally: makes the message a unit of this batch (attribute Tally.Batch); NULL: none */
+    const char *group_id; /* MessageGroupId; NULL: none */
     const char *deduplication_id; /* MessageDeduplicationId; NULL: none */
     bool has_delay;               /* false: the queue's own delay */
     unsigned delay_s;             /* 0 to 900 */
@@ -188,11 +190,11 @@ struct tally_sent {
     char message[256];              /* … and text */
 };
 
-/* Sends 1 to 10 messages in one request, stored in their order; together they may have 1 MiB. Each may succeed or fail by
- * itself: sent[i] says so, and TALLY_OK means only that the request as a whole was taken.
+/* Sends 1 to 10 messages in one request, stored in their order; together they may have 1 MiB. Each may succeed or fail
+ * by itself: sent[i] says so, and TALLY_OK means only that the request as a whole was taken.
  * Errors: as tally_send() for faults of the whole request; TALLY_INVALID also if `count` is out of range. */
-enum tally_status tally_send_batch(struct tally_client *client, const char *queue, const struct tally_outgoing *messages,
-                                   size_t count, struct tally_sent *sent);
+enum tally_status tally_send_batch(struct tally_client *client, const char *queue,
+                                   const struct tally_outgoing *messages, size_t count, struct tally_sent *sent);
 
 struct tally_receive_options {
     unsigned max;          /* messages, 1 to 10; 0: 1 */
@@ -209,9 +211,9 @@ struct tally_message {
     const char *receipt_handle;
     const struct tally_attribute *attributes; /* as the sender set them, in the order of the answer */
     size_t attribute_count;
-    uint64_t receive_count;   /* this one included */
-    uint64_t sent_at_ms;      /* since the epoch; 0 where the server did not say */
-    uint64_t fencing_token;   /* Tally: grows with every delivery in the namespace; 0 where the server did not say */
+    uint64_t receive_count; /* this one included */
+    uint64_t sent_at_ms;    /* since the epoch; 0 where the server did not say */
+    uint64_t fencing_token; /* Tally: grows with every delivery in the namespace; 0 where the server did not say */
 };
 
 struct tally_messages {
@@ -220,11 +222,12 @@ struct tally_messages {
     struct tally_reply reply_owned; /* what the strings of the items point into */
 };
 
-/* Receives messages: each is hidden from other receivers until its visibility timeout has passed; delete it when the work
- * is done. TALLY_OK with count 0 means that none came in time. The caller ends `messages` with tally_messages_deinit().
- * `options` may be NULL. Errors: TALLY_REFUSED with QueueDoesNotExist, OverLimit, InvalidParameterValueException. */
-enum tally_status tally_receive(struct tally_client *client, const char *queue, const struct tally_receive_options *options,
-                                struct tally_messages *messages);
+/* Receives messages: each is hidden from other receivers until its visibility timeout has passed; delete it when the
+ * work is done. TALLY_OK with count 0 means that none came in time. The caller ends `messages` with
+ * tally_messages_deinit(). `options` may be NULL. Errors: TALLY_REFUSED with QueueDoesNotExist, OverLimit,
+ * InvalidParameterValueException. */
+enum tally_status tally_receive(struct tally_client *client, const char *queue,
+                                const struct tally_receive_options *options, struct tally_messages *messages);
 
 /* Frees what a receive handed out and zeroes it; a zeroed one is allowed. */
 void tally_messages_deinit(struct tally_messages *messages);
@@ -232,23 +235,24 @@ void tally_messages_deinit(struct tally_messages *messages);
 /* The value of a message's attribute, or NULL. Borrowed as long as the message. */
 const char *tally_message_attribute(const struct tally_message *message, const char *name);
 
-/* Deletes a message that was received: its work is done, and a batch it belongs to counts it as succeeded. Idempotent. With
- * a handle that is not the newest of its message nothing is deleted, and on a standard queue this is no error.
+/* Deletes a message that was received: its work is done, and a batch it belongs to counts it as succeeded. Idempotent.
+ * With a handle that is not the newest of its message nothing is deleted, and on a standard queue this is no error.
  * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid. */
 enum tally_status tally_delete(struct tally_client *client, const char *queue, const char *receipt_handle);
 
-/* Hides a received message for `visibility_s` more seconds from now (0: gives it back at once): the heartbeat of a worker.
- * 0 to 43,200, and not beyond 12 hours after the receive.
+/* Hides a received message for `visibility_s` more seconds from now (0: gives it back at once): the heartbeat of a
+ * worker. 0 to 43,200, and not beyond 12 hours after the receive.
  * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid, InvalidParameterValueException. */
 enum tally_status tally_change_visibility(struct tally_client *client, const char *queue, const char *receipt_handle,
                                           unsigned visibility_s);
 
-/* ---- Batches: Tally's own --------------------------------------------------------------------------------------------- */
+/* ---- Batches: Tally's own ---------------------------------------------------------------------------------------- */
 
 /* A message that a batch sends when something happens to it. */
 struct tally_target {
     const char *queue;
-    const char *body;     /* NULL: {"batch", "status", "total", "succeeded", "failed", "cancelled", "createdAt", "completedAt"} */
+    const char
+        *body; /* NULL: {"batch", "status", "total", "succeeded", "failed", "cancelled", "createdAt", "completedAt"} */
     const char *group_id; /* NULL: none */
 };
 
@@ -257,7 +261,7 @@ struct tally_batch_options {
     const char *tracking; /* "exact" or "xor"; NULL: exact */
     const char *parent;   /* batch id; NULL: none */
     bool has_total;
-    uint64_t total; /* the batch seals itself when it has so many units */
+    uint64_t total;                         /* the batch seals itself when it has so many units */
     const struct tally_target *on_complete; /* each NULL: none */
     const struct tally_target *on_success;
     const struct tally_target *on_first_failure;
@@ -269,8 +273,8 @@ struct tally_batch_options {
 #define TALLY_BATCH_ID_SIZE 129 /* characters of a batch id with its NUL */
 
 /* Creates a batch; the same id with the same options again finds it. `id`, unless NULL, receives its id.
- * Errors: TALLY_REFUSED with BatchAlreadyExists (same id, other options), BatchDoesNotExist or BatchSealed (the parent),
- * QueueDoesNotExist (a target's), InvalidParameterValueException. */
+ * Errors: TALLY_REFUSED with BatchAlreadyExists (same id, other options), BatchDoesNotExist or BatchSealed (the
+ * parent), QueueDoesNotExist (a target's), InvalidParameterValueException. */
 enum tally_status tally_batch_create(struct tally_client *client, const struct tally_batch_options *options,
                                      char id[TALLY_BATCH_ID_SIZE]);
 
@@ -279,11 +283,12 @@ struct tally_added {
     uint64_t total; /* units of the batch now */
 };
 
-/* Registers external units by key. A key that the batch has already adds nothing. Sends 1,000 keys a request; when a later
- * request fails, the earlier ones hold, and calling again is harmless. `added` may be NULL.
- * Errors: TALLY_REFUSED with BatchDoesNotExist, BatchSealed, BatchTotalExceeded. O(count). */
-enum tally_status tally_batch_add(struct tally_client *client, const char *batch_id, const char *const *keys, size_t count,
-                                  struct tally_added *added);
+/* Registers external units by key. A key that the batch has already adds nothing. Sends 1,000 keys a request; when a
+ * later request fails, the earlier ones hold, and calling again is harmless. `added` may be NULL.
+ * Errors: TALLY_REFUSED with BatchDoesNotExist, BatchSealed, BatchTotalExceeded. BatchSealed may also mean that the
+ * batch had its Total by a try of this very call whose answer was lost: tally_batch_describe() tells. O(count). */
+enum tally_status tally_batch_add(struct tally_client *client, const char *batch_id, const char *const *keys,
+                                  size_t count, struct tally_added *added);
 
 /* Registers the units "0" to "count - 1". Errors and repeats as tally_batch_add(). */
 enum tally_status tally_batch_add_count(struct tally_client *client, const char *batch_id, uint64_t count,
@@ -300,15 +305,17 @@ struct tally_completed {
     bool is_completed;  /* this request completed the batch; see tally_call() for repeats */
 };
 
-/* Ends external units. A unit that had ended before keeps its outcome: recorded[i] is false for it; `recorded` (of `count`
- * places) and `completed` may be NULL. Sends 1,000 units a request, as tally_batch_add() does.
+/* Ends external units. A unit that had ended before keeps its outcome: recorded[i] is false for it; `recorded` (of
+ * `count` places) and `completed` may be NULL. Sends 1,000 units a request, as tally_batch_add() does.
  * Errors: TALLY_REFUSED with BatchDoesNotExist, UnitDoesNotExist (of that request nothing is recorded). O(count). */
-enum tally_status tally_batch_complete(struct tally_client *client, const char *batch_id, const struct tally_unit_end *ends,
-                                       size_t count, bool *recorded, struct tally_completed *completed);
+enum tally_status tally_batch_complete(struct tally_client *client, const char *batch_id,
+                                       const struct tally_unit_end *ends, size_t count, bool *recorded,
+                                       struct tally_completed *completed);
 
 /* Says that no more units will come: the batch completes when all have ended. Idempotent. `completed` may be NULL.
  * Errors: TALLY_REFUSED with BatchDoesNotExist. */
-enum tally_status tally_batch_seal(struct tally_client *client, const char *batch_id, struct tally_completed *completed);
+enum tally_status tally_batch_seal(struct tally_client *client, const char *batch_id,
+                                   struct tally_completed *completed);
 
 /* Cancels the units that have not ended and completes the batch with status `cancelled`. Idempotent.
  * Errors: TALLY_REFUSED with BatchDoesNotExist. */
@@ -349,11 +356,11 @@ struct tally_units {
     struct tally_reply reply_owned; /* what the strings point into */
 };
 
-/* A page of at most 1,000 units of a batch. `state`: only those in this state; NULL: all. `token`: next_token of the page
- * before; NULL: the first page. The caller ends `units` with tally_units_deinit().
+/* A page of at most 1,000 units of a batch. `state`: only those in this state; NULL: all. `token`: next_token of the
+ * page before; NULL: the first page. The caller ends `units` with tally_units_deinit().
  * Errors: TALLY_REFUSED with BatchDoesNotExist, InvalidParameterValueException. */
-enum tally_status tally_batch_units(struct tally_client *client, const char *batch_id, const char *state, const char *token,
-                                    struct tally_units *units);
+enum tally_status tally_batch_units(struct tally_client *client, const char *batch_id, const char *state,
+                                    const char *token, struct tally_units *units);
 
 /* Frees what a page owns and zeroes it; a zeroed one is allowed. */
 void tally_units_deinit(struct tally_units *units);

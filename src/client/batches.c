@@ -71,8 +71,8 @@ static enum tally_status call_add(struct json_body *body, struct tally_client *c
     return TALLY_OK;
 }
 
-enum tally_status tally_batch_add(struct tally_client *client, const char *batch_id, const char *const *keys, size_t count,
-                                  struct tally_added *added)
+enum tally_status tally_batch_add(struct tally_client *client, const char *batch_id, const char *const *keys,
+                                  size_t count, struct tally_added *added)
 {
     struct tally_added sum = {.added = 0};
     enum tally_status status = TALLY_OK;
@@ -106,8 +106,9 @@ enum tally_status tally_batch_add_count(struct tally_client *client, const char 
     return status;
 }
 
-static enum tally_status complete_some(struct tally_client *client, const char *batch_id, const struct tally_unit_end *ends,
-                                       size_t count, bool *recorded, struct tally_completed *completed)
+static enum tally_status complete_some(struct tally_client *client, const char *batch_id,
+                                       const struct tally_unit_end *ends, size_t count, bool *recorded,
+                                       struct tally_completed *completed)
 {
     struct json_body body;
     struct tally_reply reply;
@@ -143,8 +144,9 @@ static enum tally_status complete_some(struct tally_client *client, const char *
     return TALLY_OK;
 }
 
-enum tally_status tally_batch_complete(struct tally_client *client, const char *batch_id, const struct tally_unit_end *ends,
-                                       size_t count, bool *recorded, struct tally_completed *completed)
+enum tally_status tally_batch_complete(struct tally_client *client, const char *batch_id,
+                                       const struct tally_unit_end *ends, size_t count, bool *recorded,
+                                       struct tally_completed *completed)
 {
     struct tally_completed sum = {.remaining = 0};
     enum tally_status status = TALLY_OK;
@@ -225,8 +227,8 @@ enum tally_status tally_batch_describe(struct tally_client *client, const char *
     return TALLY_OK;
 }
 
-enum tally_status tally_batch_units(struct tally_client *client, const char *batch_id, const char *state, const char *token,
-                                    struct tally_units *units)
+enum tally_status tally_batch_units(struct tally_client *client, const char *batch_id, const char *state,
+                                    const char *token, struct tally_units *units)
 {
     struct json_body body;
     struct tally_reply reply;

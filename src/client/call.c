@@ -82,8 +82,8 @@ static bool should_repeat(enum transport_result result, int http_status, bool re
     return false;
 }
 
-/* The pause before try number `attempt` (from 1): doubling, shortened by up to a half at random, so that many clients of a
- * server that comes back do not come all at once. */
+/* The pause before try number `attempt` (from 1): doubling, shortened by up to a half at random, so that many clients
+ * of a server that comes back do not come all at once. */
 static unsigned pause_before(struct tally_client *client, unsigned attempt)
 {
     unsigned pause_ms = PAUSE_MAX_MS;
@@ -116,8 +116,8 @@ static enum tally_status fail_refused(struct tally_client *client, int http_stat
 }
 
 /* Hands the body of a good answer over to `reply`, which may be NULL. */
-static enum tally_status take_reply(struct tally_client *client, const char *target, int http_status, struct buffer *text,
-                                    struct tally_reply *reply)
+static enum tally_status take_reply(struct tally_client *client, const char *target, int http_status,
+                                    struct buffer *text, struct tally_reply *reply)
 {
     yyjson_doc *doc = NULL;
     size_t size = text->size;
@@ -164,7 +164,8 @@ static enum tally_status fail_transport(struct tally_client *client, enum transp
     return client->error.status;
 }
 
-enum tally_status tally_call(struct tally_client *client, const char *target, const char *body, struct tally_reply *reply)
+enum tally_status tally_call(struct tally_client *client, const char *target, const char *body,
+                             struct tally_reply *reply)
 {
     const char *sent_body = body == NULL ? "{}" : body;
     bool repeatable = is_repeatable(client, target, sent_body);
@@ -177,7 +178,8 @@ enum tally_status tally_call(struct tally_client *client, const char *target, co
     buffer_init(&text);
     for (unsigned attempt = 1;; attempt++) {
         buffer_truncate(&text, 0);
-        result = transport_post(client->transport_owned, target, sent_body, strlen(sent_body), !repeatable, &text, &answer);
+        result =
+            transport_post(client->transport_owned, target, sent_body, strlen(sent_body), !repeatable, &text, &answer);
         was_lost = was_lost || result == TRANSPORT_LOST || result == TRANSPORT_INTERRUPTED;
         if (attempt >= client->attempts_max || !should_repeat(result, answer.status, repeatable))
             break;

@@ -57,7 +57,8 @@ enum tally_status tally_client_create(const struct tally_options *options, struc
     size_t size = strlen(endpoint);
 
     if (!is_address(endpoint))
-        return create_failed(error, endpoint, "is not the address of a server; it must look like " TALLY_ENDPOINT_DEFAULT);
+        return create_failed(error, endpoint,
+                             "is not the address of a server; it must look like " TALLY_ENDPOINT_DEFAULT);
     if ((transport.access_key_id == NULL) != (transport.secret_access_key == NULL))
         return create_failed(error, transport.access_key_id == NULL ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY",
                              "is not set: give both keys, or neither for requests without a signature");
@@ -108,8 +109,8 @@ void tally_client_resume(struct tally_client *client)
     transport_resume(client->transport_owned);
 }
 
-enum tally_status client_fail(struct tally_client *client, enum tally_status status, const char *code, const char *format,
-                              ...)
+enum tally_status client_fail(struct tally_client *client, enum tally_status status, const char *code,
+                              const char *format, ...)
 {
     va_list arguments;
     client->error = (struct tally_error){.status = status};

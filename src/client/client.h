@@ -15,8 +15,8 @@ struct tally_client {
 };
 
 /* Sets the client's error and returns its status. */
-enum tally_status client_fail(struct tally_client *client, enum tally_status status, const char *code, const char *format,
-                              ...) __attribute__((format(printf, 4, 5)));
+enum tally_status client_fail(struct tally_client *client, enum tally_status status, const char *code,
+                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* client_fail() for TALLY_INVALID. */
 enum tally_status client_refuse(struct tally_client *client, const char *message);

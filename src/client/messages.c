@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Sending -------------------------------------------------------------------------------------------------------- */
+/* ---- Sending ----------------------------------------------------------------------------------------------------- */
 
 static void add_attribute(struct json_body *body, yyjson_mut_val *map, const struct tally_attribute *attribute)
 {
@@ -88,8 +88,8 @@ static bool read_sent(yyjson_val *root, struct tally_sent *sent, size_t count)
     return seen == count;
 }
 
-enum tally_status tally_send_batch(struct tally_client *client, const char *queue, const struct tally_outgoing *messages,
-                                   size_t count, struct tally_sent *sent)
+enum tally_status tally_send_batch(struct tally_client *client, const char *queue,
+                                   const struct tally_outgoing *messages, size_t count, struct tally_sent *sent)
 {
     struct tally_sent results[TALLY_SEND_BATCH_MAX];
     struct json_body body;
@@ -125,7 +125,7 @@ enum tally_status tally_send_batch(struct tally_client *client, const char *queu
     return status;
 }
 
-/* ---- Receiving ------------------------------------------------------------------------------------------------------ */
+/* ---- Receiving --------------------------------------------------------------------------------------------------- */
 
 static void read_attributes(yyjson_val *map, struct tally_attribute *attributes)
 {
@@ -198,8 +198,8 @@ static bool read_messages(struct tally_reply *reply, struct tally_messages *mess
     return is_whole;
 }
 
-enum tally_status tally_receive(struct tally_client *client, const char *queue, const struct tally_receive_options *options,
-                                struct tally_messages *messages)
+enum tally_status tally_receive(struct tally_client *client, const char *queue,
+                                const struct tally_receive_options *options, struct tally_messages *messages)
 {
     static const struct tally_receive_options none;
     const struct tally_receive_options *given = options == NULL ? &none : options;
@@ -239,7 +239,7 @@ const char *tally_message_attribute(const struct tally_message *message, const c
     return NULL;
 }
 
-/* ---- Ending and extending ------------------------------------------------------------------------------------------- */
+/* ---- Ending and extending ---------------------------------------------------------------------------------------- */
 
 enum tally_status tally_delete(struct tally_client *client, const char *queue, const char *receipt_handle)
 {

@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* Ends the reply; its QueueUrl goes to `url` unless that is NULL. */
-static enum tally_status take_url(struct tally_client *client, const char *target, struct tally_reply *reply, char **url)
+static enum tally_status take_url(struct tally_client *client, const char *target, struct tally_reply *reply,
+                                  char **url)
 {
     const char *text = json_text(json_root(reply), "QueueUrl");
     enum tally_status status = TALLY_OK;

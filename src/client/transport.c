@@ -78,8 +78,8 @@ struct transport *transport_create(const struct transport_options *options)
     curl_easy_setopt(transport->easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(transport->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     curl_easy_setopt(transport->easy, CURLOPT_TIMEOUT_MS, (long)options->timeout_ms);
-    /* Before a large body libcurl asks whether it may come; a server that does not answer that costs so long. (Taking the
-     * header away with "Expect:" would put it among the signed ones.) */
+    /* Before a large body libcurl asks whether it may come; a server that does not answer that costs so long. (Taking
+     * the header away with "Expect:" would put it among the signed ones.) */
     curl_easy_setopt(transport->easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
     curl_easy_setopt(transport->easy, CURLOPT_ERRORBUFFER, transport->reason);
     curl_easy_setopt(transport->easy, CURLOPT_WRITEFUNCTION, append_answer);
@@ -138,8 +138,8 @@ static enum transport_result judge(const struct transport *transport, CURLcode r
     return transport->sends == 0 ? TRANSPORT_NOT_SENT : TRANSPORT_LOST;
 }
 
-enum transport_result transport_post(struct transport *transport, const char *target, const char *body, size_t body_size,
-                                     bool once, struct buffer *text, struct transport_answer *answer)
+enum transport_result transport_post(struct transport *transport, const char *target, const char *body,
+                                     size_t body_size, bool once, struct buffer *text, struct transport_answer *answer)
 {
     struct curl_slist *headers = NULL;
     size_t text_start = text->size;

@@ -1,7 +1,7 @@
 /* HTTP for the client: one request, one answer, on a connection that is kept open. Hides libcurl.
  *
- * Knows nothing of JSON, actions or retries. A transport belongs to one thread; only transport_interrupt() may be called
- * from another one. */
+ * Knows nothing of JSON, actions or retries. A transport belongs to one thread; only transport_interrupt() may be
+ * called from another one. */
 #ifndef TALLY_CLIENT_TRANSPORT_H
 #define TALLY_CLIENT_TRANSPORT_H
 
@@ -10,7 +10,7 @@
 struct transport;
 
 struct transport_options {
-    const char *url;               /* where every request goes */
+    const char *url; /* where every request goes */
     const char *region;
     const char *access_key_id;     /* NULL: requests are not signed */
     const char *secret_access_key; /* NULL as the one before */
@@ -36,10 +36,10 @@ struct transport_answer {
 struct transport *transport_create(const struct transport_options *options);
 void transport_destroy(struct transport *transport);
 
-/* Posts `body` with X-Amz-Target `target` and appends the answer's body to `text`. With `once`, the request is put on the
- * wire at most once, whatever happens to a connection that had been kept open. */
-enum transport_result transport_post(struct transport *transport, const char *target, const char *body, size_t body_size,
-                                     bool once, struct buffer *text, struct transport_answer *answer);
+/* Posts `body` with X-Amz-Target `target` and appends the answer's body to `text`. With `once`, the request is put on
+ * the wire at most once, whatever happens to a connection that had been kept open. */
+enum transport_result transport_post(struct transport *transport, const char *target, const char *body,
+                                     size_t body_size, bool once, struct buffer *text, struct transport_answer *answer);
 
 /* Waits; ends early, with false, when interrupted. */
 bool transport_sleep(struct transport *transport, unsigned milliseconds);

@@ -55,9 +55,10 @@ static int run(struct invocation *invocation)
 
 const struct command command_batch_add = {
     .arguments = "ID KEY...|-",
-    .text = "Registers external units: work that the batch counts but that is not a message of this server. A key that is\n"
-            "there already adds nothing, so the command may be repeated. - takes keys from standard input, one a line.\n"
-            "Refused once the batch is sealed (BatchSealed).\n",
+    .text =
+        "Registers external units: work that the batch counts but that is not a message of this server. A key that is\n"
+        "there already adds nothing, so the command may be repeated. - takes keys from standard input, one a line.\n"
+        "Refused once the batch is sealed (BatchSealed).\n",
     .examples = "  tally batch add night page-1 page-2\n"
                 "  ls pages | tally batch add night -\n"
                 "  tally batch add night --count 1000000\n",

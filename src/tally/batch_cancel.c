@@ -15,7 +15,8 @@ static int run(struct invocation *invocation)
 
 const struct command command_batch_cancel = {
     .arguments = "ID",
-    .text = "Cancels the units that have not ended: their messages are never delivered again, and the batch completes with\n"
+    .text = "Cancels the units that have not ended: their messages are never delivered again, and the batch completes "
+            "with\n"
             "status cancelled. What is running meanwhile is not stopped; its end is no longer counted.\n",
     .examples = "  tally batch cancel night\n",
     .arguments_min = 1,

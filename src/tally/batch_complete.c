@@ -11,7 +11,8 @@ struct settings {
 };
 
 static const struct option_row options[] = {
-    {"failed", NULL, "they ended failed; else they succeeded", OPTION_FLAG, offsetof(struct settings, is_failed), 0, 0, NULL},
+    {"failed", NULL, "they ended failed; else they succeeded", OPTION_FLAG, offsetof(struct settings, is_failed), 0, 0,
+     NULL},
     {"detail", "TEXT", "keep this with the units; `tally batch units` shows it", OPTION_TEXT,
      offsetof(struct settings, detail), 0, 0, NULL},
 };
@@ -57,10 +58,12 @@ static int complete(struct invocation *invocation, const struct keys *keys)
     int status = invocation_connect(invocation);
 
     for (size_t i = 0; i < keys->count; i++)
-        ends[i] = (struct tally_unit_end){.key = keys->items[i], .is_failed = settings->is_failed, .detail = settings->detail};
+        ends[i] = (struct tally_unit_end){
+            .key = keys->items[i], .is_failed = settings->is_failed, .detail = settings->detail};
     if (status != EXIT_DONE)
         goto out;
-    if (tally_batch_complete(invocation->client, invocation->arguments[0], ends, keys->count, recorded, &completed) != TALLY_OK)
+    if (tally_batch_complete(invocation->client, invocation->arguments[0], ends, keys->count, recorded, &completed) !=
+        TALLY_OK)
         status = invocation_failed(invocation, invocation->client);
     else if (invocation->is_json)
         print_json(ends, keys->count, recorded, &completed);
@@ -88,9 +91,11 @@ static int run(struct invocation *invocation)
 
 const struct command command_batch_complete = {
     .arguments = "ID KEY...|-",
-    .text = "Says that external units have ended. Each counts once: one that had ended before keeps its first outcome, and\n"
-            "the answer says so. The command whose request completes the batch says that, too. An unknown key refuses the\n"
-            "whole request (UnitDoesNotExist). - takes keys from standard input, one a line.\n",
+    .text =
+        "Says that external units have ended. Each counts once: one that had ended before keeps its first outcome, "
+        "and\n"
+        "the answer says so. The command whose request completes the batch says that, too. An unknown key refuses the\n"
+        "whole request (UnitDoesNotExist). - takes keys from standard input, one a line.\n",
     .examples = "  tally batch complete night page-1\n"
                 "  tally batch complete night page-2 --failed --detail 'printer on fire'\n",
     .options = options,

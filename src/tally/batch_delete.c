@@ -15,8 +15,10 @@ static int run(struct invocation *invocation)
 
 const struct command command_batch_delete = {
     .arguments = "ID",
-    .text = "Forgets a completed batch; its id may be used again. Batches that were completed some time ago are forgotten by\n"
-            "themselves. Refused while the batch has not completed (BatchNotCompleted): `tally batch cancel` ends it.\n",
+    .text =
+        "Forgets a completed batch; its id may be used again. Batches that were completed some time ago are forgotten "
+        "by\n"
+        "themselves. Refused while the batch has not completed (BatchNotCompleted): `tally batch cancel` ends it.\n",
     .examples = "  tally batch delete night\n",
     .arguments_min = 1,
     .arguments_max = 1,

@@ -8,7 +8,8 @@ struct settings {
 };
 
 static const struct option_row options[] = {
-    {"state", "STATE", "only these: open, sealed or completed", OPTION_TEXT, offsetof(struct settings, state), 0, 0, NULL},
+    {"state", "STATE", "only these: open, sealed or completed", OPTION_TEXT, offsetof(struct settings, state), 0, 0,
+     NULL},
     {"prefix", "TEXT", "only batches whose id begins so", OPTION_TEXT, offsetof(struct settings, prefix), 0, 0, NULL},
 };
 
@@ -39,8 +40,9 @@ static int run(struct invocation *invocation)
 
 const struct command command_batch_list = {
     .arguments = "",
-    .text = "Prints a line for each batch: id, state, status when it is complete, how many of its units have ended. With\n"
-            "--json each batch is one line of JSON, with what `tally batch show --json` shows.\n",
+    .text =
+        "Prints a line for each batch: id, state, status when it is complete, how many of its units have ended. With\n"
+        "--json each batch is one line of JSON, with what `tally batch show --json` shows.\n",
     .examples = "  tally batch list\n"
                 "  tally batch list --state open --prefix import-\n",
     .options = options,

@@ -24,7 +24,8 @@ static int run(struct invocation *invocation)
 
 const struct command command_batch_seal = {
     .arguments = "ID",
-    .text = "Says that no more units will come. The batch completes when its last unit has ended, or now if that has happened\n"
+    .text = "Says that no more units will come. The batch completes when its last unit has ended, or now if that has "
+            "happened\n"
             "already. May be repeated.\n",
     .examples = "  tally batch seal night\n",
     .arguments_min = 1,

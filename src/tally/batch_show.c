@@ -45,8 +45,9 @@ static int run(struct invocation *invocation)
 
 const struct command command_batch_show = {
     .arguments = "ID",
-    .text = "Prints a batch's state (open, sealed or completed), how its units ended and how many have not; when it is\n"
-            "complete, also its status (succeeded, failed, cancelled or expired) and the id of its completion message.\n",
+    .text =
+        "Prints a batch's state (open, sealed or completed), how its units ended and how many have not; when it is\n"
+        "complete, also its status (succeeded, failed, cancelled or expired) and the id of its completion message.\n",
     .examples = "  tally batch show night\n"
                 "  tally batch show night --json | jq .Remaining\n",
     .arguments_min = 1,

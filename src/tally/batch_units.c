@@ -36,8 +36,9 @@ static int run(struct invocation *invocation)
 
 const struct command command_batch_units = {
     .arguments = "ID",
-    .text = "Prints a line for each unit of a batch: its state, its key (of a message: the message id), and what was kept\n"
-            "with it when it ended. With --json each unit is one line of JSON.\n",
+    .text =
+        "Prints a line for each unit of a batch: its state, its key (of a message: the message id), and what was kept\n"
+        "with it when it ended. With --json each unit is one line of JSON.\n",
     .examples = "  tally batch units night --state outstanding\n"
                 "  tally batch units night --state failed --json\n",
     .options = options,

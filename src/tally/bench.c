@@ -15,7 +15,8 @@ struct settings {
 };
 
 static const struct option_row options[] = {
-    {"connections", "N", "open so many connections", OPTION_NUMBER, offsetof(struct settings, connections), 1, 10000, "64"},
+    {"connections", "N", "open so many connections", OPTION_NUMBER, offsetof(struct settings, connections), 1, 10000,
+     "64"},
     {"seconds", "N", "measure so long", OPTION_NUMBER, offsetof(struct settings, seconds), 1, 3600, "5"},
     {"size", "BYTES", "body of each message", OPTION_NUMBER, offsetof(struct settings, size), 1, 100000, "200"},
     {"mode", "send|batch|life", "what a connection does; see above", OPTION_TEXT, offsetof(struct settings, mode), 0, 0,
@@ -42,8 +43,10 @@ static void print_json(const struct load_options *load, const struct load_result
     yyjson_mut_obj_add_real(answer.doc_owned, answer.root, "seconds", result->seconds);
     json_add_number(&answer, answer.root, "requests", result->requests);
     json_add_number(&answer, answer.root, "messages", result->messages);
-    yyjson_mut_obj_add_real(answer.doc_owned, answer.root, "requestsPerSecond", (double)result->requests / result->seconds);
-    yyjson_mut_obj_add_real(answer.doc_owned, answer.root, "messagesPerSecond", (double)result->messages / result->seconds);
+    yyjson_mut_obj_add_real(answer.doc_owned, answer.root, "requestsPerSecond",
+                            (double)result->requests / result->seconds);
+    yyjson_mut_obj_add_real(answer.doc_owned, answer.root, "messagesPerSecond",
+                            (double)result->messages / result->seconds);
     for (size_t i = 0; i < ARRAY_LENGTH(quantiles); i++)
         yyjson_mut_obj_add_real(answer.doc_owned, answer.root, quantiles[i].json_name,
                                 (double)histogram_quantile(&result->latency, quantiles[i].part) / 1000);
@@ -55,14 +58,15 @@ static void print_json(const struct load_options *load, const struct load_result
 
 static void print_text(const struct load_options *load, const struct load_result *result)
 {
-    printf("%s: %u connections, %.1f s, bodies of %u bytes\n", mode_names[load->mode], load->connections, result->seconds,
-           load->body_size);
+    printf("%s: %u connections, %.1f s, bodies of %u bytes\n", mode_names[load->mode], load->connections,
+           result->seconds, load->body_size);
     printf("requests  %12.0f/s\n", (double)result->requests / result->seconds);
     printf("messages  %12.0f/s%s\n", (double)result->messages / result->seconds,
            load->mode == LOAD_LIFE ? " sent, received and deleted" : " sent");
     printf("latency of a request ");
     for (size_t i = 0; i < ARRAY_LENGTH(quantiles); i++)
-        printf("  %s %.2f ms", quantiles[i].name, (double)histogram_quantile(&result->latency, quantiles[i].part) / 1000);
+        printf("  %s %.2f ms", quantiles[i].name,
+               (double)histogram_quantile(&result->latency, quantiles[i].part) / 1000);
     printf("  max %.2f ms\n", (double)result->latency.max_us / 1000);
 }
 
@@ -125,13 +129,16 @@ static int run(struct invocation *invocation)
 
 const struct command command_bench = {
     .arguments = "",
-    .text = "Measures the server with many connections from one thread, each with one request on the way at a time, and prints\n"
-            "rates and the latency of requests. Modes:\n"
-            "  send   SendMessage\n"
-            "  batch  SendMessageBatch with ten messages\n"
-            "  life   ten messages sent, received and deleted, a request each\n"
-            "Requests are not signed, so a server with credentials refuses them. Run it on another processor or machine than\n"
-            "the server's, or they measure each other; `make bench` in Tally's source does it with references beside it.\n",
+    .text =
+        "Measures the server with many connections from one thread, each with one request on the way at a time, and "
+        "prints\n"
+        "rates and the latency of requests. Modes:\n"
+        "  send   SendMessage\n"
+        "  batch  SendMessageBatch with ten messages\n"
+        "  life   ten messages sent, received and deleted, a request each\n"
+        "Requests are not signed, so a server with credentials refuses them. Run it on another processor or machine "
+        "than\n"
+        "the server's, or they measure each other; `make bench` in Tally's source does it with references beside it.\n",
     .examples = "  tally bench\n"
                 "  tally bench --mode life --connections 16 --seconds 10 --json\n"
                 "  taskset -c 1 tally bench --mode batch --size 1000\n",

@@ -1,7 +1,7 @@
 /* What a command of the tool is: its row in the table, its help, its options and the function that carries it out.
  *
- * Each command is one file that defines one `const struct command`; commands.c lists them. A command gets everything in its
- * invocation and returns an exit status; it never calls exit(). */
+ * Each command is one file that defines one `const struct command`; commands.c lists them. A command gets everything in
+ * its invocation and returns an exit status; it never calls exit(). */
 #ifndef TALLY_TALLY_COMMAND_H
 #define TALLY_TALLY_COMMAND_H
 
@@ -11,12 +11,12 @@
 /* Exit statuses; help.c tells them to the user. */
 enum exit_status {
     EXIT_DONE = 0,
-    EXIT_REFUSED = 1,     /* the server answered with an error */
-    EXIT_USAGE = 2,       /* the command line is wrong; nothing was done */
-    EXIT_UNREACHABLE = 3, /* the server gave no answer, or not one of a queue server */
+    EXIT_REFUSED = 1,      /* the server answered with an error */
+    EXIT_USAGE = 2,        /* the command line is wrong; nothing was done */
+    EXIT_UNREACHABLE = 3,  /* the server gave no answer, or not one of a queue server */
     EXIT_UNSUCCESSFUL = 4, /* run: the batch is complete, but not every unit succeeded */
-    EXIT_LOCAL = 5,       /* something on this machine failed: a file, standard output, a process */
-    EXIT_SIGNAL = 128,    /* plus the number of the signal that stopped it */
+    EXIT_LOCAL = 5,        /* something on this machine failed: a file, standard output, a process */
+    EXIT_SIGNAL = 128,     /* plus the number of the signal that stopped it */
 };
 
 struct invocation;
@@ -29,7 +29,7 @@ struct command {
     size_t option_count;
     size_t settings_size; /* bytes of the struct that the options are stored in; 0: none */
     int arguments_min;
-    int arguments_max; /* -1: any number */
+    int arguments_max;  /* -1: any number */
     bool takes_program; /* "-- COMMAND [ARGUMENT…]" follows */
     int (*run)(struct invocation *invocation);
 };
@@ -56,8 +56,8 @@ struct invocation {
 /* Makes the invocation's client. EXIT_DONE, or what to exit with; the user has been told. */
 int invocation_connect(struct invocation *invocation);
 
-/* A client for a thread that tries again by itself: short timeouts, two attempts. NULL if that can't be, and the user has
- * been told. */
+/* A client for a thread that tries again by itself: short timeouts, two attempts. NULL if that can't be, and the user
+ * has been told. */
 struct tally_client *invocation_client_create(const struct invocation *invocation);
 
 /* Tells the user what went wrong and returns the exit status for it: the client's last call, or an error kept. */

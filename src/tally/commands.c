@@ -6,7 +6,8 @@
 extern const struct command command_queue_create, command_queue_list, command_queue_show, command_queue_set,
     command_queue_purge, command_queue_delete, command_send, command_receive, command_delete, command_batch_create,
     command_batch_add, command_batch_complete, command_batch_seal, command_batch_show, command_batch_list,
-    command_batch_units, command_batch_cancel, command_batch_delete, command_work, command_run, command_bench, command_call;
+    command_batch_units, command_batch_cancel, command_batch_delete, command_work, command_run, command_bench,
+    command_call;
 
 const struct command_row commands[] = {
     {"queue create", "make a queue", &command_queue_create},

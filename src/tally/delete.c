@@ -15,7 +15,8 @@ static int run(struct invocation *invocation)
 
 const struct command command_delete = {
     .arguments = "QUEUE RECEIPT-HANDLE",
-    .text = "Deletes a message that was received: its work is done. The receipt handle is what `tally receive --json` shows;\n"
+    .text = "Deletes a message that was received: its work is done. The receipt handle is what `tally receive --json` "
+            "shows;\n"
             "only the newest one of a message counts.\n",
     .examples = "  handle=$(tally receive orders --json | jq -r .ReceiptHandle)\n"
                 "  tally delete orders \"$handle\"\n",

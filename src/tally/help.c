@@ -7,12 +7,13 @@ static const struct group_text {
     const char *name;
     const char *text;
 } group_texts[] = {
-    {"queue", "A queue holds messages until a worker has received and deleted them. Names have 1 to 80 letters, digits,\n"
-              "hyphens and underscores. Wherever a command asks for a queue, its name or its URL will do.\n"
-              "\n"
-              "  tally queue create orders\n"
-              "  tally send orders 'hello'\n"
-              "  tally receive orders --delete\n"},
+    {"queue",
+     "A queue holds messages until a worker has received and deleted them. Names have 1 to 80 letters, digits,\n"
+     "hyphens and underscores. Wherever a command asks for a queue, its name or its URL will do.\n"
+     "\n"
+     "  tally queue create orders\n"
+     "  tally send orders 'hello'\n"
+     "  tally receive orders --delete\n"},
     {"batch",
      "A batch counts units of work and sends one completion message when it is sealed and the last unit has ended.\n"
      "A unit is a message sent with --batch (it ends when it is deleted), or an external unit known by its key.\n"
@@ -35,7 +36,8 @@ static const char overview_end[] =
     "\n"
     "`tally COMMAND --help` explains a command with examples, `tally queue --help` a group of them.\n"
     "\n"
-    "The server is looked for at --endpoint URL, else at the variable TALLY_ENDPOINT, else at " TALLY_ENDPOINT_DEFAULT ".\n"
+    "The server is looked for at --endpoint URL, else at the variable TALLY_ENDPOINT, else at " TALLY_ENDPOINT_DEFAULT
+    ".\n"
     "Requests are signed when AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are set (region: AWS_REGION).\n";
 
 static const char exit_statuses[] =
@@ -85,7 +87,8 @@ void help_group(FILE *out, const char *group)
 static void print_option(FILE *out, const struct option_row *row)
 {
     char left[64];
-    snprintf(left, sizeof left, "--%s%s%s", row->name, row->value == NULL ? "" : " ", row->value == NULL ? "" : row->value);
+    snprintf(left, sizeof left, "--%s%s%s", row->name, row->value == NULL ? "" : " ",
+             row->value == NULL ? "" : row->value);
     fprintf(out, "  %-26s%s", left, row->help);
     if (row->fallback != NULL)
         fprintf(out, " (default %s)", row->fallback);

@@ -4,8 +4,8 @@
 
 #include "base/buffer.h"
 
-/* Reads standard input to its end, and adds a NUL that buffer->size does not count. False, with the user told, if it can't
- * be read, is larger than `size_max` bytes or holds a NUL. The caller ends the buffer either way. */
+/* Reads standard input to its end, and adds a NUL that buffer->size does not count. False, with the user told, if it
+ * can't be read, is larger than `size_max` bytes or holds a NUL. The caller ends the buffer either way. */
 bool input_read(struct buffer *buffer, size_t size_max);
 
 /* The lines of a text, without their ends; empty ones are left out. Points into the text, which it cuts with NULs. */

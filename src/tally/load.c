@@ -57,7 +57,7 @@ static void count_error(struct load *load, const char *what, struct bytes text)
         snprintf(load->result->first_error, sizeof load->result->first_error, "%s%.*s", what, BYTES_FORMAT(text));
 }
 
-/* ---- Requests ------------------------------------------------------------------------------------------------------- */
+/* ---- Requests ---------------------------------------------------------------------------------------------------- */
 
 static void write_request(const struct load *load, const char *action, struct bytes body, struct buffer *out)
 {
@@ -95,8 +95,8 @@ static void make_requests(struct load *load)
         write_request(load, "SendMessageBatch", buffer_bytes(&body), &load->send_request);
     }
     buffer_truncate(&body, 0);
-    buffer_append_format(&body, "{\"QueueUrl\":\"%s\",\"MaxNumberOfMessages\":%u,\"VisibilityTimeout\":600}", options->queue,
-                         BATCH_SIZE);
+    buffer_append_format(&body, "{\"QueueUrl\":\"%s\",\"MaxNumberOfMessages\":%u,\"VisibilityTimeout\":600}",
+                         options->queue, BATCH_SIZE);
     write_request(load, "ReceiveMessage", buffer_bytes(&body), &load->receive_request);
     buffer_deinit(&body);
 }
@@ -127,7 +127,7 @@ static size_t make_delete(const struct load *load, struct connection *connection
     return count;
 }
 
-/* ---- One connection -------------------------------------------------------------------------------------------------- */
+/* ---- One connection ---------------------------------------------------------------------------------------------- */
 
 static void close_connection(struct load *load, struct connection *connection)
 {
@@ -267,7 +267,7 @@ static void handle_event(struct load *load, struct connection *connection, uint3
         read_some(load, connection);
 }
 
-/* ---- All connections ------------------------------------------------------------------------------------------------- */
+/* ---- All connections --------------------------------------------------------------------------------------------- */
 
 /* Splits http://HOST[:PORT][/…]. */
 static bool resolve(struct load *load, struct addrinfo **addresses)

@@ -7,9 +7,10 @@
 #include <string.h>
 
 const struct option_row options_common[] = {
-    {"endpoint", "URL", "where the server is; else the variable TALLY_ENDPOINT, else " TALLY_ENDPOINT_DEFAULT, OPTION_TEXT,
-     offsetof(struct invocation, endpoint), 0, 0, NULL},
-    {"json", NULL, "answer in JSON, for programs; errors too", OPTION_FLAG, offsetof(struct invocation, is_json), 0, 0, NULL},
+    {"endpoint", "URL", "where the server is; else the variable TALLY_ENDPOINT, else " TALLY_ENDPOINT_DEFAULT,
+     OPTION_TEXT, offsetof(struct invocation, endpoint), 0, 0, NULL},
+    {"json", NULL, "answer in JSON, for programs; errors too", OPTION_FLAG, offsetof(struct invocation, is_json), 0, 0,
+     NULL},
     {"help", NULL, "this help", OPTION_FLAG, 0, 0, 0, NULL},
 };
 const size_t options_common_count = ARRAY_LENGTH(options_common);
@@ -109,8 +110,8 @@ static int check_arguments(const struct invocation *invocation)
 {
     const struct command *command = invocation->row->command;
     if (invocation->argument_count < command->arguments_min)
-        return complain_usage(invocation, "something is missing: tally %s %s%s", invocation->row->name, command->arguments,
-                              command->takes_program ? " -- COMMAND [ARGUMENT...]" : "");
+        return complain_usage(invocation, "something is missing: tally %s %s%s", invocation->row->name,
+                              command->arguments, command->takes_program ? " -- COMMAND [ARGUMENT...]" : "");
     if (command->arguments_max >= 0 && invocation->argument_count > command->arguments_max)
         return complain_usage(invocation, "\"%s\" is one argument too many: tally %s %s",
                               invocation->arguments[command->arguments_max], invocation->row->name, command->arguments);

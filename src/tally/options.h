@@ -38,9 +38,9 @@ struct option_row {
 
 struct invocation;
 
-/* Sorts the words behind the command's name into options, arguments and, behind "--", the program. The invocation's row is
- * set, its settings zeroed. EXIT_DONE, or EXIT_USAGE after telling the user. `wants_help` is set when --help stands among
- * them; then nothing else is checked. The words are reordered in place. */
+/* Sorts the words behind the command's name into options, arguments and, behind "--", the program. The invocation's row
+ * is set, its settings zeroed. EXIT_DONE, or EXIT_USAGE after telling the user. `wants_help` is set when --help stands
+ * among them; then nothing else is checked. The words are reordered in place. */
 int options_parse(struct invocation *invocation, int count, char **words, bool *wants_help);
 
 /* The options that every command has, for the help. */

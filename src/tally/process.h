@@ -13,15 +13,15 @@ struct process_start {
     const char *path; /* from process_find() */
     char **argv;
     char **environment;
-    int input;  /* descriptors, which the child gets at their beginning; -1: /dev/null for input, else ours */
+    int input; /* descriptors, which the child gets at their beginning; -1: /dev/null for input, else ours */
     int output;
     int errors;
     const sigset_t *mask; /* blocked signals of the child */
 };
 
-/* Starts a program: in a process group of its own, so that Ctrl-C on a terminal does not reach it before we have said so,
- * and told to end (SIGTERM) when this process is killed. Its process id, or -1 with errno. Any thread that lives as long as
- * the child may run: the death of the thread counts as that of the process. */
+/* Starts a program: in a process group of its own, so that Ctrl-C on a terminal does not reach it before we have said
+ * so, and told to end (SIGTERM) when this process is killed. Its process id, or -1 with errno. Any thread that lives as
+ * long as the child may run: the death of the thread counts as that of the process. */
 pid_t process_start(const struct process_start *start);
 
 /* A nameless file that holds `content`, open at its beginning; -1 with errno. */

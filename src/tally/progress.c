@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define LINE_INTERVAL_MS 5000
+#define BAR_INTERVAL_MS 100
 #define WIDTH_DEFAULT 80
 #define WIDTH_MAX 120
 
@@ -49,8 +50,8 @@ static int format_numbers(const struct progress *progress, uint64_t done, uint64
         length += snprintf(text + length, size - (size_t)length, "  %llu failed", (unsigned long long)failed);
     if (ours > 0 && done < total && ran_ms > 1000) {
         uint64_t left_s = ran_ms * (total - done) / ours / 1000;
-        length += snprintf(text + length, size - (size_t)length, "  %llu:%02llu left", (unsigned long long)(left_s / 60),
-                           (unsigned long long)(left_s % 60));
+        length += snprintf(text + length, size - (size_t)length, "  %llu:%02llu left",
+                           (unsigned long long)(left_s / 60), (unsigned long long)(left_s % 60));
     }
     return length;
 }
@@ -73,6 +74,14 @@ static void draw_bar(struct progress *progress, uint64_t done, uint64_t failed, 
     }
     fflush(stderr);
     progress->is_drawn = true;
+    progress->drawn_ms = now_ms();
+    progress->line_done = done;
+}
+
+/* Often enough to look alive, and once at the end. */
+static bool is_bar_due(const struct progress *progress, uint64_t done, uint64_t total)
+{
+    return now_ms() - progress->drawn_ms >= BAR_INTERVAL_MS || (done == total && progress->line_done != total);
 }
 
 /* A line at each tenth of the way, at the end, and when nothing was said for a while but something was done. */
@@ -90,7 +99,8 @@ void progress_show(struct progress *progress, uint64_t done, uint64_t failed, ui
     if (progress->is_silent)
         return;
     if (progress->is_terminal) {
-        draw_bar(progress, done, failed, total);
+        if (is_bar_due(progress, done, total))
+            draw_bar(progress, done, failed, total);
         return;
     }
     if (!is_line_due(progress, done, total))

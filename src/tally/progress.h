@@ -12,7 +12,7 @@ struct progress {
     uint64_t started_ms; /* monotonic */
     uint64_t drawn_ms;
     uint64_t start_done; /* what was done when we began, so that the rate is ours */
-    uint64_t line_done;  /* what the last line said */
+    uint64_t line_done;  /* what was done when we last said something */
 };
 
 void progress_init(struct progress *progress, bool is_silent, uint64_t done);

@@ -28,7 +28,8 @@ static int run(struct invocation *invocation)
 
 const struct command command_queue_create = {
     .arguments = "NAME [ATTRIBUTE=VALUE...]",
-    .text = "Makes a queue and prints its URL. A queue that exists already with the same values of the attributes given is\n"
+    .text = "Makes a queue and prints its URL. A queue that exists already with the same values of the attributes "
+            "given is\n"
             "found instead, so the command may be repeated. Attributes, all optional:\n"
             "  VisibilityTimeout=30             seconds a received message is hidden from other workers\n"
             "  MessageRetentionPeriod=345600    seconds a message is kept\n"

@@ -15,7 +15,8 @@ static int run(struct invocation *invocation)
 
 const struct command command_queue_delete = {
     .arguments = "QUEUE",
-    .text = "Deletes a queue with all its messages, which can't be brought back. Refused (QueueInUse) while a batch that has\n"
+    .text = "Deletes a queue with all its messages, which can't be brought back. Refused (QueueInUse) while a batch "
+            "that has\n"
             "not completed will send its completion message there.\n",
     .examples = "  tally queue delete orders\n",
     .arguments_min = 1,

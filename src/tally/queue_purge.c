@@ -15,8 +15,9 @@ static int run(struct invocation *invocation)
 
 const struct command command_queue_purge = {
     .arguments = "QUEUE",
-    .text = "Deletes all messages of a queue: waiting, delayed and in flight. They can't be brought back. Those that are\n"
-            "units of a batch count as failed.\n",
+    .text =
+        "Deletes all messages of a queue: waiting, delayed and in flight. They can't be brought back. Those that are\n"
+        "units of a batch count as failed.\n",
     .examples = "  tally queue purge orders\n",
     .arguments_min = 1,
     .arguments_max = 1,

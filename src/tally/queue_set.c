@@ -38,8 +38,10 @@ static int run(struct invocation *invocation)
 
 const struct command command_queue_set = {
     .arguments = "QUEUE ATTRIBUTE=VALUE...",
-    .text = "Changes attributes of a queue, all of those given or none. `tally queue create --help` explains them; an empty\n"
-            "value takes a RedrivePolicy away. A new VisibilityTimeout or DelaySeconds holds for what comes after it; a new\n"
+    .text = "Changes attributes of a queue, all of those given or none. `tally queue create --help` explains them; an "
+            "empty\n"
+            "value takes a RedrivePolicy away. A new VisibilityTimeout or DelaySeconds holds for what comes after it; "
+            "a new\n"
             "MessageRetentionPeriod also for the messages that are there.\n",
     .examples = "  tally queue set orders VisibilityTimeout=120 ReceiveMessageWaitTimeSeconds=20\n"
                 "  tally queue set jobs RedrivePolicy=\n",

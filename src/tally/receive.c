@@ -15,7 +15,8 @@ static const struct option_row options[] = {
      offsetof(struct settings, wait), 0, 20, NULL},
     {"visibility", "SECONDS", "hide them from others so long, 0 to 43200; else as the queue says", OPTION_NUMBER,
      offsetof(struct settings, visibility), 0, 43200, NULL},
-    {"delete", NULL, "delete each message after it was printed", OPTION_FLAG, offsetof(struct settings, deletes), 0, 0, NULL},
+    {"delete", NULL, "delete each message after it was printed", OPTION_FLAG, offsetof(struct settings, deletes), 0, 0,
+     NULL},
 };
 
 static void print_json(const struct tally_messages *messages)
@@ -43,7 +44,8 @@ static int print_and_delete(struct invocation *invocation, const struct tally_me
         return EXIT_LOCAL;
     }
     for (size_t i = 0; i < messages->count && deletes; i++) {
-        if (tally_delete(invocation->client, invocation->arguments[0], messages->items_owned[i].receipt_handle) != TALLY_OK)
+        if (tally_delete(invocation->client, invocation->arguments[0], messages->items_owned[i].receipt_handle) !=
+            TALLY_OK)
             return invocation_failed(invocation, invocation->client);
     }
     return EXIT_DONE;
@@ -73,10 +75,12 @@ static int run(struct invocation *invocation)
 
 const struct command command_receive = {
     .arguments = "QUEUE",
-    .text = "Takes messages out of a queue and prints their bodies, each closed by a line end. A message taken is hidden from\n"
-            "others until its visibility timeout has passed; then it comes back, unless it was deleted meanwhile. With\n"
-            "--json each message is one line of JSON, with MessageId, Body, Attributes, MessageAttributes and the\n"
-            "ReceiptHandle that `tally delete` asks for. Prints nothing when there is no message; that is no error.\n",
+    .text =
+        "Takes messages out of a queue and prints their bodies, each closed by a line end. A message taken is hidden "
+        "from\n"
+        "others until its visibility timeout has passed; then it comes back, unless it was deleted meanwhile. With\n"
+        "--json each message is one line of JSON, with MessageId, Body, Attributes, MessageAttributes and the\n"
+        "ReceiptHandle that `tally delete` asks for. Prints nothing when there is no message; that is no error.\n",
     .examples = "  tally receive orders --delete\n"
                 "  tally receive orders --max 10 --wait 20 --json\n",
     .options = options,

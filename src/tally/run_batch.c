@@ -13,11 +13,12 @@ static bool is_code(const struct tally_client *client, const char *code)
     return error->status == TALLY_REFUSED && strcmp(error->code, code) == 0;
 }
 
-/* ---- Opening -------------------------------------------------------------------------------------------------------- */
+/* ---- Opening ----------------------------------------------------------------------------------------------------- */
 
 static enum tally_status create_queues(struct tally_client *client, const struct run_plan *plan)
 {
-    static const struct tally_pair keep_long[] = {{"MessageRetentionPeriod", "1209600"}}; /* as long as a batch can live */
+    static const struct tally_pair keep_long[] = {
+        {"MessageRetentionPeriod", "1209600"}}; /* as long as a batch can live */
     enum tally_status status = tally_queue_create(client, plan->work_queue, keep_long, 1, NULL);
     if (status == TALLY_OK)
         status = tally_queue_create(client, plan->result_queue, keep_long, 1, NULL);
@@ -95,7 +96,7 @@ enum tally_status run_batch_load(struct tally_client *client, const struct run_p
     return status;
 }
 
-/* ---- Filling -------------------------------------------------------------------------------------------------------- */
+/* ---- Filling ----------------------------------------------------------------------------------------------------- */
 
 /* Sends one message for each text. */
 static enum tally_status send_texts(struct tally_client *client, const struct run_plan *plan, const char *const *texts,
@@ -183,8 +184,8 @@ static const char *find_text(const struct unit_map *map, pthread_mutex_t *mutex,
 }
 
 /* Sends the messages of all outstanding units. */
-static enum tally_status send_outstanding(struct tally_client *client, const struct run_plan *plan, const struct unit_map *map,
-                                          pthread_mutex_t *mutex, uint64_t *sent)
+static enum tally_status send_outstanding(struct tally_client *client, const struct run_plan *plan,
+                                          const struct unit_map *map, pthread_mutex_t *mutex, uint64_t *sent)
 {
     struct tally_units units = {.count = 0};
     char *token = NULL;
@@ -212,16 +213,26 @@ static enum tally_status send_outstanding(struct tally_client *client, const str
 enum tally_status run_batch_mend(struct tally_client *client, const struct run_plan *plan, const struct unit_map *map,
                                  pthread_mutex_t *mutex, uint64_t *mended)
 {
-    struct tally_queue_counts counts;
+    struct tally_queue_counts counts = {.visible = 0};
+    struct tally_batch batch;
     enum tally_status status = tally_queue_count(client, plan->work_queue, &counts);
     *mended = 0;
+    if (is_code(client, "QueueDoesNotExist")) {
+        status = tally_batch_describe(client, plan->batch, &batch);
+        if (status == TALLY_OK &&
+            strcmp(batch.state, "completed") == 0) /* the process that saw it first has cleaned up */
+            return TALLY_OK;
+        if (status == TALLY_OK)
+            status = create_queues(client, plan);
+    }
     if (status != TALLY_OK || counts.visible + counts.in_flight + counts.delayed > 0)
         return status;
-    /* A message goes after its unit has ended. So units that are listed now, after the queue was seen empty, have none. */
+    /* A message goes after its unit has ended. So units that are listed now, after the queue was seen empty, have
+     * none. */
     return send_outstanding(client, plan, map, mutex, mended);
 }
 
-/* ---- Completion ------------------------------------------------------------------------------------------------------ */
+/* ---- Completion -------------------------------------------------------------------------------------------------- */
 
 void run_completion_deinit(struct run_completion *completion)
 {

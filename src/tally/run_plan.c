@@ -13,7 +13,7 @@
 #define INPUT_SIZE_MAX (1u << 30)
 #define BASE_SIZE_MAX 40 /* of the folder's name in the run's name */
 
-/* ---- Names ---------------------------------------------------------------------------------------------------------- */
+/* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 static bool is_name_character(char character)
 {
@@ -27,8 +27,8 @@ static int set_names(struct run_plan *plan, const struct invocation *invocation,
     for (size_t i = 0; i < size; i++)
         is_good = is_good && is_name_character(name[i]);
     if (!is_good)
-        return complain_usage(invocation, "--name takes 1 to %d letters, digits, - and _, not \"%s\"", RUN_NAME_SIZE_MAX - 5,
-                              name);
+        return complain_usage(invocation, "--name takes 1 to %d letters, digits, - and _, not \"%s\"",
+                              RUN_NAME_SIZE_MAX - 5, name);
     snprintf(plan->batch, sizeof plan->batch, "run-%s", name);
     snprintf(plan->work_queue, sizeof plan->work_queue, "tally-run-%s", name);
     snprintf(plan->result_queue, sizeof plan->result_queue, "tally-run-%s-done", name);
@@ -48,7 +48,8 @@ static void make_base(const char *path, char base[BASE_SIZE_MAX + 1])
 }
 
 /* The name that follows from what is run (`subject`: the folder's path, or all lines) and the command. */
-static int make_names(struct run_plan *plan, const struct invocation *invocation, const char *base, struct bytes subject)
+static int make_names(struct run_plan *plan, const struct invocation *invocation, const char *base,
+                      struct bytes subject)
 {
     char name[RUN_NAME_SIZE_MAX + 1];
     struct buffer identity;
@@ -62,7 +63,7 @@ static int make_names(struct run_plan *plan, const struct invocation *invocation
     return set_names(plan, invocation, name);
 }
 
-/* ---- Files ---------------------------------------------------------------------------------------------------------- */
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
 
 struct paths {
     char **items_owned;
@@ -148,7 +149,8 @@ static bool find_files(const char *root, struct paths *files)
     return is_good;
 }
 
-static int plan_folder(struct run_plan *plan, const struct invocation *invocation, const char *name, struct unit_map *map)
+static int plan_folder(struct run_plan *plan, const struct invocation *invocation, const char *name,
+                       struct unit_map *map)
 {
     char real[PATH_MAX];
     char base[BASE_SIZE_MAX + 1];
@@ -172,9 +174,10 @@ static int plan_folder(struct run_plan *plan, const struct invocation *invocatio
     return status;
 }
 
-/* ---- Lines ---------------------------------------------------------------------------------------------------------- */
+/* ---- Lines ------------------------------------------------------------------------------------------------------- */
 
-/* Adds a line. One that was there before becomes a unit of its own, told apart by its number: escaped text has no "%*". */
+/* Adds a line. One that was there before becomes a unit of its own, told apart by its number: escaped text has no
+ * "%*". */
 static void add_line(struct unit_map *map, const char *line)
 {
     char *text = text_escape(line);
@@ -189,7 +192,8 @@ static void add_line(struct unit_map *map, const char *line)
     unit_map_add(map, text);
 }
 
-static int plan_lines(struct run_plan *plan, const struct invocation *invocation, const char *name, struct unit_map *map)
+static int plan_lines(struct run_plan *plan, const struct invocation *invocation, const char *name,
+                      struct unit_map *map)
 {
     struct buffer input;
     struct lines lines;

@@ -1,5 +1,5 @@
-/* What a run is called and what its units are: everything that follows from the command line and the folder alone, so that
- * the same command line again finds the same batch. Knows nothing of the server. */
+/* What a run is called and what its units are: everything that follows from the command line and the folder alone, so
+ * that the same command line again finds the same batch. Knows nothing of the server. */
 #ifndef TALLY_TALLY_RUN_PLAN_H
 #define TALLY_TALLY_RUN_PLAN_H
 
@@ -11,14 +11,14 @@
 #define RUN_NAME_SIZE_MAX 64
 
 struct run_plan {
-    const char *folder; /* as given; NULL: the units are lines of standard input */
+    const char *folder;                        /* as given; NULL: the units are lines of standard input */
     char batch[RUN_NAME_SIZE_MAX + 8];         /* run-NAME */
     char work_queue[RUN_NAME_SIZE_MAX + 16];   /* tally-run-NAME */
     char result_queue[RUN_NAME_SIZE_MAX + 17]; /* tally-run-NAME-done */
 };
 
-/* Names the run and adds its units to `map`. The name is `name`, or else made from the folder's real path (or the lines) and
- * the command. EXIT_DONE, or what to exit with; the user has been told. */
+/* Names the run and adds its units to `map`. The name is `name`, or else made from the folder's real path (or the
+ * lines) and the command. EXIT_DONE, or what to exit with; the user has been told. */
 int run_plan_init(struct run_plan *plan, const struct invocation *invocation, const char *name, struct unit_map *map);
 
 /* What stands for {} in the command: a file's path, or the line; in the arena. */

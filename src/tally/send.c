@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BODY_SIZE_MAX (2u << 20)   /* the server's limit is half of this, and it says so better */
+#define BODY_SIZE_MAX (2u << 20) /* the server's limit is half of this, and it says so better */
 #define LINES_SIZE_MAX (1u << 30)
 #define REQUEST_SIZE_MAX (1u << 20) /* of one SendMessageBatch, in sum */
 #define ATTRIBUTES_MAX 10
@@ -21,7 +21,8 @@ struct settings {
 
 static const struct option_row options[] = {
     {"batch", "ID", "make the message a unit of this batch", OPTION_TEXT, offsetof(struct settings, batch), 0, 0, NULL},
-    {"delay", "SECONDS", "deliver it so much later, 0 to 900", OPTION_NUMBER, offsetof(struct settings, delay), 0, 900, NULL},
+    {"delay", "SECONDS", "deliver it so much later, 0 to 900", OPTION_NUMBER, offsetof(struct settings, delay), 0, 900,
+     NULL},
     {"attribute", "NAME=VALUE[:TYPE]", "message attribute; TYPE String (default), Number or Binary (base64); up to 10",
      OPTION_LIST, offsetof(struct settings, attributes), 0, 0, NULL},
     {"group", "ID", "MessageGroupId", OPTION_TEXT, offsetof(struct settings, group), 0, 0, NULL},
@@ -82,8 +83,8 @@ static size_t count_fitting(char *const *lines, size_t count, size_t overhead)
     return fitting;
 }
 
-static int send_some(struct invocation *invocation, const struct tally_outgoing *message, char *const *lines, size_t count,
-                     size_t first_line)
+static int send_some(struct invocation *invocation, const struct tally_outgoing *message, char *const *lines,
+                     size_t count, size_t first_line)
 {
     struct tally_outgoing messages[TALLY_SEND_BATCH_MAX] = {{.body = NULL}};
     struct tally_sent sent[TALLY_SEND_BATCH_MAX];
@@ -165,11 +166,13 @@ static int run(struct invocation *invocation)
 
 const struct command command_send = {
     .arguments = "QUEUE BODY|-",
-    .text = "Puts a message into a queue and prints its message id; when it has, the message is on the server's disk. BODY\n"
+    .text = "Puts a message into a queue and prints its message id; when it has, the message is on the server's disk. "
+            "BODY\n"
             "is text in UTF-8, 1 byte to 1 MiB; - takes it from standard input, byte for byte, line end included.\n"
             "With --lines each line becomes a message, without its end; empty lines are left out.\n"
             "\n"
-            "When the server's answer is lost, the message may be in the queue or not: exit status 3, and the text says so.\n",
+            "When the server's answer is lost, the message may be in the queue or not: exit status 3, and the text "
+            "says so.\n",
     .examples = "  tally send orders '{\"order\": 1}'\n"
                 "  tally send orders - < order.json\n"
                 "  tally send orders hello --delay 60 --attribute colour=blue --attribute size=3:Number\n"

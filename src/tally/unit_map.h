@@ -1,7 +1,8 @@
 /* The units of a run: what each is called in the batch, and what this process knows about it.
  *
  * The server's ledger decides what counts. This map only saves work: it knows which units were registered when the run
- * began, which one of our workers has in hand, and which have ended, so that a second message for a unit is recognised. */
+ * began, which one of our workers has in hand, and which have ended, so that a second message for a unit is
+ * recognised. */
 #ifndef TALLY_TALLY_UNIT_MAP_H
 #define TALLY_TALLY_UNIT_MAP_H
 

@@ -24,7 +24,8 @@ struct settings {
 };
 
 static const struct option_row options[] = {
-    {"queue", "QUEUE", "where the messages come from; required", OPTION_TEXT, offsetof(struct settings, queue), 0, 0, NULL},
+    {"queue", "QUEUE", "where the messages come from; required", OPTION_TEXT, offsetof(struct settings, queue), 0, 0,
+     NULL},
     {"concurrency", "N", "run the command for up to N messages at a time", OPTION_NUMBER,
      offsetof(struct settings, concurrency), 1, 1024, "1"},
     {"visibility", "SECONDS", "after a crash of this machine others get its messages so late", OPTION_NUMBER,
@@ -37,8 +38,8 @@ static const struct option_row options[] = {
      offsetof(struct settings, grace), 0, 43200, "20"},
     {"until-empty", NULL, "stop when no message is left to receive", OPTION_FLAG,
      offsetof(struct settings, is_until_empty), 0, 0, NULL},
-    {"quiet", NULL, "do not report failed commands on standard error", OPTION_FLAG, offsetof(struct settings, is_quiet), 0, 0,
-     NULL},
+    {"quiet", NULL, "do not report failed commands on standard error", OPTION_FLAG, offsetof(struct settings, is_quiet),
+     0, 0, NULL},
 };
 
 struct work {
@@ -47,10 +48,12 @@ struct work {
     char path[PATH_MAX];
 };
 
-/* The name of the variable for an attribute: TALLY_ATTRIBUTE_ and its name, with _ for what a variable's name can't have. */
+/* The name of the variable for an attribute: TALLY_ATTRIBUTE_ and its name, with _ for what a variable's name can't
+ * have. */
 static char *attribute_variable(struct arena *arena, const struct tally_attribute *attribute)
 {
-    char *text = text_format(arena, "TALLY_ATTRIBUTE_%s=%s", attribute->name, attribute->value == NULL ? "" : attribute->value);
+    char *text =
+        text_format(arena, "TALLY_ATTRIBUTE_%s=%s", attribute->name, attribute->value == NULL ? "" : attribute->value);
     for (char *at = text; *at != '='; at++) {
         if (!isalnum((unsigned char)*at))
             *at = '_';
@@ -111,11 +114,11 @@ static void report(const struct work *work, const struct tally_message *message,
         complain("message %s: %s ran longer than %llu s and was ended; next try in %llu s", message->id, name,
                  (unsigned long long)work->settings->time_limit.value, retry_s);
     else if (WIFSIGNALED(end->wait_status))
-        complain("message %s: %s was ended by signal %d; next try in %llu s", message->id, name, WTERMSIG(end->wait_status),
-                 retry_s);
+        complain("message %s: %s was ended by signal %d; next try in %llu s", message->id, name,
+                 WTERMSIG(end->wait_status), retry_s);
     else
-        complain("message %s: %s ended with status %d; next try in %llu s", message->id, name, WEXITSTATUS(end->wait_status),
-                 retry_s);
+        complain("message %s: %s ended with status %d; next try in %llu s", message->id, name,
+                 WEXITSTATUS(end->wait_status), retry_s);
 }
 
 static enum worker_verdict finish_message(void *context, struct worker_slot *slot, const struct tally_message *message,
@@ -170,22 +173,26 @@ static int run(struct invocation *invocation)
 
 const struct command command_work = {
     .arguments = "--queue QUEUE",
-    .text = "Takes messages from a queue and runs COMMAND for each, with the body on its standard input. COMMAND's exit status\n"
-            "decides: 0 deletes the message; anything else makes it visible again (--retry-after), for this worker or\n"
-            "another. Let the queue have a RedrivePolicy, so that a message that always fails goes aside (see `tally queue\n"
-            "create --help`). Runs until it is told to stop.\n"
-            "\n"
-            "A message is delivered at least once: after a crash it is run again, so COMMAND should bear that. While COMMAND\n"
-            "runs, the message is kept hidden from others however long it takes; when this machine dies, others get it\n"
-            "after --visibility seconds.\n"
-            "\n"
-            "COMMAND finds in its environment: TALLY_MESSAGE_ID, TALLY_QUEUE, TALLY_ENDPOINT, TALLY_RECEIPT_HANDLE,\n"
-            "TALLY_RECEIVE_COUNT (attempts, this one included), TALLY_SENT_AT_MS, TALLY_FENCING_TOKEN (grows with every\n"
-            "delivery; 0: not told), and TALLY_ATTRIBUTE_<NAME> for each message attribute, with _ for characters that a\n"
-            "variable's name can't have.\n"
-            "\n"
-            "SIGTERM, SIGINT (Ctrl-C) or SIGHUP stops: no new messages, running commands may finish within --grace; what\n"
-            "still runs then is ended and its message given back. A second signal cuts the grace short. Exit status 0.\n",
+    .text =
+        "Takes messages from a queue and runs COMMAND for each, with the body on its standard input. COMMAND's exit "
+        "status\n"
+        "decides: 0 deletes the message; anything else makes it visible again (--retry-after), for this worker or\n"
+        "another. Let the queue have a RedrivePolicy, so that a message that always fails goes aside (see `tally "
+        "queue\n"
+        "create --help`). Runs until it is told to stop.\n"
+        "\n"
+        "A message is delivered at least once: after a crash it is run again, so COMMAND should bear that. While "
+        "COMMAND\n"
+        "runs, the message is kept hidden from others however long it takes; when this machine dies, others get it\n"
+        "after --visibility seconds.\n"
+        "\n"
+        "COMMAND finds in its environment: TALLY_MESSAGE_ID, TALLY_QUEUE, TALLY_ENDPOINT, TALLY_RECEIPT_HANDLE,\n"
+        "TALLY_RECEIVE_COUNT (attempts, this one included), TALLY_SENT_AT_MS, TALLY_FENCING_TOKEN (grows with every\n"
+        "delivery; 0: not told), and TALLY_ATTRIBUTE_<NAME> for each message attribute, with _ for characters that a\n"
+        "variable's name can't have.\n"
+        "\n"
+        "SIGTERM, SIGINT (Ctrl-C) or SIGHUP stops: no new messages, running commands may finish within --grace; what\n"
+        "still runs then is ended and its message given back. A second signal cuts the grace short. Exit status 0.\n",
     .examples = "  tally work --queue orders -- ./handle-order\n"
                 "  tally work --queue mails --concurrency 8 --retry-after 60 -- sendmail -t\n"
                 "  tally work --queue orders --until-empty -- sh -c 'echo \"$TALLY_MESSAGE_ID: $(cat)\"'\n",

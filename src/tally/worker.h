@@ -1,9 +1,10 @@
-/* A pool of workers: each takes one message at a time from a queue, runs a program for it, keeps the message hidden from
- * others while the program runs, and then deletes it or gives it back. `tally work` and `tally run` are handlers over it.
+/* A pool of workers: each takes one message at a time from a queue, runs a program for it, keeps the message hidden
+ * from others while the program runs, and then deletes it or gives it back. `tally work` and `tally run` are handlers
+ * over it.
  *
- * Threads: the main thread creates the pool before it starts any other thread, and calls worker_pool_watch(), which takes
- * all signals and tells the workers of ended children. Each worker is a thread with a client of its own, on which the
- * handler's functions run. */
+ * Threads: the main thread creates the pool before it starts any other thread, and calls worker_pool_watch(), which
+ * takes all signals and tells the workers of ended children. Each worker is a thread with a client of its own, on which
+ * the handler's functions run. */
 #ifndef TALLY_TALLY_WORKER_H
 #define TALLY_TALLY_WORKER_H
 
@@ -54,7 +55,7 @@ struct worker_options {
     const struct invocation *invocation;
     const char *queue;
     unsigned concurrency;
-    unsigned visibility_s;  /* heartbeats come three times as often */
+    unsigned visibility_s; /* heartbeats come three times as often */
     unsigned retry_after_s;
     unsigned time_limit_s; /* 0: none */
     unsigned grace_s;      /* how long running programs may go on when the pool stops */
@@ -62,8 +63,8 @@ struct worker_options {
     bool is_patient;       /* go on when the server refuses a receive: somebody else watches over the queue */
 };
 
-/* Blocks the signals that worker_pool_watch() takes. NULL if a client can't be made; the user has been told. Options and
- * handler are borrowed until worker_pool_destroy(). */
+/* Blocks the signals that worker_pool_watch() takes. NULL if a client can't be made; the user has been told. Options
+ * and handler are borrowed until worker_pool_destroy(). */
 struct worker_pool *worker_pool_create(const struct worker_options *options, const struct worker_handler *handler);
 
 /* Starts the workers. */
@@ -90,12 +91,13 @@ void worker_pool_destroy(struct worker_pool *pool);
 struct tally_client *worker_slot_client(struct worker_slot *slot);
 struct worker_pool *worker_slot_pool(struct worker_slot *slot);
 
-/* A message that this worker has in hand was delivered again, under another receipt handle: from now on that one counts.
- * False if the worker does not have this message in hand any more. Any thread. */
+/* A message that this worker has in hand was delivered again, under another receipt handle: from now on that one
+ * counts. False if the worker does not have this message in hand any more. Any thread. */
 bool worker_slot_renew(struct worker_slot *slot, const char *message_id, const char *receipt_handle);
 
-/* Tells the user once that the server can't be reached, until worker_pool_reached(); then pauses a second. False when the
- * pool is stopping. For loops that try for ever; any thread. */
+/* Tells the user once that the server can't be reached, until worker_pool_reached(); then pauses a second. A refusal is
+ * passed over in silence: who watches over the queue tells it if need be. False when the pool is stopping. For loops
+ * that try for ever; any thread. */
 bool worker_pool_pause(struct worker_pool *pool, const struct tally_error *error);
 void worker_pool_reached(struct worker_pool *pool);
 

@@ -228,6 +228,16 @@ def test_messages_that_somebody_purged_are_sent_again(tally, script):
     assert last_json(done)["succeeded"] == 3
 
 
+def test_a_work_queue_that_somebody_deleted_is_made_again(tally, script):
+    command = script('echo "$1" >> "$LOG"; sleep 0.2')
+    process = tally.start("run", "-", "--name", "gone", "--workers", "1", "--", command, stdin="a\nb\nc\nd\n")
+    wait_until(lambda: script.log.exists(), what="the first unit")
+    tally("queue", "delete", "tally-run-gone")
+    done = process.finish()
+    assert last_json(done)["succeeded"] == 4
+    assert tally("queue", "list").out == ""
+
+
 def test_units_that_are_new_since_the_seal_are_left_out_and_said_so(tally, tmp_path):
     folder = tmp_path / "growing"
     folder.mkdir()

@@ -1,0 +1,220 @@
+/* One unit of a run: accept a message for it, run the command, show what it wrote, record how it ended. */
+#include "tally/run_unit.h"
+
+#include "tally/process.h"
+#include "tally/text.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a unit's command writes goes to files, and from there in one piece to our own output. */
+struct outputs {
+    struct unit *unit;
+    int output;
+    int errors;
+};
+
+/* `word` with every {} replaced by `argument`. */
+static char *replace_braces(struct arena *arena, const char *word, const char *argument)
+{
+    const char *braces = strstr(word, "{}");
+    if (braces == NULL)
+        return text_format(arena, "%s", word);
+    return text_format(arena, "%.*s%s%s", (int)(braces - word), word, argument,
+                       replace_braces(arena, braces + 2, argument));
+}
+
+static char **make_words(const struct run *run, struct arena *arena, const char *argument)
+{
+    const struct invocation *invocation = run->invocation;
+    size_t count = (size_t)invocation->program_count;
+    char **words = arena_allocate(arena, (count + 2) * sizeof *words);
+    bool has_braces = false;
+
+    for (size_t i = 0; i < count; i++) {
+        has_braces = has_braces || strstr(invocation->program[i], "{}") != NULL;
+        words[i] = replace_braces(arena, invocation->program[i], argument);
+    }
+    if (!has_braces)
+        words[count++] = text_format(arena, "%s", argument);
+    words[count] = NULL;
+    return words;
+}
+
+static char **make_environment(const struct run *run, struct arena *arena, const struct unit *unit)
+{
+    size_t count = 0;
+    char **environment;
+    while (environ[count] != NULL)
+        count++;
+    environment = arena_allocate(arena, (count + 3) * sizeof *environment);
+    memcpy(environment, environ, count * sizeof *environment);
+    environment[count++] = text_format(arena, "TALLY_BATCH=%s", run->plan.batch);
+    environment[count++] = text_format(arena, "TALLY_UNIT=%s", unit->key_owned);
+    environment[count] = NULL;
+    return environment;
+}
+
+/* What to do about a message for this unit; with the mutex held. */
+static enum worker_verdict judge_message(struct unit *unit, struct worker_slot *slot,
+                                         const struct tally_message *message)
+{
+    switch (unit->state) {
+    case UNIT_NEW:
+    case UNIT_OUTSTANDING:
+        unit->state = UNIT_RUNNING;
+        unit->slot = slot;
+        return WORKER_RUN;
+    case UNIT_RUNNING:
+        /* The very message that the other worker has in hand, because its lease was lost: then the new handle is the
+         * one that counts. Or a second message of the unit, which is not needed: the first one stays until the unit
+         * has ended. */
+        return worker_slot_renew(unit->slot, message->id, message->receipt_handle) ? WORKER_LEAVE : WORKER_DELETE;
+    case UNIT_ENDED:
+        return WORKER_DELETE;
+    }
+    return WORKER_LEAVE;
+}
+
+enum worker_verdict run_unit_accept(void *context, struct worker_slot *slot, const struct tally_message *message,
+                                    struct worker_job *job)
+{
+    struct run *run = context;
+    char *key = unit_key(message->body);
+    struct outputs *outputs;
+    struct unit *unit;
+    enum worker_verdict verdict;
+
+    pthread_mutex_lock(&run->mutex);
+    unit = unit_map_find(&run->map, key);
+    if (unit == NULL) /* another process of this run knows more files than we do */
+        unit = unit_map_add(&run->map, strdup(message->body));
+    verdict = judge_message(unit, slot, message);
+    pthread_mutex_unlock(&run->mutex);
+    free(key);
+    if (verdict != WORKER_RUN)
+        return verdict;
+
+    outputs = arena_allocate(job->arena, sizeof *outputs);
+    *outputs = (struct outputs){.unit = unit, .output = process_file(), .errors = process_file()};
+    job->context = outputs;
+    job->path = run->path;
+    job->argv = make_words(run, job->arena, run_plan_argument(&run->plan, job->arena, message->body));
+    job->environment = make_environment(run, job->arena, unit);
+    job->output = outputs->output; /* -1, where there is no room for a file: straight to ours */
+    job->errors = outputs->errors;
+    return WORKER_RUN;
+}
+
+/* Copies what the command wrote to our own output and errors. False if standard output does not take it. */
+static bool show_outputs(struct run *run, const struct outputs *outputs, bool with_output)
+{
+    bool is_good = true;
+    pthread_mutex_lock(&run->mutex);
+    if (run->progress.is_terminal &&
+        (lseek(outputs->output, 0, SEEK_END) > 0 || lseek(outputs->errors, 0, SEEK_END) > 0))
+        progress_hide(&run->progress);
+    if (outputs->errors >= 0)
+        process_file_copy(outputs->errors, STDERR_FILENO);
+    if (with_output && outputs->output >= 0)
+        is_good = process_file_copy(outputs->output, STDOUT_FILENO);
+    if (!is_good && !run->is_output_broken && errno != EPIPE)
+        complain("can't write to standard output: %s", strerror(errno));
+    run->is_output_broken = run->is_output_broken || !is_good;
+    pthread_mutex_unlock(&run->mutex);
+    return is_good;
+}
+
+static void set_state(struct run *run, struct unit *unit, enum unit_state state, bool is_failed)
+{
+    pthread_mutex_lock(&run->mutex);
+    unit->state = state;
+    unit->slot = NULL;
+    if (state == UNIT_ENDED)
+        run->ended++;
+    if (state == UNIT_ENDED && is_failed)
+        run->failed++;
+    pthread_mutex_unlock(&run->mutex);
+}
+
+static void describe_end(const struct run *run, const struct worker_end *end, char *text, size_t size)
+{
+    if (end->start_errno != 0)
+        snprintf(text, size, "could not be started: %s", strerror(end->start_errno));
+    else if (end->was_too_slow)
+        snprintf(text, size, "ended after %llu s", (unsigned long long)run->settings->time_limit.value);
+    else if (WIFSIGNALED(end->wait_status))
+        snprintf(text, size, "signal %d", WTERMSIG(end->wait_status));
+    else
+        snprintf(text, size, "exit status %d", WEXITSTATUS(end->wait_status));
+}
+
+/* Records the unit's end, however long it takes while we are not told to stop. */
+static enum worker_verdict record(struct run *run, struct worker_slot *slot, struct unit *unit, bool is_failed,
+                                  const char *detail)
+{
+    const struct tally_unit_end end = {
+        .key = unit->key_owned, .is_failed = is_failed, .detail = is_failed ? detail : NULL};
+    struct tally_client *client = worker_slot_client(slot);
+    const struct tally_error *error = tally_client_error(client);
+
+    while (tally_batch_complete(client, run->plan.batch, &end, 1, NULL, NULL) != TALLY_OK) {
+        if (error->status != TALLY_REFUSED && worker_pool_pause(worker_slot_pool(slot), error))
+            continue;
+        set_state(run, unit, UNIT_OUTSTANDING, false);
+        if (error->status != TALLY_REFUSED)
+            return WORKER_GIVE_BACK;
+        if (strcmp(error->code, "UnitDoesNotExist") == 0)
+            return WORKER_DELETE; /* never registered: its file went before it was */
+        worker_pool_fail(worker_slot_pool(slot), error);
+        return WORKER_LEAVE;
+    }
+    worker_pool_reached(worker_slot_pool(slot));
+    set_state(run, unit, UNIT_ENDED, is_failed);
+    return WORKER_DELETE;
+}
+
+static enum worker_verdict decide(struct run *run, struct worker_slot *slot, const struct outputs *outputs,
+                                  const struct worker_end *end)
+{
+    struct unit *unit = outputs->unit;
+    bool is_good = end->start_errno == 0 && WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 0;
+    char detail[160] = "";
+
+    if (!is_good && end->was_stopped) {
+        set_state(run, unit, UNIT_OUTSTANDING, false);
+        return WORKER_GIVE_BACK;
+    }
+    if (!is_good) {
+        describe_end(run, end, detail, sizeof detail);
+        unit->failures++; /* only its worker touches it while it runs */
+        show_outputs(run, outputs, false);
+        if (unit->failures < run->settings->attempts.value) {
+            set_state(run, unit, UNIT_OUTSTANDING, false);
+            return WORKER_RETRY;
+        }
+        complain("%s failed: %s", unit->text_owned, detail);
+    }
+    /* What it wrote comes before its end is recorded: then a crash in between repeats it and never loses it. */
+    if (is_good && !show_outputs(run, outputs, true)) {
+        set_state(run, unit, UNIT_OUTSTANDING, false);
+        worker_pool_stop(worker_slot_pool(slot));
+        return WORKER_GIVE_BACK;
+    }
+    return record(run, slot, unit, !is_good, detail);
+}
+
+enum worker_verdict run_unit_finish(void *context, struct worker_slot *slot, const struct tally_message *message,
+                                    struct worker_job *job, const struct worker_end *end)
+{
+    struct outputs *outputs = job->context;
+    enum worker_verdict verdict = decide(context, slot, outputs, end);
+    (void)message;
+    if (outputs->output >= 0)
+        close(outputs->output);
+    if (outputs->errors >= 0)
+        close(outputs->errors);
+    return verdict;
+}

@@ -1,0 +1,60 @@
+/* What worker.c (the pool) and worker_slot.c (one worker) share. */
+#ifndef TALLY_TALLY_WORKER_SLOT_H
+#define TALLY_TALLY_WORKER_SLOT_H
+
+#include "tally/worker.h"
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#define WORKER_NUDGE SIGUSR1 /* "a worker has ended": wakes worker_pool_watch() */
+
+struct worker_slot {
+    struct worker_pool *pool;
+    struct tally_client *client_owned;
+    struct arena arena;
+    pthread_t thread;
+    pthread_cond_t changed; /* the child has exited, or the pool stops */
+    /* Guarded by the pool's mutex: */
+    bool is_receiving;
+    bool has_exited;
+    int wait_status;
+    pid_t child;            /* 0: none */
+    char *message_id_owned; /* of the message in hand; NULL: none */
+    char *handle_owned;     /* its newest receipt handle */
+};
+
+struct worker_pool {
+    const struct worker_options *options;
+    const struct worker_handler *handler;
+    sigset_t signals;       /* those that worker_pool_watch() takes */
+    sigset_t original_mask; /* for children */
+    pthread_mutex_t mutex;
+    pthread_cond_t stopping;
+    struct worker_slot *slots_owned;
+    unsigned running; /* workers that have not ended */
+    bool is_started;
+    bool is_stopping;
+    bool is_complaining; /* the user knows that the server is away */
+    uint64_t stop_by_ms; /* when the grace ends */
+    bool has_failed;
+    struct tally_error failure;
+};
+
+/* The thread of a worker; its argument is the slot. */
+void *worker_slot_main(void *argument);
+
+static inline uint64_t worker_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* For pthread_cond_timedwait() on the conditions of the pool, whose clock is the monotonic one. */
+static inline struct timespec worker_time_of(uint64_t at_ms)
+{
+    return (struct timespec){.tv_sec = (time_t)(at_ms / 1000), .tv_nsec = (long)(at_ms % 1000) * 1000000};
+}
+
+#endif
