@@ -1,0 +1,202 @@
+"""libtally as another program sees it: the public header and the shared library, nothing else."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BIN, ROOT, clean_environment
+
+PROGRAM = r"""
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tally/tally.h>
+
+#define CHECK(call) check((call), #call, client)
+
+static void check(enum tally_status status, const char *what, const struct tally_client *client)
+{
+    if (status == TALLY_OK)
+        return;
+    fprintf(stderr, "%s: %s: %s\n", what, tally_client_error(client)->code, tally_client_error(client)->message);
+    exit(1);
+}
+
+static void messages(struct tally_client *client)
+{
+    const struct tally_pair attributes[] = {{"VisibilityTimeout", "60"}};
+    const struct tally_attribute colour = {"colour", NULL, "blue"};
+    const struct tally_receive_options options = {.max = 10, .has_wait = true, .wait_s = 1};
+    struct tally_outgoing pair[2] = {{.body = "two"}, {.body = "three", .has_delay = true, .delay_s = 900}};
+    struct tally_messages received;
+    struct tally_queue_counts counts;
+    struct tally_sent sent[2];
+    char id[TALLY_MESSAGE_ID_SIZE];
+    char *url, *found;
+
+    CHECK(tally_queue_create(client, "orders", attributes, 1, &url));
+    CHECK(tally_queue_url(client, "orders", &found));
+    assert(strcmp(url, found) == 0);
+    CHECK(tally_send(client, url, &(struct tally_outgoing){.body = "one", .attributes = &colour, .attribute_count = 1}, id));
+    CHECK(tally_send_batch(client, "orders", pair, 2, sent));
+    assert(sent[0].is_sent && sent[1].is_sent && strcmp(sent[0].id, id) != 0);
+    CHECK(tally_receive(client, "orders", &options, &received));
+    assert(received.count == 2);
+    assert(strcmp(received.items_owned[0].id, id) == 0);
+    assert(strcmp(tally_message_attribute(&received.items_owned[0], "colour"), "blue") == 0);
+    assert(tally_message_attribute(&received.items_owned[1], "colour") == NULL);
+    assert(received.items_owned[1].receive_count == 1 && received.items_owned[1].body_size == 3);
+    CHECK(tally_change_visibility(client, "orders", received.items_owned[0].receipt_handle, 0));
+    CHECK(tally_delete(client, "orders", received.items_owned[1].receipt_handle));
+    CHECK(tally_queue_count(client, "orders", &counts));
+    assert(counts.visible == 1 && counts.in_flight == 0 && counts.delayed == 1);
+    tally_messages_deinit(&received);
+    tally_messages_deinit(&received);
+    CHECK(tally_queue_purge(client, "orders"));
+    CHECK(tally_receive(client, "orders", NULL, &received));
+    assert(received.count == 0);
+    tally_messages_deinit(&received);
+    free(url);
+    free(found);
+}
+
+static void batches(struct tally_client *client)
+{
+    static char names[2500][8];
+    static const char *keys[2500];
+    static struct tally_unit_end ends[2500];
+    static bool recorded[2500];
+    const struct tally_target target = {.queue = "orders"};
+    const struct tally_batch_options options = {.on_complete = &target, .has_retention = true, .retention_s = 60};
+    struct tally_completed completed;
+    struct tally_added added;
+    struct tally_batch batch;
+    struct tally_units units;
+    char id[TALLY_BATCH_ID_SIZE];
+    size_t listed = 0;
+
+    for (int i = 0; i < 2500; i++) {
+        snprintf(names[i], sizeof names[i], "%d", i + 10000);
+        keys[i] = names[i];
+        ends[i] = (struct tally_unit_end){.key = names[i], .is_failed = i == 7, .detail = i == 7 ? "why" : NULL};
+    }
+    CHECK(tally_batch_create(client, &options, id));
+    CHECK(tally_batch_add(client, id, keys, 2500, &added));
+    assert(added.added == 2500 && added.total == 2500);
+    CHECK(tally_batch_add_count(client, id, 10, &added));
+    assert(added.added == 10 && added.total == 2510);
+    CHECK(tally_batch_seal(client, id, &completed));
+    assert(completed.remaining == 2510 && !completed.is_completed);
+    CHECK(tally_batch_complete(client, id, ends, 2500, recorded, &completed));
+    assert(recorded[0] && recorded[2499] && completed.remaining == 10 && !completed.is_completed);
+    CHECK(tally_batch_units(client, id, "failed", NULL, &units));
+    assert(units.count == 1 && units.next_token == NULL && strcmp(units.items_owned[0].detail, "why") == 0);
+    tally_units_deinit(&units);
+    for (char *token = NULL;; ) {
+        CHECK(tally_batch_units(client, id, NULL, token, &units));
+        free(token);
+        listed += units.count;
+        token = units.next_token == NULL ? NULL : strdup(units.next_token);
+        tally_units_deinit(&units);
+        if (token == NULL)
+            break;
+    }
+    assert(listed == 2510);
+    assert(tally_batch_delete(client, id) == TALLY_REFUSED);
+    assert(strcmp(tally_client_error(client)->code, "BatchNotCompleted") == 0);
+    CHECK(tally_batch_cancel(client, id));
+    CHECK(tally_batch_describe(client, id, &batch));
+    assert(strcmp(batch.state, "completed") == 0 && strcmp(batch.status, "cancelled") == 0);
+    assert(batch.total == 2510 && batch.succeeded == 2499 && batch.failed == 1 && batch.cancelled == 10);
+    assert(batch.completed_at >= batch.created_at && batch.completion_message_id[0] != '\0');
+    CHECK(tally_batch_delete(client, id));
+}
+
+static void errors(struct tally_client *client)
+{
+    struct tally_messages received = {.count = 77};
+    struct tally_sent sent[1];
+    struct tally_reply reply;
+
+    assert(tally_receive(client, "nowhere", NULL, &received) == TALLY_REFUSED);
+    assert(received.count == 77); /* untouched on failure */
+    assert(tally_client_error(client)->http_status == 400);
+    assert(tally_send(client, "orders", &(struct tally_outgoing){.body = NULL}, NULL) == TALLY_INVALID);
+    assert(tally_send(client, "orders", &(struct tally_outgoing){.body = "\xff"}, NULL) == TALLY_INVALID);
+    assert(tally_send_batch(client, "orders", NULL, 11, sent) == TALLY_INVALID);
+    CHECK(tally_call(client, "AmazonSQS.PurgeQueue", "{\"QueueUrl\":\"orders\"}", &reply));
+    assert(reply.json_owned == NULL && reply.body_size == 0 && reply.body_owned[0] == '\0');
+    tally_reply_deinit(&reply);
+    tally_client_interrupt(client);
+    assert(tally_receive(client, "orders", NULL, &received) == TALLY_INTERRUPTED);
+    tally_client_resume(client);
+    CHECK(tally_receive(client, "orders", NULL, &received));
+    tally_messages_deinit(&received);
+    CHECK(tally_queue_delete(client, "orders"));
+}
+
+int main(void)
+{
+    struct tally_client *client;
+    struct tally_error error;
+    assert(tally_client_create(&(struct tally_options){.endpoint = "nonsense"}, &client, &error) == TALLY_INVALID);
+    assert(tally_client_create(&(struct tally_options){.access_key_id = "a"}, &client, NULL) == TALLY_INVALID);
+    assert(tally_client_create(NULL, &client, &error) == TALLY_OK);
+    messages(client);
+    batches(client);
+    errors(client);
+    tally_client_destroy(client);
+    tally_client_destroy(NULL);
+    puts("done");
+}
+"""
+
+
+@pytest.fixture
+def library():
+    """The folder of libtally.so of the build whose programs are tested."""
+    folders = [BIN, BIN.parent / "release" / "src"]
+    for folder in folders:
+        if (folder / "libtally.so").exists():
+            return (folder / "libtally.so").resolve().parent
+    pytest.skip(f"no libtally.so in {', '.join(map(str, folders))}")
+
+
+def test_a_program_needs_the_public_header_and_the_shared_library_only(daemon, library, tmp_path):
+    source = tmp_path / "program.c"
+    source.write_text(PROGRAM)
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    subprocess.run(
+        [
+            compiler, "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+            f"-I{ROOT}/include", source, f"-L{library}", "-ltally", f"-Wl,-rpath,{library}", "-o", tmp_path / "program",
+            "-Wl,--allow-shlib-undefined",
+        ],
+        check=True,
+    )  # fmt: skip
+    wrapper = os.environ.get("TALLY_WRAPPER", "").split()
+    done = subprocess.run(
+        [*wrapper, tmp_path / "program"], env=clean_environment(TALLY_ENDPOINT=daemon.endpoint), capture_output=True
+    )
+    assert (done.returncode, done.stdout) == (0, b"done\n"), done.stderr.decode()
+
+
+def test_the_header_is_c_plus_plus_too(tmp_path):
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    source = tmp_path / "program.cc"
+    source.write_text("#include <tally/tally.h>\nint main() { tally_client_destroy(nullptr); }\n")
+    subprocess.run([compiler, "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{ROOT}/include", "-fsyntax-only", source],
+                   check=True)  # fmt: skip
+
+
+def test_the_shared_library_shows_nothing_but_its_own_names(library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", library / "libtally.so"], capture_output=True, check=True)
+    names = [line.split()[-1].split("@")[0] for line in lines.stdout.decode().splitlines()]
+    shown = [name for name in names if not name.startswith("tally_")]
+    assert "tally_send" in names
+    assert all(name.upper() == name for name in shown), shown  # a version's name, at most
