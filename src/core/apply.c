@@ -108,6 +108,9 @@ static bool apply_queue_deleted(struct core *core, const struct event_queue_dele
     uint32_t slot = core_find_queue_slot(core, deleted->queue);
     detach_shelf(core, queue->shelf);
     queue->shelf = 0;
+    /* It may live on as an origin, but it has nothing to deliver any more. */
+    if (list_is_linked(&queue->ready_link))
+        list_remove(&queue->ready_link);
     core_remove_queue_name(core, slot);
     core_release_queue(core, slot);
     return true;
