@@ -1,0 +1,111 @@
+/* A shim for LD_PRELOAD: from the n-th call on, one kind of operation fails on files whose path has a given ending.
+ *
+ *   FAIL_CALL    pwrite | fdatasync | fsync | fallocate | renameat
+ *   FAIL_SUFFIX  ending of the path, such as .segment; for renameat, of the old name
+ *   FAIL_AFTER   calls that still succeed (0)
+ *   FAIL_ERRNO   what it fails with (EIO)
+ *   FAIL_SHORT   1: a pwrite that fails writes its first sector before, as a disk does that breaks in the middle
+ *
+ * For tests/system/test_damage.py, which compiles it. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECTOR_SIZE 512u
+
+static atomic_long calls;
+
+static int has_suffix(const char *path)
+{
+    const char *suffix = getenv("FAIL_SUFFIX");
+    const size_t size = suffix == NULL ? 0 : strlen(suffix);
+    return strlen(path) >= size && strcmp(path + strlen(path) - size, suffix == NULL ? "" : suffix) == 0;
+}
+
+/* Must this call fail? Counts it. */
+static int falls_due(const char *call, const char *path)
+{
+    const char *wanted = getenv("FAIL_CALL");
+    if (wanted == NULL || strcmp(wanted, call) != 0 || !has_suffix(path))
+        return 0;
+    const char *after = getenv("FAIL_AFTER");
+    if (atomic_fetch_add(&calls, 1) < (after == NULL ? 0 : atol(after)))
+        return 0;
+    const char *number = getenv("FAIL_ERRNO");
+    errno = number == NULL ? EIO : atoi(number);
+    return 1;
+}
+
+static int falls_due_on(const char *call, int descriptor)
+{
+    char link[64], path[PATH_MAX];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", descriptor);
+    const int before = errno;
+    const ssize_t size = readlink(link, path, sizeof(path) - 1);
+    errno = before;
+    if (size < 0)
+        return 0;
+    path[size] = '\0';
+    return falls_due(call, path);
+}
+
+static void *next(const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    if (found == NULL)
+        abort();
+    return found;
+}
+
+ssize_t pwrite(int descriptor, const void *data, size_t size, off_t offset)
+{
+    ssize_t (*real)(int, const void *, size_t, off_t) = next("pwrite");
+    if (falls_due_on("pwrite", descriptor)) {
+        const int number = errno;
+        if (getenv("FAIL_SHORT") != NULL && size > SECTOR_SIZE)
+            (void)!real(descriptor, data, SECTOR_SIZE, offset);
+        errno = number;
+        return -1;
+    }
+    return real(descriptor, data, size, offset);
+}
+
+ssize_t pwrite64(int descriptor, const void *data, size_t size, off_t offset)
+{
+    return pwrite(descriptor, data, size, offset);
+}
+
+int fdatasync(int descriptor)
+{
+    int (*real)(int) = next("fdatasync");
+    return falls_due_on("fdatasync", descriptor) ? -1 : real(descriptor);
+}
+
+int fsync(int descriptor)
+{
+    int (*real)(int) = next("fsync");
+    return falls_due_on("fsync", descriptor) ? -1 : real(descriptor);
+}
+
+int posix_fallocate(int descriptor, off_t offset, off_t size)
+{
+    int (*real)(int, off_t, off_t) = next("posix_fallocate");
+    return falls_due_on("fallocate", descriptor) ? errno : real(descriptor, offset, size);
+}
+
+int posix_fallocate64(int descriptor, off_t offset, off_t size)
+{
+    return posix_fallocate(descriptor, offset, size);
+}
+
+int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+    int (*real)(int, const char *, int, const char *) = next("renameat");
+    return falls_due("renameat", from) ? -1 : real(from_folder, from, to_folder, to);
+}
