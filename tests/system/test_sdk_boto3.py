@@ -1,0 +1,151 @@
+"""boto3, unmodified: the life of messages and of a batch in short.
+
+The boto3 of Debian 12 speaks Query to SQS, as its own model says; with a newer model of the service it speaks AWS JSON 1.0 by
+the same code. The model is not part of this repository: it is looked for beside the clone, in ../shared/data/sqs-model, or where
+SQS_MODEL says (a folder with 2012-11-05/service-2.json); a boto3 that brings such a model needs none. Otherwise this is skipped."""
+
+import hashlib
+import json
+import os
+import pathlib
+
+import pytest
+from conftest import ROOT
+from wire import Connection
+
+boto3 = pytest.importorskip("boto3")
+from botocore.exceptions import ClientError  # noqa: E402
+from botocore.session import Session  # noqa: E402
+
+MODEL = pathlib.Path(os.environ.get("SQS_MODEL") or ROOT.parent / "shared" / "data" / "sqs-model")
+
+
+@pytest.fixture
+def sqs(daemon, tmp_path, monkeypatch):
+    if (MODEL / "2012-11-05" / "service-2.json").exists():
+        (tmp_path / "models").mkdir()
+        (tmp_path / "models" / "sqs").symlink_to(MODEL)
+        monkeypatch.setenv("AWS_DATA_PATH", str(tmp_path / "models"))
+    for name in ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"]:
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    session = boto3.Session(
+        botocore_session=Session(), aws_access_key_id="any", aws_secret_access_key="thing", region_name="us-east-1"
+    )
+    client = session.client("sqs", endpoint_url=daemon.endpoint)
+    if client.meta.service_model.metadata["protocol"] != "json":
+        pytest.skip("this boto3 speaks Query, and there is no newer model of SQS beside the clone; Tally speaks JSON so far")
+    return client
+
+
+def code_of(call, **parameters):
+    """The error that a call must raise: (Code, HTTP status)."""
+    with pytest.raises(ClientError) as caught:
+        call(**parameters)
+    answer = caught.value.response
+    return answer["Error"]["Code"], answer["ResponseMetadata"]["HTTPStatusCode"]
+
+
+def text(value):
+    return {"DataType": "String", "StringValue": value}
+
+
+def receive(sqs, url, **more):
+    return sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, **more).get("Messages", [])
+
+
+def test_queues(sqs):
+    url = sqs.create_queue(QueueName="first", Attributes={"VisibilityTimeout": "5"})["QueueUrl"]
+    assert sqs.get_queue_url(QueueName="first")["QueueUrl"] == url
+    for number in range(5):
+        sqs.create_queue(QueueName=f"many-{number}")
+    pages = sqs.get_paginator("list_queues").paginate(QueueNamePrefix="many-", PaginationConfig={"PageSize": 2})
+    assert [len(page["QueueUrls"]) for page in pages] == [2, 2, 1]
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"DelaySeconds": "7"})
+    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert (attributes["DelaySeconds"], attributes["VisibilityTimeout"]) == ("7", "5")
+    assert "QueueUrls" not in sqs.list_queues(QueueNamePrefix="none")
+    sqs.delete_queue(QueueUrl=url)
+    assert code_of(sqs.get_queue_url, QueueName="first")[0] == "AWS.SimpleQueueService.NonExistentQueue"
+
+
+def test_messages(sqs):
+    url = sqs.create_queue(QueueName="q")["QueueUrl"]
+    attributes = {
+        "color": text("blue"),
+        "count": {"DataType": "Number", "StringValue": "3"},
+        "blob": {"DataType": "Binary", "BinaryValue": b"\1\2\3"},
+    }
+    body = 'Grüße\r\n"🎉"'
+    sent = sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
+    assert sent["MD5OfMessageBody"] == hashlib.md5(body.encode()).hexdigest()
+    assert sent["MD5OfMessageAttributes"] == "d838729972a4b70e2d2acd9d59ac847c"
+    (message,) = receive(sqs, url, MessageAttributeNames=["All"], AttributeNames=["All"], WaitTimeSeconds=5)
+    assert message["Body"] == body and message["MessageAttributes"] == attributes
+    assert message["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"]
+    assert message["Attributes"]["ApproximateReceiveCount"] == "1"
+    handle = {"QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"]}
+    sqs.change_message_visibility(**handle, VisibilityTimeout=0)
+    (message,) = receive(sqs, url, MessageAttributeNames=["color"])
+    assert message["MD5OfMessageAttributes"] == "da1b33cc3cbfe8b1630921e78e6b9880"
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    assert receive(sqs, url) == []
+
+    answer = sqs.send_message_batch(QueueUrl=url, Entries=[{"Id": str(i), "MessageBody": "\1" if i == 1 else f"m{i}"} for i in range(3)])
+    assert [entry["Id"] for entry in answer["Successful"]] == ["0", "2"]
+    assert [(entry["Id"], entry["Code"]) for entry in answer["Failed"]] == [("1", "InvalidMessageContents")]
+    held = receive(sqs, url)
+    entries = [{"Id": str(i), "ReceiptHandle": message["ReceiptHandle"]} for i, message in enumerate(held)]
+    changed = sqs.change_message_visibility_batch(QueueUrl=url, Entries=[{**entry, "VisibilityTimeout": 60} for entry in entries])
+    assert len(changed["Successful"]) == 2
+    assert len(sqs.delete_message_batch(QueueUrl=url, Entries=entries)["Successful"]) == 2
+    sqs.send_message(QueueUrl=url, MessageBody="purged")
+    sqs.purge_queue(QueueUrl=url)
+    assert receive(sqs, url) == []
+
+
+def test_dead_letters(sqs):
+    dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    url = sqs.create_queue(QueueName="q", Attributes={"RedrivePolicy": policy, "VisibilityTimeout": "0"})["QueueUrl"]
+    message_id = sqs.send_message(QueueUrl=url, MessageBody="poison")["MessageId"]
+    assert len(receive(sqs, url)) == 1 and receive(sqs, url) == []
+    (message,) = receive(sqs, dead, AttributeNames=["All"])
+    assert message["MessageId"] == message_id
+    assert message["Attributes"]["DeadLetterQueueSourceArn"].endswith(":q")
+
+
+def test_a_batch(sqs, daemon):
+    jobs = sqs.create_queue(QueueName="jobs")["QueueUrl"]
+    results = sqs.create_queue(QueueName="results")["QueueUrl"]
+    with Connection(daemon.port) as tally:
+        tally.ok("Tally.CreateBatch", {"BatchId": "b", "Total": 5, "OnComplete": {"QueueUrl": results}})
+        entries = [{"Id": str(i), "MessageBody": "unit", "MessageAttributes": {"Tally.Batch": text("b")}} for i in range(5)]
+        sqs.send_message_batch(QueueUrl=jobs, Entries=entries)
+        for message in receive(sqs, jobs):
+            sqs.delete_message(QueueUrl=jobs, ReceiptHandle=message["ReceiptHandle"])
+        (completed,) = receive(sqs, results, MessageAttributeNames=["All"], WaitTimeSeconds=5)
+        assert completed["MessageAttributes"]["Tally.Batch.Completed"] == text("b")
+        assert json.loads(completed["Body"])["succeeded"] == 5
+        assert tally.ok("Tally.DescribeBatch", {"BatchId": "b"})["CompletionMessageId"] == completed["MessageId"]
+
+
+def test_errors_have_names(sqs):
+    url = sqs.create_queue(QueueName="q", Attributes={"MaximumMessageSize": "1024"})["QueueUrl"]
+    names = {
+        "AWS.SimpleQueueService.NonExistentQueue": (sqs.send_message, {"QueueUrl": url + "x", "MessageBody": "a"}, 400),
+        "QueueAlreadyExists": (sqs.create_queue, {"QueueName": "q", "Attributes": {"DelaySeconds": "1"}}, 400),
+        "InvalidAttributeName": (sqs.get_queue_attributes, {"QueueUrl": url, "AttributeNames": ["Nonsense"]}, 400),
+        "InvalidAttributeValue": (sqs.set_queue_attributes, {"QueueUrl": url, "Attributes": {"DelaySeconds": "901"}}, 400),
+        "InvalidMessageContents": (sqs.send_message, {"QueueUrl": url, "MessageBody": "\1"}, 400),
+        "InvalidParameterValue": (sqs.send_message, {"QueueUrl": url, "MessageBody": "x" * 1025}, 400),
+        "AWS.SimpleQueueService.EmptyBatchRequest": (sqs.send_message_batch, {"QueueUrl": url, "Entries": []}, 400),
+        "ReceiptHandleIsInvalid": (sqs.delete_message, {"QueueUrl": url, "ReceiptHandle": "garbage"}, 404),
+        "InvalidAction": (sqs.list_queue_tags, {"QueueUrl": url}, 400),
+        "RequestTooLarge": (sqs.send_message, {"QueueUrl": url, "MessageBody": "x" * (9 << 20)}, 413),
+    }
+    for name, (call, parameters, status) in names.items():
+        assert code_of(call, **parameters) == (name, status)
+    with pytest.raises(sqs.exceptions.ReceiptHandleIsInvalid):
+        sqs.delete_message(QueueUrl=url, ReceiptHandle="garbage")
