@@ -9,12 +9,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* A frame that holds this share of frame_size_max is closed before the next decision; the rest is room for that one. */
 #define FRAME_FULL_SHARE 8u
+
+/* Of the process that writes a snapshot: a tenth of the owner's share of a core they compete for. */
+#define SNAPSHOT_NICENESS 10
 
 /* A frame between its opening and the moment it is durable. */
 struct open_frame {
@@ -462,6 +466,8 @@ static enum error start_snapshot(struct namespace *ns, bool in_line, struct fail
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != owner)
             _exit(1);
+        /* Where the processor is short, requests come first. */
+        (void)setpriority(PRIO_PROCESS, 0, SNAPSHOT_NICENESS);
         struct failure child_failure;
         _exit(write_snapshot(ns, &child_failure) == OK ? 0 : 1);
     }
