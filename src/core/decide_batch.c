@@ -145,11 +145,7 @@ enum error decide_complete_units(struct core *core, const struct batch *batch, s
     if (batch->spec.tracking == BATCH_XOR)
         return ERROR_UNSUPPORTED_OPERATION;
     for (uint32_t i = 0; i < report_count; i++) {
-        uint32_t unit = ledger_find(&batch->ledger, reports[i].key);
-        struct bytes key;
-        uint64_t number;
-        /* A child batch ends by itself: its name in the ledger is not for reports. */
-        if (unit == LEDGER_NO_UNIT || ledger_name(&batch->ledger, unit, &key, &number) == UNIT_CHILD) {
+        if (ledger_find(&batch->ledger, reports[i].key) == LEDGER_NO_UNIT) {
             *unknown = i;
             return ERROR_UNIT_DOES_NOT_EXIST;
         }

@@ -195,10 +195,12 @@ static uint32_t add_reference(struct ledger *ledger, struct ledger_reference ref
 uint32_t ledger_add_key(struct ledger *ledger, struct bytes key, enum unit_kind kind)
 {
     ASSERT(kind == UNIT_KEYED || kind == UNIT_CHILD);
-    ASSERT(ledger_find(ledger, key) == LEDGER_NO_UNIT);
+    ASSERT(kind == UNIT_CHILD || ledger_find(ledger, key) == LEDGER_NO_UNIT);
     uint64_t offset = ledger->keys.size;
     buffer_append_sized(&ledger->keys, key);
     uint32_t unit = add_reference(ledger, (struct ledger_reference){.value = offset, .kind = kind});
+    if (kind == UNIT_CHILD)
+        return unit;
     table_insert(&ledger->by_key, bytes_hash(key), ledger->reference_count);
     uint32_t number;
     ledger->numeric_key_count += key_is_numeric(key, &number);
@@ -280,8 +282,10 @@ void ledger_check(const struct ledger *ledger)
             ASSERT(number < ledger->counted_end);
             break;
         case UNIT_KEYED:
-        case UNIT_CHILD:
             ASSERT(ledger_find(ledger, key) == unit);
+            break;
+        case UNIT_CHILD:
+            ASSERT(key.size > 0);
             break;
         case UNIT_MESSAGE:
             ASSERT(number > 0);
@@ -333,8 +337,8 @@ static void decode_references(struct ledger *ledger, struct cursor *cursor, uint
             continue;
         }
         struct bytes key = cursor_sized(cursor);
-        if (cursor->is_failed || (kind != UNIT_KEYED && kind != UNIT_CHILD) ||
-            ledger_find(ledger, key) != LEDGER_NO_UNIT)
+        if (cursor->is_failed || (kind != UNIT_KEYED && kind != UNIT_CHILD) || key.size == 0 ||
+            (kind == UNIT_KEYED && ledger_find(ledger, key) != LEDGER_NO_UNIT))
             cursor_fail(cursor);
         else
             ledger_add_key(ledger, key, (enum unit_kind)kind);

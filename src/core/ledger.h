@@ -26,7 +26,7 @@ enum unit_kind { UNIT_COUNTED, UNIT_KEYED, UNIT_MESSAGE, UNIT_CHILD };
 
 /* What a unit that is not counted refers to. */
 struct ledger_reference {
-    uint64_t value; /* keyed, child: offset of its sized key in `keys`; message: its number */
+    uint64_t value; /* keyed, child: offset of its sized key (the child's id) in `keys`; message: its number */
     enum unit_kind kind;
 };
 
@@ -75,7 +75,8 @@ uint32_t ledger_find(const struct ledger *ledger, struct bytes key);
 /* How many units counting up to `count` would add. O(1) unless numeric keys were added one by one before. */
 uint32_t ledger_count_would_add(const struct ledger *ledger, uint32_t count);
 
-/* Registration. Each returns the unit's number (the first one's for a count). Keys must not be there yet. */
+/* Registration. Each returns the unit's number (the first one's for a count). External keys must not be there yet; a child
+ * batch is no external unit: its id is not found by ledger_find() and may be the same as a key, or as that of a former child. */
 void ledger_add_counted(struct ledger *ledger, uint32_t count);
 uint32_t ledger_add_key(struct ledger *ledger, struct bytes key, enum unit_kind kind);
 uint32_t ledger_add_message(struct ledger *ledger, uint64_t number);

@@ -69,6 +69,47 @@ static void a_child_created_again_needs_the_same_parent(void **state)
     close_world(world);
 }
 
+static void a_child_may_be_called_like_an_external_unit(void **state)
+{
+    struct world *world = open_world(state);
+    EXPECT(world, create(world, "'BatchId':'p','OnComplete':{'QueueUrl':'done'}"));
+    EXPECT(world, world_call(world, "Tally.AddUnits", "{'BatchId':'p','Units':['x']}").error == NULL);
+    EXPECT(world, world_call(world, "Tally.AddUnits", "{'BatchId':'p','Count':3}").error == NULL);
+    EXPECT(world, create(world, "'BatchId':'x','Parent':'p'"));
+    EXPECT(world, create(world, "'BatchId':'2','Parent':'p'"));
+    EXPECT(world, create(world, "'BatchId':'y','Parent':'p'"));
+    EXPECT(world, world_call(world, "Tally.AddUnits", "{'BatchId':'p','Units':['y']}").error == NULL);
+    EXPECT(world, answer_number(describe(world, "p"), "Total") == 8);
+    /* A report by key is for the external unit, never for the child. */
+    EXPECT(world,
+           world_call(world, "Tally.CompleteUnits",
+                      "{'BatchId':'p','Units':[{'Unit':'x'},{'Unit':'2'},{'Unit':'y'},{'Unit':'0'},{'Unit':'1'}]}")
+                   .error == NULL);
+    EXPECT(world, answer_number(describe(world, "p"), "Remaining") == 3);
+    EXPECT(world, world_call(world, "Tally.SealBatch", "{'BatchId':'p'}").error == NULL);
+    static const char *const children[] = {"x", "2", "y"};
+    for (unsigned i = 0; i < 3; i++) {
+        EXPECT(world, world_count_messages(world, "done") == 0);
+        EXPECT(world, world_call(world, "Tally.SealBatch", "{'BatchId':'%s'}", children[i]).error == NULL);
+    }
+    EXPECT(world, world_drain(world, "done").complete == 1);
+    close_world(world);
+}
+
+static void a_child_that_was_deleted_may_be_created_again(void **state)
+{
+    struct world *world = open_world(state);
+    EXPECT(world, create(world, "'BatchId':'p'"));
+    for (unsigned i = 1; i <= 3; i++) {
+        EXPECT(world, create(world, "'BatchId':'c','Parent':'p'"));
+        EXPECT(world, answer_number(describe(world, "p"), "Remaining") == 1);
+        EXPECT(world, world_call(world, "Tally.SealBatch", "{'BatchId':'c'}").error == NULL);
+        EXPECT(world, world_call(world, "Tally.DeleteBatch", "{'BatchId':'c'}").error == NULL);
+        EXPECT(world, answer_number(describe(world, "p"), "Succeeded") == i);
+    }
+    close_world(world);
+}
+
 static void batches_without_an_id_get_different_ones(void **state)
 {
     struct world *world = open_world(state);
@@ -338,7 +379,7 @@ static void a_target_holds_64_KiB(void **state)
                           .error == NULL);
     EXPECT(world, world_call(world, "Tally.SealBatch", "{'BatchId':'b'}").error == NULL);
     EXPECT(world, world_drain(world, "done").complete == 1);
-    body[1024] = '\0';
+    body[1025] = '\0';
     EXPECT(world, answer_fails(world_call(world, "Tally.CreateBatch",
                                           "{'OnComplete':{'QueueUrl':'small','MessageBody':'%s'}}", body),
                                "InvalidParameterValueException"));
@@ -483,6 +524,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creating_twice_with_the_same_arguments_answers_the_same),
         cmocka_unit_test(a_child_created_again_needs_the_same_parent),
+        cmocka_unit_test(a_child_may_be_called_like_an_external_unit),
+        cmocka_unit_test(a_child_that_was_deleted_may_be_created_again),
         cmocka_unit_test(batches_without_an_id_get_different_ones),
         SCENARIO(B8_a_total_seals_when_it_is_reached_and_not_before),
         SCENARIO(B16_a_completion_message_is_the_same_after_every_restart),
