@@ -449,7 +449,7 @@ static enum error start_snapshot(struct namespace *ns, bool in_line, struct fail
     ns->job.place = (struct snapshot_place){.epoch = log_epoch(ns->log),
                                             .sequence = ns->closed_sequence,
                                             .position = ns->closed_end,
-                                            .time_ms = core_now_ms(ns->core)};
+                                            .time_ms = ns->closed_time_ms}; /* the state's own may be later */
     remember_needed(ns);
     ns->job.is_active = true;
     ns->job.is_written = false;
