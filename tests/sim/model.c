@@ -392,6 +392,8 @@ struct model_counts model_counts(const struct model_batch *batch)
         counts.failed = batch->xor_failed;
         counts.succeeded = batch->xor_finished - batch->xor_failed;
         counts.remaining = batch->xor_registered - batch->xor_finished;
+        if (counts.remaining < 0) /* XorUnits may report more ends than it registered units, at the messages' cost */
+            counts.remaining = 0;
     }
     for (int i = 0; i < batch->unit_count; i++) {
         enum fate fate = batch->units[i].fate;

@@ -60,6 +60,7 @@ struct operation {
     struct entry entries[ENTRIES_MAX];
     unsigned receive_max; /* receive */
     int timeout_s;        /* receive: or NONE */
+    int lease_s;          /* receive: the same, or what the queue said when the request came; the oracle fills it in */
     int wait_s;           /* receive */
     int batch;            /* a name: "b<batch>" */
     bool is_xor;          /* create batch */

@@ -292,18 +292,20 @@ static int find_event_message(const struct oracle *oracle, yyjson_val *item, con
     if (batch_name == NULL || event == NULL)
         return NONE;
     const struct model *model = &oracle->model;
+    int unknown = NONE;
     for (int i = 0; i < model->message_count; i++) {
         const struct model_message *message = &model->messages[i];
         if (!message->is_alive || message->completes == 0 || strcmp(event_names[message->completes], event) != 0 ||
             model->batches[message->batch].name != atoi(batch_name + 1))
             continue;
-        const char *known = oracle->completion_names[message->batch] == model->batches[message->batch].name
-                                ? oracle->completion_ids[message->batch][message->completes - 1]
-                                : "";
-        if (known[0] == '\0' || strcmp(known, id) == 0)
+        bool is_known_batch = oracle->completion_names[message->batch] == model->batches[message->batch].name;
+        const char *known = is_known_batch ? oracle->completion_ids[message->batch][message->completes - 1] : "";
+        if (strcmp(known, id) == 0)
             return i;
+        if (known[0] == '\0' && unknown == NONE)
+            unknown = i;
     }
-    return NONE;
+    return unknown;
 }
 
 static int find_message(const struct oracle *oracle, yyjson_val *item)
@@ -418,12 +420,12 @@ static const char *why_not(const struct model *model, const struct model_message
     return "is not next";
 }
 
-/* A receive that waits at `queue` puts aside what is out of attempts, and then answers nothing; its dead-letter queue may
- * serve another one at the same turn. */
+/* A receive that waits at `queue` puts aside what is out of attempts, and then answers nothing. Those messages, and the
+ * messages of batches that fail by it, may serve another receive at the same turn. */
 static void put_aside(struct oracle *oracle, int queue)
 {
     struct model *model = &oracle->model;
-    if (model->queues[queue].numbers.dead_letters == NONE)
+    if (queue == NONE || model->queues[queue].numbers.dead_letters == NONE)
         return;
     for (int i = 0; i < model->message_count; i++)
         if (model->messages[i].queue == queue && model_is_deliverable(model, &model->messages[i]) &&
@@ -446,6 +448,12 @@ static int find_seen(void *context, unsigned place)
     struct seen_messages *seen = context;
     yyjson_val *item = yyjson_arr_get(seen->items, place);
     return item == NULL ? NONE : find_message(seen->oracle, item);
+}
+
+static bool is_here(const struct oracle *oracle, int queue, yyjson_val *item)
+{
+    int found = find_message(oracle, item);
+    return found != NONE && oracle->model.messages[found].queue == queue;
 }
 
 static void describe_message(const struct model *model, int index, struct buffer *out)
@@ -475,20 +483,17 @@ static void judge_receive(const struct reply_view *view)
     struct model_receive receive = {
         .queue = queue,
         .max = operation->receive_max,
-        .timeout_ms = 1000 * (uint64_t)(operation->timeout_s != NONE ? operation->timeout_s
-                                                                     : model->queues[queue].numbers.visibility_s),
+        .timeout_ms = 1000 * (uint64_t)operation->lease_s,
         .in_flight_max = oracle->in_flight_max,
         .seen = find_seen,
         .context = &seen,
     };
     if (seen_count > operation->receive_max)
         fail("a receive gave %u messages and was asked for %u", seen_count, operation->receive_max);
-    for (unsigned k = 0; k < seen_count; k++) {
-        int given = find_message(oracle, yyjson_arr_get(items, k));
-        int elsewhere = given == NONE ? queue : model->messages[given].queue;
-        if (elsewhere != queue && oracle->waiting_counts[model->queues[elsewhere].name] > 0)
-            put_aside(oracle, elsewhere);
-    }
+    for (unsigned k = 0; k < seen_count; k++)
+        for (int name = 0; name < QUEUE_NAMES && !is_here(oracle, queue, yyjson_arr_get(items, k)); name++)
+            if (oracle->waiting_counts[name] > 0 && model_find_queue(model, name) != queue)
+                put_aside(oracle, model_find_queue(model, name));
     expect_error(view, model_receive(model, &receive));
     for (unsigned k = 0; k < seen_count && view->error == OK; k++) {
         int given = find_message(oracle, yyjson_arr_get(items, k));
@@ -499,8 +504,12 @@ static void judge_receive(const struct reply_view *view)
             struct buffer what;
             buffer_init(&what);
             describe_message(model, given, &what);
-            fail("place %u of a receive of q%d holds %.*s, which %s", k, operation->queue,
-                 BYTES_FORMAT(buffer_bytes(&what)), why_not(model, &model->messages[given], queue));
+            buffer_append_format(&what, ", which %s; expected was ", why_not(model, &model->messages[given], queue));
+            if (k < receive.count)
+                describe_message(model, receive.taken[k], &what);
+            else
+                buffer_append_format(&what, "nothing");
+            fail("place %u of a receive of q%d holds %.*s", k, operation->queue, BYTES_FORMAT(buffer_bytes(&what)));
         }
     }
     if (view->error == OK && receive.count != seen_count) {
@@ -748,6 +757,17 @@ static void judge_of_batch(const struct reply_view *view)
         expect_batch(view, view->root, record);
         break;
     }
+}
+
+/* A receive that waits keeps the visibility timeout that its queue had when it came. */
+void oracle_ask(const struct oracle *oracle, struct operation *operation)
+{
+    if (operation->kind != OPERATION_RECEIVE)
+        return;
+    int queue = model_find_queue(&oracle->model, operation->queue);
+    operation->lease_s = operation->timeout_s;
+    if (operation->timeout_s == NONE && queue != NONE)
+        operation->lease_s = oracle->model.queues[queue].numbers.visibility_s;
 }
 
 /* --- the judge ---------------------------------------------------------------------------------------------------- */

@@ -59,6 +59,9 @@ void oracle_destroy(struct oracle *oracle);
 /* What follows happens at `now` and, if it changes anything, in frame `sequence`. */
 void oracle_begin(struct oracle *oracle, uint64_t now, uint64_t sequence);
 
+/* A request is about to be made: notes what it will be judged by. */
+void oracle_ask(const struct oracle *oracle, struct operation *operation);
+
 /* Judges a reply. */
 void oracle_judge(struct oracle *oracle, const struct operation *operation, enum error error, struct bytes body,
                   struct lesson *lesson);

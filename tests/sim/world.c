@@ -35,7 +35,8 @@ struct world {
     unsigned step;
     unsigned steps;
     bool is_traced;
-    bool is_quiet; /* no more faults */
+    bool is_quiet;     /* no more faults */
+    bool is_stop_near; /* the fault that is armed takes the whole machine */
     struct random clock, network, faults;
     struct clients clients;
     struct oracle *oracle;
@@ -44,6 +45,7 @@ struct world {
     struct api *api;
     struct namespace_options options;
     uint64_t now_ms;
+    uint64_t epoch;        /* of the running server */
     uint64_t acknowledged; /* highest frame that a shown reply stood on */
     size_t pending_bytes;  /* about how much stands in the open frame */
     unsigned crash_percent, flush_percent, jump_percent, check_every;
@@ -184,12 +186,34 @@ static void server_tick(struct world *world)
     fail("api_due_ms() says that something is due after 64 ticks");
 }
 
+/* Judges the reply to the request that was just made. Only those who wait at a queue that goes hear of it before the one who
+ * deletes it. */
+static struct connection *judge_first(struct world *world, struct connection *connection, struct connection *first,
+                                      uint64_t time_ms)
+{
+    struct connection *told[CLIENTS];
+    unsigned told_count = 0;
+    for (; first != connection; first = take_finished(world)) {
+        if (first == NULL || connection->operation.kind != OPERATION_DELETE_QUEUE)
+            fail("%s was answered after others that it has nothing to do with",
+                 operation_target(&connection->operation));
+        told[told_count++] = first;
+    }
+    judge(world, connection, time_ms);
+    for (unsigned i = 0; i < told_count; i++) {
+        world->oracle->waiting_counts[told[i]->operation.queue]--;
+        judge(world, told[i], time_ms);
+    }
+    return NULL;
+}
+
 static void submit(struct world *world, struct connection *connection)
 {
     struct exchange *exchange = &connection->exchange;
     const struct operation *operation = &connection->operation;
     if (world->pending_bytes > world->options.frame_size_max / 24)
         server_flush(world);
+    oracle_ask(world->oracle, &connection->operation);
     exchange_reset(exchange);
     buffer_truncate(&connection->body, 0);
     operation_write(operation, world->oracle->handles, &connection->body);
@@ -210,7 +234,8 @@ static void submit(struct world *world, struct connection *connection)
     api_submit(world->api, exchange, world->now_ms);
     plant_after_request(world->ns, world->now_ms);
     struct connection *first = take_finished(world);
-    if (exchange->state == EXCHANGE_WAITING) {
+    if (exchange->state == EXCHANGE_WAITING || (first != connection && operation->kind == OPERATION_RECEIVE)) {
+        /* It waits, or did so for a moment behind others that were answered first. */
         connection->state = CONNECTION_WAITING;
         trace(world, "client %td: waits", connection - world->connections);
         oracle_begin(world->oracle, time_ms,
@@ -218,20 +243,7 @@ static void submit(struct world *world, struct connection *connection)
         oracle_judge_wait(world->oracle, operation, is_first);
         world->oracle->waiting_counts[operation->queue]++;
     } else {
-        /* Those who wait at a queue that goes hear of it first. */
-        struct connection *told[CLIENTS];
-        unsigned told_count = 0;
-        for (; first != connection; first = take_finished(world)) {
-            if (first == NULL || first->operation.queue != operation->queue)
-                fail("%s was answered after others that it has nothing to do with", operation_target(operation));
-            told[told_count++] = first;
-        }
-        judge(world, connection, time_ms);
-        for (unsigned i = 0; i < told_count; i++) {
-            world->oracle->waiting_counts[told[i]->operation.queue]--;
-            judge(world, told[i], time_ms);
-        }
-        first = NULL;
+        first = judge_first(world, connection, first, time_ms);
     }
     judge_waiters(world, first);
     check_core(world);
@@ -250,16 +262,12 @@ static void encode(const struct core *core, struct buffer *out)
     core_encode(core, append_piece, out);
 }
 
-/* What a folder says, read by hand from a copy of it, apart from namespace.c. */
-struct replayed {
-    struct core *core;
-    uint64_t sequence; /* of the newest frame or snapshot */
-    uint64_t time_ms;
-};
-
-static struct replayed replay_copy(const struct world *world)
+/* The state that the folder's frames of owners before `epoch` amount to, read by hand from a copy of it, apart from
+ * namespace.c. Taken after a start, because what a disk shows before it may differ: the log drops the system's cache when it
+ * opens. *survived: the newest of those frames, untouched if there is no frame of a later owner. */
+static struct core *replay_copy(const struct world *world, uint64_t epoch, uint64_t *survived)
 {
-    struct replayed replayed = {.core = core_create()};
+    struct core *core = core_create();
     struct disk *disk = memory_disk_clone(world->disk, 1);
     struct log_options options = {.segment_size = world->options.segment_size,
                                   .frame_size_max = world->options.frame_size_max};
@@ -269,36 +277,38 @@ static struct replayed replay_copy(const struct world *world)
     bool is_new = false, is_end = false;
     buffer_init(&snapshot);
     enum error error = log_open(disk, &options, &log, &snapshot, &is_new, &failure);
-    if (error == OK && snapshot.size > 0 && !core_decode(replayed.core, buffer_bytes(&snapshot)))
+    if (error == OK && snapshot.size > 0 && !core_decode(core, buffer_bytes(&snapshot)))
         fail("a published snapshot can't be decoded");
-    while (error == OK && !is_end) {
+    while (error == OK) {
         struct frame_view frame;
         error = log_replay_next(log, &frame, &is_end, &failure);
         if (error != OK || is_end)
             break;
-        if (!core_replay(replayed.core, frame.payload, frame.position + FRAME_HEADER_SIZE, frame.time_ms, &failure))
+        if (frame.epoch >= epoch) {
+            *survived = frame.sequence - 1;
+            break;
+        }
+        if (!core_replay(core, frame.payload, frame.position + FRAME_HEADER_SIZE, frame.time_ms, &failure))
             fail("frame %" PRIu64 " does not replay: %s", frame.sequence, failure.text);
     }
     if (error != OK)
-        fail("the log can't be read back after a crash: %s", failure.text);
-    replayed.sequence = log_next_place(log).sequence - 1;
-    replayed.time_ms = core_now_ms(replayed.core);
+        fail("a copy of the log can't be read: %s", failure.text);
     log_close(log);
     memory_disk_destroy(disk);
     buffer_deinit(&snapshot);
-    return replayed;
+    return core;
 }
 
 /* If nothing was lost, the state read back is the state that was (R8). */
-static void compare_with_before(struct world *world, struct replayed *replayed, uint64_t time_before_ms)
+static void compare_with_before(struct world *world, struct core *replayed, uint64_t time_before_ms)
 {
     struct buffer frame;
     buffer_init(&frame);
-    if (time_before_ms > replayed->time_ms) {
-        core_frame_open(replayed->core, &frame, 0, time_before_ms, SIZE_MAX);
-        core_frame_close(replayed->core);
+    if (time_before_ms > core_now_ms(replayed)) {
+        core_frame_open(replayed, &frame, 0, time_before_ms, SIZE_MAX);
+        core_frame_close(replayed);
     }
-    encode(replayed->core, &world->after);
+    encode(replayed, &world->after);
     if (!bytes_equal(buffer_bytes(&world->before), buffer_bytes(&world->after)))
         fail("the state replayed from the log is not the one before the crash, though no frame was lost");
     buffer_deinit(&frame);
@@ -306,12 +316,12 @@ static void compare_with_before(struct world *world, struct replayed *replayed, 
 
 static void compare_with_replay(struct world *world)
 {
-    struct replayed replayed = replay_copy(world);
-    encode(replayed.core, &world->after);
+    struct core *replayed = replay_copy(world, UINT64_MAX, NULL);
+    encode(replayed, &world->after);
     encode(namespace_core(world->ns), &world->before);
     if (!bytes_equal(buffer_bytes(&world->before), buffer_bytes(&world->after)))
         fail("two replays of one log give different states");
-    core_destroy(replayed.core);
+    core_destroy(replayed);
 }
 
 static void hang_up(struct world *world)
@@ -345,23 +355,19 @@ static void arm_recovery_fault(struct world *world)
 }
 
 /* One attempt to start. On failure the process ends again. */
-static bool try_open(struct world *world, struct replayed *replayed)
+static bool try_open(struct world *world)
 {
     static const uint8_t key[CORE_KEY_SIZE] = "sixteen bytes...";
     struct failure failure = {.error = OK};
-    *replayed = replay_copy(world);
     arm_recovery_fault(world);
     enum error error = namespace_open(world->disk, &world->options, world->now_ms, key, &world->ns, &failure);
     bool has_struck = memory_disk_has_failed(world->disk);
     memory_disk_fail_after(world->disk, UINT64_MAX, MEMORY_DISK_FAULT_NONE);
-    if (error == OK && has_struck && has_failed(world))
-        fail("the namespace opened although its log has failed");
     if (error == OK)
         return true;
     if (!has_struck)
         fail("the server does not start again: %s", failure.text);
     trace(world, "the start failed: %s", failure.text);
-    core_destroy(replayed->core);
     if (random_chance(&world->faults, 50))
         memory_disk_crash(world->disk);
     else
@@ -371,19 +377,22 @@ static bool try_open(struct world *world, struct replayed *replayed)
 
 static void server_start(struct world *world, bool has_before, uint64_t sequence_before, uint64_t time_before_ms)
 {
-    struct replayed replayed;
-    while (!try_open(world, &replayed))
+    while (!try_open(world))
         let_time_pass(world, world->jump_percent);
-    if (replayed.sequence < world->acknowledged)
+    /* Frames of later owners, this one and those whose starts failed, say that they took over. */
+    uint64_t sequence = namespace_hold_sequence(world->ns), survived = 0;
+    struct core *replayed = replay_copy(world, world->epoch + 1, &survived);
+    world->epoch = log_epoch(namespace_log(world->ns));
+    trace(world, "started: the log had frames up to %" PRIu64 " of %" PRIu64, survived, sequence_before);
+    if (survived < world->acknowledged)
         fail("the log came back with frame %" PRIu64 " as its newest; replies that stood on frame %" PRIu64
              " were shown",
-             replayed.sequence, world->acknowledged);
-    if (has_before && replayed.sequence == sequence_before)
-        compare_with_before(world, &replayed, time_before_ms);
-    trace(world, "started: the log had frames up to %" PRIu64 " of %" PRIu64, replayed.sequence, sequence_before);
-    oracle_recover(world->oracle, replayed.sequence, replayed.time_ms == 0 ? world->now_ms : replayed.time_ms,
-                   world->now_ms, namespace_hold_sequence(world->ns));
-    core_destroy(replayed.core);
+             survived, world->acknowledged);
+    uint64_t last_ms = survived == 0 ? world->now_ms : core_now_ms(replayed);
+    if (has_before && survived == sequence_before)
+        compare_with_before(world, replayed, time_before_ms);
+    core_destroy(replayed);
+    oracle_recover(world->oracle, survived, last_ms, world->now_ms, sequence);
     core_check(namespace_core(world->ns));
     compare_with_replay(world);
     static const struct api_options options = {.region = "sim"};
@@ -399,6 +408,7 @@ static void server_restart(struct world *world, bool is_power_lost)
           is_power_lost ? "loses power" : "is killed", namespace_durable(world->ns), sequence);
     world->report->crashes++;
     encode(namespace_core(world->ns), &world->before);
+    world->is_stop_near = false;
     hang_up(world);
     plant_forget();
     api_destroy(world->api);
@@ -473,6 +483,7 @@ static void arm_fault(struct world *world)
                                                     MEMORY_DISK_STOP, MEMORY_DISK_STOP};
     enum memory_disk_fault fault = faults[random_below(&world->faults, 5)];
     trace(world, "fault %d is near", fault);
+    world->is_stop_near = fault == MEMORY_DISK_STOP;
     memory_disk_fail_after(world->disk, random_below(&world->faults, 25), fault);
 }
 
@@ -498,6 +509,8 @@ static void take_step(struct world *world)
         server_stop(world);
     if (random_chance(random, world->flush_percent))
         server_flush(world);
+    if (world->is_stop_near && memory_disk_has_failed(world->disk))
+        server_restart(world, random_chance(&world->faults, 70));
 }
 
 /* --- the end: no more faults, everything must come to its end -------------------------------------------------------- */
