@@ -208,14 +208,6 @@ static bool apply_visibility_changed(struct core *core, const struct event_visib
     return true;
 }
 
-static void leave_extent(struct core *core, const struct message *message)
-{
-    struct extent *extent = &core->extents_owned[message->position / core->segment_size];
-    ASSERT(extent->live_count > 0 && extent->live_bytes >= message->content_size);
-    extent->live_count--;
-    extent->live_bytes -= message->content_size;
-}
-
 static void forget_origin(struct core *core, struct message *message)
 {
     if (message->origin == 0)
@@ -237,7 +229,7 @@ static bool apply_ended(struct core *core, const struct event_ended *ended)
     uint32_t batch = message->batch;
     core_leave_state(core, slot);
     shelf_unlink(core_shelf_at(core, shelf_slot), &core->messages, slot);
-    leave_extent(core, message);
+    core_leave_extent(core, message);
     forget_origin(core, message);
     table_remove(&core->message_by_number, table_hash_u64(ended->number), slot);
     pool_free(&core->messages, slot);

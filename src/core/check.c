@@ -25,7 +25,9 @@ static void count_messages(const struct core *core, struct census *census)
             census->pins_owned[message->batch]++;
         if (message->origin != 0)
             census->origin_counts_owned[message->origin]++;
-        struct extent *extent = &census->extents_owned[message->position / core->segment_size];
+        size_t place = core_extent_place(core, message->position / core->segment_size);
+        ASSERT(place < core->extent_count);
+        struct extent *extent = &census->extents_owned[place];
         extent->live_count++;
         extent->live_bytes += message->content_size;
         census->in_flight_count += message->state == MESSAGE_IN_FLIGHT;
@@ -101,6 +103,8 @@ void core_check(const struct core *core)
     check_shelves(core);
     check_batches(core, &census);
     for (size_t i = 0; i < core->extent_count; i++) {
+        ASSERT(i == 0 || core->extents_owned[i - 1].ordinal < core->extents_owned[i].ordinal);
+        ASSERT(core->extents_owned[i].live_count > 0);
         ASSERT(core->extents_owned[i].live_count == census.extents_owned[i].live_count);
         ASSERT(core->extents_owned[i].live_bytes == census.extents_owned[i].live_bytes);
     }

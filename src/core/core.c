@@ -162,16 +162,54 @@ uint32_t core_find_message(const struct core *core, uint64_t number)
     return 0;
 }
 
+size_t core_extent_place(const struct core *core, uint64_t ordinal)
+{
+    size_t low = 0, high = core->extent_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (core->extents_owned[middle].ordinal < ordinal)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The extent of a position, made if there is none. New content goes to the newest segment, so it is the last one or comes
+ * behind it; only a decode finds places in between. */
 static struct extent *extent_at(struct core *core, uint64_t position)
 {
     uint64_t ordinal = position / core->segment_size;
-    if (ordinal >= core->extent_count) {
-        size_t count = ordinal + 1;
-        core->extents_owned = memory_resize(core->extents_owned, count * sizeof(*core->extents_owned));
-        memset(core->extents_owned + core->extent_count, 0, (count - core->extent_count) * sizeof(*core->extents_owned));
-        core->extent_count = count;
+    if (core->extent_count > 0 && core->extents_owned[core->extent_count - 1].ordinal == ordinal)
+        return &core->extents_owned[core->extent_count - 1];
+    size_t place = core_extent_place(core, ordinal);
+    if (place < core->extent_count && core->extents_owned[place].ordinal == ordinal)
+        return &core->extents_owned[place];
+    if (core->extent_count == core->extent_capacity) {
+        core->extent_capacity = core->extent_capacity == 0 ? 16 : core->extent_capacity * 2;
+        core->extents_owned =
+            memory_resize(core->extents_owned, core->extent_capacity * sizeof(*core->extents_owned));
     }
-    return &core->extents_owned[ordinal];
+    memmove(core->extents_owned + place + 1, core->extents_owned + place,
+            (core->extent_count - place) * sizeof(*core->extents_owned));
+    core->extent_count++;
+    core->extents_owned[place] = (struct extent){.ordinal = ordinal};
+    return &core->extents_owned[place];
+}
+
+/* The message is no longer alive; a segment without a live one is forgotten. */
+void core_leave_extent(struct core *core, const struct message *message)
+{
+    struct extent *extent = extent_at(core, message->position);
+    ASSERT(extent->live_count > 0 && extent->live_bytes >= message->content_size);
+    extent->live_count--;
+    extent->live_bytes -= message->content_size;
+    if (extent->live_count > 0)
+        return;
+    size_t place = (size_t)(extent - core->extents_owned);
+    core->extent_count--;
+    memmove(core->extents_owned + place, core->extents_owned + place + 1,
+            (core->extent_count - place) * sizeof(*core->extents_owned));
 }
 
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size)
@@ -570,13 +608,11 @@ uint64_t core_segment_size(const struct core *core)
 
 bool core_needs_segment(const struct core *core, uint64_t ordinal)
 {
-    return ordinal < core->extent_count && core->extents_owned[ordinal].live_count > 0;
+    return core_next_needed_segment(core, ordinal) == ordinal;
 }
 
 uint64_t core_next_needed_segment(const struct core *core, uint64_t ordinal)
 {
-    for (; ordinal < core->extent_count; ordinal++)
-        if (core->extents_owned[ordinal].live_count > 0)
-            return ordinal;
-    return UINT64_MAX;
+    size_t place = core_extent_place(core, ordinal);
+    return place < core->extent_count ? core->extents_owned[place].ordinal : UINT64_MAX;
 }

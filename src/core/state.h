@@ -9,8 +9,9 @@
 #include "core/queue.h"
 #include "core/shelf.h"
 
-/* How much of a segment of the log is alive. */
+/* How much of a segment of the log is alive. There is one for each segment that a live message has its content in. */
 struct extent {
+    uint64_t ordinal;
     uint64_t live_count;
     uint64_t live_bytes;
 };
@@ -61,8 +62,9 @@ struct core {
     struct list draining_batches;
     struct list ready_queues;
 
-    struct extent *extents_owned; /* by segment ordinal */
+    struct extent *extents_owned; /* rising by ordinal */
     size_t extent_count;
+    size_t extent_capacity;
 
     uint64_t in_flight_count;
     uint64_t delayed_count;
@@ -119,6 +121,9 @@ static inline struct batch *core_batch(const struct core *core, uint32_t slot)
 /* Is the message out of reach: purged with its queue, or of a cancelled batch? It then only waits to be ended. */
 bool core_message_is_dead(const struct core *core, const struct message *message);
 
+/* Index of the first extent whose ordinal is not below `ordinal`. O(log segments). */
+size_t core_extent_place(const struct core *core, uint64_t ordinal);
+
 /* For apply and decode: links records into the tables. */
 uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name);
 void core_remove_queue_name(struct core *core, uint32_t slot);
@@ -127,6 +132,7 @@ uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue);
 uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, struct bytes spec);
 void core_count_targets(struct core *core, const struct batch *batch, bool is_added);
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size);
+void core_leave_extent(struct core *core, const struct message *message);
 void core_place_message(struct core *core, uint32_t slot, uint32_t shelf);
 void core_enter_state(struct core *core, uint32_t slot, enum message_state state);
 void core_leave_state(struct core *core, uint32_t slot);
