@@ -103,7 +103,7 @@ static void draw_send(struct clients *clients, const struct oracle *oracle, stru
             batch = draw_batch(clients);
         operation->entries[i] = (struct entry){
             .tag = ++clients->tag,
-            .size = random_between(random, 1, clients->body_max),
+            .size = random_between(random, 1, operation->is_many ? 250 : clients->body_max),
             .delay_s = random_chance(random, 15) ? (int)random_below(random, 20) : NONE,
             .batch = batch != NONE && has_room(oracle, batch, (int)ENTRIES_MAX) ? batch : NONE,
         };

@@ -163,6 +163,8 @@ static void judge_waiters(struct world *world, struct connection *first)
         judge(world, connection, time_ms);
     }
     oracle_begin(world->oracle, time_ms, namespace_hold_sequence(world->ns));
+    if (core_has_ready_queue(namespace_core(world->ns)))
+        return; /* the frame is ample: the rest comes at the next turn */
     for (unsigned i = 0; i < CLIENTS; i++)
         if (world->connections[i].state == CONNECTION_WAITING)
             oracle_judge_waiting(world->oracle, &world->connections[i].operation);
@@ -564,6 +566,7 @@ static void wind_up(struct world *world)
         world->connections[i].state = CONNECTION_IDLE;
     for (unsigned round = 0; round < 60 && !is_finished(&world->oracle->model); round++) {
         server_tick(world);
+        server_flush(world);
         for (int queue = 0; queue < QUEUE_NAMES; queue++)
             if (model_find_queue(&world->oracle->model, queue) != NONE)
                 drain_queue(world, queue);
@@ -644,6 +647,7 @@ void world_run(uint64_t seed, bool is_traced, struct world_report *report)
     for (unsigned i = 0; clients_open(&world.clients, i, &opening); i++) {
         world.connections[0].operation = opening;
         submit(&world, &world.connections[0]);
+        server_flush(&world);
         world.connections[0].state = CONNECTION_IDLE;
     }
     for (; world.step < world.steps; world.step++) {
