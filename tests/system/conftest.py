@@ -175,6 +175,7 @@ class Tally:
 
     def __init__(self, endpoint):
         self.environment = clean_environment(TALLY_ENDPOINT=endpoint)
+        self.started = []
 
     def command(self, *words):
         return [*WRAPPER, str(BIN / "tally"), *map(str, words)]
@@ -204,9 +205,17 @@ class Tally:
         with tempfile.TemporaryFile() as text:
             text.write(stdin.encode())
             text.seek(0)
-            return Running(
+            process = Running(
                 self.command(*words), stdin=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment
             )
+        self.started.append(process)
+        return process
+
+    def kill_started(self):
+        """Leaves nothing running behind a test that failed."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill9()
 
 
 class Running(subprocess.Popen):
@@ -230,4 +239,6 @@ class Running(subprocess.Popen):
 
 @pytest.fixture
 def tally(daemon):
-    return Tally(daemon.endpoint)
+    tool = Tally(daemon.endpoint)
+    yield tool
+    tool.kill_started()
