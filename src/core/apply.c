@@ -40,7 +40,7 @@ static bool apply_restarted(struct core *core, const struct event_restarted *res
 static bool apply_queue_created(struct core *core, const struct event_queue_created *created)
 {
     struct queue_settings settings;
-    if (created->queue <= core->queue_id || !queue_settings_decode(created->settings, &settings) ||
+    if (created->queue == 0 || created->queue != core->queue_id + 1 || !queue_settings_decode(created->settings, &settings) ||
         created->name.size == 0 || created->name.size > QUEUE_NAME_SIZE_MAX ||
         core_find_queue(core, created->name) != NULL)
         return false;
@@ -103,7 +103,7 @@ static bool apply_queue_purged(struct core *core, const struct event_queue_purge
 static bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *deleted)
 {
     struct queue *queue = core_find_queue_by_id(core, deleted->queue);
-    if (queue == NULL)
+    if (queue == NULL || queue->target_count > 0)
         return false;
     uint32_t slot = core_find_queue_slot(core, deleted->queue);
     detach_shelf(core, queue->shelf);
@@ -152,7 +152,8 @@ static bool apply_sent(struct core *core, const struct event_sent *sent)
 {
     struct queue *queue = core_find_queue_by_id(core, sent->queue);
     uint32_t batch = sent->batch == 0 ? 0 : core_find_batch_by_number(core, sent->batch);
-    if (queue == NULL || sent->number <= core->message_number || !sent_fits_batch(core, sent, batch))
+    if (queue == NULL || sent->number != core->message_number + 1 || sent->number > IDENTITY_NUMBER_MAX ||
+        !sent_fits_batch(core, sent, batch))
         return false;
     core->message_number = sent->number;
     uint64_t content_position = core->applying_at + EVENT_SENT_CONTENT_OFFSET;
@@ -186,7 +187,7 @@ static uint32_t age_ms(const struct core *core, const struct message *message)
 static bool apply_received(struct core *core, const struct event_received *received)
 {
     uint32_t slot = core_find_message(core, received->number);
-    if (slot == 0 || !message_is_deliverable(core_message(core, slot)) || received->delivery <= core->delivery_number)
+    if (slot == 0 || !message_is_deliverable(core_message(core, slot)) || received->delivery != core->delivery_number + 1)
         return false;
     struct message *message = core_message(core, slot);
     core->delivery_number = received->delivery;
@@ -263,13 +264,21 @@ static bool apply_dead_lettered(struct core *core, const struct event_dead_lette
     return true;
 }
 
+/* Can the batch be a unit of this parent, the next one? */
+static bool fits_parent(const struct batch *parent, const struct event_batch_created *created)
+{
+    return parent->state == BATCH_OPEN && parent->depth + 1 < BATCH_DEPTH_MAX &&
+           parent->ledger.count < LEDGER_UNITS_MAX && created->parent_unit == parent->ledger.count;
+}
+
 static bool apply_batch_created(struct core *core, const struct event_batch_created *created)
 {
     struct batch_spec spec;
     uint32_t parent_slot = created->parent == 0 ? 0 : core_find_batch_by_number(core, created->parent);
-    if (created->batch <= core->batch_number || created->id.size == 0 || created->id.size > BATCH_ID_SIZE_MAX ||
+    if (created->batch != core->batch_number + 1 || created->id.size == 0 || created->id.size > BATCH_ID_SIZE_MAX ||
         !batch_spec_decode(created->spec, &spec) || core_find_batch(core, created->id) != NULL ||
-        (created->parent != 0 && parent_slot == 0))
+        !core_has_targets(core, &spec) || (created->parent != 0 && parent_slot == 0) ||
+        (parent_slot != 0 && !fits_parent(core_batch(core, parent_slot), created)))
         return false;
     core->batch_number = created->batch;
     uint32_t slot = core_add_batch(core, created->batch, created->id, created->spec);
@@ -308,7 +317,7 @@ static struct batch *find_exact(const struct core *core, uint64_t number)
 static bool apply_units_counted(struct core *core, const struct event_units_counted *counted)
 {
     struct batch *batch = find_exact(core, counted->batch);
-    if (batch == NULL || counted->count > LEDGER_UNITS_MAX ||
+    if (batch == NULL || batch->state != BATCH_OPEN || counted->count > LEDGER_UNITS_MAX ||
         ledger_count_would_add(&batch->ledger, counted->count) > LEDGER_UNITS_MAX - batch->ledger.count)
         return false;
     ledger_add_counted(&batch->ledger, counted->count);
@@ -318,7 +327,7 @@ static bool apply_units_counted(struct core *core, const struct event_units_coun
 static bool apply_units_added(struct core *core, const struct event_units_added *added)
 {
     struct batch *batch = find_exact(core, added->batch);
-    if (batch == NULL || added->count > LEDGER_UNITS_MAX - batch->ledger.count)
+    if (batch == NULL || batch->state != BATCH_OPEN || added->count > LEDGER_UNITS_MAX - batch->ledger.count)
         return false;
     struct cursor cursor = cursor_make(added->keys);
     for (uint32_t i = 0; i < added->count; i++) {
@@ -392,7 +401,8 @@ static bool apply_batch_fired(struct core *core, const struct event_batch_fired 
 {
     uint32_t slot = core_find_batch_by_number(core, fired->batch);
     if (slot == 0 || fired->event < BATCH_EVENT_COMPLETE || fired->event > BATCH_EVENT_COUNT ||
-        fired->status > BATCH_EXPIRED || (core_batch(core, slot)->fired & BATCH_EVENT_BIT(fired->event)) != 0)
+        fired->status > BATCH_EXPIRED ||
+        (fired->event == BATCH_EVENT_COMPLETE) != (fired->status != BATCH_NO_STATUS) || (core_batch(core, slot)->fired & BATCH_EVENT_BIT(fired->event)) != 0)
         return false;
     core_batch(core, slot)->fired |= BATCH_EVENT_BIT(fired->event);
     if (fired->event == BATCH_EVENT_COMPLETE)

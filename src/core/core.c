@@ -52,16 +52,12 @@ static void destroy_shelves_and_queues(struct core *core)
     }
 }
 
-/* Queues that were deleted but are still the origin of messages are in no order: found through the messages. */
+/* Queues that were deleted but are still the origin of messages are in no order. */
 static void destroy_origins(struct core *core)
 {
-    for (uint32_t slot = 1; slot < core->messages.slot_end; slot++) {
-        struct message *message = core_message(core, slot);
-        if (message->state == 0 || message->origin == 0)
-            continue;
-        struct queue *queue = core_queue(core, message->origin);
-        ASSERT(queue->origin_count > 0);
-        if (--queue->origin_count == 0 && queue->shelf == 0)
+    for (uint32_t slot = 1; slot < core->queues.slot_end; slot++) {
+        struct queue *queue = core_queue(core, slot);
+        if (core_find_queue_slot(core, queue->id) == slot && queue->shelf == 0) /* else a freed slot, or one in order */
             queue_deinit(queue);
     }
 }
@@ -453,6 +449,14 @@ static void batch_order_remove(struct core *core, uint64_t number)
             core->batch_order_owned[kept++] = core->batch_order_owned[i];
     core->batch_order_count = kept;
     core->batch_order_dead = 0;
+}
+
+bool core_has_targets(const struct core *core, const struct batch_spec *spec)
+{
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++)
+        if (spec->targets[i].queue != 0 && core_find_queue_by_id(core, spec->targets[i].queue) == NULL)
+            return false;
+    return true;
 }
 
 void core_count_targets(struct core *core, const struct batch *batch, bool is_added)

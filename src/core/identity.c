@@ -48,7 +48,7 @@ void identity_batch(struct digest *digest, uint64_t batch, uint8_t id[MESSAGE_ID
 
 void identity_message(struct digest *digest, uint64_t number, uint8_t id[MESSAGE_ID_SIZE])
 {
-    ASSERT(number > 0 && number < UINT64_C(1) << 56);
+    ASSERT(number > 0 && number <= IDENTITY_NUMBER_MAX);
     uint64_t hash = keyed_number(digest, PURPOSE_MESSAGE, number);
     for (unsigned i = 0; i < 6; i++)
         id[i] = (uint8_t)(number >> (8 * (6 - i)));

@@ -6,6 +6,9 @@
 #include "core/content.h"
 #include "core/digest.h"
 
+/* The largest number a message can have: 56 bits. */
+#define IDENTITY_NUMBER_MAX ((UINT64_C(1) << 56) - 1)
+
 /* The MessageId of message `number`: a UUID of version 8 whose first 56 bits are the number (so ids sort by age) and whose
  * other bits are a keyed hash of it (so nobody guesses one). */
 void identity_message(struct digest *digest, uint64_t number, uint8_t id[MESSAGE_ID_SIZE]);

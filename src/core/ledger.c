@@ -331,6 +331,8 @@ void ledger_encode(const struct ledger *ledger, struct buffer *out)
 static void decode_references(struct ledger *ledger, struct cursor *cursor, uint32_t end)
 {
     while (ledger->reference_count < end && !cursor->is_failed) {
+        if (ledger->count == LEDGER_UNITS_MAX)
+            cursor_fail(cursor);
         uint8_t kind = cursor_u8(cursor);
         if (kind == UNIT_MESSAGE) {
             ledger_add_message(ledger, cursor_u64(cursor));
@@ -364,6 +366,18 @@ static void decode_states(struct ledger *ledger, struct cursor *cursor)
     }
 }
 
+/* A numeric key that was added one by one may not lie inside a span too. */
+static bool names_are_distinct(const struct ledger *ledger)
+{
+    for (uint32_t i = 0; ledger->numeric_key_count > 0 && i < ledger->reference_count; i++) {
+        const struct ledger_reference *reference = &ledger->references_owned[i];
+        if (reference->kind == UNIT_KEYED &&
+            ledger_find(ledger, key_at(ledger, reference->value)) != unit_of_reference(ledger, i))
+            return false;
+    }
+    return true;
+}
+
 bool ledger_decode(struct bytes encoded, struct ledger *ledger)
 {
     struct cursor cursor = cursor_make(encoded);
@@ -373,19 +387,24 @@ bool ledger_decode(struct bytes encoded, struct ledger *ledger)
     struct bytes spans = cursor_bytes(&cursor, (size_t)span_count * 12);
     uint32_t reference_count = cursor_u32(&cursor);
     struct cursor span_cursor = cursor_make(spans);
+    uint32_t keys_end = 0;
     for (uint32_t i = 0; i < span_count && !cursor.is_failed; i++) {
         uint32_t first_key = cursor_u32(&span_cursor);
         uint32_t count = cursor_u32(&span_cursor);
-        decode_references(ledger, &cursor, cursor_u32(&span_cursor));
-        if (count > LEDGER_UNITS_MAX - ledger->count || first_key > LEDGER_UNITS_MAX - count)
+        uint32_t reference_end = cursor_u32(&span_cursor);
+        decode_references(ledger, &cursor, reference_end);
+        if (count == 0 || count > LEDGER_UNITS_MAX - ledger->count || first_key > LEDGER_UNITS_MAX - count ||
+            first_key < keys_end || reference_end != ledger->reference_count)
             cursor_fail(&cursor);
         else
             add_span(ledger, first_key, count);
+        keys_end = first_key + count;
     }
     decode_references(ledger, &cursor, reference_count);
     ledger->counted_end = counted_end;
     decode_states(ledger, &cursor);
-    if (cursor_is_done(&cursor) && counted_end <= LEDGER_UNITS_MAX)
+    if (cursor_is_done(&cursor) && counted_end <= LEDGER_UNITS_MAX && keys_end <= counted_end &&
+        ledger->reference_count == reference_count && names_are_distinct(ledger))
         return true;
     ledger_deinit(ledger);
     return false;

@@ -3,6 +3,7 @@
  *
  * What can be derived is not stored: tables, heaps, counters, pins, the extents of the log. docs/formats/log.md has the
  * layout. */
+#include "core/identity.h"
 #include "core/state.h"
 
 #include "base/cursor.h"
@@ -185,7 +186,8 @@ static bool read_identity(struct core *core, struct cursor *cursor)
     core->batch_number = cursor_u64(cursor);
     core->shelf_number = cursor_u64(cursor);
     core->queue_id = cursor_u32(cursor);
-    if (cursor->is_failed || version != SNAPSHOT_VERSION || core->segment_size == 0)
+    if (cursor->is_failed || version != SNAPSHOT_VERSION || core->segment_size == 0 || name.size == 0 ||
+        core->message_number > IDENTITY_NUMBER_MAX)
         return false;
     core->name_owned = memory_duplicate(name);
     core->digest_owned = digest_create(core->key);
@@ -237,6 +239,36 @@ static struct bytes cursor_sized_u64(struct cursor *cursor)
     return cursor_bytes(cursor, size);
 }
 
+/* Do the fields of a batch agree with each other, as batch_check() wants them? */
+static bool batch_is_sound(const struct core *core, const struct batch *batch)
+{
+    bool is_completed = batch->state == BATCH_COMPLETED;
+    bool is_sealed = batch->state == BATCH_IS_SEALED;
+    if (is_completed != (batch->status != BATCH_NO_STATUS) || is_completed != (batch->completed_at_ms != 0) ||
+        is_completed != ((batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_COMPLETE)) != 0))
+        return false;
+    if ((is_sealed && batch->sealed_at_ms == 0) || (batch->is_deleted && !is_completed))
+        return false;
+    if ((batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS)) != 0 && batch->status != BATCH_SUCCEEDED)
+        return false;
+    if (!is_completed && !core_has_targets(core, &batch->spec))
+        return false;
+    bool is_within_total = !batch->spec.has_total || batch_counts(batch).total <= batch->spec.total;
+    return is_within_total && batch_due(batch, &(struct batch_after){0}) == 0;
+}
+
+/* Is the batch's place in its parent one that a child has? */
+static bool fits_parent(const struct batch *batch, const struct batch *parent)
+{
+    struct bytes key;
+    uint64_t number;
+    if (parent->depth + 1 >= BATCH_DEPTH_MAX)
+        return false;
+    return parent->spec.tracking == BATCH_XOR ||
+           (batch->parent_unit < parent->ledger.count &&
+            ledger_name(&parent->ledger, batch->parent_unit, &key, &number) == UNIT_CHILD);
+}
+
 /* What is read of a batch after its id and spec. */
 static bool read_batch_fields(struct core *core, struct batch *batch, struct cursor *cursor)
 {
@@ -266,7 +298,9 @@ static bool read_batch_fields(struct core *core, struct batch *batch, struct cur
     batch->status = (enum batch_status)status;
     batch->is_cancelled = status == BATCH_CANCELLED;
     batch->parent = parent == 0 ? 0 : core_find_batch_by_number(core, parent);
-    return parent == 0 || batch->parent != 0;
+    if (parent != 0 && (batch->parent == 0 || !fits_parent(batch, core_batch(core, batch->parent))))
+        return false;
+    return batch_is_sound(core, batch);
 }
 
 static bool read_batch(struct core *core, struct cursor *cursor)
@@ -275,8 +309,7 @@ static bool read_batch(struct core *core, struct cursor *cursor)
     struct bytes id = cursor_sized(cursor);
     struct bytes spec_encoded = cursor_sized(cursor);
     struct batch_spec spec;
-    uint64_t newest =
-        core->batch_order_count == 0 ? 0 : core->batch_order_owned[core->batch_order_count - 1].number;
+    uint64_t newest = core->batch_order_count == 0 ? 0 : core->batch_order_owned[core->batch_order_count - 1].number;
     if (cursor->is_failed || number <= newest || number > core->batch_number || id.size == 0 ||
         id.size > BATCH_ID_SIZE_MAX || !batch_spec_decode(spec_encoded, &spec))
         return false;
@@ -295,6 +328,27 @@ static bool read_batch(struct core *core, struct cursor *cursor)
         batch->depth = core_batch(core, batch->parent)->depth + 1;
     }
     return true;
+}
+
+/* Do the fields of a message fit each other and its shelf? */
+static bool message_is_sound(const struct core *core, const struct message *message, const struct shelf *shelf)
+{
+    const struct message *last = shelf->last == 0 ? NULL : core_message(core, shelf->last);
+    const struct batch *batch = message->batch == 0 ? NULL : core_batch(core, message->batch);
+    bool has_timer = message->state == MESSAGE_DELAYED || message->state == MESSAGE_IN_FLIGHT;
+    if (message->state < MESSAGE_FRESH || message->state > MESSAGE_IN_FLIGHT ||
+        (has_timer && message->visible_at_ms <= core->now_ms))
+        return false;
+    if (message->delivery > core->delivery_number || (message->receive_count == 0) != (message->delivery == 0) ||
+        (message->state == MESSAGE_IN_FLIGHT && message->delivery == 0))
+        return false;
+    if (message->completes > BATCH_EVENT_COUNT || (batch == NULL && message->completes != 0) ||
+        (batch != NULL && message->completes == 0 && batch->spec.tracking == BATCH_EXACT &&
+         message->unit >= batch->ledger.count))
+        return false;
+    if (message->is_moved)
+        return message->state != MESSAGE_FRESH;
+    return last == NULL || (last->number < message->number && last->sent_at_ms <= message->sent_at_ms);
 }
 
 static bool read_message(struct core *core, uint32_t shelf, struct cursor *cursor)
@@ -332,9 +386,12 @@ static bool read_message(struct core *core, uint32_t shelf, struct cursor *curso
         core_batch(core, batch)->pins++;
     if (origin != 0)
         core_queue(core, origin)->origin_count++;
-    core_place_message(core, slot, shelf);
-    if (cursor->is_failed || state < MESSAGE_FRESH || state > MESSAGE_IN_FLIGHT)
+    message->state = state;
+    bool is_sound = !cursor->is_failed && message_is_sound(core, message, core_shelf_at(core, shelf));
+    message->state = 0;
+    if (!is_sound)
         return false;
+    core_place_message(core, slot, shelf);
     core_enter_state(core, slot, (enum message_state)state);
     return true;
 }
@@ -345,7 +402,8 @@ static bool read_shelf(struct core *core, struct cursor *cursor)
     uint32_t queue_id = cursor_u32(cursor);
     uint64_t count = cursor_u64(cursor);
     const struct queue *queue = queue_id == 0 ? NULL : core_find_queue_by_id(core, queue_id);
-    if (cursor->is_failed || number > core->shelf_number || (queue_id != 0 && queue == NULL))
+    if (cursor->is_failed || number > core->shelf_number || (queue_id != 0 && queue == NULL) ||
+        (queue_id == 0 && count == 0))
         return false;
     uint32_t slot = queue == NULL ? core_add_shelf(core, number, 0) : queue->shelf;
     for (uint64_t i = 0; i < count; i++)
@@ -372,7 +430,11 @@ bool core_decode(struct core *core, struct bytes encoded)
         !read_records(core, &cursor, read_batch) || !read_records(core, &cursor, read_shelf) ||
         !cursor_is_done(&cursor))
         return false;
-    for (size_t i = 0; i < core->batch_order_count; i++)
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        const struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);
+        if (batch->is_deleted && batch->pins == 0)
+            return false;
         core_set_deadline(core, core->batch_order_owned[i].slot);
+    }
     return true;
 }
