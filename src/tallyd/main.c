@@ -15,9 +15,11 @@
 
 #define NAMESPACE_NAME "000000000000"
 
-/* A frame has room for what a busy moment gathers, and then for the events of one request as large as can be: its body,
- * and as much again for their framing. A segment must hold two frames, or its end would go to waste. */
+/* A frame has room for what a busy moment gathers, and then for the events of one decision as large as can be: a request's
+ * body and as much again for its framing, or the completion messages of a whole chain of nested batches (32 levels, three
+ * targets of 64 KiB each). A segment must hold two frames, or its end would go to waste. */
 #define FRAME_GATHERED_SIZE (UINT64_C(2) * 1024 * 1024)
+#define FRAME_CHAIN_SIZE (UINT64_C(7) * 1024 * 1024)
 #define FRAMES_PER_SEGMENT 2
 #define SEGMENT_OVERHEAD_SIZE 4096
 #define SEGMENT_UNIT UINT64_C(4096)
@@ -139,20 +141,31 @@ static uint64_t round_up(uint64_t size, uint64_t unit)
     return (size + unit - 1) / unit * unit;
 }
 
-static uint64_t frame_size_max(const struct config *config)
-{
-    return round_up(FRAME_GATHERED_SIZE + 2 * config_number(config, CONFIG_BODY_MAX), SEGMENT_UNIT);
-}
-
 static uint64_t segment_size(const struct config *config)
 {
     return round_up(config_number(config, CONFIG_SEGMENT_SIZE), SEGMENT_UNIT);
 }
 
+/* What a frame must hold so that no request is too large for it. */
+static uint64_t frame_size_least(const struct config *config)
+{
+    return round_up(FRAME_GATHERED_SIZE + 2 * config_number(config, CONFIG_BODY_MAX), SEGMENT_UNIT);
+}
+
+/* As much as a frame may need, as far as small segments leave room for it. */
+static uint64_t frame_size_max(const struct config *config)
+{
+    uint64_t wanted = FRAME_GATHERED_SIZE + FRAME_CHAIN_SIZE;
+    uint64_t possible =
+        (segment_size(config) - SEGMENT_OVERHEAD_SIZE) / FRAMES_PER_SEGMENT / SEGMENT_UNIT * SEGMENT_UNIT;
+    wanted = wanted > frame_size_least(config) ? wanted : frame_size_least(config);
+    return wanted < possible ? wanted : possible;
+}
+
 static enum error check_segment_size(const struct daemon *daemon, struct failure *failure)
 {
     const struct config *config = &daemon->config;
-    uint64_t least = FRAMES_PER_SEGMENT * frame_size_max(config) + SEGMENT_OVERHEAD_SIZE;
+    uint64_t least = FRAMES_PER_SEGMENT * frame_size_least(config) + SEGMENT_OVERHEAD_SIZE;
     if (segment_size(config) >= least) {
         return OK;
     }
