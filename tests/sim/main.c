@@ -7,6 +7,7 @@
 #include "world.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,6 +63,7 @@ static int run_one(const char *program, const struct arguments *arguments)
     pid_t child = fork();
     if (child == 0) {
         struct world_report report = {0};
+        setvbuf(stdout, NULL, _IOLBF, 0); /* so that an assertion finds the trace written */
         world_run(arguments->seed, arguments->is_traced, &report);
         printf("seed %" PRIu64 ": ok; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64 " completions, %" PRIu64
                " crashes, %" PRIu64 " segments\n",
@@ -190,5 +192,8 @@ int main(int count, char **words)
     if (arguments.plant == PLANT_COUNT || arguments.jobs < 1 || arguments.jobs > JOBS_MAX)
         return usage(words[0]);
     plant_choose(arguments.plant);
+    /* A seed takes and frees megabytes; the heap keeps them for the next. */
+    (void)mallopt(M_MMAP_THRESHOLD, 1 << 26);
+    (void)mallopt(M_TRIM_THRESHOLD, 1 << 28);
     return arguments.is_one ? run_one(words[0], &arguments) : run_many(words[0], &arguments);
 }

@@ -284,8 +284,8 @@ static const char *attribute_of(yyjson_val *message, const char *name)
 }
 
 /* The message of a batch's event that `item` is: its batch and event are attributes. Of several lives of one batch's name,
- * the one that is known by this id, else the oldest that is not known by any. */
-static int find_event_message(const struct oracle *oracle, yyjson_val *item, const char *id)
+ * the one that is known by this id, else one that is not known by any: the oldest in this queue, or the oldest. */
+static int find_event_message(const struct oracle *oracle, int queue, yyjson_val *item, const char *id)
 {
     const char *batch_name = attribute_of(item, "Tally.Batch.Completed"),
                *event = attribute_of(item, "Tally.Batch.Event");
@@ -302,13 +302,14 @@ static int find_event_message(const struct oracle *oracle, yyjson_val *item, con
         const char *known = is_known_batch ? oracle->completion_ids[message->batch][message->completes - 1] : "";
         if (strcmp(known, id) == 0)
             return i;
-        if (known[0] == '\0' && unknown == NONE)
+        bool is_better = unknown == NONE || (message->queue == queue && model->messages[unknown].queue != queue);
+        if (known[0] == '\0' && is_better)
             unknown = i;
     }
     return unknown;
 }
 
-static int find_message(const struct oracle *oracle, yyjson_val *item)
+static int find_message(const struct oracle *oracle, int queue, yyjson_val *item)
 {
     const struct model *model = &oracle->model;
     const char *id = yyjson_get_str(yyjson_obj_get(item, "MessageId"));
@@ -317,7 +318,7 @@ static int find_message(const struct oracle *oracle, yyjson_val *item)
     for (int i = model->message_count - 1; i >= 0; i--)
         if (model->messages[i].completes == 0 && strcmp(model->messages[i].id, id) == 0)
             return i;
-    return find_event_message(oracle, item, id);
+    return find_event_message(oracle, queue, item, id);
 }
 
 /* A completion message's id is a function of batch and event, whatever crashes lie between two deliveries (B16). */
@@ -438,6 +439,7 @@ static void put_aside(struct oracle *oracle, int queue)
 /* The messages of a reply, for the model to look at. */
 struct seen_messages {
     struct oracle *oracle;
+    int queue;
     yyjson_val *items;
 };
 
@@ -445,12 +447,12 @@ static int find_seen(void *context, unsigned place)
 {
     struct seen_messages *seen = context;
     yyjson_val *item = yyjson_arr_get(seen->items, place);
-    return item == NULL ? NONE : find_message(seen->oracle, item);
+    return item == NULL ? NONE : find_message(seen->oracle, seen->queue, item);
 }
 
 static bool is_here(const struct oracle *oracle, int queue, yyjson_val *item)
 {
-    int found = find_message(oracle, item);
+    int found = find_message(oracle, queue, item);
     return found != NONE && oracle->model.messages[found].queue == queue;
 }
 
@@ -477,7 +479,7 @@ static void judge_receive(const struct reply_view *view)
     }
     yyjson_val *items = yyjson_obj_get(view->root, "Messages"), *item;
     unsigned seen_count = (unsigned)yyjson_arr_size(items);
-    struct seen_messages seen = {oracle, items};
+    struct seen_messages seen = {oracle, queue, items};
     struct model_receive receive = {
         .queue = queue,
         .max = operation->receive_max,
@@ -494,7 +496,7 @@ static void judge_receive(const struct reply_view *view)
                 put_aside(oracle, model_find_queue(model, name));
     expect_error(view, model_receive(model, &receive));
     for (unsigned k = 0; k < seen_count && view->error == OK; k++) {
-        int given = find_message(oracle, yyjson_arr_get(items, k));
+        int given = find_message(oracle, queue, yyjson_arr_get(items, k));
         if (given == NONE)
             fail("message %s was delivered, which no send made: %s",
                  text_in(view, yyjson_arr_get(items, k), "MessageId"), text_in(view, yyjson_arr_get(items, k), "Body"));

@@ -125,7 +125,7 @@ static void server_flush(struct world *world)
 
 static void check_core(const struct world *world)
 {
-    if (world->step % world->check_every == 0)
+    if (world->step % world->check_every == 0 && !has_failed(world)) /* else the process is about to end */
         core_check(namespace_core(world->ns));
 }
 
@@ -248,6 +248,8 @@ static void submit(struct world *world, struct connection *connection)
         first = judge_first(world, connection, first, time_ms);
     }
     judge_waiters(world, first);
+    if (plant_chosen() == PLANT_REPLY_BEFORE_DURABLE)
+        show_durable(world);
     check_core(world);
 }
 
