@@ -298,8 +298,14 @@ static void watch_signals(struct daemon *daemon)
     }
 }
 
+/* From here on the process ends by itself, and another signal must not end it in the middle with its status. */
 static void close_signals(struct daemon *daemon)
 {
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGTERM);
+    sigaddset(&ours, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &ours, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(daemon->signals); i++) {
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
     }
