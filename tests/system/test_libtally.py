@@ -165,6 +165,12 @@ def library():
     pytest.skip(f"no libtally.so in {', '.join(map(str, folders))}")
 
 
+def sanitizers_of(library):
+    """What a program needs besides, where the library was built with a sanitizer: its runtime must come first."""
+    needed = subprocess.run(["ldd", library / "libtally.so"], capture_output=True, text=True, check=True).stdout
+    return [f"-fsanitize={name}" for runtime, name in [("libasan", "address"), ("libtsan", "thread")] if runtime in needed]
+
+
 def test_a_program_needs_the_public_header_and_the_shared_library_only(daemon, library, tmp_path):
     source = tmp_path / "program.c"
     source.write_text(PROGRAM)
@@ -173,7 +179,7 @@ def test_a_program_needs_the_public_header_and_the_shared_library_only(daemon, l
         [
             compiler, "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
             f"-I{ROOT}/include", source, f"-L{library}", "-ltally", f"-Wl,-rpath,{library}", "-o", tmp_path / "program",
-            "-Wl,--allow-shlib-undefined",
+            "-Wl,--allow-shlib-undefined", *sanitizers_of(library),
         ],
         check=True,
     )  # fmt: skip
