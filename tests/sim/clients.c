@@ -88,7 +88,7 @@ static int draw_batch(struct clients *clients)
 static bool has_room(const struct oracle *oracle, int name, int count)
 {
     int record = model_find_batch(&oracle->model, name);
-    return record == NONE || oracle->model.batches[record].unit_count + count + (int)ENTRIES_MAX < MODEL_UNITS_MAX;
+    return record == NONE || oracle->model.batches[record].unit_count + count < MODEL_UNITS_MAX / 2;
 }
 
 static void draw_send(struct clients *clients, const struct oracle *oracle, struct operation *operation)
@@ -175,6 +175,8 @@ static void draw_units(struct clients *clients, const struct oracle *oracle, str
     operation->counted =
         operation->kind == OPERATION_ADD_UNITS && random_chance(random, 40) ? (int)random_below(random, 12) : NONE;
     operation->count = random_between(random, 1, KEYS_MAX);
+    if (random_chance(random, 30))
+        operation->detail = (int)random_below(random, 1000);
     int record = model_find_batch(&oracle->model, operation->batch);
     const struct model_batch *batch = record == NONE ? NULL : &oracle->model.batches[record];
     for (unsigned i = 0; i < operation->count; i++) {
@@ -202,8 +204,9 @@ static void draw_xor(struct clients *clients, const struct oracle *oracle, struc
     bool is_end = random_chance(random, 50);
     struct random id = {.state = clients->xor_salt ^ ((uint64_t)operation->batch * 64 + unit)};
     operation->value = random_u64(&id);
-    operation->registered = !is_end;
-    operation->finished = is_end;
+    int units = unit == 4 ? 3 : 1; /* one value may stand for several */
+    operation->registered = is_end ? 0 : units;
+    operation->finished = is_end ? units : 0;
     operation->token = unit * 2 + is_end;
     int record = model_find_batch(&oracle->model, operation->batch);
     if (random_chance(random, 3) &&
@@ -233,7 +236,12 @@ static enum operation_kind draw_kind(struct clients *clients, const struct oracl
 void clients_draw(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
     struct random *random = &clients->random;
-    *operation = (struct operation){.kind = draw_kind(clients, oracle), .counted = NONE};
+    *operation = (struct operation){
+        .kind = draw_kind(clients, oracle),
+        .counted = NONE,
+        .detail = NONE,
+        .only = NONE,
+    };
     switch (operation->kind) {
     case OPERATION_CREATE_QUEUE:
     case OPERATION_SET_QUEUE:
@@ -267,6 +275,10 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
     case OPERATION_XOR_UNITS:
         draw_xor(clients, oracle, operation);
         break;
+    case OPERATION_LIST_UNITS:
+    case OPERATION_LIST_BATCHES:
+        operation->only = random_chance(random, 50) ? (int)random_below(random, 3) : NONE;
+        __attribute__((fallthrough));
     default:
         operation->batch = draw_batch(clients);
         break;

@@ -147,6 +147,7 @@ static struct model_message *add_message(struct model *model, int queue, uint64_
         .origin = NONE,
         .batch = NONE,
         .handle = NONE,
+        .settled_in = NONE,
         .sent_at = model->now,
         .visible_at = model->now + delay_ms,
         .order = ++model->order,
@@ -181,7 +182,7 @@ static int add_unit(struct model_batch *batch, enum unit_of kind, int key)
         return 0;
     }
     ASSERT(batch->unit_count < MODEL_UNITS_MAX);
-    batch->units[batch->unit_count] = (struct model_unit){.kind = kind, .key = key};
+    batch->units[batch->unit_count] = (struct model_unit){.kind = kind, .key = key, .detail = NONE};
     return batch->unit_count++;
 }
 
@@ -274,8 +275,9 @@ enum error model_receive(struct model *model, struct model_receive *receive)
         int place = receive->seen == NULL ? NONE : receive->seen(receive->context, receive->count);
         if (place != NONE) {
             struct model_message *seen = &model->messages[place];
-            if (seen != message && seen->tie != 0 && seen->tie == message->tie && seen->queue == receive->queue &&
-                model_is_deliverable(model, seen)) {
+            bool is_settled = message->settled_in == receive->queue && seen->origin == NONE;
+            if (seen != message && seen->tie != 0 && seen->tie == message->tie && !is_settled &&
+                seen->queue == receive->queue && model_is_deliverable(model, seen)) {
                 settle_tie(model, seen, message);
                 message = seen;
             }
@@ -289,6 +291,7 @@ enum error model_receive(struct model *model, struct model_receive *receive)
             continue;
         }
         message->receive_count++;
+        message->settled_in = receive->queue;
         message->is_leased = true;
         message->received_at = model->now;
         message->timeout_ms = receive->timeout_ms > 0 ? receive->timeout_ms : 1;
@@ -623,6 +626,8 @@ enum error model_complete_units(struct model *model, int record, const struct op
     for (unsigned i = 0; i < operation->count; i++) {
         int unit = find_key(batch, operation->keys[i]);
         recorded[i] = batch->status != STATUS_CANCELLED && batch->units[unit].fate == FATE_OUTSTANDING;
+        if (recorded[i])
+            batch->units[unit].detail = operation->detail;
         end_unit(model, batch, unit, operation->is_failed[i] ? FATE_FAILED : FATE_SUCCEEDED);
     }
     return OK;

@@ -12,7 +12,7 @@
 #define MODEL_QUEUES_MAX 48
 #define MODEL_MESSAGES_MAX 1400
 #define MODEL_BATCHES_MAX 72
-#define MODEL_UNITS_MAX 64
+#define MODEL_UNITS_MAX 128
 #define MODEL_TOKENS_MAX 24
 #define MODEL_ID_SIZE 40
 
@@ -46,6 +46,7 @@ struct model_message {
     uint64_t received_at;
     uint32_t order; /* of acceptance */
     uint32_t tie;   /* not 0: messages with the same tie may have been accepted in any order, so far as is known */
+    int settled_in; /* the queue in which a delivery has shown its place among those it was tied with; or NONE */
     char id[MODEL_ID_SIZE]; /* "": not seen yet */
     int said_status;        /* of the batch when its event fired, and what was counted then */
     struct model_counts said;
@@ -58,6 +59,7 @@ struct model_unit {
     enum unit_of kind;
     int key; /* key, message index or batch record */
     enum fate fate;
+    int detail; /* of the report that ended it, or NONE */
 };
 
 struct model_token {

@@ -2,6 +2,9 @@
 
 #include <inttypes.h>
 
+const char *const operation_batch_states[3] = {"open", "sealed", "completed"};
+const char *const operation_unit_states[4] = {"outstanding", "succeeded", "failed", "cancelled"};
+
 const char *operation_target(const struct operation *operation)
 {
     switch (operation->kind) {
@@ -174,8 +177,12 @@ static void write_units(const struct operation *operation, struct buffer *out)
         buffer_append_format(out, "%s%s\"", i > 0 ? "," : "", is_report ? "{\"Unit\":" : "");
         operation_write_key(operation->keys[i], out);
         buffer_append_format(out, "\"");
-        if (is_report)
-            buffer_append_format(out, ",\"Status\":\"%s\"}", operation->is_failed[i] ? "failed" : "succeeded");
+        if (!is_report)
+            continue;
+        buffer_append_format(out, ",\"Status\":\"%s\"", operation->is_failed[i] ? "failed" : "succeeded");
+        if (operation->detail != NONE)
+            buffer_append_format(out, ",\"Detail\":\"detail %d\"", operation->detail);
+        buffer_append_format(out, "}");
     }
     buffer_append_format(out, "]");
 }
@@ -183,6 +190,8 @@ static void write_units(const struct operation *operation, struct buffer *out)
 static void write_of_batch(const struct operation *operation, struct buffer *out)
 {
     buffer_append_format(out, "\"BatchId\":\"b%d\"", operation->batch);
+    if (operation->kind == OPERATION_LIST_UNITS && operation->only != NONE)
+        buffer_append_format(out, ",\"State\":\"%s\"", operation_unit_states[operation->only]);
     if (operation->kind == OPERATION_CREATE_BATCH)
         write_create_batch(operation, out);
     if (operation->kind == OPERATION_ADD_UNITS || operation->kind == OPERATION_COMPLETE_UNITS)
@@ -223,6 +232,8 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
         write_receive(operation, out);
         break;
     case OPERATION_LIST_BATCHES:
+        if (operation->only != NONE)
+            buffer_append_format(out, "\"State\":\"%s\"", operation_batch_states[operation->only]);
         break;
     default:
         write_of_batch(operation, out);

@@ -72,12 +72,18 @@ struct operation {
     bool has_body[TARGETS];
     int keys[KEYS_MAX];       /* add, complete: a key below 1,000 is written as that number, others as "k<key>" */
     bool is_failed[KEYS_MAX]; /* complete */
+    int detail;               /* complete: what each report says besides, or NONE */
+    int only;                 /* list: a state, or NONE */
     int counted;              /* add: Count, or NONE */
     uint64_t value;           /* xor */
     int registered;
     int finished;
     uint32_t token;
 };
+
+/* Words of the protocol, in the order of the model's numbers. */
+extern const char *const operation_batch_states[3];
+extern const char *const operation_unit_states[4];
 
 /* The value of X-Amz-Target. */
 const char *operation_target(const struct operation *operation);

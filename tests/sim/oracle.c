@@ -275,7 +275,6 @@ static void judge_send(const struct reply_view *view)
 
 static const char *const event_names[] = {"", "complete", "success", "first-failure"};
 static const char *const status_names[] = {"", "succeeded", "failed", "cancelled", "expired"};
-static const char *const state_names[] = {"open", "sealed", "completed"};
 
 static const char *attribute_of(yyjson_val *message, const char *name)
 {
@@ -581,7 +580,7 @@ static void expect_batch(const struct reply_view *view, yyjson_val *object, int 
     char name[16];
     snprintf(name, sizeof(name), "b%d", batch->name);
     expect_text(view, object, "BatchId", name);
-    expect_text(view, object, "State", state_names[batch->state]);
+    expect_text(view, object, "State", operation_batch_states[batch->state]);
     if (batch->state == MODEL_COMPLETED)
         expect_text(view, object, "Status", status_names[batch->status]);
     expect_number(view, object, "Total", counts.total);
@@ -615,7 +614,7 @@ static void judge_create_batch(const struct reply_view *view)
     enum error error = model_create_batch(&view->oracle->model, view->operation, &record);
     expect_error(view, error);
     if (error == OK)
-        expect_text(view, view->root, "State", state_names[view->oracle->model.batches[record].state]);
+        expect_text(view, view->root, "State", operation_batch_states[view->oracle->model.batches[record].state]);
 }
 
 static void judge_add_units(const struct reply_view *view, int record)
@@ -662,34 +661,42 @@ static void judge_seal(const struct reply_view *view, int record)
     int state_before = batch->state;
     model_seal(&view->oracle->model, record);
     expect_error(view, OK);
-    expect_text(view, view->root, "State", state_names[batch->state]);
+    expect_text(view, view->root, "State", operation_batch_states[batch->state]);
     expect_number(view, view->root, "Remaining", model_counts(batch).remaining);
     expect_completed(view, record, state_before);
 }
 
+static enum fate fate_of(const struct model_batch *batch, int unit)
+{
+    enum fate fate = batch->units[unit].fate;
+    return fate == FATE_OUTSTANDING && batch->status == STATUS_CANCELLED ? FATE_CANCELLED : fate;
+}
+
 static void expect_unit(const struct reply_view *view, yyjson_val *item, const struct model_batch *batch, int unit)
 {
-    static const char *const fates[] = {"outstanding", "succeeded", "failed", "cancelled"};
     const struct model *model = &view->oracle->model;
+    const struct model_unit *expected = &batch->units[unit];
     struct buffer name;
     buffer_init(&name);
-    switch (batch->units[unit].kind) {
+    switch (expected->kind) {
     case UNIT_OF_KEY:
-        operation_write_key(batch->units[unit].key, &name);
+        operation_write_key(expected->key, &name);
         break;
     case UNIT_OF_MESSAGE:
-        buffer_append_format(&name, "%s", model->messages[batch->units[unit].key].id);
+        buffer_append_format(&name, "%s", model->messages[expected->key].id);
         break;
     case UNIT_OF_CHILD:
-        buffer_append_format(&name, "b%d", model->batches[batch->units[unit].key].name);
+        buffer_append_format(&name, "b%d", model->batches[expected->key].name);
         break;
     }
     buffer_append_u8(&name, 0);
     expect_text(view, item, "Unit", (const char *)name.data_owned);
-    enum fate fate = batch->units[unit].fate;
-    if (fate == FATE_OUTSTANDING && batch->status == STATUS_CANCELLED)
-        fate = FATE_CANCELLED;
-    expect_text(view, item, "State", fates[fate]);
+    expect_text(view, item, "State", operation_unit_states[fate_of(batch, unit)]);
+    buffer_truncate(&name, 0);
+    buffer_append_format(&name, "detail %d", expected->detail);
+    buffer_append_u8(&name, 0);
+    if (expected->detail != NONE)
+        expect_text(view, item, "Detail", (const char *)name.data_owned);
     buffer_deinit(&name);
 }
 
@@ -700,11 +707,17 @@ static void judge_list_units(const struct reply_view *view, int record)
     if (batch->is_xor)
         return;
     yyjson_val *units = yyjson_obj_get(view->root, "Units");
-    if ((int)yyjson_arr_size(units) != batch->unit_count)
-        fail("ListUnits of b%d gives %zu units; it should give %d", batch->name, yyjson_arr_size(units),
-             batch->unit_count);
-    for (int i = 0; i < batch->unit_count; i++)
-        expect_unit(view, yyjson_arr_get(units, (size_t)i), batch, i);
+    size_t place = 0;
+    for (int i = 0; i < batch->unit_count; i++) {
+        if (view->operation->only != NONE && (int)fate_of(batch, i) != view->operation->only)
+            continue;
+        yyjson_val *item = yyjson_arr_get(units, place++);
+        if (item == NULL)
+            fail("ListUnits of b%d leaves out unit %d", batch->name, i);
+        expect_unit(view, item, batch, i);
+    }
+    if (place != yyjson_arr_size(units))
+        fail("ListUnits of b%d gives %zu units; it should give %zu", batch->name, yyjson_arr_size(units), place);
 }
 
 static void judge_list_batches(const struct reply_view *view)
@@ -714,12 +727,14 @@ static void judge_list_batches(const struct reply_view *view)
     size_t place = 0;
     expect_error(view, OK);
     for (int i = 0; i < model->batch_count; i++) {
-        if (!model->batches[i].is_record || model->batches[i].is_deleted)
-            continue;
-        yyjson_val *item = yyjson_arr_get(batches, place++);
-        if (item == NULL)
-            fail("ListBatches does not list b%d", model->batches[i].name);
-        expect_batch(view, item, i);
+        const struct model_batch *batch = &model->batches[i];
+        bool is_listed = batch->is_record && !batch->is_deleted &&
+                         (view->operation->only == NONE || view->operation->only == batch->state);
+        yyjson_val *item = is_listed ? yyjson_arr_get(batches, place++) : NULL;
+        if (is_listed && item == NULL)
+            fail("ListBatches does not list b%d", batch->name);
+        if (is_listed)
+            expect_batch(view, item, i);
     }
     if (place != yyjson_arr_size(batches))
         fail("ListBatches lists %zu batches; there are %zu", yyjson_arr_size(batches), place);

@@ -582,7 +582,7 @@ static void wind_up(struct world *world)
     if (metrics.messages != 0 || metrics.batches != 0)
         fail("at the end the server has %" PRIu64 " messages and %" PRIu64 " batches left; there should be none",
              metrics.messages, metrics.batches);
-    call(world, &(struct operation){.kind = OPERATION_LIST_BATCHES});
+    call(world, &(struct operation){.kind = OPERATION_LIST_BATCHES, .only = NONE});
     server_restart(world, true);
 }
 
@@ -609,7 +609,7 @@ static void world_init(struct world *world, uint64_t seed, bool is_traced, struc
                     .segment_size = segment_size,
                     .frame_size_max = segment_size / 2 - 1024,
                     .snapshot_bytes = (uint64_t)4096 << random_below(&settings, 6),
-                    .in_flight_max = random_between(&settings, 20, 200)},
+                    .in_flight_max = random_between(&settings, 1, random_chance(&settings, 20) ? 12 : 200)},
     };
     where = (struct world_where){.seed = seed, .now_ms = START_MS};
     buffer_init(&world->before);
