@@ -40,9 +40,9 @@ static bool apply_restarted(struct core *core, const struct event_restarted *res
 static bool apply_queue_created(struct core *core, const struct event_queue_created *created)
 {
     struct queue_settings settings;
-    if (created->queue == 0 || created->queue != core->queue_id + 1 || !queue_settings_decode(created->settings, &settings) ||
-        created->name.size == 0 || created->name.size > QUEUE_NAME_SIZE_MAX ||
-        core_find_queue(core, created->name) != NULL)
+    if (created->queue == 0 || created->queue != core->queue_id + 1 ||
+        !queue_settings_decode(created->settings, &settings) || created->name.size == 0 ||
+        created->name.size > QUEUE_NAME_SIZE_MAX || core_find_queue(core, created->name) != NULL)
         return false;
     core->queue_id = created->queue;
     uint32_t slot = core_add_queue(core, created->queue, created->name);
@@ -187,7 +187,8 @@ static uint32_t age_ms(const struct core *core, const struct message *message)
 static bool apply_received(struct core *core, const struct event_received *received)
 {
     uint32_t slot = core_find_message(core, received->number);
-    if (slot == 0 || !message_is_deliverable(core_message(core, slot)) || received->delivery != core->delivery_number + 1)
+    if (slot == 0 || !message_is_deliverable(core_message(core, slot)) ||
+        received->delivery != core->delivery_number + 1)
         return false;
     struct message *message = core_message(core, slot);
     core->delivery_number = received->delivery;
@@ -401,8 +402,8 @@ static bool apply_batch_fired(struct core *core, const struct event_batch_fired 
 {
     uint32_t slot = core_find_batch_by_number(core, fired->batch);
     if (slot == 0 || fired->event < BATCH_EVENT_COMPLETE || fired->event > BATCH_EVENT_COUNT ||
-        fired->status > BATCH_EXPIRED ||
-        (fired->event == BATCH_EVENT_COMPLETE) != (fired->status != BATCH_NO_STATUS) || (core_batch(core, slot)->fired & BATCH_EVENT_BIT(fired->event)) != 0)
+        fired->status > BATCH_EXPIRED || (fired->event == BATCH_EVENT_COMPLETE) != (fired->status != BATCH_NO_STATUS) ||
+        (core_batch(core, slot)->fired & BATCH_EVENT_BIT(fired->event)) != 0)
         return false;
     core_batch(core, slot)->fired |= BATCH_EVENT_BIT(fired->event);
     if (fired->event == BATCH_EVENT_COMPLETE)

@@ -108,11 +108,9 @@ void core_check(const struct core *core)
         ASSERT(core->extents_owned[i].live_count == census.extents_owned[i].live_count);
         ASSERT(core->extents_owned[i].live_bytes == census.extents_owned[i].live_bytes);
     }
-    for (uint32_t id = 1; id <= core->queue_id; id++) {
-        uint32_t slot = core_find_queue_slot(core, id);
-        if (slot != 0)
+    for (uint32_t slot = 1; slot < core->queues.slot_end; slot++)
+        if (core_find_queue_slot(core, core_queue(core, slot)->id) == slot) /* else a freed slot */
             ASSERT(core_queue(core, slot)->origin_count == census.origin_counts_owned[slot]);
-    }
     ASSERT(census.in_flight_count == core->in_flight_count);
     ASSERT(census.delayed_count == core->delayed_count);
     heap_check(&core->timers);

@@ -139,7 +139,8 @@ bool core_replay(struct core *core, struct bytes payload, uint64_t position, uin
         const char *name = event_kind_name(kind);
         struct event event;
         if (!event_decode(&rest, &event) || !core_apply(core, &event, at + EVENT_HEADER_SIZE)) {
-            failure_set(failure, ERROR_LOG_DAMAGED, "the event at log position %llu (kind %u, %s) does not fit what the log said before",
+            failure_set(failure, ERROR_LOG_DAMAGED,
+                        "the event at log position %llu (kind %u, %s) does not fit what the log said before",
                         (unsigned long long)at, kind, name == NULL ? "unknown to this version" : name);
             return false;
         }
@@ -183,8 +184,7 @@ static struct extent *extent_at(struct core *core, uint64_t position)
         return &core->extents_owned[place];
     if (core->extent_count == core->extent_capacity) {
         core->extent_capacity = core->extent_capacity == 0 ? 16 : core->extent_capacity * 2;
-        core->extents_owned =
-            memory_resize(core->extents_owned, core->extent_capacity * sizeof(*core->extents_owned));
+        core->extents_owned = memory_resize(core->extents_owned, core->extent_capacity * sizeof(*core->extents_owned));
     }
     memmove(core->extents_owned + place + 1, core->extents_owned + place,
             (core->extent_count - place) * sizeof(*core->extents_owned));

@@ -335,7 +335,10 @@ static void decode_references(struct ledger *ledger, struct cursor *cursor, uint
             cursor_fail(cursor);
         uint8_t kind = cursor_u8(cursor);
         if (kind == UNIT_MESSAGE) {
-            ledger_add_message(ledger, cursor_u64(cursor));
+            uint64_t number = cursor_u64(cursor);
+            ledger_add_message(ledger, number);
+            if (number == 0)
+                cursor_fail(cursor);
             continue;
         }
         struct bytes key = cursor_sized(cursor);

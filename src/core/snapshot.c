@@ -206,7 +206,7 @@ static bool read_queue(struct core *core, struct cursor *cursor)
     uint64_t purged_at_ms = cursor_u64(cursor);
     uint64_t shelf_number = cursor_u64(cursor);
     if (cursor->is_failed || !has_settings || id == 0 || id > core->queue_id || name.size == 0 ||
-        name.size > QUEUE_NAME_SIZE_MAX || core_find_queue_slot(core, id) != 0 ||
+        name.size > QUEUE_NAME_SIZE_MAX || shelf_number > core->shelf_number || core_find_queue_slot(core, id) != 0 ||
         (!is_deleted && core_find_queue(core, name) != NULL))
         return false;
     uint32_t slot = core_add_queue(core, id, name);
@@ -402,8 +402,9 @@ static bool read_shelf(struct core *core, struct cursor *cursor)
     uint32_t queue_id = cursor_u32(cursor);
     uint64_t count = cursor_u64(cursor);
     const struct queue *queue = queue_id == 0 ? NULL : core_find_queue_by_id(core, queue_id);
-    if (cursor->is_failed || number > core->shelf_number || (queue_id != 0 && queue == NULL) ||
-        (queue_id == 0 && count == 0))
+    if (cursor->is_failed || number > core->shelf_number ||
+        (queue != NULL && (number != core_shelf(core, queue)->number || core_shelf(core, queue)->count > 0)) ||
+        (queue_id != 0 && queue == NULL) || (queue_id == 0 && count == 0))
         return false;
     uint32_t slot = queue == NULL ? core_add_shelf(core, number, 0) : queue->shelf;
     for (uint64_t i = 0; i < count; i++)

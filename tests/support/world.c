@@ -297,7 +297,8 @@ static bool submit(struct world *world, struct answer *answer, const char *actio
     return is_shown;
 }
 
-static void format_body(struct buffer *body, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void format_body(struct buffer *body, const char *format,
+                                                              va_list arguments)
 {
     va_list again;
     va_copy(again, arguments);

@@ -1,0 +1,205 @@
+/* The whole state as bytes: equal states give equal bytes, a replay and a snapshot give the state that was live, and no
+ * bytes whatever crash the decoder. */
+#include "support/core_rig.h"
+
+#include "random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void expect_same(const struct core *core, const struct core *live, uint64_t seed)
+{
+    struct buffer a, b;
+    buffer_init(&a);
+    buffer_init(&b);
+    core_rig_encode(core, &a);
+    core_rig_encode(live, &b);
+    if (!bytes_equal(buffer_bytes(&a), buffer_bytes(&b)))
+        fail_msg("seed %llu: the states differ", (unsigned long long)seed);
+    buffer_deinit(&a);
+    buffer_deinit(&b);
+}
+
+static struct core *decode(struct bytes encoded)
+{
+    struct core *core = core_create();
+    if (core_decode(core, encoded))
+        return core;
+    core_destroy(core);
+    return NULL;
+}
+
+static void a_replay_gives_the_live_state(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct core_rig rig;
+        core_rig_init(&rig, seed);
+        for (unsigned step = 0; step < 400; step++) {
+            core_rig_step(&rig);
+            core_check(rig.core);
+        }
+        struct core *replayed = core_rig_replay(&rig);
+        core_check(replayed);
+        expect_same(replayed, rig.core, seed);
+        core_destroy(replayed);
+        core_rig_deinit(&rig);
+    }
+}
+
+static void a_decoded_state_encodes_to_the_same_bytes(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct core_rig rig;
+        core_rig_init(&rig, seed);
+        for (unsigned step = 0; step < 300; step++) {
+            core_rig_step(&rig);
+            if (step % 10 != 0)
+                continue;
+            struct buffer encoded;
+            buffer_init(&encoded);
+            core_rig_encode(rig.core, &encoded);
+            struct core *decoded = decode(buffer_bytes(&encoded));
+            assert_non_null(decoded);
+            core_check(decoded);
+            expect_same(decoded, rig.core, seed);
+            core_destroy(decoded);
+            buffer_deinit(&encoded);
+        }
+        core_rig_deinit(&rig);
+    }
+}
+
+/* A core that goes on from a snapshot decides as the one that wrote it: the log may be trimmed behind it. */
+static void a_decoded_core_goes_on_as_the_live_one(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 100; seed < 140; seed++) {
+        struct core_rig live, other;
+        core_rig_init(&live, seed);
+        for (unsigned step = 0; step < 200; step++)
+            core_rig_step(&live);
+        struct buffer encoded;
+        buffer_init(&encoded);
+        core_rig_encode(live.core, &encoded);
+        core_rig_init(&other, seed);
+        core_destroy(other.core);
+        struct buffer log = other.log, frame = other.frame;
+        struct core_rig_frame *frames = other.frames_owned;
+        other = live;
+        other.core = decode(buffer_bytes(&encoded));
+        other.log = log;
+        other.frame = frame;
+        other.frames_owned = frames;
+        other.frame_count = other.frame_capacity = 0;
+        free(frames);
+        other.frames_owned = NULL;
+        assert_non_null(other.core);
+        for (unsigned step = 0; step < 200; step++) {
+            core_rig_step(&live);
+            core_rig_step(&other);
+            if (!bytes_equal(buffer_bytes(&live.frame), buffer_bytes(&other.frame)))
+                fail_msg("seed %llu: step %u was decided otherwise", (unsigned long long)seed, step);
+        }
+        expect_same(other.core, live.core, seed);
+        buffer_deinit(&encoded);
+        core_rig_deinit(&other);
+        core_rig_deinit(&live);
+    }
+}
+
+static void a_truncated_state_is_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 5);
+    for (unsigned step = 0; step < 250; step++)
+        core_rig_step(&rig);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    for (size_t size = 0; size < encoded.size; size++)
+        assert_null(decode(bytes_make(encoded.data_owned, size)));
+    buffer_append_u8(&encoded, 0);
+    assert_null(decode(buffer_bytes(&encoded)));
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
+/* A flipped state is refused, or is some other state that stands every check. */
+static void a_damaged_state_is_refused_or_sound(void **state)
+{
+    (void)state;
+    struct random random = {.state = 6};
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct core_rig rig;
+        core_rig_init(&rig, seed);
+        for (unsigned step = 0; step < 150; step++)
+            core_rig_step(&rig);
+        struct buffer encoded;
+        buffer_init(&encoded);
+        core_rig_encode(rig.core, &encoded);
+        for (unsigned round = 0; round < 3000; round++) {
+            size_t at = random_below(&random, (uint32_t)encoded.size);
+            uint8_t old = encoded.data_owned[at];
+            encoded.data_owned[at] =
+                round % 2 == 0 ? old ^ (uint8_t)(1u << random_below(&random, 8)) : (uint8_t)random_u64(&random);
+            struct core *core = decode(buffer_bytes(&encoded));
+            if (core != NULL) {
+                core_check(core);
+                core_destroy(core);
+            }
+            encoded.data_owned[at] = old;
+        }
+        buffer_deinit(&encoded);
+        core_rig_deinit(&rig);
+    }
+}
+
+/* The same for the events of a frame. */
+static void a_damaged_frame_never_crashes_the_replay(void **state)
+{
+    (void)state;
+    struct random random = {.state = 7};
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct core_rig rig;
+        core_rig_init(&rig, seed % 20);
+        for (unsigned step = 0; step < 60 + seed % 50; step++)
+            core_rig_step(&rig);
+        for (unsigned i = 0; i < 6; i++)
+            rig.log.data_owned[100 + random_below(&random, (uint32_t)rig.log.size - 100)] ^=
+                (uint8_t)(1u << random_below(&random, 8));
+        struct core *core = core_create();
+        bool is_good = true;
+        for (size_t i = 0; i < rig.frame_count && is_good; i++) {
+            const struct core_rig_frame *frame = &rig.frames_owned[i];
+            struct failure failure;
+            is_good = core_replay(core, bytes_make(rig.log.data_owned + frame->offset, frame->size), frame->position,
+                                  frame->time_ms, &failure);
+            if (!is_good)
+                assert_non_null(strstr(failure.text, "event at log position"));
+        }
+        core_destroy(core);
+        core_rig_deinit(&rig);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_replay_gives_the_live_state),
+        cmocka_unit_test(a_decoded_state_encodes_to_the_same_bytes),
+        cmocka_unit_test(a_decoded_core_goes_on_as_the_live_one),
+        cmocka_unit_test(a_truncated_state_is_refused),
+        cmocka_unit_test(a_damaged_state_is_refused_or_sound),
+        cmocka_unit_test(a_damaged_frame_never_crashes_the_replay),
+    };
+    return cmocka_run_group_tests_name("core snapshot", tests, NULL, NULL);
+}
