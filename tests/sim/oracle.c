@@ -99,6 +99,7 @@ void oracle_recover(struct oracle *oracle, uint64_t survived, uint64_t last_ms, 
         model_copy(&oracle->model, oracle->saved_owned[i - 1]);
     }
     oracle->saved_count = 0;
+    oracle->model.tie = 0;
     oracle->sequence = sequence;
     oracle->model.now = now_ms;
     check_facts(oracle);
@@ -880,6 +881,16 @@ void oracle_judge_wait(struct oracle *oracle, const struct operation *operation,
 void oracle_judge_waiting(struct oracle *oracle, const struct operation *operation)
 {
     expect_nothing(oracle, operation);
+}
+
+void oracle_turn_begin(struct oracle *oracle)
+{
+    oracle->model.tie = ++oracle->model.tick_count;
+}
+
+void oracle_turn_end(struct oracle *oracle)
+{
+    oracle->model.tie = 0;
 }
 
 void oracle_tick(struct oracle *oracle)

@@ -66,11 +66,16 @@ void oracle_ask(const struct oracle *oracle, struct operation *operation);
 void oracle_judge(struct oracle *oracle, const struct operation *operation, enum error error, struct bytes body,
                   struct lesson *lesson);
 
-/* Nothing was answered yet: a receive that waits; was it right to? `is_first`: nobody waits at that queue before it. */
+/* A receive begins to wait. `is_first`: nobody waits at that queue before it, so it has looked. */
 void oracle_judge_wait(struct oracle *oracle, const struct operation *operation, bool is_first);
 
-/* A receive has waited in vain until its time was over, or another turn ended with it still waiting. */
+/* A turn has ended with this receive still waiting: is there really nothing for it? */
 void oracle_judge_waiting(struct oracle *oracle, const struct operation *operation);
+
+/* Receives that wait at several queues are served in an order that nobody promises: what they put aside in one turn, and the
+ * messages of batches that fail by it, may stand in any order. */
+void oracle_turn_begin(struct oracle *oracle);
+void oracle_turn_end(struct oracle *oracle);
 
 void oracle_tick(struct oracle *oracle);
 

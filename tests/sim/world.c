@@ -153,21 +153,29 @@ static struct connection *take_finished(struct world *world)
     return exchange == NULL ? NULL : CONTAINER_OF(exchange, struct connection, exchange);
 }
 
-/* Judges replies to receives that waited, and that those which still wait do so rightly. */
+/* Judges that receives which still wait do so rightly. */
+static void judge_waiting(struct world *world)
+{
+    oracle_begin(world->oracle, namespace_time(world->ns), namespace_hold_sequence(world->ns));
+    for (unsigned i = 0; i < CLIENTS; i++)
+        if (world->connections[i].state == CONNECTION_WAITING)
+            oracle_judge_waiting(world->oracle, &world->connections[i].operation);
+}
+
+/* Judges replies to receives that waited, `first` before those that the api still has. */
 static void judge_waiters(struct world *world, struct connection *first)
 {
-    uint64_t time_ms = namespace_time(world->ns);
     struct connection *connection = first != NULL ? first : take_finished(world);
+    uint64_t time_ms = namespace_time(world->ns);
+    oracle_turn_begin(world->oracle);
     for (; connection != NULL; connection = take_finished(world)) {
         world->oracle->waiting_counts[connection->operation.queue]--;
         judge(world, connection, time_ms);
     }
-    oracle_begin(world->oracle, time_ms, namespace_hold_sequence(world->ns));
-    if (core_has_ready_queue(namespace_core(world->ns)))
-        return; /* the frame is ample: the rest comes at the next turn */
-    for (unsigned i = 0; i < CLIENTS; i++)
-        if (world->connections[i].state == CONNECTION_WAITING)
-            oracle_judge_waiting(world->oracle, &world->connections[i].operation);
+    /* With an ample frame the rest comes at the next turn. */
+    if (!core_has_ready_queue(namespace_core(world->ns)))
+        judge_waiting(world);
+    oracle_turn_end(world->oracle);
 }
 
 /* Lets what has fallen due happen. */
@@ -381,8 +389,16 @@ static bool try_open(struct world *world)
 
 static void server_start(struct world *world, bool has_before, uint64_t sequence_before, uint64_t time_before_ms)
 {
+    if (has_before && random_chance(&world->clock, 10)) {
+        world->now_ms -= random_below(&world->clock, 3600 * 1000); /* somebody sets the clock back */
+        trace(world, "the clock was set back");
+    }
     while (!try_open(world))
         let_time_pass(world, world->jump_percent);
+    /* Log time never goes back, whatever the clock says (clock.h of the server). */
+    if (world->now_ms < namespace_time(world->ns))
+        world->now_ms = namespace_time(world->ns);
+    where.now_ms = world->now_ms;
     /* Frames of later owners, this one and those whose starts failed, say that they took over. */
     uint64_t sequence = namespace_hold_sequence(world->ns), survived = 0;
     struct core *replayed = replay_copy(world, world->epoch + 1, &survived);
