@@ -2,6 +2,7 @@
  *
  * Exit status: 0 after a clean stop; 1 if it could not start or its log failed; 2 if it was told something wrong. */
 #include "base/assert.h"
+#include "log/log.h"
 #include "server/server.h"
 #include "tallyd/address.h"
 #include "tallyd/config.h"
@@ -254,6 +255,20 @@ static enum error make_data_folder(struct daemon *daemon, struct failure *failur
     return OK;
 }
 
+/* A folder keeps the segment size it was made with, whatever the configuration says by now. */
+static enum error check_folder(const struct daemon *daemon, struct failure *failure)
+{
+    const struct log *log = namespace_log(daemon->ns);
+    if (log_frame_size_max(log) >= frame_size_least(&daemon->config)) {
+        return OK;
+    }
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s was made with segments of %llu bytes, too small for a body-max of %s: lower body-max, or start with a "
+                       "new data folder.",
+                       daemon->folder_owned, (unsigned long long)log_segment_size(log),
+                       config_text(&daemon->config, CONFIG_BODY_MAX));
+}
+
 static enum error open_namespace(struct daemon *daemon, struct failure *failure)
 {
     const struct config *config = &daemon->config;
@@ -274,10 +289,11 @@ static enum error open_namespace(struct daemon *daemon, struct failure *failure)
     daemon->disk = disk_posix_create(daemon->folder_owned);
     clock_init(&daemon->clock);
     enum error error = namespace_open(daemon->disk, &options, clock_now_ms(&daemon->clock), key, &daemon->ns, failure);
-    if (error == OK) {
-        clock_raise(&daemon->clock, namespace_time(daemon->ns));
+    if (error != OK) {
+        return error;
     }
-    return error;
+    clock_raise(&daemon->clock, namespace_time(daemon->ns));
+    return check_folder(daemon, failure);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
