@@ -18,7 +18,7 @@ static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_DELETE_BATCH] = 1,
 };
 
-void clients_init(struct clients *clients, uint64_t seed)
+void clients_init(struct clients *clients, uint64_t seed, uint32_t body_max)
 {
     *clients = (struct clients){.random = random_stream(seed, STREAM_CLIENTS)};
     struct random *random = &clients->random;
@@ -33,7 +33,7 @@ void clients_init(struct clients *clients, uint64_t seed)
     clients->batch_percent = random_between(random, 20, 90);
     clients->dead_letter_percent = random_below(random, 3) * 40;
     clients->child_percent = random_below(random, 3) * 25;
-    clients->body_max = random_chance(random, 30) ? 2000 : 200;
+    clients->body_max = body_max;
     clients->xor_salt = random_u64(random);
 }
 

@@ -30,7 +30,8 @@ struct clients {
     uint64_t xor_salt;
 };
 
-void clients_init(struct clients *clients, uint64_t seed);
+/* Bodies have up to body_max bytes where a message comes alone. */
+void clients_init(struct clients *clients, uint64_t seed, uint32_t body_max);
 
 /* The queues that are there from the beginning: operation `step` of the opening, false when there are no more. */
 bool clients_open(struct clients *clients, unsigned step, struct operation *operation);

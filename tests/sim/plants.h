@@ -32,7 +32,7 @@ enum plant plant_chosen(void);
 void plant_disk(struct disk *disk);
 
 /* After a request: does what the plant left for a frame of its own. */
-void plant_after_request(struct namespace *ns, uint64_t now_ms);
+void plant_after_request(struct namespace *ns);
 /* The server is gone, and with it what was left. */
 void plant_forget(void);
 

@@ -242,7 +242,7 @@ static void submit(struct world *world, struct connection *connection)
     bool is_first = operation->kind == OPERATION_RECEIVE && world->oracle->waiting_counts[operation->queue] == 0;
     uint64_t time_ms = core_now_ms(namespace_begin(world->ns, world->now_ms));
     api_submit(world->api, exchange, world->now_ms);
-    plant_after_request(world->ns, world->now_ms);
+    plant_after_request(world->ns);
     struct connection *first = take_finished(world);
     if (exchange->state == EXCHANGE_WAITING || (first != connection && operation->kind == OPERATION_RECEIVE)) {
         /* It waits, or did so for a moment behind others that were answered first. */
@@ -582,7 +582,7 @@ static void wind_up(struct world *world)
     server_stop(world);
     for (unsigned i = 0; i < CLIENTS; i++)
         world->connections[i].state = CONNECTION_IDLE;
-    for (unsigned round = 0; round < 60 && !is_finished(&world->oracle->model); round++) {
+    for (unsigned round = 0; round < 300 && !is_finished(&world->oracle->model); round++) {
         server_tick(world);
         server_flush(world);
         for (int queue = 0; queue < QUEUE_NAMES; queue++)
@@ -593,7 +593,7 @@ static void wind_up(struct world *world)
         world->step++;
     }
     if (!is_finished(&world->oracle->model))
-        fail("something never ends: after two days of an untroubled server the model still has messages or batches");
+        fail("something never ends: after twelve days of an untroubled server the model still has messages or batches");
     struct core_metrics metrics = core_metrics(namespace_core(world->ns));
     if (metrics.messages != 0 || metrics.batches != 0)
         fail("at the end the server has %" PRIu64 " messages and %" PRIu64 " batches left; there should be none",
@@ -607,7 +607,9 @@ static void wind_up(struct world *world)
 static void world_init(struct world *world, uint64_t seed, bool is_traced, struct world_report *report)
 {
     struct random settings = random_stream(seed, STREAM_SETTINGS);
-    uint64_t segment_size = (uint64_t)128 * 1024 << random_below(&settings, 2);
+    static const uint32_t body_sizes[] = {200, 1500, 5000};
+    uint32_t body_max = body_sizes[random_below(&settings, 3)];
+    uint64_t segment_size = body_max > 2000 ? 256 * 1024 : 128 * 1024; /* a frame is full at a sixteenth of it */
     *world = (struct world){
         .seed = seed,
         .is_traced = is_traced,
@@ -634,7 +636,7 @@ static void world_init(struct world *world, uint64_t seed, bool is_traced, struc
         exchange_init(&world->connections[i].exchange);
         buffer_init(&world->connections[i].body);
     }
-    clients_init(&world->clients, seed);
+    clients_init(&world->clients, seed, body_max);
     world->oracle = oracle_create(world->options.in_flight_max);
     struct random disk = random_stream(seed, STREAM_DISK);
     world->disk = memory_disk_create(random_u64(&disk));

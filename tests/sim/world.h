@@ -9,7 +9,6 @@
 struct world_report {
     uint64_t operations;
     uint64_t crashes;
-    uint64_t snapshots;
     uint64_t segments; /* how many the log went through */
     uint64_t messages;
     uint64_t completions;
