@@ -26,6 +26,8 @@ const char *plant_name(enum plant plant)
         [PLANT_LOST_UNIT] = "lost-unit-on-dead-letter",
         [PLANT_NO_FOLDER_SYNC] = "no-folder-sync",
         [PLANT_NO_SYNC] = "no-sync",
+        [PLANT_NO_CACHE_DROP] = "no-cache-drop",
+        [PLANT_TRIM_NEEDED_SEGMENTS] = "trim-needed-segments",
         [PLANT_STALE_HANDLE_DELETES] = "stale-handle-deletes",
         [PLANT_NO_GRACE] = "no-grace-after-restart",
     };
@@ -66,15 +68,22 @@ static enum error forget_sync(struct disk_file *file, struct failure *failure)
     return OK;
 }
 
+static void forget_drop_cache(struct disk_file *file)
+{
+    (void)file;
+}
+
 void plant_disk(struct disk *disk)
 {
-    if (planted.plant != PLANT_NO_FOLDER_SYNC && planted.plant != PLANT_NO_SYNC)
-        return;
     planted.operations = *disk->operations;
     if (planted.plant == PLANT_NO_FOLDER_SYNC)
         planted.operations.sync_folder = forget_sync_folder;
-    else
+    else if (planted.plant == PLANT_NO_SYNC)
         planted.operations.sync = forget_sync;
+    else if (planted.plant == PLANT_NO_CACHE_DROP)
+        planted.operations.drop_cache = forget_drop_cache;
+    else
+        return;
     disk->operations = &planted.operations;
 }
 
@@ -167,4 +176,11 @@ void __wrap_decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_a
 void __wrap_decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms)
 {
     __real_decide_restart(core, epoch, planted.plant == PLANT_NO_GRACE ? 0 : resumed_at_ms);
+}
+
+uint64_t __real_core_next_needed_segment(const struct core *core, uint64_t ordinal);
+uint64_t __wrap_core_next_needed_segment(const struct core *core, uint64_t ordinal);
+uint64_t __wrap_core_next_needed_segment(const struct core *core, uint64_t ordinal)
+{
+    return planted.plant == PLANT_TRIM_NEEDED_SEGMENTS ? UINT64_MAX : __real_core_next_needed_segment(core, ordinal);
 }

@@ -15,6 +15,8 @@ enum plant {
     PLANT_LOST_UNIT,               /* going to a dead-letter queue does not end the unit */
     PLANT_NO_FOLDER_SYNC,          /* new segments and snapshots are not synced into the folder */
     PLANT_NO_SYNC,                 /* nothing is synced */
+    PLANT_NO_CACHE_DROP,           /* recovery believes what the system's cache shows after a failed sync */
+    PLANT_TRIM_NEEDED_SEGMENTS,    /* segments go though messages have their bodies in them */
     PLANT_STALE_HANDLE_DELETES,    /* any handle of a message deletes it */
     PLANT_NO_GRACE,                /* a restart gives leases no grace */
     PLANT_COUNT
