@@ -289,11 +289,10 @@ static enum error open_namespace(struct daemon *daemon, struct failure *failure)
     daemon->disk = disk_posix_create(daemon->folder_owned);
     clock_init(&daemon->clock);
     enum error error = namespace_open(daemon->disk, &options, clock_now_ms(&daemon->clock), key, &daemon->ns, failure);
-    if (error != OK) {
-        return error;
+    if (error == OK) {
+        clock_raise(&daemon->clock, namespace_time(daemon->ns));
     }
-    clock_raise(&daemon->clock, namespace_time(daemon->ns));
-    return check_folder(daemon, failure);
+    return error;
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -364,7 +363,8 @@ static enum error run(struct daemon *daemon, struct failure *failure)
         error = open_namespace(daemon, failure);
     }
     if (error == OK) {
-        error = serve(daemon, failure);
+        error = check_folder(daemon, failure);
+        error = error != OK ? error : serve(daemon, failure);
         namespace_close(daemon->ns);
     }
     /* Behind namespace_close(): its log thread wakes the server up to the end. */

@@ -212,3 +212,13 @@ def test_two_signals_end_it_at_once(daemon):
     wait_until(lambda: daemon.process.poll() is not None, what="the end")
     assert daemon.process.poll() == 0
     daemon.kill9()
+
+
+def test_a_folder_too_small_for_the_body_limit_is_refused(daemon_factory):
+    """A folder keeps the segment size it was made with: a larger body-max would not fit its frames."""
+    small = daemon_factory("--segment-size", "8M", "--body-max", "64K")
+    small.start()
+    small.stop()
+    status, _, errors = run("--listen", "127.0.0.1:0", "--data", small.data)
+    assert status == 1
+    assert "lower body-max" in errors and str(small.data) in errors
