@@ -744,6 +744,21 @@ void model_tick(struct model *model)
     model->tie = 0;
 }
 
+uint64_t model_due_bytes(const struct model *model, uint64_t now)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < model->message_count; i++) {
+        const struct model_message *message = &model->messages[i];
+        uint64_t retention_ms = (uint64_t)model->queues[message->queue].numbers.retention_s * 1000;
+        if (message->is_alive && (model_is_dead(model, message) || message->sent_at + retention_ms <= now))
+            bytes += message->batch == NONE ? 20 : 150;
+    }
+    for (int i = 0; i < model->batch_count; i++)
+        if (model->batches[i].is_record && deadline_of(model, i) <= now)
+            bytes += model->batches[i].state == MODEL_COMPLETED ? 20 : 900;
+    return bytes;
+}
+
 void model_restart(struct model *model, uint64_t last_ms)
 {
     for (int i = 0; i < model->message_count; i++) {

@@ -169,6 +169,9 @@ bool model_xor_is_zero(const struct model_batch *batch);
 /* What falls due: retention of messages, deadlines and retention of batches, what purges and cancels left. */
 void model_tick(struct model *model);
 
+/* About how many bytes of events a tick at `now` would log. */
+uint64_t model_due_bytes(const struct model *model, uint64_t now);
+
 /* A new owner takes over at `now`; the log's newest time is `last_ms`. */
 void model_restart(struct model *model, uint64_t last_ms);
 

@@ -13,6 +13,7 @@
 #define FACTS_MAX 8192
 #define SAVED_MAX 64
 #define QUEUE_NAMES 8
+#define UNKNOWN_HANDLE (-2)
 
 /* Something that a client was told. */
 struct fact {
@@ -30,6 +31,7 @@ struct oracle {
     struct model model;
     uint64_t sequence; /* of the frame that the model's newest change is in */
     unsigned in_flight_max;
+    bool has_read_failed;                 /* the disk refused to be read in this turn; the world keeps it */
     unsigned waiting_counts[QUEUE_NAMES]; /* receives that wait, by name of the queue; the world keeps it */
     /* models at the ends of frames, oldest first; the first is of the newest durable frame */
     unsigned saved_count;

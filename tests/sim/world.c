@@ -36,6 +36,7 @@ struct world {
     unsigned steps;
     bool is_traced;
     bool is_quiet;     /* no more faults */
+    bool is_read_near; /* the fault that is armed refuses to read */
     bool is_stop_near; /* the fault that is armed takes the whole machine */
     struct random clock, network, faults;
     struct clients clients;
@@ -178,22 +179,76 @@ static void judge_waiters(struct world *world, struct connection *first)
     oracle_turn_end(world->oracle);
 }
 
-/* Lets what has fallen due happen. */
-static void server_tick(struct world *world)
+/* Did the disk just refuse to be read? It does so once. */
+static void notice_failed_read(struct world *world)
+{
+    world->oracle->has_read_failed = world->is_read_near && memory_disk_has_failed(world->disk);
+    if (!world->oracle->has_read_failed)
+        return;
+    trace(world, "a read fails");
+    world->is_read_near = false;
+}
+
+/* Lets what has fallen due happen, turn by turn. */
+static void tick(struct world *world)
 {
     for (unsigned turn = 0; turn < 64; turn++) {
         uint64_t time_ms = core_now_ms(namespace_begin(world->ns, world->now_ms));
         uint64_t sequence = namespace_hold_sequence(world->ns);
         api_tick(world->api, world->now_ms);
+        notice_failed_read(world);
         bool is_changed = namespace_hold_sequence(world->ns) > sequence;
         oracle_begin(world->oracle, time_ms, sequence + (is_changed ? 1 : 0));
         oracle_tick(world->oracle);
         judge_waiters(world, NULL);
+        world->oracle->has_read_failed = false;
         world->pending_bytes += 500;
         if (api_due_ms(world->api) > namespace_time(world->ns))
             return; /* what is due since the open frame's time comes when that has been flushed */
     }
     fail("api_due_ms() says that something is due after 64 ticks");
+}
+
+/* How much a decision may log before the server puts the rest of it off to another frame. */
+static uint64_t ample_size(const struct world *world)
+{
+    return world->options.frame_size_max / 8;
+}
+
+static void hang_up(struct world *world, enum connection_state state)
+{
+    struct connection *connection = &world->connections[0];
+    for (; connection < &world->connections[CLIENTS]; connection++) {
+        if (connection->state != state)
+            continue;
+        if (state == CONNECTION_WAITING)
+            api_abandon(world->api, &connection->exchange);
+        connection->state = CONNECTION_BROKEN;
+    }
+    if (state == CONNECTION_WAITING)
+        memset(world->oracle->waiting_counts, 0, sizeof(world->oracle->waiting_counts));
+}
+
+/* A tick with so much to do that it takes several frames, which the model does not follow one by one: without faults, and
+ * without clients that would be served in the middle. */
+static void tick_at_length(struct world *world)
+{
+    hang_up(world, CONNECTION_WAITING);
+    memory_disk_fail_after(world->disk, UINT64_MAX, MEMORY_DISK_FAULT_NONE);
+    world->is_read_near = world->is_stop_near = false;
+    tick(world);
+    server_flush(world);
+}
+
+/* Lets what has fallen due happen. */
+static void server_tick(struct world *world)
+{
+    if (world->pending_bytes + model_due_bytes(&world->oracle->model, world->now_ms) <= ample_size(world) / 2) {
+        tick(world);
+        return;
+    }
+    server_flush(world);
+    tick_at_length(world);
 }
 
 /* Judges the reply to the request that was just made. Only those who wait at a queue that goes hear of it before the one who
@@ -221,7 +276,7 @@ static void submit(struct world *world, struct connection *connection)
 {
     struct exchange *exchange = &connection->exchange;
     const struct operation *operation = &connection->operation;
-    if (world->pending_bytes > world->options.frame_size_max / 24)
+    if (world->pending_bytes > ample_size(world) / 3)
         server_flush(world);
     oracle_ask(world->oracle, &connection->operation);
     exchange_reset(exchange);
@@ -242,6 +297,7 @@ static void submit(struct world *world, struct connection *connection)
     bool is_first = operation->kind == OPERATION_RECEIVE && world->oracle->waiting_counts[operation->queue] == 0;
     uint64_t time_ms = core_now_ms(namespace_begin(world->ns, world->now_ms));
     api_submit(world->api, exchange, world->now_ms);
+    notice_failed_read(world);
     plant_after_request(world->ns);
     struct connection *first = take_finished(world);
     if (exchange->state == EXCHANGE_WAITING || (first != connection && operation->kind == OPERATION_RECEIVE)) {
@@ -256,6 +312,7 @@ static void submit(struct world *world, struct connection *connection)
         first = judge_first(world, connection, first, time_ms);
     }
     judge_waiters(world, first);
+    world->oracle->has_read_failed = false;
     if (plant_chosen() == PLANT_REPLY_BEFORE_DURABLE)
         show_durable(world);
     check_core(world);
@@ -334,18 +391,6 @@ static void compare_with_replay(struct world *world)
     if (!bytes_equal(buffer_bytes(&world->before), buffer_bytes(&world->after)))
         fail("two replays of one log give different states");
     core_destroy(replayed);
-}
-
-static void hang_up(struct world *world)
-{
-    for (unsigned i = 0; i < CLIENTS; i++) {
-        struct connection *connection = &world->connections[i];
-        if (connection->state == CONNECTION_WAITING)
-            api_abandon(world->api, &connection->exchange);
-        if (connection->state == CONNECTION_WAITING || connection->state == CONNECTION_HELD)
-            connection->state = CONNECTION_BROKEN;
-    }
-    memset(world->oracle->waiting_counts, 0, sizeof(world->oracle->waiting_counts));
 }
 
 static void let_time_pass(struct world *world, uint32_t jump_percent)
@@ -429,7 +474,9 @@ static void server_restart(struct world *world, bool is_power_lost)
     world->report->crashes++;
     encode(namespace_core(world->ns), &world->before);
     world->is_stop_near = false;
-    hang_up(world);
+    world->is_read_near = false;
+    hang_up(world, CONNECTION_WAITING);
+    hang_up(world, CONNECTION_HELD);
     plant_forget();
     api_destroy(world->api);
     world->api = NULL;
@@ -499,12 +546,14 @@ static void take_snapshot_step(struct world *world)
 
 static void arm_fault(struct world *world)
 {
-    static const enum memory_disk_fault faults[] = {MEMORY_DISK_FAIL_WRITE, MEMORY_DISK_FAIL_SYNC, MEMORY_DISK_FULL,
-                                                    MEMORY_DISK_STOP, MEMORY_DISK_STOP};
-    enum memory_disk_fault fault = faults[random_below(&world->faults, 5)];
+    static const enum memory_disk_fault faults[] = {MEMORY_DISK_FAIL_WRITE, MEMORY_DISK_FAIL_SYNC,
+                                                    MEMORY_DISK_FULL,       MEMORY_DISK_STOP,
+                                                    MEMORY_DISK_STOP,       MEMORY_DISK_FAIL_READ};
+    enum memory_disk_fault fault = faults[random_below(&world->faults, 6)];
     trace(world, "fault %d is near", fault);
     world->is_stop_near = fault == MEMORY_DISK_STOP;
-    memory_disk_fail_after(world->disk, random_below(&world->faults, 25), fault);
+    world->is_read_near = fault == MEMORY_DISK_FAIL_READ;
+    memory_disk_fail_after(world->disk, random_below(&world->faults, world->is_read_near ? 2 : 25), fault);
 }
 
 static void take_step(struct world *world)
@@ -578,6 +627,7 @@ static bool is_finished(const struct model *model)
 static void wind_up(struct world *world)
 {
     world->is_quiet = true;
+    world->is_read_near = false;
     memory_disk_fail_after(world->disk, UINT64_MAX, MEMORY_DISK_FAULT_NONE);
     server_stop(world);
     for (unsigned i = 0; i < CLIENTS; i++)
@@ -645,7 +695,7 @@ static void world_init(struct world *world, uint64_t seed, bool is_traced, struc
 
 static void world_deinit(struct world *world)
 {
-    hang_up(world);
+    hang_up(world, CONNECTION_WAITING);
     api_destroy(world->api);
     namespace_close(world->ns);
     memory_disk_destroy(world->disk);
