@@ -36,6 +36,7 @@ struct world {
     unsigned steps;
     bool is_traced;
     bool is_quiet;     /* no more faults */
+    bool is_full;      /* the disk has little room */
     bool is_read_near; /* the fault that is armed refuses to read */
     bool is_stop_near; /* the fault that is armed takes the whole machine */
     struct random clock, network, faults;
@@ -229,12 +230,19 @@ static void hang_up(struct world *world, enum connection_state state)
         memset(world->oracle->waiting_counts, 0, sizeof(world->oracle->waiting_counts));
 }
 
+static void clear_disk(struct world *world)
+{
+    world->is_full = false;
+    memory_disk_set_capacity(world->disk, UINT64_MAX);
+}
+
 /* A tick with so much to do that it takes several frames, which the model does not follow one by one: without faults, and
  * without clients that would be served in the middle. */
 static void tick_at_length(struct world *world)
 {
     hang_up(world, CONNECTION_WAITING);
     memory_disk_fail_after(world->disk, UINT64_MAX, MEMORY_DISK_FAULT_NONE);
+    clear_disk(world);
     world->is_read_near = world->is_stop_near = false;
     tick(world);
     server_flush(world);
@@ -422,6 +430,10 @@ static bool try_open(struct world *world)
     memory_disk_fail_after(world->disk, UINT64_MAX, MEMORY_DISK_FAULT_NONE);
     if (error == OK)
         return true;
+    if (world->is_full && failure.error == ERROR_DISK_FULL && !has_struck) {
+        clear_disk(world);
+        has_struck = true;
+    }
     if (!has_struck)
         fail("the server does not start again: %s", failure.text);
     trace(world, "the start failed: %s", failure.text);
@@ -556,6 +568,28 @@ static void arm_fault(struct world *world)
     memory_disk_fail_after(world->disk, random_below(&world->faults, world->is_read_near ? 2 : 25), fault);
 }
 
+struct usage {
+    struct disk *disk;
+    uint64_t bytes;
+};
+
+static void add_usage(void *context, const char *name)
+{
+    struct usage *usage = context;
+    usage->bytes += memory_disk_content(usage->disk, name).size;
+}
+
+/* Somebody else's files leave little room, until somebody clears up. */
+static void fill_disk(struct world *world)
+{
+    struct usage usage = {.disk = world->disk};
+    struct failure failure;
+    (void)world->disk->operations->list(world->disk, add_usage, &usage, &failure);
+    world->is_full = true;
+    memory_disk_set_capacity(world->disk, usage.bytes + random_below(&world->faults, 64 * 1024));
+    trace(world, "the disk is nearly full");
+}
+
 static void take_step(struct world *world)
 {
     struct random *random = &world->network;
@@ -572,12 +606,16 @@ static void take_step(struct world *world)
         (void)log_prepare(namespace_log(world->ns));
     else if (random_chance(&world->faults, 50))
         arm_fault(world);
+    else if (random_chance(&world->faults, 10))
+        fill_disk(world);
     else if (random_chance(&world->faults, world->crash_percent))
         server_restart(world, random_chance(&world->faults, 70));
     else if (random_chance(&world->faults, 20))
         server_stop(world);
     if (random_chance(random, world->flush_percent))
         server_flush(world);
+    if (world->is_full && random_chance(&world->faults, 3))
+        clear_disk(world);
     if (world->is_stop_near && memory_disk_has_failed(world->disk))
         server_restart(world, random_chance(&world->faults, 70));
 }
@@ -627,6 +665,7 @@ static bool is_finished(const struct model *model)
 static void wind_up(struct world *world)
 {
     world->is_quiet = true;
+    clear_disk(world);
     world->is_read_near = false;
     memory_disk_fail_after(world->disk, UINT64_MAX, MEMORY_DISK_FAULT_NONE);
     server_stop(world);
