@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -42,13 +43,19 @@ def clean_environment(**more):
     return environment
 
 
+# The smallest segments that bodies of the usual size allow: hundreds of daemons fill one with zeros when they start.
+SMALL_SEGMENTS = ("--segment-size", "37MiB")
+SIZING = ("--segment-size", "--body-max", "--config")
+
+
 class Daemon:
     """A tallyd and its data folder. The port stays the same over restarts."""
 
     def __init__(self, folder, options=()):
         self.folder = pathlib.Path(folder)
         self.data = self.folder / "data"
-        self.options = list(options)
+        is_sized = any(str(option).startswith(SIZING) for option in options)
+        self.options = [*(() if is_sized else SMALL_SEGMENTS), *options]
         self.port = free_port()
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.process = None
@@ -130,9 +137,18 @@ def daemon_is_built():
     return (BIN / "tallyd").exists()
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Notes on a test whether it failed."""
+    report = (yield).get_result()
+    item.has_failed = getattr(item, "has_failed", False) or report.failed
+
+
 @pytest.fixture
-def daemon_factory(tmp_path):
-    """Makes daemons with options of their own: daemon_factory("--region", "eu-west-1"); not yet started."""
+def daemon_factory(tmp_path, request):
+    """Makes daemons with options of their own: daemon_factory("--region", "eu-west-1"); not yet started.
+
+    The data of a test that failed stays, that of others goes: together it would be many gigabytes."""
     daemons = []
 
     def make(*options):
@@ -145,6 +161,8 @@ def daemon_factory(tmp_path):
     yield make
     for daemon in daemons:
         daemon.kill9()
+        if not request.node.has_failed:
+            shutil.rmtree(daemon.data, ignore_errors=True)
 
 
 @pytest.fixture
