@@ -138,7 +138,7 @@ static const char *refusal(const struct model_batch *batch, uint32_t count)
 static uint32_t add_unit(struct model_batch *batch, const char *key)
 {
     assert_true(batch->count < UNITS_MAX);
-    snprintf(batch->units[batch->count].key, sizeof(batch->units[0].key), "%s", key);
+    snprintf(batch->units[batch->count].key, sizeof(batch->units[0].key), "%.23s", key);
     batch->units[batch->count].state = UNIT_OUTSTANDING;
     return batch->count++;
 }
