@@ -1,6 +1,7 @@
 #include "world.h"
 
 #include "api/api.h"
+#include "audit.h"
 #include "base/assert.h"
 #include "fail.h"
 #include "log/log.h"
@@ -365,6 +366,7 @@ static struct core *replay_copy(const struct world *world, uint64_t epoch, uint6
             *survived = frame.sequence - 1;
             break;
         }
+        audit_frame(frame.sequence, frame.payload);
         if (!core_replay(core, frame.payload, frame.position + FRAME_HEADER_SIZE, frame.time_ms, &failure))
             fail("frame %" PRIu64 " does not replay: %s", frame.sequence, failure.text);
     }
