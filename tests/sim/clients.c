@@ -9,7 +9,7 @@
 #define QUEUES_LIMIT (MODEL_QUEUES_MAX - 6)
 
 static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
-    [OPERATION_CREATE_QUEUE] = 2,   [OPERATION_SET_QUEUE] = 1,   [OPERATION_DELETE_QUEUE] = 1,
+    [OPERATION_CREATE_QUEUE] = 3,   [OPERATION_SET_QUEUE] = 1,   [OPERATION_DELETE_QUEUE] = 1,
     [OPERATION_PURGE_QUEUE] = 1,    [OPERATION_COUNT_QUEUE] = 3, [OPERATION_SEND] = 18,
     [OPERATION_RECEIVE] = 26,       [OPERATION_DELETE] = 24,     [OPERATION_CHANGE_VISIBILITY] = 6,
     [OPERATION_CREATE_BATCH] = 6,   [OPERATION_ADD_UNITS] = 4,   [OPERATION_COMPLETE_UNITS] = 7,
@@ -32,7 +32,7 @@ void clients_init(struct clients *clients, uint64_t seed, uint32_t body_max)
     clients->xor_percent = random_below(random, 3) * 30;
     clients->batch_percent = random_between(random, 20, 90);
     clients->dead_letter_percent = random_below(random, 3) * 40;
-    clients->child_percent = random_below(random, 3) * 25;
+    clients->child_percent = random_below(random, 3) * 35;
     clients->body_max = body_max;
     clients->xor_salt = random_u64(random);
 }
@@ -84,6 +84,25 @@ static int draw_batch(struct clients *clients)
     return (int)random_below(random, (uint32_t)clients->next_batch);
 }
 
+enum wanted { WANTED_OPEN = 1, WANTED_SEALED = 2, WANTED_EXACT = 4, WANTED_XOR = 8 };
+
+/* Mostly a batch in one of the wanted states and of the wanted tracking, at times any: most calls should do something. */
+static int draw_batch_like(struct clients *clients, const struct oracle *oracle, unsigned wanted)
+{
+    struct random *random = &clients->random;
+    int names[MODEL_BATCHES_MAX], count = 0;
+    for (int i = 0; i < oracle->model.batch_count; i++) {
+        const struct model_batch *batch = &oracle->model.batches[i];
+        unsigned state = batch->state == MODEL_OPEN ? WANTED_OPEN : batch->state == MODEL_SEALED ? WANTED_SEALED : 0;
+        if (batch->is_record && !batch->is_deleted && (wanted & state) != 0 &&
+            (wanted & (batch->is_xor ? WANTED_XOR : WANTED_EXACT)) != 0)
+            names[count++] = batch->name;
+    }
+    if (count == 0 || random_chance(random, 15))
+        return draw_batch(clients);
+    return names[random_below(random, (uint32_t)count)];
+}
+
 /* Has the batch room in the model's arrays? */
 static bool has_room(const struct oracle *oracle, int name, int count)
 {
@@ -97,10 +116,11 @@ static void draw_send(struct clients *clients, const struct oracle *oracle, stru
     operation->queue = random_chance(random, 80) ? (int)random_below(random, WORK_QUEUES) : draw_queue(clients);
     operation->is_many = random_chance(random, 40);
     operation->count = operation->is_many ? random_between(random, 1, ENTRIES_MAX) : 1;
-    int batch = random_chance(random, clients->batch_percent) ? draw_batch(clients) : NONE;
+    const unsigned wanted = WANTED_OPEN | WANTED_EXACT | WANTED_XOR;
+    int batch = random_chance(random, clients->batch_percent) ? draw_batch_like(clients, oracle, wanted) : NONE;
     for (unsigned i = 0; i < operation->count; i++) {
         if (batch != NONE && random_chance(random, 15))
-            batch = draw_batch(clients);
+            batch = draw_batch_like(clients, oracle, wanted);
         operation->entries[i] = (struct entry){
             .tag = ++clients->tag,
             .size = random_between(random, 1, operation->is_many ? 250 : clients->body_max),
@@ -143,16 +163,17 @@ static void draw_handles(struct clients *clients, struct operation *operation)
         operation->queue = draw_queue(clients);
 }
 
-static void draw_create_batch(struct clients *clients, struct operation *operation)
+static void draw_create_batch(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
     struct random *random = &clients->random;
     operation->batch = random_chance(random, 90) ? clients->next_batch++ : draw_batch(clients);
     operation->is_xor = random_chance(random, clients->xor_percent);
     operation->total = random_chance(random, 40) ? (int)random_below(random, 12) : NONE;
-    operation->parent =
-        random_chance(random, clients->child_percent) && operation->batch > 0 ? draw_batch(clients) : NONE;
-    operation->expires_s = random_chance(random, 30) ? (int)random_between(random, 1, 300) : 86400;
-    operation->retention_s = random_chance(random, 40) ? (int)random_below(random, 60) : 7200;
+    operation->parent = NONE;
+    if (random_chance(random, clients->child_percent) && operation->batch > 0)
+        operation->parent = draw_batch_like(clients, oracle, WANTED_OPEN | WANTED_EXACT | WANTED_XOR);
+    operation->expires_s = random_chance(random, 15) ? (int)random_between(random, 1, 300) : 86400;
+    operation->retention_s = random_chance(random, 20) ? (int)random_below(random, 60) : 7200;
     for (unsigned i = 0; i < TARGETS; i++) {
         static const unsigned percents[TARGETS] = {75, 40, 30};
         operation->targets[i] = NONE;
@@ -171,7 +192,8 @@ static int draw_key(struct random *random)
 static void draw_units(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
     struct random *random = &clients->random;
-    operation->batch = draw_batch(clients);
+    const bool is_add = operation->kind == OPERATION_ADD_UNITS;
+    operation->batch = draw_batch_like(clients, oracle, WANTED_EXACT | WANTED_OPEN | (is_add ? 0 : WANTED_SEALED));
     operation->counted =
         operation->kind == OPERATION_ADD_UNITS && random_chance(random, 40) ? (int)random_below(random, 12) : NONE;
     operation->count = random_between(random, 1, KEYS_MAX);
@@ -185,7 +207,10 @@ static void draw_units(struct clients *clients, const struct oracle *oracle, str
         /* One unknown key refuses the whole call, so mostly take known ones. */
         if (operation->kind == OPERATION_COMPLETE_UNITS && batch != NULL && batch->unit_count > 0 &&
             random_chance(random, 98)) {
-            const struct model_unit *unit = &batch->units[random_below(random, (uint32_t)batch->unit_count)];
+            /* Look for one that is outstanding, a few times. */
+            const struct model_unit *unit = NULL;
+            for (unsigned tries = 0; tries < 4 && (unit == NULL || unit->fate != FATE_OUTSTANDING); tries++)
+                unit = &batch->units[random_below(random, (uint32_t)batch->unit_count)];
             if (unit->kind == UNIT_OF_KEY)
                 operation->keys[i] = unit->key;
         }
@@ -199,7 +224,7 @@ static void draw_units(struct clients *clients, const struct oracle *oracle, str
 static void draw_xor(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
     struct random *random = &clients->random;
-    operation->batch = draw_batch(clients);
+    operation->batch = draw_batch_like(clients, oracle, WANTED_XOR | WANTED_OPEN | WANTED_SEALED);
     uint32_t unit = random_below(random, 5);
     bool is_end = random_chance(random, 50);
     struct random id = {.state = clients->xor_salt ^ ((uint64_t)operation->batch * 64 + unit)};
@@ -246,11 +271,14 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
     case OPERATION_CREATE_QUEUE:
     case OPERATION_SET_QUEUE:
         operation->queue = random_chance(random, 50) ? BRIEF_QUEUE : draw_queue(clients);
+        for (int queue = 0; queue < QUEUE_NAMES && operation->kind == OPERATION_CREATE_QUEUE; queue++)
+            if (model_find_queue(&oracle->model, queue) == NONE && random_chance(random, 80))
+                operation->queue = queue; /* somebody deleted it */
         operation->numbers = draw_numbers(clients, operation->queue);
         break;
     case OPERATION_DELETE_QUEUE:
     case OPERATION_PURGE_QUEUE:
-        operation->queue = random_chance(random, 50) ? BRIEF_QUEUE : draw_queue(clients);
+        operation->queue = random_chance(random, 60) ? BRIEF_QUEUE : draw_queue(clients);
         break;
     case OPERATION_COUNT_QUEUE:
         operation->queue = draw_queue(clients);
@@ -266,7 +294,7 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
         draw_handles(clients, operation);
         break;
     case OPERATION_CREATE_BATCH:
-        draw_create_batch(clients, operation);
+        draw_create_batch(clients, oracle, operation);
         break;
     case OPERATION_ADD_UNITS:
     case OPERATION_COMPLETE_UNITS:
@@ -274,6 +302,9 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
         break;
     case OPERATION_XOR_UNITS:
         draw_xor(clients, oracle, operation);
+        break;
+    case OPERATION_SEAL_BATCH:
+        operation->batch = draw_batch_like(clients, oracle, WANTED_EXACT | WANTED_XOR | WANTED_OPEN);
         break;
     case OPERATION_LIST_UNITS:
     case OPERATION_LIST_BATCHES:

@@ -554,6 +554,9 @@ static void judge_receive(const struct reply_view *view)
         for (int name = 0; name < QUEUE_NAMES && !is_here(oracle, queue, yyjson_arr_get(items, k)); name++)
             if (oracle->waiting_counts[name] > 0 && model_find_queue(model, name) != queue)
                 put_aside(oracle, model_find_queue(model, name));
+    for (int name = 0; name < QUEUE_NAMES && view->error == ERROR_INTERNAL_FAILURE; name++)
+        if (oracle->waiting_counts[name] > 0 && model_find_queue(model, name) != queue)
+            put_aside(oracle, model_find_queue(model, name)); /* what could not be read may have come from there */
     enum error error = model_receive(model, &receive);
     bool is_unreadable = oracle->has_read_failed && error == OK && receive.count > 0 && seen_count == 0;
     expect_error(view, is_unreadable ? ERROR_INTERNAL_FAILURE : error);

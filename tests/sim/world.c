@@ -407,7 +407,7 @@ static void let_time_pass(struct world *world, uint32_t jump_percent)
 {
     uint32_t ms = random_below(&world->clock, 4000);
     if (random_chance(&world->clock, jump_percent))
-        ms = random_below(&world->clock, random_chance(&world->clock, 20) ? 24 * 3600 * 1000 : 120 * 1000);
+        ms = random_below(&world->clock, random_chance(&world->clock, 5) ? 24 * 3600 * 1000 : 120 * 1000);
     world->now_ms += ms;
     where.now_ms = world->now_ms;
 }
