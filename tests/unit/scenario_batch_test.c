@@ -809,6 +809,23 @@ static void T21_a_dead_lettered_completion_message_fails_the_parents_unit(struct
     expect_completion(world, "top", false);
 }
 
+static void T21_a_purged_completion_message_fails_the_parents_unit(struct world *world)
+{
+    make_queues(world);
+    world_create_queue(world, "steps", "");
+    make_batch(world, "top", "");
+    EXPECT(world,
+           world_call(world, "Tally.CreateBatch", "{'BatchId':'low','Parent':'top','OnSuccess':{'QueueUrl':'steps'}}")
+                   .error == NULL);
+    seal(world, "top");
+    seal(world, "low");
+    expect_counts(world, "top", 0, 0, 0, 1); /* no OnComplete: its success is what the parent waits for */
+    EXPECT(world, world_call(world, "PurgeQueue", "{'QueueUrl':'steps'}").error == NULL);
+    world_pass_time(world, 1);
+    expect_counts(world, "top", 0, 1, 0, 0);
+    expect_completion(world, "top", false);
+}
+
 static void T22_the_handler_of_the_action_adds_units(struct world *world)
 {
     struct taken action;
@@ -950,6 +967,7 @@ int main(void)
         SCENARIO(T21_a_failure_goes_up_once_for_each_ancestor),
         SCENARIO(T21_a_child_without_a_message_ends_its_unit_at_once),
         SCENARIO(T21_a_dead_lettered_completion_message_fails_the_parents_unit),
+        SCENARIO(T21_a_purged_completion_message_fails_the_parents_unit),
         SCENARIO(T22_the_handler_of_the_action_adds_units),
         SCENARIO(T23_retention_never_comes_before_the_action),
         SCENARIO(T23_retention_waits_for_a_slow_unit_and_a_dead_one),

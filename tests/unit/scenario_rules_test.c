@@ -121,6 +121,20 @@ static void batches_without_an_id_get_different_ones(void **state)
     close_world(world);
 }
 
+/* Invariant B9. */
+static void a_batch_expires_after_14_days_where_nothing_is_said(void **state)
+{
+    struct world *world = open_world(state);
+    EXPECT(world, create(world, "'BatchId':'b','OnComplete':{'QueueUrl':'done'}"));
+    EXPECT(world, world_call(world, "Tally.AddUnits", "{'BatchId':'b','Count':1}").error == NULL);
+    world_pass_time(world, UINT64_C(1209600000) - 1);
+    EXPECT(world, strcmp(answer_text(describe(world, "b"), "State"), "open") == 0);
+    world_pass_time(world, 1);
+    EXPECT(world, strcmp(answer_text(describe(world, "b"), "Status"), "expired") == 0);
+    EXPECT(world, world_drain(world, "done").complete == 1);
+    close_world(world);
+}
+
 /* --- B8, B16, B17, B19 ---------------------------------------------------------------------------------------------- */
 
 static void B8_a_total_seals_when_it_is_reached_and_not_before(struct world *world)
@@ -527,6 +541,7 @@ int main(void)
         cmocka_unit_test(a_child_may_be_called_like_an_external_unit),
         cmocka_unit_test(a_child_that_was_deleted_may_be_created_again),
         cmocka_unit_test(batches_without_an_id_get_different_ones),
+        cmocka_unit_test(a_batch_expires_after_14_days_where_nothing_is_said),
         SCENARIO(B8_a_total_seals_when_it_is_reached_and_not_before),
         SCENARIO(B16_a_completion_message_is_the_same_after_every_restart),
         cmocka_unit_test(B17_a_child_keeps_the_record_of_its_parent),

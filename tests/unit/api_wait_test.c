@@ -1,0 +1,215 @@
+/* Receives that wait (WaitTimeSeconds): who is answered, when, with what, and what a client that has gone costs: nothing. */
+#include "scenario.h"
+
+/* A receive of queue "q" on its way. */
+struct poll {
+    struct exchange exchange;
+    char body[160];
+};
+
+static void begin(struct world *world, struct poll *poll, unsigned wait_s, unsigned max)
+{
+    exchange_init(&poll->exchange);
+    snprintf(poll->body, sizeof(poll->body), "{\"QueueUrl\":\"q\",\"WaitTimeSeconds\":%u,\"MaxNumberOfMessages\":%u}",
+             wait_s, max);
+    poll->exchange.request =
+        (struct request){.target = BYTES("AmazonSQS.ReceiveMessage"), .body = bytes_from_string(poll->body)};
+    api_submit(world->api, &poll->exchange, world->now_ms);
+}
+
+/* How many messages the answer has; the poll is over. */
+static unsigned end(struct world *world, struct poll *poll)
+{
+    EXPECT(world, poll->exchange.state == EXCHANGE_FINISHED);
+    EXPECT(world, api_take_finished(world->api) == &poll->exchange);
+    EXPECT(world, poll->exchange.reply.status == 200);
+    const struct buffer *body = &poll->exchange.reply.body;
+    yyjson_doc *doc = yyjson_read((const char *)body->data_owned, body->size, 0);
+    assert_non_null(doc);
+    unsigned count = (unsigned)yyjson_arr_size(yyjson_obj_get(yyjson_doc_get_root(doc), "Messages"));
+    yyjson_doc_free(doc);
+    exchange_deinit(&poll->exchange);
+    return count;
+}
+
+static bool is_waiting(const struct poll *poll)
+{
+    return poll->exchange.state == EXCHANGE_WAITING;
+}
+
+/* Sends without taking finished polls off the api's list. */
+static void send(struct world *world, const char *body, unsigned delay_s)
+{
+    struct exchange exchange;
+    char request[200];
+    exchange_init(&exchange);
+    snprintf(request, sizeof(request), "{\"QueueUrl\":\"q\",\"MessageBody\":\"%s\",\"DelaySeconds\":%u}", body,
+             delay_s);
+    exchange.request = (struct request){.target = BYTES("AmazonSQS.SendMessage"), .body = bytes_from_string(request)};
+    api_submit(world->api, &exchange, world->now_ms);
+    EXPECT(world, exchange.reply.status == 200);
+    EXPECT(world, api_take_finished(world->api) == &exchange);
+    exchange_deinit(&exchange);
+}
+
+static struct world *open_world(void **state)
+{
+    (void)state;
+    struct world *world = world_create(&(struct world_options){.seed = 1});
+    world_create_queue(world, "q", "'VisibilityTimeout':'30'");
+    return world;
+}
+
+static void a_message_wakes_the_first_who_waits_and_no_other(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll first, second;
+    begin(world, &first, 20, 10);
+    begin(world, &second, 20, 10);
+    EXPECT(world, is_waiting(&first) && is_waiting(&second));
+    send(world, "x", 0);
+    EXPECT(world, end(world, &first) == 1 && is_waiting(&second));
+    send(world, "y", 0);
+    EXPECT(world, end(world, &second) == 1);
+    world_audit(world);
+    world_destroy(world);
+}
+
+/* Invariant R9: the answer waits for the frame with the receive, which may be the frame of the send. */
+static void the_answer_is_held_until_the_receive_is_durable(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll;
+    begin(world, &poll, 20, 1);
+    const uint64_t durable = namespace_durable(world->ns);
+    send(world, "x", 0);
+    EXPECT(world, poll.exchange.hold_sequence > durable);
+    EXPECT(world, world_flush(world) && poll.exchange.hold_sequence <= namespace_durable(world->ns));
+    EXPECT(world, end(world, &poll) == 1);
+    world_kill(world);
+    EXPECT(world, core_metrics(world_core(world)).in_flight == 1);
+    world_destroy(world);
+}
+
+static void nothing_comes_at_the_deadline_and_not_before(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll;
+    begin(world, &poll, 5, 1);
+    EXPECT(world, api_due_ms(world->api) == world->now_ms + 5000);
+    world_pass_time(world, 4999);
+    EXPECT(world, is_waiting(&poll));
+    world_pass_time(world, 1);
+    EXPECT(world, end(world, &poll) == 0);
+    world_destroy(world);
+}
+
+static void delays_and_leases_that_end_wake_too(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll;
+    send(world, "later", 3);
+    begin(world, &poll, 20, 1);
+    world_pass_time(world, 2999);
+    EXPECT(world, is_waiting(&poll));
+    world_pass_time(world, 1);
+    EXPECT(world, end(world, &poll) == 1);
+    world_pass_time(world, 15000);
+    begin(world, &poll, 20, 1);
+    world_pass_time(world, 14999);
+    EXPECT(world, is_waiting(&poll));
+    world_pass_time(world, 1);
+    EXPECT(world, end(world, &poll) == 1);
+    world_destroy(world);
+}
+
+static void a_client_that_has_gone_takes_no_message(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll gone, present;
+    begin(world, &gone, 20, 1);
+    begin(world, &present, 20, 1);
+    api_abandon(world->api, &gone.exchange);
+    exchange_deinit(&gone.exchange);
+    send(world, "x", 0);
+    EXPECT(world, end(world, &present) == 1);
+    EXPECT(world, core_metrics(world_core(world)).delivered == 1);
+    world_destroy(world);
+}
+
+static void deleting_the_queue_answers_those_who_wait(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll;
+    begin(world, &poll, 20, 1);
+    struct exchange exchange;
+    exchange_init(&exchange);
+    exchange.request =
+        (struct request){.target = BYTES("AmazonSQS.DeleteQueue"), .body = BYTES("{\"QueueUrl\":\"q\"}")};
+    api_submit(world->api, &exchange, world->now_ms);
+    EXPECT(world, exchange.reply.status == 200 && poll.exchange.state == EXCHANGE_FINISHED);
+    EXPECT(world, poll.exchange.reply.error == ERROR_QUEUE_DOES_NOT_EXIST);
+    while (api_take_finished(world->api) != NULL) {
+    }
+    exchange_deinit(&exchange);
+    exchange_deinit(&poll.exchange);
+    world_audit(world);
+    world_destroy(world);
+}
+
+static void what_is_there_is_answered_at_once_and_a_wait_of_zero_never_waits(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll;
+    begin(world, &poll, 0, 1);
+    EXPECT(world, end(world, &poll) == 0);
+    send(world, "x", 0);
+    send(world, "y", 0);
+    begin(world, &poll, 20, 10);
+    EXPECT(world, end(world, &poll) == 2);
+    world_destroy(world);
+}
+
+static void a_clean_stop_answers_everybody(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll polls[3];
+    for (unsigned i = 0; i < 3; i++)
+        begin(world, &polls[i], 20, 1);
+    api_release_waiting(world->api);
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT(world, end(world, &polls[i]) == 0);
+    world_destroy(world);
+}
+
+/* The queue's own wait counts where the receive says none. */
+static void the_queues_wait_is_the_default(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll;
+    world_call(world, "SetQueueAttributes", "{'QueueUrl':'q','Attributes':{'ReceiveMessageWaitTimeSeconds':'7'}}");
+    exchange_init(&poll.exchange);
+    poll.exchange.request =
+        (struct request){.target = BYTES("AmazonSQS.ReceiveMessage"), .body = BYTES("{\"QueueUrl\":\"q\"}")};
+    api_submit(world->api, &poll.exchange, world->now_ms);
+    EXPECT(world, is_waiting(&poll) && api_due_ms(world->api) == world->now_ms + 7000);
+    world_pass_time(world, 7000);
+    EXPECT(world, end(world, &poll) == 0);
+    world_destroy(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_wakes_the_first_who_waits_and_no_other),
+        cmocka_unit_test(the_answer_is_held_until_the_receive_is_durable),
+        cmocka_unit_test(nothing_comes_at_the_deadline_and_not_before),
+        cmocka_unit_test(delays_and_leases_that_end_wake_too),
+        cmocka_unit_test(a_client_that_has_gone_takes_no_message),
+        cmocka_unit_test(deleting_the_queue_answers_those_who_wait),
+        cmocka_unit_test(what_is_there_is_answered_at_once_and_a_wait_of_zero_never_waits),
+        cmocka_unit_test(a_clean_stop_answers_everybody),
+        cmocka_unit_test(the_queues_wait_is_the_default),
+    };
+    return cmocka_run_group_tests_name("waiting receives", tests, NULL, NULL);
+}
