@@ -452,6 +452,11 @@ static void server_start(struct world *world, bool has_before, uint64_t sequence
         world->now_ms -= random_below(&world->clock, 3600 * 1000); /* somebody sets the clock back */
         trace(world, "the clock was set back");
     }
+    if (has_before && random_chance(&world->faults, 10)) {
+        /* Somebody changed the configuration; the folder keeps the size of its segments. */
+        uint64_t limit = world->options.segment_size / 2 - 1024;
+        world->options.frame_size_max = random_chance(&world->faults, 50) ? limit : limit / 4 / 512 * 3 * 512;
+    }
     while (!try_open(world))
         let_time_pass(world, world->jump_percent);
     /* Log time never goes back, whatever the clock says (clock.h of the server). */
