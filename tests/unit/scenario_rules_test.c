@@ -327,6 +327,52 @@ static void batches_nest_32_deep(void **state)
     close_world(world);
 }
 
+/* Each of ten deletes ends a unit 31 levels down, and each level above says that it failed, at length: together far more than a
+ * frame takes. */
+static void ten_deletes_of_one_request_may_fill_many_frames(void **state)
+{
+    (void)state;
+    struct world *world =
+        world_create(&(struct world_options){.seed = 1, .segment_size = 64u << 20, .frame_size_max = 9u << 20});
+    world_create_queue(world, "done", "");
+    world_create_queue(world, "failures", "");
+    char *body = malloc(65001);
+    assert_non_null(body);
+    memset(body, 'b', 65000);
+    body[65000] = '\0';
+    for (unsigned chain = 0; chain < 10; chain++) {
+        for (unsigned depth = 0; depth < 31; depth++) {
+            char parent[40] = "";
+            if (depth > 0)
+                snprintf(parent, sizeof(parent), ",'Parent':'%u-%u'", chain, depth - 1);
+            EXPECT(world,
+                   world_call(world, "Tally.CreateBatch",
+                              "{'BatchId':'%u-%u','OnFirstFailure':{'QueueUrl':'failures','MessageBody':'%s'}%s}",
+                              chain, depth, body, parent)
+                           .error == NULL);
+        }
+        EXPECT(world,
+               world_call(world, "Tally.CreateBatch",
+                          "{'BatchId':'%u','Parent':'%u-30','ExpiresAfterSeconds':1,'OnComplete':{'QueueUrl':'done'}}",
+                          chain, chain)
+                       .error == NULL);
+    }
+    world_pass_time(world, 2000);
+    struct taken held[10];
+    world_hold(world, "done", 300, 10, held);
+    char entries[1000];
+    size_t size = 0;
+    for (unsigned i = 0; i < 10; i++)
+        size += (size_t)snprintf(entries + size, sizeof(entries) - size, "%s{'Id':'%u','ReceiptHandle':'%s'}",
+                                 i == 0 ? "" : ",", i, held[i].handle);
+    struct answer answer = world_call(world, "DeleteMessageBatch", "{'QueueUrl':'done','Entries':[%s]}", entries);
+    EXPECT(world, yyjson_arr_size(yyjson_obj_get(answer.root, "Successful")) == 10);
+    EXPECT(world, world_count_messages(world, "failures") == 310);
+    free(body);
+    world_kill(world);
+    close_world(world);
+}
+
 static void ids_have_1_to_128_printable_characters(void **state)
 {
     struct world *world = open_world(state);
@@ -551,6 +597,7 @@ int main(void)
         cmocka_unit_test(keys_have_1_to_256_bytes_and_allowed_characters),
         cmocka_unit_test(a_count_goes_up_to_a_hundred_million),
         cmocka_unit_test(batches_nest_32_deep),
+        cmocka_unit_test(ten_deletes_of_one_request_may_fill_many_frames),
         cmocka_unit_test(ids_have_1_to_128_printable_characters),
         cmocka_unit_test(numbers_of_a_batch_have_ranges),
         cmocka_unit_test(a_target_holds_64_KiB),
