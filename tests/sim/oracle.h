@@ -37,6 +37,7 @@ struct oracle {
     unsigned saved_count;
     uint64_t saved_sequences[SAVED_MAX];
     struct model *saved_owned[SAVED_MAX];
+    struct model *scratch_owned; /* to try things out */
     /* never forgotten */
     int handle_count;
     char handles[HANDLES_MAX][HANDLE_SIZE];
