@@ -23,6 +23,7 @@ void ledger_deinit(struct ledger *ledger)
     free(ledger->states_owned);
     free(ledger->references_owned);
     free(ledger->spans_owned);
+    free(ledger->numeric_keys_owned);
     buffer_deinit(&ledger->keys);
     table_deinit(&ledger->by_key);
     table_deinit(&ledger->by_detail);
@@ -125,14 +126,25 @@ static bool numeric_key_is_named(const struct ledger *ledger, uint32_t number)
     return find_reference(ledger, bytes_make(text, size)) != UINT32_MAX;
 }
 
+/* Counting up to `count` must leave out the numeric keys that are units already: is it less work to look for each number
+ * among them than to look at each of them? */
+static bool are_numbers_fewer(const struct ledger *ledger, uint32_t count)
+{
+    return count - ledger->counted_end < ledger->numeric_key_count;
+}
+
 uint32_t ledger_count_would_add(const struct ledger *ledger, uint32_t count)
 {
     if (count <= ledger->counted_end)
         return 0;
     uint32_t added = count - ledger->counted_end;
-    if (ledger->numeric_key_count > 0)
+    if (are_numbers_fewer(ledger, count)) {
         for (uint32_t key = ledger->counted_end; key < count; key++)
             added -= numeric_key_is_named(ledger, key);
+        return added;
+    }
+    for (uint32_t i = 0; i < ledger->numeric_key_count; i++)
+        added -= ledger->numeric_keys_owned[i] >= ledger->counted_end && ledger->numeric_keys_owned[i] < count;
     return added;
 }
 
@@ -165,19 +177,35 @@ static void add_span(struct ledger *ledger, uint32_t first_key, uint32_t count)
     add_states(ledger, count);
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+    const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+/* Adds the counted keys from *first up to `key`, which is named, and steps over it. */
+static void add_span_before(struct ledger *ledger, uint32_t *first, uint32_t key)
+{
+    add_span(ledger, *first, key - *first);
+    *first = key + 1;
+}
+
 void ledger_add_counted(struct ledger *ledger, uint32_t count)
 {
     ASSERT(count <= LEDGER_UNITS_MAX);
     if (count <= ledger->counted_end)
         return;
     uint32_t first = ledger->counted_end;
-    if (ledger->numeric_key_count > 0) {
-        for (uint32_t key = first; key < count; key++) {
-            if (!numeric_key_is_named(ledger, key))
-                continue;
-            add_span(ledger, first, key - first);
-            first = key + 1;
-        }
+    if (are_numbers_fewer(ledger, count)) {
+        for (uint32_t key = first; key < count; key++)
+            if (numeric_key_is_named(ledger, key))
+                add_span_before(ledger, &first, key);
+    } else if (ledger->numeric_key_count > 0) {
+        uint32_t *keys = ledger->numeric_keys_owned;
+        qsort(keys, ledger->numeric_key_count, sizeof(*keys), compare_numbers);
+        for (uint32_t i = 0; i < ledger->numeric_key_count && keys[i] < count; i++)
+            if (keys[i] >= first)
+                add_span_before(ledger, &first, keys[i]);
     }
     add_span(ledger, first, count - first);
     ledger->counted_end = count;
@@ -203,7 +231,11 @@ uint32_t ledger_add_key(struct ledger *ledger, struct bytes key, enum unit_kind 
         return unit;
     table_insert(&ledger->by_key, bytes_hash(key), ledger->reference_count);
     uint32_t number;
-    ledger->numeric_key_count += key_is_numeric(key, &number);
+    if (!key_is_numeric(key, &number))
+        return unit;
+    ledger->numeric_keys_owned = array_grow(ledger->numeric_keys_owned, ledger->numeric_key_count,
+                                            &ledger->numeric_key_capacity, sizeof(*ledger->numeric_keys_owned));
+    ledger->numeric_keys_owned[ledger->numeric_key_count++] = number;
     return unit;
 }
 

@@ -49,7 +49,9 @@ struct ledger {
     uint32_t failed;
     uint32_t cancelled;
     uint32_t counted_end; /* every key "0" to "counted_end - 1" is a unit */
-    uint32_t numeric_key_count; /* keys in the table that look like counted ones */
+    uint32_t *numeric_keys_owned; /* keys in the table that look like counted ones, in no order */
+    uint32_t numeric_key_count;
+    uint32_t numeric_key_capacity;
     uint8_t *states_owned; /* two bits a unit */
     size_t states_capacity;
     struct ledger_reference *references_owned;
@@ -72,7 +74,8 @@ void ledger_deinit(struct ledger *ledger);
 /* The unit with this external key, or LEDGER_NO_UNIT. */
 uint32_t ledger_find(const struct ledger *ledger, struct bytes key);
 
-/* How many units counting up to `count` would add. O(1) unless numeric keys were added one by one before. */
+/* How many units counting up to `count` would add. O(1) unless numeric keys were added one by one before; then linear in
+ * their number or in what is added, whichever is less. */
 uint32_t ledger_count_would_add(const struct ledger *ledger, uint32_t count);
 
 /* Registration. Each returns the unit's number (the first one's for a count). External keys must not be there yet; a child

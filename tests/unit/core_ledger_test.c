@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -232,11 +233,37 @@ static void a_million_counted_units_take_a_quarter_of_a_megabyte(void **state)
     ledger_deinit(&ledger);
 }
 
+/* A few keys that look like counted ones must not make a count walk a hundred million of them. */
+static void a_few_numeric_keys_do_not_make_a_large_count_slow(void **state)
+{
+    (void)state;
+    struct ledger ledger;
+    ledger_init(&ledger);
+    ledger_add_key(&ledger, BYTES("99999998"), UNIT_KEYED);
+    ledger_add_key(&ledger, BYTES("7"), UNIT_KEYED);
+    clock_t start = clock();
+    assert_int_equal(ledger_count_would_add(&ledger, 99999999), 99999997);
+    ledger_add_counted(&ledger, 99999999);
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    print_message("counting around two numeric keys: %.3f s\n", seconds);
+    assert_true(seconds < 0.5);
+    assert_int_equal(ledger.count, 99999999);
+    assert_int_equal(ledger.span_count, 2);
+    assert_int_equal(ledger_find(&ledger, BYTES("99999998")), 0);
+    assert_int_equal(ledger_find(&ledger, BYTES("7")), 1);
+    assert_int_equal(ledger_find(&ledger, BYTES("6")), 2 + 6);
+    assert_int_equal(ledger_find(&ledger, BYTES("8")), 2 + 7);
+    assert_int_equal(ledger_find(&ledger, BYTES("99999997")), 99999998);
+    assert_int_equal(ledger_find(&ledger, BYTES("99999999")), LEDGER_NO_UNIT);
+    ledger_deinit(&ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_registrations_and_ends_agree_with_a_model),
         cmocka_unit_test(a_truncated_or_flipped_ledger_is_refused_or_sound),
+        cmocka_unit_test(a_few_numeric_keys_do_not_make_a_large_count_slow),
         cmocka_unit_test(a_million_counted_units_take_a_quarter_of_a_megabyte),
     };
     return cmocka_run_group_tests_name("core ledger", tests, NULL, NULL);
