@@ -21,7 +21,7 @@ import time
 
 import pytest
 from conftest import BIN, PATIENCE, WRAPPER, clean_environment, wait_until
-from wire import SCALE, Connection, Lost
+from wire import Connection, Lost, some
 
 SEGMENT = 5 << 20
 OPTIONS = ["--body-max", "64KiB", "--segment-size", "5MiB"]
@@ -216,8 +216,8 @@ def test_a_flipped_bit_in_each_kind_of_event(make_world):
     frames = frames_of(segment)
     found = {kind: (frame, offset, size) for frame in reversed(frames) for kind, offset, size in events_of(frame)}
     assert sorted(found) == sorted(EVENTS), f"not in the log: {[EVENTS[kind] for kind in set(EVENTS) - set(found)]}"
-    for kind, (frame, offset, size) in sorted(found.items()):
-        for place in {offset, offset + size - 1} if SCALE >= 1 else {offset + size - 1}:
+    for kind, (frame, offset, size) in some(sorted(found.items())):
+        for place in some([offset, offset + size - 1]):
             with flipped(segment, place):
                 refusal(world, segment, f"frame {frame.sequence}", "wrong checksum", ADVICE, offset=frame.offset)
     world.daemon.start()
@@ -237,7 +237,7 @@ def test_a_flipped_bit_in_each_field_of_a_frame_header(make_world, which):
     (segment,) = world.files(".segment")[:1]
     frames = frames_of(segment)
     frame = frames[{"first": 0, "middle": len(frames) // 2, "last": -1}[which]]
-    for field in list(HEADER_FIELDS) if SCALE >= 1 else [0, 24]:
+    for field in some(HEADER_FIELDS):
         with flipped(segment, frame.offset + field):
             refusal(world, segment, "expected a frame, found bytes that are none", ADVICE, offset=frame.offset)
     # In the padding behind the events, too.
@@ -271,7 +271,7 @@ def test_a_torn_tail_is_cut_and_nothing_more(make_world):
     (segment,) = world.files(".segment")[:1]
     last = frames_of(segment)[-1]
     whole = segment.read_bytes()
-    for sector in range(last.size // 512):
+    for sector in some(range(last.size // 512)):
         at = last.offset + sector * 512
         segment.write_bytes(whole[:at] + bytes(512) + whole[at + 512 :])
         world.daemon.start()
@@ -294,7 +294,7 @@ def rolled_world(make_world):
 def test_a_flipped_bit_in_each_field_of_a_segment_header(rolled_world):
     world = rolled_world
     for segment in world.files(".segment")[:2]:
-        for field in [0, 4, 8, 16, 24, 32, 40, 100, 508] if SCALE >= 1 else [8]:
+        for field in some([0, 4, 8, 16, 24, 32, 40, 100, 508]):
             with flipped(segment, field):
                 refusal(world, segment, "the segment's header has a wrong checksum", ADVICE, offset=0)
     end = frames_of(world.files(".segment")[0])[-1]
@@ -308,9 +308,9 @@ def test_a_flipped_bit_in_each_field_of_a_segment_header(rolled_world):
 
 def test_a_truncated_or_lengthened_segment(rolled_world):
     world = rolled_world
-    for segment in world.files(".segment")[:3]:
+    for segment in some(world.files(".segment")[:3]):
         whole = segment.read_bytes()
-        for size in [SEGMENT // 2, SEGMENT - 1, 512]:
+        for size in some([SEGMENT // 2, SEGMENT - 1, 512]):
             os.truncate(segment, size)
             refusal(world, segment, "the segment is truncated", f"expected {SEGMENT} bytes, found {size}", ADVICE, offset=size)
         segment.write_bytes(whole + bytes(512))
@@ -324,7 +324,7 @@ def test_a_truncated_or_lengthened_segment(rolled_world):
 def test_a_missing_segment(rolled_world):
     world = rolled_world
     used = [path for path in world.files(".segment") if frames_of(path)]
-    for segment in used:
+    for segment in some(used):
         aside = world.folder.parent / "aside"
         segment.rename(aside)
         refusal(world, segment, "this segment is missing", ADVICE, offset=0)
@@ -356,15 +356,19 @@ def snapshot_world(make_world):
     world.url, world.waste = world.queue("q"), world.queue("waste")
     world.send(world.url, "first " + "a" * 3000)
     world.send(world.url, "second " + "b" * 3000)
-    for _ in range(7):
+
+    def covers_the_first_segment():
         for _ in range(20):
             world.sqs("SendMessage", QueueUrl=world.waste, MessageBody="x" * 60000)
         world.sqs("PurgeQueue", QueueUrl=world.waste)
-    wait_until(lambda: world.files(".snapshot"), 20, "a snapshot")
+        return any(int(path.name[:16], 16) > SEGMENT for path in world.files(".snapshot"))
+
+    wait_until(covers_the_first_segment, 60, "a snapshot behind the first segment")
     world.send(world.url, "third")
     world.stop()
-    (world.snapshot,) = world.files(".snapshot")
-    assert int(world.snapshot.name[:16], 16) > SEGMENT
+    world.snapshot = world.files(".snapshot")[-1]
+    for older in world.files(".snapshot")[:-1]:
+        older.unlink()  # published, but the stop came before it was removed
     assert (world.folder / f"{0:016x}.segment").exists(), "the old messages keep their segment"
     return world
 
@@ -381,7 +385,7 @@ def test_a_flipped_bit_in_each_part_of_a_snapshot(snapshot_world):
         (range(size - 32, size, 4), size - 32, "the snapshot's trailer is missing or has a wrong checksum"),
     ]
     for places_of_part, offset, words in places:
-        for place in places_of_part if SCALE >= 1 else places_of_part[:1]:
+        for place in some(places_of_part):
             with flipped(world.snapshot, place):
                 refusal(world, world.snapshot, words, ADVICE, offset=offset)
     world.daemon.start()
@@ -392,7 +396,7 @@ def test_a_flipped_bit_in_each_part_of_a_snapshot(snapshot_world):
 def test_a_truncated_lengthened_or_missing_snapshot(snapshot_world):
     world = snapshot_world
     whole = world.snapshot.read_bytes()
-    for size in [0, 63, 84, len(whole) // 2, len(whole) - 1]:
+    for size in some([0, 63, 84, len(whole) // 2, len(whole) - 1]):
         world.snapshot.write_bytes(whole[:size])
         refusal(world, world.snapshot, ADVICE)
     world.snapshot.write_bytes(whole + bytes(40))

@@ -18,6 +18,13 @@ def scaled(count, variable=None, least=1):
     return int(given) if given else max(least, round(count * SCALE))
 
 
+def some(items):
+    """All of a table's rows; where TALLY_TEST_SCALE is small, a few that lie apart."""
+    items = list(items)
+    count = max(1, min(len(items), round(len(items) * SCALE * 3)))
+    return [items[index * len(items) // count] for index in range(count)]
+
+
 class Lost(Exception):
     """The connection ended before the reply: whether the request took effect is unknown."""
 
