@@ -556,6 +556,24 @@ static void expect_taken(const struct reply_view *view, const struct model_recei
     }
 }
 
+/* A receive that found nothing, although it may have put messages aside. */
+static void expect_nothing(struct oracle *oracle, const struct operation *operation)
+{
+    struct model_receive receive = {
+        .queue = model_find_queue(&oracle->model, operation->queue),
+        .max = operation->receive_max,
+        .timeout_ms = 1,
+        .in_flight_max = oracle->in_flight_max,
+    };
+    if (receive.queue == NONE)
+        fail("a receive waits at q%d, which does not exist", operation->queue);
+    enum error error = model_receive(&oracle->model, &receive);
+    if (error == OK && receive.count > 0)
+        fail("a receive waits at q%d although message %s of tag %u, event %u is there", operation->queue,
+             oracle->model.messages[receive.taken[0]].id, oracle->model.messages[receive.taken[0]].tag,
+             oracle->model.messages[receive.taken[0]].completes);
+}
+
 static void judge_receive(const struct reply_view *view)
 {
     struct oracle *oracle = view->oracle;
@@ -579,6 +597,12 @@ static void judge_receive(const struct reply_view *view)
     };
     if (seen_count > operation->receive_max)
         fail("a receive gave %u messages and was asked for %u", seen_count, operation->receive_max);
+    /* One that may wait can have done so for a moment, until others put aside what it was then given. */
+    bool has_waited = !is_in_turn(oracle) && operation->wait_s > 0 && !is_explained(view, &receive, items);
+    if (has_waited) {
+        expect_nothing(oracle, operation);
+        oracle_turn_begin(oracle);
+    }
     if (is_in_turn(oracle))
         put_aside_before(view, &receive, items);
     enum error error = model_receive(model, &receive);
@@ -586,6 +610,8 @@ static void judge_receive(const struct reply_view *view)
     expect_error(view, is_unreadable ? ERROR_INTERNAL_FAILURE : error);
     if (error == OK)
         expect_taken(view, &receive, items);
+    if (has_waited)
+        oracle_turn_end(oracle);
 }
 
 static void judge_handles(const struct reply_view *view)
@@ -910,24 +936,6 @@ void oracle_judge(struct oracle *oracle, const struct operation *operation, enum
 }
 
 /* --- receives that wait --------------------------------------------------------------------------------------------- */
-
-/* A receive that found nothing, although it may have put messages aside. */
-static void expect_nothing(struct oracle *oracle, const struct operation *operation)
-{
-    struct model_receive receive = {
-        .queue = model_find_queue(&oracle->model, operation->queue),
-        .max = operation->receive_max,
-        .timeout_ms = 1,
-        .in_flight_max = oracle->in_flight_max,
-    };
-    if (receive.queue == NONE)
-        fail("a receive waits at q%d, which does not exist", operation->queue);
-    enum error error = model_receive(&oracle->model, &receive);
-    if (error == OK && receive.count > 0)
-        fail("a receive waits at q%d although message %s of tag %u, event %u is there", operation->queue,
-             oracle->model.messages[receive.taken[0]].id, oracle->model.messages[receive.taken[0]].tag,
-             oracle->model.messages[receive.taken[0]].completes);
-}
 
 void oracle_judge_wait(struct oracle *oracle, const struct operation *operation, bool is_first)
 {

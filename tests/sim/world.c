@@ -281,11 +281,25 @@ static struct connection *judge_first(struct world *world, struct connection *co
     return NULL;
 }
 
+/* About how much the operation may log, completions included. */
+static size_t log_bytes(const struct operation *operation)
+{
+    size_t bytes = 300;
+    for (unsigned i = 0; i < operation->count; i++)
+        bytes += operation->kind == OPERATION_SEND ? 300 + operation->entries[i].size : 100;
+    if (operation->kind == OPERATION_DELETE || operation->kind == OPERATION_COMPLETE_UNITS ||
+        operation->kind == OPERATION_RECEIVE)
+        bytes += 1500;
+    return bytes;
+}
+
 static void submit(struct world *world, struct connection *connection)
 {
     struct exchange *exchange = &connection->exchange;
     const struct operation *operation = &connection->operation;
-    if (world->pending_bytes > ample_size(world) / 3)
+    /* The entries of one request may be spread over several frames, which the model does not follow. */
+    size_t bytes = log_bytes(operation);
+    if (world->pending_bytes > 0 && world->pending_bytes + bytes > ample_size(world))
         server_flush(world);
     oracle_ask(world->oracle, &connection->operation);
     exchange_reset(exchange);
@@ -302,7 +316,7 @@ static void submit(struct world *world, struct connection *connection)
     trace(world, "client %td: %s %.*s", connection - world->connections, operation_target(operation),
           (int)(connection->body.size < 600 ? connection->body.size : 600), (const char *)connection->body.data_owned);
     world->report->operations++;
-    world->pending_bytes += connection->body.size + 100;
+    world->pending_bytes += bytes;
     bool is_first = operation->kind == OPERATION_RECEIVE && world->oracle->waiting_counts[operation->queue] == 0;
     uint64_t time_ms = core_now_ms(namespace_begin(world->ns, world->now_ms));
     api_submit(world->api, exchange, world->now_ms);
