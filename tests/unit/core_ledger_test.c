@@ -246,7 +246,7 @@ static void a_few_numeric_keys_do_not_make_a_large_count_slow(void **state)
     ledger_add_counted(&ledger, 99999999);
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     print_message("counting around two numeric keys: %.3f s\n", seconds);
-    assert_true(seconds < 0.5);
+    assert_true(seconds < 1.5); /* 4 s when it walked */
     assert_int_equal(ledger.count, 99999999);
     assert_int_equal(ledger.span_count, 2);
     assert_int_equal(ledger_find(&ledger, BYTES("99999998")), 0);
