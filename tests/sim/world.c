@@ -299,7 +299,7 @@ static void submit(struct world *world, struct connection *connection)
     const struct operation *operation = &connection->operation;
     /* The entries of one request may be spread over several frames, which the model does not follow. */
     size_t bytes = log_bytes(operation);
-    if (world->pending_bytes > 0 && world->pending_bytes + bytes > ample_size(world))
+    if (world->pending_bytes > 0 && (operation->is_many || world->pending_bytes + bytes > ample_size(world)))
         server_flush(world);
     oracle_ask(world->oracle, &connection->operation);
     exchange_reset(exchange);
@@ -574,7 +574,6 @@ static void take_snapshot_step(struct world *world)
     struct failure failure = {.error = OK};
     if (namespace_snapshot_step(world->ns, true, &failure) != OK)
         trace(world, "snapshot: %s", failure.text);
-    world->pending_bytes = 0; /* it closes the frame */
 }
 
 static void arm_fault(struct world *world)
