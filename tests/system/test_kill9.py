@@ -15,10 +15,11 @@ import collections
 import json
 import os
 import random
+import subprocess
 import threading
 import time
 
-from conftest import PATIENCE, wait_until
+from conftest import BIN, PATIENCE, WRAPPER, clean_environment, wait_until
 from wire import Connection, Lost, scaled
 
 KILLS = scaled(300, "KILLS", least=8)
@@ -300,6 +301,15 @@ class Load:
             assert not client.is_alive(), f"{client} hangs"
 
 
+def kill_within_start(daemon, seconds):
+    """Starts the daemon and kills it before it may be ready, in the middle of its recovery."""
+    command = [*WRAPPER, str(BIN / "tallyd"), "--listen", f"127.0.0.1:{daemon.port}", "--data", str(daemon.data)]
+    process = subprocess.Popen([*command, *daemon.options], stdout=subprocess.DEVNULL, env=clean_environment())
+    time.sleep(seconds)
+    process.kill()
+    process.wait()
+
+
 def counts(line, url):
     answer = line.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": url, "AttributeNames": ["All"]})["Attributes"]
     names = ["", "NotVisible", "Delayed"]
@@ -336,12 +346,13 @@ def test_nothing_acknowledged_is_lost_or_doubled_by_kill_9(daemon_factory, capsy
     for number in range(KILLS):
         if number % REST_EVERY == REST_EVERY - 1:
             time.sleep(1.2 * LEASE)
-        # Now and then within a start, mostly in the middle of work.
         time.sleep(chance.choice([0.02, 0.1, 0.3, 0.5]) * chance.random() * PATIENCE)
         killed_at = time.monotonic()
         daemon.kill9()
         for path in daemon.data.glob("*/*"):
             seen[path.suffix].add(path.name)
+        if chance.random() < 0.1:
+            kill_within_start(daemon, chance.random() * 0.05 * PATIENCE)
         daemon.start()
         down += time.monotonic() - killed_at
         assert not load.record.faults, f"seed {SEED}, kill {number}: {load.record.faults[:10]}"
