@@ -285,42 +285,51 @@ static const char *attribute_of(yyjson_val *message, const char *name)
     return yyjson_get_str(yyjson_obj_get(yyjson_obj_get(attributes, name), "StringValue"));
 }
 
-/* The message of a batch's event that `item` is: its batch and event are attributes. Of several lives of one batch's name,
- * the one that is known by this id, else one that is not known by any: the oldest in this queue, or the oldest. */
-static int find_event_message(const struct oracle *oracle, int queue, yyjson_val *item, const char *id)
-{
-    const char *batch_name = attribute_of(item, "Tally.Batch.Completed"),
-               *event = attribute_of(item, "Tally.Batch.Event");
-    if (batch_name == NULL || event == NULL)
-        return NONE;
-    const struct model *model = &oracle->model;
-    int unknown = NONE;
-    for (int i = 0; i < model->message_count; i++) {
-        const struct model_message *message = &model->messages[i];
-        if (!message->is_alive || message->completes == 0 || strcmp(event_names[message->completes], event) != 0 ||
-            model->batches[message->batch].name != atoi(batch_name + 1))
-            continue;
-        bool is_known_batch = oracle->completion_names[message->batch] == model->batches[message->batch].name;
-        const char *known = is_known_batch ? oracle->completion_ids[message->batch][message->completes - 1] : "";
-        if (strcmp(known, id) == 0)
-            return i;
-        bool is_better = unknown == NONE || (message->queue == queue && model->messages[unknown].queue != queue);
-        if (known[0] == '\0' && is_better)
-            unknown = i;
-    }
-    return unknown;
-}
+/* How surely `item` is this message: not at all, perhaps (the message of a batch's event whose id nobody has seen yet), surely. */
+enum likeness { LIKE_NONE, LIKE_PERHAPS, LIKE_SURE };
 
-static int find_message(const struct oracle *oracle, int queue, yyjson_val *item)
+static enum likeness likeness(const struct oracle *oracle, int index, yyjson_val *item)
 {
     const struct model *model = &oracle->model;
+    const struct model_message *message = &model->messages[index];
     const char *id = yyjson_get_str(yyjson_obj_get(item, "MessageId"));
     if (id == NULL)
         fail("a received message has no MessageId");
-    for (int i = model->message_count - 1; i >= 0; i--)
-        if (model->messages[i].completes == 0 && strcmp(model->messages[i].id, id) == 0)
+    if (message->completes == 0)
+        return strcmp(message->id, id) == 0 ? LIKE_SURE : LIKE_NONE;
+    const char *batch_name = attribute_of(item, "Tally.Batch.Completed"),
+               *event = attribute_of(item, "Tally.Batch.Event");
+    int name = model->batches[message->batch].name;
+    if (batch_name == NULL || event == NULL || strcmp(event_names[message->completes], event) != 0 ||
+        name != atoi(batch_name + 1))
+        return LIKE_NONE;
+    bool is_known_batch = oracle->completion_names[message->batch] == name;
+    const char *known = is_known_batch ? oracle->completion_ids[message->batch][message->completes - 1] : "";
+    return known[0] == '\0' ? LIKE_PERHAPS : strcmp(known, id) == 0 ? LIKE_SURE : LIKE_NONE;
+}
+
+/* The message that `item` is, or NONE. A batch's name may have had several lives: of messages that it may perhaps be, the one
+ * that a receive of `queue` would give out first. */
+static int find_message(const struct oracle *oracle, int queue, yyjson_val *item)
+{
+    const struct model *model = &oracle->model;
+    int found = NONE, found_rank = 0;
+    for (int i = 0; i < model->message_count; i++) {
+        enum likeness like = likeness(oracle, i, item);
+        if (like == LIKE_SURE)
             return i;
-    return find_event_message(oracle, queue, item, id);
+        if (like == LIKE_NONE || !model->messages[i].is_alive)
+            continue;
+        bool is_here = model->messages[i].queue == queue;
+        int rank = !is_here ? 1 : model_is_deliverable(model, &model->messages[i]) ? 3 : 2;
+        bool is_better =
+            rank > found_rank || (rank == found_rank && model->messages[i].order < model->messages[found].order);
+        if (is_better) {
+            found = i;
+            found_rank = rank;
+        }
+    }
+    return found;
 }
 
 /* A completion message's id is a function of batch and event, whatever crashes lie between two deliveries (B16). */
@@ -467,8 +476,9 @@ static bool is_explained(const struct reply_view *view, const struct model_recei
     enum error error = model_receive(&oracle->model, &trial);
     bool is_right = view->error == ERROR_INTERNAL_FAILURE ? trial.count > 0 : error == view->error;
     for (size_t i = 0; i < yyjson_arr_size(items) && is_right; i++) {
-        int given = find_message(oracle, receive->queue, yyjson_arr_get(items, i));
-        is_right = given != NONE && (oracle->has_read_failed || (i < trial.count && trial.taken[i] == given));
+        yyjson_val *item = yyjson_arr_get(items, i);
+        is_right = oracle->has_read_failed ? find_message(oracle, receive->queue, item) != NONE
+                                           : i < trial.count && likeness(oracle, trial.taken[i], item) != LIKE_NONE;
     }
     model_copy(&oracle->model, oracle->scratch_owned);
     return is_right;
@@ -533,14 +543,17 @@ static void expect_taken(const struct reply_view *view, const struct model_recei
     yyjson_val *item;
     yyjson_arr_foreach(items, i, count, item)
     {
-        int given = find_message(oracle, receive->queue, item);
-        if (given == NONE)
-            fail("message %s was delivered, which no send made: %s", text_in(view, item, "MessageId"),
-                 text_in(view, item, "Body"));
-        while (oracle->has_read_failed && place < receive->count && receive->taken[place] != given)
+        while (oracle->has_read_failed && place < receive->count &&
+               likeness(oracle, receive->taken[place], item) == LIKE_NONE)
             lose_handle(oracle, receive->taken[place++]);
-        if (place >= receive->count || receive->taken[place] != given)
+        if (place >= receive->count || likeness(oracle, receive->taken[place], item) == LIKE_NONE) {
+            int given = find_message(oracle, receive->queue, item);
+            if (given == NONE)
+                fail("message %s was delivered, which no send made: %s", text_in(view, item, "MessageId"),
+                     text_in(view, item, "Body"));
             fail_receive(view, given, place < receive->count ? receive->taken[place] : NONE);
+        }
+        int given = receive->taken[place];
         /* Known from here on, so that the next place can't be taken for the same message of another life of its batch. */
         if (model->messages[given].completes != 0)
             check_completion_id(oracle, model->messages[given].batch, model->messages[given].completes,
