@@ -1,5 +1,6 @@
 /* ReceiveMessage, at once or after a wait. */
 #include "api/state.h"
+#include "log/log.h"
 
 #include <stdio.h>
 
@@ -87,6 +88,18 @@ static bool read_content(struct call *call, const struct received_message *messa
     return false;
 }
 
+/* None of the messages received could be read back. */
+static enum error fail_damaged(struct call *call, const struct received_message *messages, unsigned count)
+{
+    struct buffer *place = call_scratch(call);
+    buffer_truncate(place, 0);
+    log_name_position(namespace_log(call->ns), messages[0].position, place);
+    return call_fail(call, ERROR_INTERNAL_FAILURE,
+                     "The bodies of %u messages could not be read back: the log is damaged at %.*s in the data folder; put the "
+                     "file back from a backup.",
+                     count, BYTES_FORMAT(buffer_bytes(place)));
+}
+
 enum error receive_now(struct call *call, struct queue *queue, const struct receive_command *command, unsigned *count)
 {
     struct received_message messages[RECEIVE_MAX];
@@ -107,12 +120,7 @@ enum error receive_now(struct call *call, struct queue *queue, const struct rece
     }
     if (*count > 0)
         writer_list_end(call->reply);
-    if (*count == 0 && received > 0)
-        return call_fail(call, ERROR_INTERNAL_FAILURE,
-                         "The bodies of %u messages could not be read back from the log: a segment is damaged at log position "
-                         "%llu; restore the data folder from a backup.",
-                         received, (unsigned long long)messages[0].position);
-    return OK;
+    return *count == 0 && received > 0 ? fail_damaged(call, messages, received) : OK;
 }
 
 /* --- the action --------------------------------------------------------------------------------------------------- */

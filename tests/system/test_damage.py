@@ -435,6 +435,7 @@ def test_the_content_of_an_old_message_is_damaged(snapshot_world):
         assert answer.status == 500
         assert answer.json()["__type"] == "com.amazon.coral.service#InternalFailure"
         assert answer.header("x-amzn-query-error") == "InternalFailure;Receiver"
+        assert ".segment" in answer.json()["message"] and "backup" in answer.json()["message"]
         assert "could not be read back from the log" in answer.json()["message"] and "backup" in answer.json()["message"]
         found = world.drain(world.url)
         assert sorted(body.split(" ")[0] for body in found.values()) == ["second", "third"]
