@@ -209,14 +209,13 @@ int main(int argc, char **argv)
 {
     static struct echo echo = {.file_fd = -1};
     const char *address = NULL;
-    for (int at = 1; at < argc; at++) {
+    for (int at = 1; at < argc; at++)
         if (strcmp(argv[at], "--listen") == 0 && at + 1 < argc)
             address = argv[++at];
         else if (strcmp(argv[at], "--fdatasync") == 0 && at + 1 < argc)
             file_open(&echo, argv[++at]);
         else
             fatal("usage: echo --listen 127.0.0.1:PORT [--fdatasync FILE]");
-    }
     const char *port = address == NULL ? NULL : strrchr(address, ':');
     if (port == NULL)
         fatal("--listen 127.0.0.1:PORT is missing");

@@ -25,8 +25,8 @@ struct call {
 };
 
 struct action {
-    const char *target;     /* of X-Amz-Target: service and name */
-    bool is_silent;         /* has no reply fields: SQS answers with an empty body */
+    const char *target; /* of X-Amz-Target: service and name */
+    bool is_silent;     /* has no reply fields: SQS answers with an empty body */
     enum error (*run)(struct call *call);
 };
 
@@ -94,7 +94,8 @@ void call_write_next_token(struct call *call, uint64_t next);
 
 /* Checks Entries (1 to 10, with distinct ids) and runs `run` for each. An entry that fails goes to Failed, the others to
  * Successful, where `run` writes its fields behind the Id. `check`, if not NULL, may refuse the whole request first. */
-enum error entries_run(struct call *call, const char *entry_name, enum error (*check)(struct call *call, yyjson_val *entries),
+enum error entries_run(struct call *call, const char *entry_name,
+                       enum error (*check)(struct call *call, yyjson_val *entries),
                        enum error (*run)(struct call *call, const struct params *entry));
 
 /* --- waiting receives (wait.c) ------------------------------------------------------------------------------------- */

@@ -7,8 +7,8 @@ static enum error read_keys(struct call *call, yyjson_val *list, struct add_unit
 {
     size_t count = yyjson_arr_size(list);
     if (count == 0 || count > KEYS_MAX)
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Units holds %zu keys; give 1 to %u in one request.", count,
-                         KEYS_MAX);
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Units holds %zu keys; give 1 to %u in one request.",
+                         count, KEYS_MAX);
     struct bytes *keys = arena_allocate(call->arena, count * sizeof(*keys));
     size_t index;
     yyjson_val *item;
@@ -18,11 +18,11 @@ static enum error read_keys(struct call *call, yyjson_val *list, struct add_unit
             return call_fail(call, ERROR_SERIALIZATION, "Unit %zu of Units is not a String.", index);
         keys[index] = params_bytes(item);
         if (keys[index].size < 1 || keys[index].size > LEDGER_KEY_SIZE_MAX)
-            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Unit %zu of Units has %zu bytes; a key has 1 to %u.", index,
-                             keys[index].size, LEDGER_KEY_SIZE_MAX);
+            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Unit %zu of Units has %zu bytes; a key has 1 to %u.",
+                             index, keys[index].size, LEDGER_KEY_SIZE_MAX);
         if (!text_is_allowed(keys[index]))
-            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Unit %zu of Units contains characters that are not allowed.",
-                             index);
+            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                             "Unit %zu of Units contains characters that are not allowed.", index);
     }
     command->keys = keys;
     command->key_count = (uint32_t)count;
@@ -36,7 +36,8 @@ static enum error read_command(struct call *call, struct add_units_command *comm
     *command = (struct add_units_command){0};
     enum error error = params_list(&call->params, "Units", &list);
     if (error == OK)
-        error = params_integer_in(&call->params, "Count", 0, LEDGER_UNITS_MAX, "It must be from 0 to 100000000.", &count);
+        error =
+            params_integer_in(&call->params, "Count", 0, LEDGER_UNITS_MAX, "It must be from 0 to 100000000.", &count);
     if (error != OK)
         return error;
     if ((list != NULL) == (count >= 0))

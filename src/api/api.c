@@ -120,10 +120,11 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
     if (action == NULL) {
         bool has_target = exchange->request.target.size > 0;
         api_refuse(api, exchange, has_target ? ERROR_UNKNOWN_OPERATION : ERROR_NOT_FOUND,
-                   has_target ? "The action is not known; X-Amz-Target names the service and the action, like "
-                                "AmazonSQS.SendMessage or Tally.CreateBatch."
-                              : "Send a POST with the header X-Amz-Target, as AWS SDKs do; GET /health and GET /metrics "
-                                "answer too.");
+                   has_target
+                       ? "The action is not known; X-Amz-Target names the service and the action, like "
+                         "AmazonSQS.SendMessage or Tally.CreateBatch."
+                       : "Send a POST with the header X-Amz-Target, as AWS SDKs do; GET /health and GET /metrics "
+                         "answer too.");
         return;
     }
     struct failure failure = {.error = OK};
@@ -218,8 +219,7 @@ static void write_queue_metrics(const struct core *core, struct buffer *text)
                       {"delayed", shelf->delayed_count}};
         for (size_t k = 0; k < ARRAY_LENGTH(states); k++)
             buffer_append_format(text, "tally_queue_messages{queue=\"%.*s\",state=\"%s\"} %llu\n",
-                                 BYTES_FORMAT(queue->name_owned), states[k].state,
-                                 (unsigned long long)states[k].count);
+                                 BYTES_FORMAT(queue->name_owned), states[k].state, (unsigned long long)states[k].count);
     }
 }
 
@@ -233,7 +233,8 @@ void api_metrics_write(const struct api *api, struct buffer *text)
     write_gauge(text, "tally_messages_delayed", "Messages not yet visible.", metrics.delayed);
     write_gauge(text, "tally_batches", "Batches remembered.", metrics.batches);
     write_gauge(text, "tally_receives_waiting", "Long polls that wait for messages.", api->waiters.used);
-    write_counter(text, "tally_messages_sent_total", "Messages accepted since the namespace was founded.", metrics.sent);
+    write_counter(text, "tally_messages_sent_total", "Messages accepted since the namespace was founded.",
+                  metrics.sent);
     write_counter(text, "tally_deliveries_total", "Deliveries since the namespace was founded.", metrics.delivered);
     write_counter(text, "tally_frames_durable_total", "Frames made durable since the namespace was founded.",
                   namespace_durable(api->ns));
@@ -241,7 +242,8 @@ void api_metrics_write(const struct api *api, struct buffer *text)
                   api->damaged_count);
     write_counter(text, "tally_requests_refused_total", "Requests that named no action.", api->refused_count);
     write_queue_metrics(core, text);
-    buffer_append_format(text, "# HELP tally_calls_total Calls by action and result.\n# TYPE tally_calls_total counter\n");
+    buffer_append_format(text,
+                         "# HELP tally_calls_total Calls by action and result.\n# TYPE tally_calls_total counter\n");
     for (size_t i = 0; i < action_count; i++)
         for (unsigned k = 0; k < 2; k++)
             buffer_append_format(text, "tally_calls_total{action=\"%s\",result=\"%s\"} %llu\n", actions[i].target,

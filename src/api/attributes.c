@@ -121,10 +121,11 @@ static enum error check_attribute(struct failure *failure, const struct attribut
     int name_size = (int)(attribute->name.size < 80 ? attribute->name.size : 80);
     const char *name = (const char *)attribute->name.ptr;
     if (!name_is_valid(attribute->name))
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "The name of message (user) attribute '%.*s' is invalid. It can contain alphanumeric characters, "
-                           "hyphens, underscores and single periods, at most 256, and must not begin with AWS. or Amazon.",
-                           name_size, name);
+        return failure_set(
+            failure, ERROR_INVALID_PARAMETER_VALUE,
+            "The name of message (user) attribute '%.*s' is invalid. It can contain alphanumeric characters, "
+            "hyphens, underscores and single periods, at most 256, and must not begin with AWS. or Amazon.",
+            name_size, name);
     if (is_reserved(attribute->name))
         return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
                            "The message attribute %.*s is not available in this version of Tally.", name_size, name);
@@ -132,20 +133,25 @@ static enum error check_attribute(struct failure *failure, const struct attribut
     bool is_numeric = has_base_type(attribute->type, BYTES("Number"));
     bool is_binary = has_base_type(attribute->type, BYTES("Binary"));
     if (attribute->type.size >= TYPE_SIZE_MAX || (!is_text && !is_numeric && !is_binary))
-        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "The type of message (user) attribute '%.*s' is invalid. You must use only the following supported "
-                           "type prefixes: Binary, Number, String.",
-                           name_size, name);
+        return failure_set(
+            failure, ERROR_INVALID_PARAMETER_VALUE,
+            "The type of message (user) attribute '%.*s' is invalid. You must use only the following supported "
+            "type prefixes: Binary, Number, String.",
+            name_size, name);
     if (attribute->value.size == 0 || attribute->is_binary != is_binary)
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "Message (user) attribute '%.*s' must contain a non-empty value of type '%s'.", name_size, name,
-                           is_binary ? "Binary" : is_numeric ? "Number" : "String");
+                           "Message (user) attribute '%.*s' must contain a non-empty value of type '%s'.", name_size,
+                           name,
+                           is_binary    ? "Binary"
+                           : is_numeric ? "Number"
+                                        : "String");
     if (is_numeric && !is_number(attribute->value))
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                            "Can't cast the value of message (user) attribute '%.*s' to a number.", name_size, name);
     if (!is_binary && !text_is_allowed(attribute->value))
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "Message (user) attribute '%.*s' contains characters that are not allowed.", name_size, name);
+                           "Message (user) attribute '%.*s' contains characters that are not allowed.", name_size,
+                           name);
     return OK;
 }
 
@@ -171,7 +177,8 @@ static enum error parse_attribute(yyjson_val *key, yyjson_val *value, struct fai
     if (binary.ptr != NULL) {
         attribute->is_binary = true;
         if (!decode_base64(binary, arena, &attribute->value))
-            return failure_set(failure, ERROR_SERIALIZATION, "The BinaryValue of message attribute '%.*s' is not base64.",
+            return failure_set(failure, ERROR_SERIALIZATION,
+                               "The BinaryValue of message attribute '%.*s' is not base64.",
                                BYTES_FORMAT(attribute->name));
     }
     return check_attribute(failure, attribute);
@@ -299,8 +306,7 @@ static bool is_asked_for(struct bytes name, yyjson_val *names)
         if (bytes_equal(asked, BYTES("All")) || bytes_equal(asked, BYTES(".*")) || bytes_equal(asked, BYTES("*")) ||
             bytes_equal(asked, name))
             return true;
-        if (bytes_ends_with(asked, BYTES(".*")) &&
-            bytes_starts_with(name, bytes_make(asked.ptr, asked.size - 2)))
+        if (bytes_ends_with(asked, BYTES(".*")) && bytes_starts_with(name, bytes_make(asked.ptr, asked.size - 2)))
             return true;
     }
     return false;

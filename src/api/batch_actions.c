@@ -27,7 +27,8 @@ static void write_batch(struct call *call, const struct batch *batch)
         return;
     uint8_t id[MESSAGE_ID_SIZE];
     char text[IDENTITY_TEXT_SIZE];
-    identity_completion(call_digest(call), core_name(call->core), batch->id_owned, batch->number, BATCH_EVENT_COMPLETE, id);
+    identity_completion(call_digest(call), core_name(call->core), batch->id_owned, batch->number, BATCH_EVENT_COMPLETE,
+                        id);
     identity_to_text(id, text);
     writer_text(writer, "CompletionMessageId", bytes_make(text, sizeof(text)));
 }

@@ -58,7 +58,8 @@ static struct bytes name_of_url(const struct core *core, struct bytes url)
     if (name.size == url.size)
         return name;
     struct bytes account = take_last_segment(&path);
-    bool is_ours = bytes_equal(account, core_name(core)) || (!is_account(account) && bytes_equal(account, BYTES("queue")));
+    bool is_ours =
+        bytes_equal(account, core_name(core)) || (!is_account(account) && bytes_equal(account, BYTES("queue")));
     return is_ours ? name : bytes_make(NULL, 0);
 }
 
@@ -116,9 +117,10 @@ enum error call_page(struct call *call, uint64_t *from, int64_t *results_max, bo
     if (error != OK)
         return error;
     if (*results_max < 1 || *results_max > LIST_RESULTS_MAX)
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
-                         "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and "
-                         "1000.");
+        return call_fail(
+            call, ERROR_INVALID_PARAMETER_VALUE,
+            "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and "
+            "1000.");
     struct bytes token = {NULL, 0};
     error = params_text(&call->params, "NextToken", &token);
     if (error == OK && token.ptr != NULL && !bytes_to_u64(token, from))

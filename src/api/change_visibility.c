@@ -12,10 +12,11 @@ static enum error explain(struct call *call, const struct params *params, enum e
     if (is_gone)
         return params_invalid(params, "ReceiptHandle", handle,
                               "Message does not exist or is not available for visibility timeout change.");
-    return call_fail(call, error,
-                     "Value %lld for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is "
-                     "beyond the limit [43200 seconds]",
-                     (long long)timeout_s);
+    return call_fail(
+        call, error,
+        "Value %lld for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is "
+        "beyond the limit [43200 seconds]",
+        (long long)timeout_s);
 }
 
 static enum error change_one(struct call *call, const struct params *params)
@@ -27,7 +28,8 @@ static enum error change_one(struct call *call, const struct params *params)
     if (error == OK)
         error = params_required_text(params, "ReceiptHandle", &handle);
     if (error == OK)
-        error = params_integer_in(params, "VisibilityTimeout", 0, TIMEOUT_S_MAX, "Must be between 0 and 43200.", &timeout_s);
+        error = params_integer_in(params, "VisibilityTimeout", 0, TIMEOUT_S_MAX, "Must be between 0 and 43200.",
+                                  &timeout_s);
     if (error != OK)
         return error;
     if (timeout_s < 0)

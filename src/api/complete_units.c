@@ -22,9 +22,10 @@ static enum error read_report(struct call *call, yyjson_val *item, size_t index,
     if (!is_failed && !bytes_equal(status, BYTES("succeeded")))
         return params_invalid(&params, "Status", status, "It must be succeeded or failed.");
     if (report->detail.size > DETAIL_SIZE_MAX || !text_is_allowed(report->detail))
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
-                         "The Detail of entry %zu has %zu bytes; the limit is %u, of the characters a message body may have.",
-                         index, report->detail.size, DETAIL_SIZE_MAX);
+        return call_fail(
+            call, ERROR_INVALID_PARAMETER_VALUE,
+            "The Detail of entry %zu has %zu bytes; the limit is %u, of the characters a message body may have.", index,
+            report->detail.size, DETAIL_SIZE_MAX);
     report->outcome = is_failed ? UNIT_FAILED : UNIT_SUCCEEDED;
     return OK;
 }
@@ -39,8 +40,8 @@ static enum error read_reports(struct call *call, struct unit_report **reports, 
     if (count == 0)
         return call_fail(call, ERROR_MISSING_PARAMETER, "The request must contain the parameter Units.");
     if (count > REPORTS_MAX)
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Units holds %zu entries; give at most %u in one request.", count,
-                         REPORTS_MAX);
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "Units holds %zu entries; give at most %u in one request.", count, REPORTS_MAX);
     *reports = arena_allocate(call->arena, count * sizeof(**reports));
     *report_count = (uint32_t)count;
     size_t index;

@@ -35,10 +35,11 @@ static enum error read_target_attributes(struct call *call, const struct params 
         return error;
     for (uint32_t i = 0; i < attributes->count; i++)
         if (bytes_starts_with(attributes->items[i].name, BYTES("Tally.")))
-            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
-                             "A target's MessageAttributes can't contain %.*s: names that begin with Tally. are set by Tally; to "
-                             "make this batch a unit of another one, use Parent.",
-                             BYTES_FORMAT(attributes->items[i].name));
+            return call_fail(
+                call, ERROR_INVALID_PARAMETER_VALUE,
+                "A target's MessageAttributes can't contain %.*s: names that begin with Tally. are set by Tally; to "
+                "make this batch a unit of another one, use Parent.",
+                BYTES_FORMAT(attributes->items[i].name));
     attributes_add(attributes, BYTES("Tally.Batch.Completed"), batch_id);
     attributes_add(attributes, BYTES("Tally.Batch.Event"), bytes_from_string(event));
     attributes_sort(attributes);
@@ -49,15 +50,17 @@ static enum error check_target(struct call *call, const char *member, const stru
                                const struct batch_target *target, const struct attributes *attributes)
 {
     size_t size = target->body.size + attributes->size;
-    size_t limit = queue->settings.message_size_max < TARGET_SIZE_MAX ? queue->settings.message_size_max : TARGET_SIZE_MAX;
+    size_t limit =
+        queue->settings.message_size_max < TARGET_SIZE_MAX ? queue->settings.message_size_max : TARGET_SIZE_MAX;
     if (size > limit)
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "%s is too long: body and attributes are %zu bytes; the limit is %zu.",
-                         member, size, limit);
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "%s is too long: body and attributes are %zu bytes; the limit is %zu.", member, size, limit);
     if (target->has_body && !text_is_allowed(target->body))
         return call_fail(call, ERROR_INVALID_MESSAGE_CONTENTS, "%s", error_row(ERROR_INVALID_MESSAGE_CONTENTS)->text);
     if (target->group.ptr != NULL && !text_is_identifier(target->group, 128))
-        return params_invalid(&call->params, "MessageGroupId", target->group,
-                              "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
+        return params_invalid(
+            &call->params, "MessageGroupId", target->group,
+            "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
     return OK;
 }
 
@@ -110,10 +113,11 @@ static enum error read_tracking(struct call *call, struct batch_spec *spec)
 static enum error read_numbers(struct call *call, struct batch_spec *spec)
 {
     int64_t total = -1, expires_s = EXPIRES_DEFAULT_S, retention_s = RETENTION_DEFAULT_S;
-    enum error error = params_integer_in(&call->params, "Total", 0, TOTAL_MAX, "It must be from 0 to 100000000.", &total);
+    enum error error =
+        params_integer_in(&call->params, "Total", 0, TOTAL_MAX, "It must be from 0 to 100000000.", &total);
     if (error == OK)
-        error = params_integer_in(&call->params, "ExpiresAfterSeconds", 1, SECONDS_MAX, "It must be from 1 to 31536000.",
-                                  &expires_s);
+        error = params_integer_in(&call->params, "ExpiresAfterSeconds", 1, SECONDS_MAX,
+                                  "It must be from 1 to 31536000.", &expires_s);
     if (error == OK)
         error = params_integer_in(&call->params, "RetentionSeconds", 0, SECONDS_MAX, "It must be from 0 to 31536000.",
                                   &retention_s);

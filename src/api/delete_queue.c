@@ -29,10 +29,11 @@ enum error action_delete_queue(struct call *call)
     if (error != OK)
         return error;
     if (queue->target_count > 0)
-        return call_fail(call, ERROR_QUEUE_IN_USE,
-                         "%u batch targets that have not completed send their messages to this queue; complete or cancel those "
-                         "batches first.",
-                         queue->target_count);
+        return call_fail(
+            call, ERROR_QUEUE_IN_USE,
+            "%u batch targets that have not completed send their messages to this queue; complete or cancel those "
+            "batches first.",
+            queue->target_count);
     wait_queue_deleted(call->api, queue);
     remember_deleted(call, queue->name_owned);
     return decide_delete_queue(call->core, queue);

@@ -29,7 +29,8 @@ static enum error check_ids(struct call *call, yyjson_val *entries)
     {
         for (size_t earlier = 0; earlier < index; earlier++)
             if (bytes_equal(entry_id(yyjson_arr_get(entries, earlier)), entry_id(entry)))
-                return call_fail(call, ERROR_BATCH_IDS_NOT_DISTINCT, "Id %.*s repeated.", BYTES_FORMAT(entry_id(entry)));
+                return call_fail(call, ERROR_BATCH_IDS_NOT_DISTINCT, "Id %.*s repeated.",
+                                 BYTES_FORMAT(entry_id(entry)));
     }
     return OK;
 }
@@ -38,10 +39,11 @@ static enum error check_structure(struct call *call, const char *entry_name, yyj
 {
     size_t count = yyjson_arr_size(entries);
     if (count == 0)
-        return call_fail(call, ERROR_EMPTY_BATCH_REQUEST, "There should be at least one %s in the request.", entry_name);
+        return call_fail(call, ERROR_EMPTY_BATCH_REQUEST, "There should be at least one %s in the request.",
+                         entry_name);
     if (count > ENTRIES_MAX)
-        return call_fail(call, ERROR_TOO_MANY_ENTRIES, "Maximum number of entries per request are 10. You have sent %zu.",
-                         count);
+        return call_fail(call, ERROR_TOO_MANY_ENTRIES,
+                         "Maximum number of entries per request are 10. You have sent %zu.", count);
     return check_ids(call, entries);
 }
 
@@ -68,7 +70,8 @@ static void write_failed(struct call *call, const struct failed_entry *failed, u
     writer_list_end(call->reply);
 }
 
-enum error entries_run(struct call *call, const char *entry_name, enum error (*check)(struct call *call, yyjson_val *entries),
+enum error entries_run(struct call *call, const char *entry_name,
+                       enum error (*check)(struct call *call, yyjson_val *entries),
                        enum error (*run)(struct call *call, const struct params *entry))
 {
     yyjson_val *entries;
@@ -107,7 +110,8 @@ enum error entries_run(struct call *call, const char *entry_name, enum error (*c
         call->reply->needs_comma = comma_before;
         if (failed == NULL)
             failed = arena_allocate(call->arena, ENTRIES_MAX * sizeof(*failed));
-        failed[failed_count++] = (struct failed_entry){.id = entry_id(entry), .error = error, .failure = *call->failure};
+        failed[failed_count++] =
+            (struct failed_entry){.id = entry_id(entry), .error = error, .failure = *call->failure};
     }
     if (good_count > 0)
         writer_list_end(call->reply);

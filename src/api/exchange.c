@@ -22,9 +22,8 @@ void exchange_reset(struct exchange *exchange)
     ASSERT(!list_is_linked(&exchange->api_link));
     arena_reset(&exchange->arena);
     buffer_truncate(&exchange->reply.body, 0);
-    if (exchange->reply.body.capacity > EXCHANGE_BODY_KEPT_MAX) {
+    if (exchange->reply.body.capacity > EXCHANGE_BODY_KEPT_MAX)
         buffer_deinit(&exchange->reply.body);
-    }
     exchange->request = (struct request){0};
     exchange->reply.status = 0;
     exchange->reply.content_type = NULL;

@@ -40,7 +40,7 @@ struct exchange {
     uint64_t hold_sequence; /* 0: nothing to wait for */
     enum exchange_state state;
     struct list_link api_link; /* in the api: among the waiting or the finished */
-    uint32_t waiter_slot;       /* in the api, while EXCHANGE_WAITING */
+    uint32_t waiter_slot;      /* in the api, while EXCHANGE_WAITING */
 };
 
 void exchange_init(struct exchange *exchange);

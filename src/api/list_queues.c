@@ -15,9 +15,10 @@ enum error action_list_queues(struct call *call)
     if (error != OK)
         return error;
     if (results_max < 1 || results_max > LIST_RESULTS_MAX)
-        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
-                         "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and "
-                         "1000.");
+        return call_fail(
+            call, ERROR_INVALID_PARAMETER_VALUE,
+            "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and "
+            "1000.");
     struct bytes from = prefix;
     if (token.size > 0) {
         uint8_t *name = arena_allocate(call->arena, token.size / 2 + 1);

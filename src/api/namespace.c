@@ -30,30 +30,31 @@ struct open_frame {
 /* A snapshot that is being taken. */
 struct snapshot_job {
     bool is_active;
-    bool is_written;          /* the file is whole; it waits for its last frame to be durable */
-    pid_t child;              /* 0: written in line */
+    bool is_written; /* the file is whole; it waits for its last frame to be durable */
+    pid_t child;     /* 0: written in line */
     struct snapshot_place place;
-    uint64_t *needed_owned;   /* ordinals of segments that a message needed then, rising */
+    uint64_t *needed_owned; /* ordinals of segments that a message needed then, rising */
     size_t needed_count;
 };
 
-struct namespace {
+struct namespace
+{
     struct namespace_options options;
     struct disk *disk;
     struct log *log;
-    struct flusher *flusher;      /* NULL: frames are written in line */
+    struct flusher *flusher; /* NULL: frames are written in line */
     struct core *core;
-    struct open_frame *frame;     /* the open one; NULL: none */
-    struct list closed;           /* frames that wait for the log, oldest first; the first is with the flusher */
-    bool is_flushing;             /* the first of `closed` is with the flusher */
-    struct open_frame *spare;     /* one kept for reuse */
-    uint64_t closed_sequence;     /* of the newest closed frame */
-    uint64_t closed_end;          /* log position behind it */
+    struct open_frame *frame; /* the open one; NULL: none */
+    struct list closed;       /* frames that wait for the log, oldest first; the first is with the flusher */
+    bool is_flushing;         /* the first of `closed` is with the flusher */
+    struct open_frame *spare; /* one kept for reuse */
+    uint64_t closed_sequence; /* of the newest closed frame */
+    uint64_t closed_end;      /* log position behind it */
     uint64_t closed_time_ms;
-    uint64_t durable_sequence;    /* of frames written in line */
-    enum error failed;            /* writing in line */
+    uint64_t durable_sequence; /* of frames written in line */
+    enum error failed;         /* writing in line */
     struct failure failure;
-    uint64_t snapshot_position;   /* of the newest published snapshot */
+    uint64_t snapshot_position; /* of the newest published snapshot */
     struct snapshot_job job;
 };
 
@@ -259,10 +260,11 @@ static enum error replay(struct namespace *ns, struct failure *failure)
             struct buffer place;
             buffer_init(&place);
             log_name_position(ns->log, frame.position, &place);
-            failure_set(failure, ERROR_LOG_DAMAGED,
-                        "%s/%.*s: %s. The frame's checksum is right, so either a newer version of tallyd wrote it (start that "
-                        "version) or the folder was changed by hand (restore it from a backup).",
-                        ns->disk->folder, BYTES_FORMAT(buffer_bytes(&place)), found.text);
+            failure_set(
+                failure, ERROR_LOG_DAMAGED,
+                "%s/%.*s: %s. The frame's checksum is right, so either a newer version of tallyd wrote it (start that "
+                "version) or the folder was changed by hand (restore it from a backup).",
+                ns->disk->folder, BYTES_FORMAT(buffer_bytes(&place)), found.text);
             buffer_deinit(&place);
             return ERROR_LOG_DAMAGED;
         }
@@ -280,10 +282,11 @@ static enum error check_segments(struct namespace *ns, struct failure *failure)
         struct buffer name;
         buffer_init(&name);
         log_name_position(ns->log, ordinal * size, &name);
-        failure_set(failure, ERROR_LOG_DAMAGED,
-                    "%s/%.*s: this segment is missing although waiting messages have their bodies in it; put the file back "
-                    "from a backup of the folder.",
-                    ns->disk->folder, BYTES_FORMAT(buffer_bytes(&name)));
+        failure_set(
+            failure, ERROR_LOG_DAMAGED,
+            "%s/%.*s: this segment is missing although waiting messages have their bodies in it; put the file back "
+            "from a backup of the folder.",
+            ns->disk->folder, BYTES_FORMAT(buffer_bytes(&name)));
         buffer_deinit(&name);
         return ERROR_LOG_DAMAGED;
     }
@@ -312,10 +315,11 @@ static enum error recover(struct namespace *ns, uint64_t now_ms, const uint8_t k
     bool is_new = false;
     enum error error = log_open(ns->disk, &options, &ns->log, &snapshot, &is_new, failure);
     if (error == OK && snapshot.size > 0 && !core_decode(ns->core, buffer_bytes(&snapshot)))
-        error = failure_set(failure, ERROR_LOG_DAMAGED,
-                            "%s: the snapshot's checksums are right but this version can't read it; start the newer version of "
-                            "tallyd that wrote it.",
-                            ns->disk->folder);
+        error = failure_set(
+            failure, ERROR_LOG_DAMAGED,
+            "%s: the snapshot's checksums are right but this version can't read it; start the newer version of "
+            "tallyd that wrote it.",
+            ns->disk->folder);
     buffer_deinit(&snapshot);
     if (error == OK)
         error = replay(ns, failure);
@@ -473,7 +477,8 @@ static enum error start_snapshot(struct namespace *ns, bool in_line, struct fail
     }
     if (child < 0) {
         ns->job.is_active = false;
-        return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "fork for a snapshot failed; the log keeps growing until one works");
+        return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
+                           "fork for a snapshot failed; the log keeps growing until one works");
     }
     ns->job.child = child;
     return OK;
@@ -510,8 +515,8 @@ static enum error publish(struct namespace *ns, struct failure *failure)
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure)
 {
     if (!ns->job.is_active) {
-        bool is_due = ns->options.snapshot_bytes > 0 &&
-                      ns->closed_end >= ns->snapshot_position + ns->options.snapshot_bytes;
+        bool is_due =
+            ns->options.snapshot_bytes > 0 && ns->closed_end >= ns->snapshot_position + ns->options.snapshot_bytes;
         return is_due ? start_snapshot(ns, in_line, failure) : OK;
     }
     enum error error = reap_child(ns, failure);

@@ -36,8 +36,8 @@ enum error params_parse(struct bytes body, struct arena *arena, struct failure *
     yyjson_doc *doc = parse(body.size == 0 ? empty_object : body, arena);
     yyjson_val *root = yyjson_doc_get_root(doc);
     if (!yyjson_is_obj(root))
-        return failure_set(failure, ERROR_SERIALIZATION, doc == NULL ? "The body is not valid JSON."
-                                                                     : "The body is JSON, but not an object.");
+        return failure_set(failure, ERROR_SERIALIZATION,
+                           doc == NULL ? "The body is not valid JSON." : "The body is JSON, but not an object.");
     *params = (struct params){.object = root, .failure = failure};
     return OK;
 }
@@ -57,7 +57,8 @@ static yyjson_val *find(const struct params *params, const char *name)
 
 static enum error wrong_type(const struct params *params, const char *name, const char *wanted)
 {
-    return failure_set(params->failure, ERROR_SERIALIZATION, "The value of %s can not be converted to %s.", name, wanted);
+    return failure_set(params->failure, ERROR_SERIALIZATION, "The value of %s can not be converted to %s.", name,
+                       wanted);
 }
 
 enum error params_text(const struct params *params, const char *name, struct bytes *value)
@@ -78,7 +79,8 @@ enum error params_required_text(const struct params *params, const char *name, s
     if (error != OK)
         return error;
     if (text.size == 0)
-        return failure_set(params->failure, ERROR_MISSING_PARAMETER, "The request must contain the parameter %s.", name);
+        return failure_set(params->failure, ERROR_MISSING_PARAMETER, "The request must contain the parameter %s.",
+                           name);
     *value = text;
     return OK;
 }
@@ -184,6 +186,6 @@ enum error params_invalid(const struct params *params, const char *name, struct 
 {
     if (value.size > SHOWN_SIZE_MAX)
         value.size = SHOWN_SIZE_MAX;
-    return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE, "Value %.*s for parameter %s is invalid. Reason: %s",
-                       BYTES_FORMAT(value), name, reason);
+    return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "Value %.*s for parameter %s is invalid. Reason: %s", BYTES_FORMAT(value), name, reason);
 }

@@ -11,7 +11,10 @@ struct numeric_attribute {
     size_t offset;
 };
 
-#define NUMERIC(name, member, min, max, initial) {name, min, max, initial, offsetof(struct queue_settings, member)}
+#define NUMERIC(name, member, min, max, initial)                                                                       \
+    {                                                                                                                  \
+        name, min, max, initial, offsetof(struct queue_settings, member)                                               \
+    }
 static const struct numeric_attribute numeric_attributes[] = {
     NUMERIC("DelaySeconds", delay_s, 0, 900, 0),
     NUMERIC("MaximumMessageSize", message_size_max, 1024, 1048576, 1048576),
@@ -87,10 +90,11 @@ static enum error read_redrive_policy(struct call *call, struct bytes policy, st
         return refuse_policy(call, policy, "Redrive policy does not contain mandatory attribute: deadLetterTargetArn.");
     uint64_t count;
     if (!bytes_to_u64(count_text, &count) || count < 1 || count > 1000) {
-        struct bytes reason = arena_format(call->arena,
-                                           "Invalid value for maxReceiveCount: %.*s, valid values are from 1 to 1000 both "
-                                           "inclusive.%c",
-                                           BYTES_FORMAT(count_text), '\0');
+        struct bytes reason =
+            arena_format(call->arena,
+                         "Invalid value for maxReceiveCount: %.*s, valid values are from 1 to 1000 both "
+                         "inclusive.%c",
+                         BYTES_FORMAT(count_text), '\0');
         return refuse_policy(call, policy, (const char *)reason.ptr);
     }
     struct bytes name = queue_name_of_arn(arn);
@@ -123,8 +127,8 @@ static enum error read_attribute(struct call *call, struct bytes name, struct by
     uint64_t number;
     if (!bytes_to_u64(value, &number) || number < attribute->min || number > attribute->max)
         return call_fail(call, ERROR_INVALID_ATTRIBUTE_VALUE,
-                         "Invalid value for the parameter %s. Reason: Must be an integer from %u to %u.", attribute->name,
-                         attribute->min, attribute->max);
+                         "Invalid value for the parameter %s. Reason: Must be an integer from %u to %u.",
+                         attribute->name, attribute->min, attribute->max);
     *numeric_value(settings, attribute) = (uint32_t)number;
     return OK;
 }
@@ -138,8 +142,7 @@ static bool is_same(const struct queue_settings *a, const struct queue_settings 
     return a->receive_count_max == b->receive_count_max && bytes_equal(a->dead_letter_arn, b->dead_letter_arn);
 }
 
-enum error queue_attributes_read(struct call *call, struct queue_settings *settings,
-                                 const char **differing)
+enum error queue_attributes_read(struct call *call, struct queue_settings *settings, const char **differing)
 {
     yyjson_val *map;
     enum error error = params_object(&call->params, "Attributes", &map);

@@ -49,7 +49,8 @@ static void write_system_attributes(struct call *call, const struct receive_comm
         origin = call_queue_arn(call, core_queue_at(call->core, message->origin)->name_owned);
     write_system(call->reply, command, &has_any, "SenderId", content->sender);
     write_system(call->reply, command, &has_any, "SentTimestamp", decimal(call->arena, message->sent_at_ms));
-    write_system(call->reply, command, &has_any, "ApproximateReceiveCount", decimal(call->arena, message->receive_count));
+    write_system(call->reply, command, &has_any, "ApproximateReceiveCount",
+                 decimal(call->arena, message->receive_count));
     write_system(call->reply, command, &has_any, "ApproximateFirstReceiveTimestamp",
                  decimal(call->arena, message->first_received_at_ms));
     write_system(call->reply, command, &has_any, "MessageGroupId", content->group);
@@ -94,10 +95,11 @@ static enum error fail_damaged(struct call *call, const struct received_message 
     struct buffer *place = call_scratch(call);
     buffer_truncate(place, 0);
     log_name_position(namespace_log(call->ns), messages[0].position, place);
-    return call_fail(call, ERROR_INTERNAL_FAILURE,
-                     "The bodies of %u messages could not be read back: the log is damaged at %.*s in the data folder; put the "
-                     "file back from a backup.",
-                     count, BYTES_FORMAT(buffer_bytes(place)));
+    return call_fail(
+        call, ERROR_INTERNAL_FAILURE,
+        "The bodies of %u messages could not be read back: the log is damaged at %.*s in the data folder; put the "
+        "file back from a backup.",
+        count, BYTES_FORMAT(buffer_bytes(place)));
 }
 
 enum error receive_now(struct call *call, struct queue *queue, const struct receive_command *command, unsigned *count)

@@ -27,9 +27,9 @@ static enum error check_body(struct call *call, const struct queue *queue, const
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "One or more parameters %s. Reason: Message must be shorter than %u bytes.",
                          is_entry ? "cannot be validated" : "are invalid", queue->settings.message_size_max);
-    return text_is_allowed(send->body) ? OK
-                                       : call_fail(call, ERROR_INVALID_MESSAGE_CONTENTS, "%s",
-                                                   error_row(ERROR_INVALID_MESSAGE_CONTENTS)->text);
+    return text_is_allowed(send->body)
+               ? OK
+               : call_fail(call, ERROR_INVALID_MESSAGE_CONTENTS, "%s", error_row(ERROR_INVALID_MESSAGE_CONTENTS)->text);
 }
 
 /* The one system attribute that can be sent: AWSTraceHeader. */
@@ -58,8 +58,9 @@ static enum error read_ids(struct call *call, const struct params *params, struc
     if (error != OK)
         return error;
     if (send->group.ptr != NULL && !text_is_identifier(send->group, IDENTIFIER_SIZE_MAX))
-        return params_invalid(params, "MessageGroupId", send->group,
-                              "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
+        return params_invalid(
+            params, "MessageGroupId", send->group,
+            "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
     if (deduplication.ptr != NULL)
         return params_invalid(params, "MessageDeduplicationId", deduplication,
                               "The request include parameter that is not valid for this queue type.");
@@ -81,7 +82,8 @@ static enum error read_send(struct call *call, const struct params *params, cons
     if (error == OK)
         error = read_ids(call, params, send);
     if (error == OK)
-        error = params_integer_in(params, "DelaySeconds", 0, 900, "DelaySeconds must be >= 0 and <= 900.", &send->delay_s);
+        error =
+            params_integer_in(params, "DelaySeconds", 0, 900, "DelaySeconds must be >= 0 and <= 900.", &send->delay_s);
     return error;
 }
 
@@ -172,7 +174,8 @@ static enum error check_sum(struct call *call, yyjson_val *entries)
     }
     if (sum > REQUEST_SIZE_MAX)
         return call_fail(call, ERROR_BATCH_REQUEST_TOO_LONG,
-                         "Batch requests cannot be longer than %u bytes. You have sent %zu bytes.", REQUEST_SIZE_MAX, sum);
+                         "Batch requests cannot be longer than %u bytes. You have sent %zu bytes.", REQUEST_SIZE_MAX,
+                         sum);
     return OK;
 }
 

@@ -13,11 +13,11 @@ struct api {
     struct pool waiters;
     struct heap waiter_deadlines;
     uint64_t waiter_number;
-    struct list finished;          /* exchanges whose replies are complete */
+    struct list finished; /* exchanges whose replies are complete */
     struct buffer scratch;
-    uint64_t *call_counts_owned;   /* by action: [2 * i] good, [2 * i + 1] failed */
-    uint64_t refused_count;        /* requests that named no action */
-    uint64_t damaged_count;        /* contents that could not be read back */
+    uint64_t *call_counts_owned; /* by action: [2 * i] good, [2 * i + 1] failed */
+    uint64_t refused_count;      /* requests that named no action */
+    uint64_t damaged_count;      /* contents that could not be read back */
     /* Deleted names and when, for AWS's 60-second rule; only with enforce_delete_interval. */
     struct deleted_name *deleted_owned;
     size_t deleted_count;

@@ -73,7 +73,8 @@ static bool are_plain(const uint8_t *at)
     const uint64_t ones = UINT64_C(0x0101010101010101);
     uint64_t quotes = word ^ ones * '"';
     uint64_t backslashes = word ^ ones * '\\';
-    uint64_t found = ((word - ones * 0x20) & ~word) | ((quotes - ones) & ~quotes) | ((backslashes - ones) & ~backslashes);
+    uint64_t found =
+        ((word - ones * 0x20) & ~word) | ((quotes - ones) & ~quotes) | ((backslashes - ones) & ~backslashes);
     return (found & ones << 7) == 0;
 }
 

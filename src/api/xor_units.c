@@ -39,7 +39,8 @@ static enum error read_command(struct call *call, struct xor_command *command)
     return error;
 }
 
-static enum error explain(struct call *call, const struct batch *batch, const struct xor_command *command, enum error error)
+static enum error explain(struct call *call, const struct batch *batch, const struct xor_command *command,
+                          enum error error)
 {
     switch (error) {
     case ERROR_UNSUPPORTED_OPERATION:
@@ -53,7 +54,8 @@ static enum error explain(struct call *call, const struct batch *batch, const st
                          BYTES_FORMAT(batch->id_owned), batch->spec.total);
     case ERROR_INVALID_PARAMETER_VALUE:
         if (batch_find_token(batch, command->token) != UINT32_MAX)
-            return call_fail(call, error, "RequestToken %.*s was used before with other values; a new request needs a new token.",
+            return call_fail(call, error,
+                             "RequestToken %.*s was used before with other values; a new request needs a new token.",
                              BYTES_FORMAT(command->token));
         return call_fail(call, error, "Finished: more units would have finished than were registered (%llu).",
                          (unsigned long long)(batch->xor_registered + command->registered));

@@ -43,11 +43,10 @@ void arena_reset(struct arena *arena)
     struct arena_block *block = arena->blocks_owned;
     while (block != NULL) {
         struct arena_block *next = block->next_owned;
-        if (kept == NULL && block->size == ARENA_DATA_SIZE) {
+        if (kept == NULL && block->size == ARENA_DATA_SIZE)
             kept = block;
-        } else {
+        else
             free(block);
-        }
         block = next;
     }
     *arena = (struct arena){0};
@@ -70,9 +69,8 @@ static void *arena_allocate_large(struct arena *arena, size_t size)
 {
     struct arena_block *block = arena_block_create(size);
     struct arena_block **link = &arena->blocks_owned;
-    if (*link != NULL) {
+    if (*link != NULL)
         link = &(*link)->next_owned;
-    }
     block->next_owned = *link;
     *link = block;
     return block->data;
@@ -85,9 +83,8 @@ void *arena_allocate(struct arena *arena, size_t size)
     size_t taken = size == 0 ? ARENA_ALIGNMENT : (size + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
     if (taken > arena->left) {
         /* Above a quarter of a block, starting an ordinary one would throw away too much of the current one. */
-        if (taken > ARENA_DATA_SIZE / 4) {
+        if (taken > ARENA_DATA_SIZE / 4)
             return arena_allocate_large(arena, taken);
-        }
         struct arena_block *block = arena_block_create(ARENA_DATA_SIZE);
         block->next_owned = arena->blocks_owned;
         *arena = (struct arena){.blocks_owned = block, .next = block->data, .left = block->size};
@@ -108,9 +105,8 @@ void *arena_allocate_zeroed(struct arena *arena, size_t size)
 struct bytes arena_copy(struct arena *arena, struct bytes view)
 {
     uint8_t *at = arena_allocate(arena, view.size);
-    if (view.size > 0) {
+    if (view.size > 0)
         memcpy(at, view.ptr, view.size);
-    }
     return bytes_make(at, view.size);
 }
 

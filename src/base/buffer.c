@@ -31,9 +31,8 @@ void buffer_grow(struct buffer *buffer, size_t size)
     ASSERT(size < SIZE_MAX / 4 && buffer->size < SIZE_MAX / 4);
     size_t needed = buffer->size + size + 1; /* see buffer_reserve() for the one spare byte */
     size_t capacity = buffer->capacity == 0 ? BUFFER_CAPACITY_MIN : buffer->capacity * 2;
-    if (capacity < needed) {
+    if (capacity < needed)
         capacity = needed;
-    }
     buffer->data_owned = memory_resize(buffer->data_owned, capacity);
     buffer->capacity = capacity;
 }
@@ -41,9 +40,8 @@ void buffer_grow(struct buffer *buffer, size_t size)
 void buffer_append(struct buffer *buffer, const void *data, size_t size)
 {
     uint8_t *at = buffer_extend(buffer, size);
-    if (size > 0) {
+    if (size > 0)
         memcpy(at, data, size);
-    }
 }
 
 void buffer_append_bytes(struct buffer *buffer, struct bytes view)

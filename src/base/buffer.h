@@ -26,9 +26,8 @@ void buffer_grow(struct buffer *buffer, size_t size);
 static inline uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
 {
     /* One byte stays spare: the place returned is never NULL, even for no bytes in an empty buffer. */
-    if (buffer->capacity - buffer->size <= size) {
+    if (buffer->capacity - buffer->size <= size)
         buffer_grow(buffer, size);
-    }
     return buffer->data_owned + buffer->size;
 }
 

@@ -8,37 +8,32 @@ int bytes_compare(struct bytes a, struct bytes b)
 {
     size_t common = a.size < b.size ? a.size : b.size;
     int order = common == 0 ? 0 : memcmp(a.ptr, b.ptr, common);
-    if (order != 0) {
+    if (order != 0)
         return order;
-    }
     return (a.size > b.size) - (a.size < b.size);
 }
 
 bool bytes_equal_constant_time(struct bytes a, struct bytes b)
 {
-    if (a.size != b.size) {
+    if (a.size != b.size)
         return false;
-    }
     /* volatile: the compiler must not leave the loop at the first difference. */
     volatile uint8_t difference = 0;
-    for (size_t i = 0; i < a.size; i++) {
+    for (size_t i = 0; i < a.size; i++)
         difference = (uint8_t)(difference | (a.ptr[i] ^ b.ptr[i]));
-    }
     return difference == 0;
 }
 
 bool bytes_to_u64(struct bytes view, uint64_t *value)
 {
-    if (view.size == 0 || (view.size > 1 && view.ptr[0] == '0')) {
+    if (view.size == 0 || (view.size > 1 && view.ptr[0] == '0'))
         return false;
-    }
     uint64_t sum = 0;
     for (size_t i = 0; i < view.size; i++) {
         uint8_t digit = (uint8_t)(view.ptr[i] - '0');
         if (digit > 9 || __builtin_mul_overflow(sum, UINT64_C(10), &sum) ||
-            __builtin_add_overflow(sum, (uint64_t)digit, &sum)) {
+            __builtin_add_overflow(sum, (uint64_t)digit, &sum))
             return false;
-        }
     }
     *value = sum;
     return true;
@@ -61,24 +56,21 @@ void bytes_to_hex(struct bytes view, char *text)
 /* The value of a hexadecimal digit, or 16. */
 static uint8_t hex_digit_value(uint8_t digit)
 {
-    if (digit >= '0' && digit <= '9') {
+    if (digit >= '0' && digit <= '9')
         return (uint8_t)(digit - '0');
-    }
     uint8_t lower = digit | 0x20;
     return lower >= 'a' && lower <= 'f' ? (uint8_t)(lower - 'a' + 10) : 16;
 }
 
 bool bytes_from_hex(struct bytes text, uint8_t *out, size_t size)
 {
-    if (text.size % 2 != 0 || text.size / 2 != size) {
+    if (text.size % 2 != 0 || text.size / 2 != size)
         return false;
-    }
     for (size_t i = 0; i < size; i++) {
         uint8_t high = hex_digit_value(text.ptr[2 * i]);
         uint8_t low = hex_digit_value(text.ptr[2 * i + 1]);
-        if (high > 15 || low > 15) {
+        if (high > 15 || low > 15)
             return false;
-        }
         out[i] = (uint8_t)(high << 4 | low);
     }
     return true;

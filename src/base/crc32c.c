@@ -42,9 +42,8 @@ static const uint32_t remainders[256] = {
 uint32_t crc32c_portable(uint32_t crc, struct bytes view)
 {
     crc = ~crc;
-    for (size_t i = 0; i < view.size; i++) {
+    for (size_t i = 0; i < view.size; i++)
         crc = crc >> 8 ^ remainders[(crc ^ view.ptr[i]) & 0xff];
-    }
     return ~crc;
 }
 
@@ -56,13 +55,11 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t crc, str
     const uint8_t *at = view.ptr;
     size_t left = view.size;
     uint64_t sum = (uint32_t)~crc;
-    for (; left >= 8; left -= 8, at += 8) {
+    for (; left >= 8; left -= 8, at += 8)
         sum = _mm_crc32_u64(sum, bytes_get_u64(at));
-    }
     uint32_t rest = (uint32_t)sum;
-    for (; left > 0; left--, at++) {
+    for (; left > 0; left--, at++)
         rest = _mm_crc32_u8(rest, *at);
-    }
     return ~rest;
 }
 
@@ -78,12 +75,10 @@ uint32_t crc32c(uint32_t crc, struct bytes view)
     const uint8_t *at = view.ptr;
     size_t left = view.size;
     crc = ~crc;
-    for (; left >= 8; left -= 8, at += 8) {
+    for (; left >= 8; left -= 8, at += 8)
         crc = __crc32cd(crc, bytes_get_u64(at));
-    }
-    for (; left > 0; left--, at++) {
+    for (; left > 0; left--, at++)
         crc = __crc32cb(crc, *at);
-    }
     return ~crc;
 }
 

@@ -14,13 +14,11 @@ struct bytes cursor_sized(struct cursor *cursor)
 
 void cursor_copy(struct cursor *cursor, void *out, size_t size)
 {
-    if (size == 0) {
+    if (size == 0)
         return;
-    }
     const uint8_t *at = cursor_take(cursor, size);
-    if (at == NULL) {
+    if (at == NULL)
         memset(out, 0, size);
-    } else {
+    else
         memcpy(out, at, size);
-    }
 }

@@ -23,11 +23,9 @@ static size_t character_size(const char *text)
 {
     const uint8_t lead = (uint8_t)text[0];
     const size_t size = lead < 0x80 ? 1 : lead < 0xc0 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    for (size_t i = 1; i < size; i++) {
-        if (((uint8_t)text[i] & 0xc0) != 0x80) {
+    for (size_t i = 1; i < size; i++)
+        if (((uint8_t)text[i] & 0xc0) != 0x80)
             return 0;
-        }
-    }
     return size;
 }
 
@@ -48,14 +46,12 @@ static void text_drop_partial_characters(char *text)
 enum error failure_set(struct failure *failure, enum error error, const char *format, ...)
 {
     ASSERT(error > OK && error < ERROR_COUNT);
-    if (failure == NULL) {
+    if (failure == NULL)
         return error;
-    }
     failure->error = error;
     failure->text[0] = '\0';
-    if (format == NULL) {
+    if (format == NULL)
         return error;
-    }
     va_list arguments;
     va_start(arguments, format);
     failure_set_list(failure, error, format, arguments);

@@ -23,9 +23,8 @@ static uint64_t heap_order(const struct heap *heap, uint32_t slot)
 
 static bool heap_entry_is_before(const struct heap *heap, struct heap_entry a, struct heap_entry b)
 {
-    if (a.key != b.key) {
+    if (a.key != b.key)
         return a.key < b.key;
-    }
     return heap_order(heap, a.slot) < heap_order(heap, b.slot);
 }
 
@@ -49,9 +48,8 @@ static void heap_sift_up(struct heap *heap, size_t index, struct heap_entry entr
 {
     while (index > 0) {
         size_t parent = (index - 1) / HEAP_ARITY;
-        if (!heap_entry_is_before(heap, entry, heap->entries_owned[parent])) {
+        if (!heap_entry_is_before(heap, entry, heap->entries_owned[parent]))
             break;
-        }
         heap_put(heap, index, heap->entries_owned[parent]);
         index = parent;
     }
@@ -63,19 +61,15 @@ static void heap_sift_down(struct heap *heap, size_t index, struct heap_entry en
 {
     for (;;) {
         size_t child = index * HEAP_ARITY + 1;
-        if (child >= heap->count) {
+        if (child >= heap->count)
             break;
-        }
         size_t end = child + HEAP_ARITY < heap->count ? child + HEAP_ARITY : heap->count;
         size_t least = child;
-        for (child++; child < end; child++) {
-            if (heap_entry_is_before(heap, heap->entries_owned[child], heap->entries_owned[least])) {
+        for (child++; child < end; child++)
+            if (heap_entry_is_before(heap, heap->entries_owned[child], heap->entries_owned[least]))
                 least = child;
-            }
-        }
-        if (!heap_entry_is_before(heap, heap->entries_owned[least], entry)) {
+        if (!heap_entry_is_before(heap, heap->entries_owned[least], entry))
             break;
-        }
         heap_put(heap, index, heap->entries_owned[least]);
         index = least;
     }
@@ -86,11 +80,10 @@ static void heap_sift_down(struct heap *heap, size_t index, struct heap_entry en
 static void heap_settle(struct heap *heap, size_t index, struct heap_entry entry)
 {
     size_t parent = (index - 1) / HEAP_ARITY; /* not used for index 0 */
-    if (index > 0 && heap_entry_is_before(heap, entry, heap->entries_owned[parent])) {
+    if (index > 0 && heap_entry_is_before(heap, entry, heap->entries_owned[parent]))
         heap_sift_up(heap, index, entry);
-    } else {
+    else
         heap_sift_down(heap, index, entry);
-    }
 }
 
 void heap_init(struct heap *heap, const struct pool *pool, size_t index_offset, size_t order_offset)
@@ -128,9 +121,8 @@ void heap_remove(struct heap *heap, uint32_t slot)
     size_t index = heap_find(heap, slot);
     *heap_index(heap, slot) = 0;
     heap->count--;
-    if (index < heap->count) {
+    if (index < heap->count)
         heap_settle(heap, index, heap->entries_owned[heap->count]);
-    }
 }
 
 void heap_update(struct heap *heap, uint64_t key, uint32_t slot)

@@ -18,9 +18,8 @@ static size_t memory_size_asked(size_t size)
 void *memory_allocate(size_t size)
 {
     void *ptr = malloc(memory_size_asked(size));
-    if (ptr == NULL) {
+    if (ptr == NULL)
         memory_exhausted(size);
-    }
     return ptr;
 }
 
@@ -28,18 +27,16 @@ void *memory_allocate_zeroed(size_t size)
 {
     /* calloc and not memset: a large block comes from the system already zero and costs nothing until it is touched. */
     void *ptr = calloc(1, memory_size_asked(size));
-    if (ptr == NULL) {
+    if (ptr == NULL)
         memory_exhausted(size);
-    }
     return ptr;
 }
 
 void *memory_resize(void *ptr, size_t size)
 {
     void *resized = realloc(ptr, memory_size_asked(size));
-    if (resized == NULL) {
+    if (resized == NULL)
         memory_exhausted(size);
-    }
     return resized;
 }
 

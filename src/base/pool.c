@@ -16,9 +16,8 @@ void pool_init(struct pool *pool, uint32_t record_size)
 
 void pool_deinit(struct pool *pool)
 {
-    for (uint32_t i = 0; i < pool->chunk_count; i++) {
+    for (uint32_t i = 0; i < pool->chunk_count; i++)
         free(pool->chunks_owned[i]);
-    }
     free(pool->chunks_owned);
     *pool = (struct pool){0};
 }
@@ -45,9 +44,8 @@ uint32_t pool_allocate(struct pool *pool)
     } else {
         ASSERT(pool->slot_end < UINT32_MAX);
         slot = pool->slot_end++;
-        if (slot >> POOL_CHUNK_SHIFT == pool->chunk_count) {
+        if (slot >> POOL_CHUNK_SHIFT == pool->chunk_count)
             pool_add_chunk(pool);
-        }
     }
     pool->used++;
     return slot;

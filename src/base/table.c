@@ -53,9 +53,8 @@ static void generation_insert(struct table_generation *generation, struct table_
 {
     ASSERT(generation->count < generation->capacity - 1);
     size_t place = generation_home(generation, entry.hash);
-    while (generation->places_owned[place].slot != 0) {
+    while (generation->places_owned[place].slot != 0)
         place = generation_after(generation, place);
-    }
     generation->places_owned[place] = entry;
     generation->count++;
 }
@@ -97,12 +96,10 @@ static void table_move_place(struct table *table, size_t place)
 /* Moves the last TABLE_STEP places of `old`, and gives up the memory behind them. */
 static void table_move_step(struct table *table)
 {
-    if (table->old.places_owned == NULL) {
+    if (table->old.places_owned == NULL)
         return;
-    }
-    for (int i = 0; i < TABLE_STEP; i++) {
+    for (int i = 0; i < TABLE_STEP; i++)
         table_move_place(table, --table->old_end);
-    }
     if (table->old_end == 0) {
         ASSERT(table->old.count == 0);
         free(table->old.places_owned);
@@ -126,9 +123,8 @@ static void table_grow(struct table *table)
     table->now = generation_make(table->old.capacity * 2);
     table->old_end = table->old.capacity;
     table->old_kept = table->old.capacity;
-    for (size_t place = 0; table->old.places_owned[place].slot != 0; place++) {
+    for (size_t place = 0; table->old.places_owned[place].slot != 0; place++)
         table_move_place(table, place); /* invariant W */
-    }
 }
 
 void table_init(struct table *table)
@@ -151,9 +147,8 @@ size_t table_count(const struct table *table)
 void table_insert(struct table *table, uint64_t hash, uint32_t slot)
 {
     ASSERT(slot != 0);
-    if (table_count(table) >= table->now.capacity / 4 * 3) {
+    if (table_count(table) >= table->now.capacity / 4 * 3)
         table_grow(table);
-    }
     generation_insert(&table->now, (struct table_place){.slot = slot, .hash = table_stored_hash(hash)});
     table_move_step(table);
 }
@@ -177,9 +172,8 @@ void table_remove(struct table *table, uint64_t hash, uint32_t slot)
     ASSERT(table_count(table) > 0);
     struct table_place entry = {.slot = slot, .hash = table_stored_hash(hash)};
     bool is_removed = generation_remove_from(&table->now, generation_home(&table->now, entry.hash), entry);
-    if (!is_removed && table_old_may_hold(table, entry.hash)) {
+    if (!is_removed && table_old_may_hold(table, entry.hash))
         is_removed = generation_remove_from(&table->old, generation_home(&table->old, entry.hash), entry);
-    }
     ASSERT(is_removed);
     table_move_step(table);
 }
@@ -188,9 +182,8 @@ enum { PROBE_NOW, PROBE_OLD, PROBE_END };
 
 struct table_probe table_probe_start(const struct table *table, uint64_t hash)
 {
-    if (table->now.places_owned == NULL) {
+    if (table->now.places_owned == NULL)
         return (struct table_probe){.hash = hash, .generation = PROBE_END};
-    }
     return (struct table_probe){
         .hash = hash,
         .generation = PROBE_NOW,
@@ -203,9 +196,8 @@ static bool probe_generation(const struct table_generation *generation, struct t
 {
     for (;;) {
         struct table_place entry = generation->places_owned[probe->place];
-        if (entry.slot == 0) {
+        if (entry.slot == 0)
             return false;
-        }
         probe->place = generation_after(generation, probe->place);
         if (entry.hash == table_stored_hash(probe->hash)) {
             probe->slot = entry.slot;
@@ -217,9 +209,8 @@ static bool probe_generation(const struct table_generation *generation, struct t
 bool table_probe_next(const struct table *table, struct table_probe *probe)
 {
     if (probe->generation == PROBE_NOW) {
-        if (probe_generation(&table->now, probe)) {
+        if (probe_generation(&table->now, probe))
             return true;
-        }
         probe->generation = PROBE_END;
         uint32_t stored_hash = table_stored_hash(probe->hash);
         if (table_old_may_hold(table, stored_hash)) {
@@ -228,9 +219,8 @@ bool table_probe_next(const struct table *table, struct table_probe *probe)
         }
     }
     if (probe->generation == PROBE_OLD) {
-        if (probe_generation(&table->old, probe)) {
+        if (probe_generation(&table->old, probe))
             return true;
-        }
         probe->generation = PROBE_END;
     }
     return false;
@@ -239,9 +229,8 @@ bool table_probe_next(const struct table *table, struct table_probe *probe)
 /* Asserts that no place between `start` and the entry at `place` is empty. */
 static void generation_check_reachable(const struct table_generation *generation, size_t start, size_t place)
 {
-    for (; start != place; start = generation_after(generation, start)) {
+    for (; start != place; start = generation_after(generation, start))
         ASSERT(generation->places_owned[start].slot != 0);
-    }
 }
 
 void table_check(const struct table *table)

@@ -99,10 +99,9 @@ enum tally_status tally_send_batch(struct tally_client *client, const char *queu
 
     if (count < 1 || count > TALLY_SEND_BATCH_MAX)
         return client_refuse(client, "one request takes 1 to 10 messages");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (messages[i].body == NULL)
             return client_refuse(client, "a message needs a body");
-    }
     json_body_init(&body);
     json_add_text(&body, body.root, "QueueUrl", queue);
     entries = json_add_array(&body, body.root, "Entries");
@@ -232,10 +231,9 @@ void tally_messages_deinit(struct tally_messages *messages)
 
 const char *tally_message_attribute(const struct tally_message *message, const char *name)
 {
-    for (size_t i = 0; i < message->attribute_count; i++) {
+    for (size_t i = 0; i < message->attribute_count; i++)
         if (strcmp(message->attributes[i].name, name) == 0)
             return message->attributes[i].value;
-    }
     return NULL;
 }
 

@@ -117,10 +117,9 @@ static bool run_exchange(struct transport *transport, CURLcode *result)
             break;
         curl_multi_poll(transport->multi, NULL, 0, 1000, NULL);
     }
-    while ((message = curl_multi_info_read(transport->multi, &left)) != NULL) {
+    while ((message = curl_multi_info_read(transport->multi, &left)) != NULL)
         if (message->msg == CURLMSG_DONE)
             *result = message->data.result;
-    }
     curl_multi_remove_handle(transport->multi, transport->easy);
     return running == 0;
 }

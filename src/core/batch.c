@@ -155,10 +155,10 @@ void batch_add_token(struct batch *batch, struct bytes token, uint64_t check)
     ASSERT(batch_find_token(batch, token) == UINT32_MAX);
     if (batch->token_count == batch->token_capacity) {
         batch->token_capacity = batch->token_capacity == 0 ? 8 : batch->token_capacity * 2;
-        batch->tokens_owned =
-            memory_resize(batch->tokens_owned, batch->token_capacity * sizeof(*batch->tokens_owned));
+        batch->tokens_owned = memory_resize(batch->tokens_owned, batch->token_capacity * sizeof(*batch->tokens_owned));
     }
-    batch->tokens_owned[batch->token_count++] = (struct batch_token){.token_owned = memory_duplicate(token), .check = check};
+    batch->tokens_owned[batch->token_count++] =
+        (struct batch_token){.token_owned = memory_duplicate(token), .check = check};
     table_insert(&batch->by_token, bytes_hash(token), batch->token_count);
 }
 
@@ -173,7 +173,8 @@ uint64_t batch_deadline_ms(const struct batch *batch)
 
 const char *batch_state_name(enum batch_state state)
 {
-    static const char *const names[] = {[BATCH_OPEN] = "open", [BATCH_IS_SEALED] = "sealed", [BATCH_COMPLETED] = "completed"};
+    static const char *const names[] = {
+        [BATCH_OPEN] = "open", [BATCH_IS_SEALED] = "sealed", [BATCH_COMPLETED] = "completed"};
     return names[state];
 }
 

@@ -40,11 +40,11 @@ enum batch_tracking { BATCH_EXACT = 0, BATCH_XOR = 1 };
 
 /* Where a message of the batch goes, and what it says. */
 struct batch_target {
-    uint32_t queue;                          /* id; 0: no such target */
-    bool has_body;                           /* false: the body is made at the event */
+    uint32_t queue; /* id; 0: no such target */
+    bool has_body;  /* false: the body is made at the event */
     struct bytes body;
-    struct bytes group;                      /* MessageGroupId, or empty */
-    struct bytes attributes;                 /* encoded by the api, Tally.Batch.Completed among them */
+    struct bytes group;      /* MessageGroupId, or empty */
+    struct bytes attributes; /* encoded by the api, Tally.Batch.Completed among them */
     uint8_t attributes_md5[DIGEST_MD5_SIZE];
 };
 
@@ -53,8 +53,8 @@ struct batch_spec {
     bool has_total;
     uint32_t total;
     enum batch_tracking tracking;
-    uint32_t expires_after_s; /* 1 to 31,536,000 */
-    uint32_t retention_s;     /* 0 to 31,536,000 */
+    uint32_t expires_after_s;                       /* 1 to 31,536,000 */
+    uint32_t retention_s;                           /* 0 to 31,536,000 */
     struct batch_target targets[BATCH_EVENT_COUNT]; /* by event - 1 */
 };
 
@@ -71,18 +71,18 @@ struct batch {
     struct batch_spec spec;
     enum batch_state state;
     enum batch_status status;
-    unsigned fired;          /* BATCH_EVENT_BIT of each event that fired */
-    bool is_cancelled;       /* outstanding units count as cancelled, messages of it are never delivered again */
-    bool is_deleted;         /* has lost its id; waits for its pins */
+    unsigned fired;    /* BATCH_EVENT_BIT of each event that fired */
+    bool is_cancelled; /* outstanding units count as cancelled, messages of it are never delivered again */
+    bool is_deleted;   /* has lost its id; waits for its pins */
     uint64_t created_at_ms;
-    uint64_t sealed_at_ms;   /* 0: not */
+    uint64_t sealed_at_ms; /* 0: not */
     uint64_t completed_at_ms;
     uint64_t unpinned_at_ms; /* since when nothing refers to it */
     uint32_t parent;         /* slot; 0: none */
     uint32_t parent_unit;
-    uint32_t depth;          /* 0: no parent */
+    uint32_t depth; /* 0: no parent */
     uint64_t pins;
-    struct ledger ledger;    /* exact tracking */
+    struct ledger ledger; /* exact tracking */
     /* xor tracking */
     uint64_t xor_value;
     uint64_t xor_registered;
@@ -91,8 +91,8 @@ struct batch {
     struct batch_token *tokens_owned;
     uint32_t token_count;
     uint32_t token_capacity;
-    struct table by_token;   /* token -> index + 1 */
-    uint32_t drain_next;     /* after a cancel: references below this one have been looked at */
+    struct table by_token; /* token -> index + 1 */
+    uint32_t drain_next;   /* after a cancel: references below this one have been looked at */
     struct list_link draining_link;
     uint32_t deadline_index; /* in the core's heap of deadlines */
 };

@@ -6,7 +6,7 @@
 
 /* What the messages say about the records they refer to. */
 struct census {
-    uint64_t *pins_owned;         /* by batch slot */
+    uint64_t *pins_owned;          /* by batch slot */
     uint64_t *origin_counts_owned; /* by queue slot */
     struct extent *extents_owned;
     uint64_t in_flight_count;

@@ -40,7 +40,7 @@ struct send_command {
     struct queue *queue;
     struct content content; /* all but the id */
     uint32_t delay_ms;
-    struct bytes batch_id;  /* Tally.Batch; empty: none */
+    struct bytes batch_id; /* Tally.Batch; empty: none */
 };
 
 struct send_result {
@@ -56,12 +56,12 @@ enum error decide_send(struct core *core, const struct send_command *command, st
 
 struct received_message {
     struct handle handle;
-    uint64_t position;     /* of the content */
+    uint64_t position; /* of the content */
     uint32_t content_size;
     uint32_t receive_count;
     uint64_t sent_at_ms;
     uint64_t first_received_at_ms;
-    uint32_t origin;       /* queue slot for core_queue_at(); 0: not dead-lettered */
+    uint32_t origin; /* queue slot for core_queue_at(); 0: not dead-lettered */
 };
 
 /* Takes up to `count_max` deliverable messages, oldest first, and leases them for timeout_ms. A message out of attempts goes
@@ -87,8 +87,8 @@ void decide_next_batch_id(const struct core *core, uint8_t id[MESSAGE_ID_SIZE]);
 
 struct create_batch_command {
     struct bytes id;
-    struct bytes parent_id;   /* empty: none */
-    struct batch_spec spec;   /* targets name queues that exist */
+    struct bytes parent_id; /* empty: none */
+    struct batch_spec spec; /* targets name queues that exist */
 };
 
 /* Creates the batch, or finds the one that was created with the same arguments. Errors, in order: ERROR_BATCH_ALREADY_EXISTS;
@@ -112,7 +112,7 @@ struct unit_report {
     struct bytes key;
     enum unit_state outcome; /* UNIT_SUCCEEDED or UNIT_FAILED */
     struct bytes detail;
-    bool is_recorded;        /* result: this report ended the unit */
+    bool is_recorded; /* result: this report ended the unit */
 };
 
 /* Ends external units. ERROR_UNSUPPORTED_OPERATION (xor ledger); ERROR_UNIT_DOES_NOT_EXIST with the index of the first
@@ -130,8 +130,8 @@ struct xor_command {
 /* Xors a value into the ledger, once for each token. Errors, in order: ERROR_UNSUPPORTED_OPERATION (exact ledger);
  * ERROR_INVALID_PARAMETER_VALUE: the token was used with other values, or more units would have finished than were
  * registered; ERROR_BATCH_SEALED: registers units in a sealed batch; ERROR_BATCH_TOTAL_EXCEEDED. */
-enum error decide_xor_units(struct core *core, const struct batch *batch, const struct xor_command *command, bool *is_zero,
-                            bool *is_completed);
+enum error decide_xor_units(struct core *core, const struct batch *batch, const struct xor_command *command,
+                            bool *is_zero, bool *is_completed);
 
 /* Seals an open batch, which completes it if no unit is outstanding; on a sealed one nothing happens (B8). */
 void decide_seal_batch(struct core *core, const struct batch *batch, bool *is_completed);

@@ -168,8 +168,8 @@ static enum error check_xor(const struct batch *batch, const struct xor_command 
     return adds ? check_room(batch, command->registered > 0 ? command->registered : 1) : OK;
 }
 
-enum error decide_xor_units(struct core *core, const struct batch *batch, const struct xor_command *command, bool *is_zero,
-                            bool *is_completed)
+enum error decide_xor_units(struct core *core, const struct batch *batch, const struct xor_command *command,
+                            bool *is_zero, bool *is_completed)
 {
     if (batch->spec.tracking != BATCH_XOR)
         return ERROR_UNSUPPORTED_OPERATION;

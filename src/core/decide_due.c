@@ -50,8 +50,7 @@ static void end_batches(struct core *core, struct portion *portion)
 static void drain_shelves(struct core *core, struct portion *portion)
 {
     while (has_left(core, portion) && !list_is_empty(&core->draining_shelves)) {
-        const struct shelf *shelf =
-            CONTAINER_OF(list_first(&core->draining_shelves), struct shelf, draining_link);
+        const struct shelf *shelf = CONTAINER_OF(list_first(&core->draining_shelves), struct shelf, draining_link);
         finish_message(core, shelf_oldest(shelf, &core->messages), END_PURGED);
         portion->left--;
     }

@@ -55,8 +55,7 @@ void digest_destroy(struct digest *digest)
 static void digest_compute(EVP_MD_CTX *context, const EVP_MD *algorithm, struct bytes data, uint8_t *out)
 {
     int is_done = EVP_DigestInit_ex2(context, algorithm, NULL) == 1 &&
-                  EVP_DigestUpdate(context, data.ptr, data.size) == 1 &&
-                  EVP_DigestFinal_ex(context, out, NULL) == 1;
+                  EVP_DigestUpdate(context, data.ptr, data.size) == 1 && EVP_DigestFinal_ex(context, out, NULL) == 1;
     ASSERT(is_done);
 }
 

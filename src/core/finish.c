@@ -32,10 +32,10 @@ static void write_summary(const struct batch *batch, struct buffer *out)
     bool is_completed = batch->state == BATCH_COMPLETED;
     buffer_append_bytes(out, BYTES("{\"batch\":"));
     append_json_id(out, batch->id_owned);
-    buffer_append_format(out, ",\"status\":\"%s\",\"total\":%llu,\"succeeded\":%llu,\"failed\":%llu,\"cancelled\":%llu,",
-                         batch_status_name(is_completed ? batch->status : BATCH_FAILED),
-                         (unsigned long long)counts.total, (unsigned long long)counts.succeeded,
-                         (unsigned long long)counts.failed, (unsigned long long)counts.cancelled);
+    buffer_append_format(
+        out, ",\"status\":\"%s\",\"total\":%llu,\"succeeded\":%llu,\"failed\":%llu,\"cancelled\":%llu,",
+        batch_status_name(is_completed ? batch->status : BATCH_FAILED), (unsigned long long)counts.total,
+        (unsigned long long)counts.succeeded, (unsigned long long)counts.failed, (unsigned long long)counts.cancelled);
     buffer_append_bytes(out, BYTES("\"createdAt\":"));
     append_seconds(out, batch->created_at_ms);
     if (is_completed) {
@@ -107,8 +107,7 @@ static void finish_child(struct core *core, uint32_t slot, bool is_good)
     const struct batch *child = core_batch(core, slot);
     if (child->parent == 0)
         return;
-    enum unit_state outcome = !is_good || child->status == BATCH_FAILED || child->status == BATCH_EXPIRED
-                                  ? UNIT_FAILED
+    enum unit_state outcome = !is_good || child->status == BATCH_FAILED || child->status == BATCH_EXPIRED ? UNIT_FAILED
                               : child->status == BATCH_CANCELLED ? UNIT_CANCELLED
                                                                  : UNIT_SUCCEEDED;
     bool is_xor = core_batch(core, child->parent)->spec.tracking == BATCH_XOR;

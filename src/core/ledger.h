@@ -48,7 +48,7 @@ struct ledger {
     uint32_t succeeded;
     uint32_t failed;
     uint32_t cancelled;
-    uint32_t counted_end; /* every key "0" to "counted_end - 1" is a unit */
+    uint32_t counted_end;         /* every key "0" to "counted_end - 1" is a unit */
     uint32_t *numeric_keys_owned; /* keys in the table that look like counted ones, in no order */
     uint32_t numeric_key_count;
     uint32_t numeric_key_capacity;
@@ -60,8 +60,8 @@ struct ledger {
     struct ledger_span *spans_owned;
     uint32_t span_count;
     uint32_t span_capacity;
-    struct buffer keys;   /* sized keys, one after the other */
-    struct table by_key;  /* key -> index in references, plus 1 */
+    struct buffer keys;                  /* sized keys, one after the other */
+    struct table by_key;                 /* key -> index in references, plus 1 */
     struct ledger_detail *details_owned; /* in order of unit end; details are rare */
     uint32_t detail_count;
     uint32_t detail_capacity;

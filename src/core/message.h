@@ -30,22 +30,22 @@ struct message {
     uint64_t position;      /* of its content in the log */
     uint64_t visible_at_ms; /* while delayed or in flight */
     uint64_t sent_at_ms;
-    uint64_t delivery;      /* number of its newest delivery: the fencing token; 0 before the first */
-    uint32_t content_size;  /* bytes */
+    uint64_t delivery;     /* number of its newest delivery: the fencing token; 0 before the first */
+    uint32_t content_size; /* bytes */
     uint32_t shelf;
-    uint32_t prev;          /* in the shelf's list of arrivals; for a moved message its index in the heap `moved` */
+    uint32_t prev; /* in the shelf's list of arrivals; for a moved message its index in the heap `moved` */
     uint32_t next;
-    uint32_t heap_index;    /* in the timers or in the shelf's heap `returned` */
-    uint32_t batch;         /* slot; 0: none */
-    uint32_t unit;          /* its number in the batch */
-    uint32_t origin;        /* slot of the queue it was dead-lettered from; 0: none */
+    uint32_t heap_index; /* in the timers or in the shelf's heap `returned` */
+    uint32_t batch;      /* slot; 0: none */
+    uint32_t unit;       /* its number in the batch */
+    uint32_t origin;     /* slot of the queue it was dead-lettered from; 0: none */
     uint32_t receive_count;
-    uint32_t timeout_ms;    /* length of the newest lease, for the grace after a restart */
+    uint32_t timeout_ms;              /* length of the newest lease, for the grace after a restart */
     uint32_t first_received_after_ms; /* after sent_at_ms, plus 1; 0: never received */
     uint32_t received_after_ms;       /* newest receive, after sent_at_ms: the 12-hour rule counts from it */
-    uint8_t state;          /* enum message_state */
-    uint8_t completes;      /* 0, or the batch event (enum batch_event) whose message it is */
-    bool is_moved;          /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
+    uint8_t state;                    /* enum message_state */
+    uint8_t completes;                /* 0, or the batch event (enum batch_event) whose message it is */
+    bool is_moved; /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
     uint8_t spare[5];
 };
 

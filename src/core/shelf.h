@@ -14,14 +14,14 @@
 #include "core/message.h"
 
 struct shelf {
-    uint64_t number;     /* unique, breaks ties between shelves */
-    uint32_t queue;      /* slot of its queue; 0: being drained */
-    uint32_t first;      /* arrivals, oldest first: message slots */
+    uint64_t number; /* unique, breaks ties between shelves */
+    uint32_t queue;  /* slot of its queue; 0: being drained */
+    uint32_t first;  /* arrivals, oldest first: message slots */
     uint32_t last;
-    uint32_t cursor;     /* no fresh message stands before it in the list; 0: none is left */
+    uint32_t cursor; /* no fresh message stands before it in the list; 0: none is left */
     struct heap returned;
     struct heap moved;
-    uint64_t count;      /* messages on it, in any state */
+    uint64_t count; /* messages on it, in any state */
     uint64_t in_flight_count;
     uint64_t delayed_count;
     uint32_t expiry_index; /* in the core's heap of expiries */

@@ -224,10 +224,9 @@ void snapshot_discard(struct disk *disk, const struct snapshot_place *place)
     char name[NAME_SIZE];
     name_make(place->position, suffix_temporary, name);
     if (disk->operations->list(disk, name_visit, &names, NULL) == OK) {
-        for (size_t i = 0; i < names.temporary_count; i++) {
+        for (size_t i = 0; i < names.temporary_count; i++)
             if (names.temporary_owned[i] == place->position)
                 (void)disk->operations->remove(disk, name, NULL);
-        }
     }
     name_list_deinit(&names);
 }

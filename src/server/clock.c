@@ -18,9 +18,8 @@ void clock_init(struct clock *clock)
 void clock_raise(struct clock *clock, uint64_t floor_ms)
 {
     uint64_t now_ms = clock_now_ms(clock);
-    if (now_ms < floor_ms) {
+    if (now_ms < floor_ms)
         clock->base_ms += floor_ms - now_ms;
-    }
 }
 
 uint64_t clock_now_ms(const struct clock *clock)

@@ -59,9 +59,8 @@ static struct turn *connection_first_turn(const struct connection *connection)
 
 static void connection_mark(struct connection *connection)
 {
-    if (!list_is_linked(&connection->ready_link) && !connection->is_closing) {
+    if (!list_is_linked(&connection->ready_link) && !connection->is_closing)
         list_append(&connection->hub->ready, &connection->ready_link);
-    }
 }
 
 /* --- Turns -------------------------------------------------------------------------------------------------------- */
@@ -112,9 +111,8 @@ static void connection_note_turn(struct connection *connection, struct turn *tur
     }
     ASSERT(turn->exchange.state == EXCHANGE_FINISHED);
     connection->reply_size += turn->exchange.reply.body.size;
-    if (turn->state == TURN_READY) {
+    if (turn->state == TURN_READY)
         connection_mark(connection);
-    }
 }
 
 void connection_finish_turn(struct turn *turn)
@@ -165,9 +163,8 @@ static void connection_submit(struct connection *connection)
     route_request(hub, turn, http);
     connection_note_turn(connection, turn);
     http_reset(http);
-    if (connection->waiting == turn && connection->has_ended) {
+    if (connection->waiting == turn && connection->has_ended)
         connection_drop_turn(connection, turn);
-    }
 }
 
 static bool connection_may_parse(const struct connection *connection)
@@ -217,9 +214,8 @@ static void connection_take_bytes(struct connection *connection, size_t size)
 {
     struct hub *hub = connection->hub;
     hub->counters.bytes_received += size;
-    if (connection->is_last_read) {
+    if (connection->is_last_read)
         return; /* thrown away */
-    }
     connection->input.end += size;
     connection_parse(connection);
     bool is_over_budget = hub->inputs.memory > hub->options.input_memory_max;
@@ -245,40 +241,35 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     (void)buf;
     struct connection *connection = connection_of((uv_handle_t *)stream);
-    if (size > 0) {
+    if (size > 0)
         connection_take_bytes(connection, (size_t)size);
-    } else if (size == UV_EOF) {
+    else if (size == UV_EOF)
         connection_take_end(connection);
-    } else if (size < 0 && size != UV_ENOBUFS) {
+    else if (size < 0 && size != UV_ENOBUFS)
         connection_close(connection);
-    }
     connection_settle(connection);
 }
 
 static bool connection_wants_bytes(const struct connection *connection)
 {
     const struct input *input = &connection->input;
-    if (connection->has_ended) {
+    if (connection->has_ended)
         return false;
-    }
-    if (connection->waiting != NULL) {
+    if (connection->waiting != NULL)
         return input->end < input->capacity; /* to notice that the client goes, as long as there is room */
-    }
     return connection->is_last_read || connection_may_parse(connection);
 }
 
 static void connection_update_reading(struct connection *connection)
 {
     bool wants_bytes = connection_wants_bytes(connection);
-    if (wants_bytes == connection->is_reading) {
+    if (wants_bytes == connection->is_reading)
         return;
-    }
     connection->is_reading = wants_bytes;
-    if (wants_bytes) {
+    if (wants_bytes)
         uv_read_start((uv_stream_t *)&connection->handle, on_allocate, on_read);
-    } else {
+    else
         uv_read_stop((uv_stream_t *)&connection->handle);
-    }
 }
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
@@ -320,9 +311,8 @@ static void connection_write(struct connection *connection, struct output *outpu
     }
     size_t written = result < 0 ? 0 : (size_t)result;
     hub->counters.bytes_sent += output->size; /* what libuv writes later is counted with it */
-    if (written < output->size) {
+    if (written < output->size)
         connection_write_rest(connection, output, written);
-    }
     for (size_t i = 0; i < output->turn_count && !connection->is_closing; i++) {
         struct turn *turn = connection_first_turn(connection);
         connection_remove_turn(connection, turn);
@@ -335,9 +325,8 @@ static void connection_write_ready(struct connection *connection)
     struct output output;
     while (!connection->is_closing && !connection->is_writing) {
         output_gather(&output, connection->hub, &connection->turns);
-        if (output.turn_count == 0) {
+        if (output.turn_count == 0)
             return;
-        }
         connection_write(connection, &output);
     }
 }
@@ -347,9 +336,8 @@ static void connection_write_continue(struct connection *connection)
     static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     uv_buf_t buf = uv_buf_init(text, sizeof(text) - 1);
     connection->http.expects_continue = false;
-    if (uv_try_write((uv_stream_t *)&connection->handle, &buf, 1) != (int)buf.len) {
+    if (uv_try_write((uv_stream_t *)&connection->handle, &buf, 1) != (int)buf.len)
         connection_close(connection);
-    }
 }
 
 /* --- Time --------------------------------------------------------------------------------------------------------- */
@@ -361,9 +349,8 @@ static void connection_update_deadline(struct connection *connection)
     if (connection->is_writing) {
         connection->deadline_ms = connection->write_begun_ms + options->reply_timeout_ms;
     } else if (input_size(&connection->input) > 0 && connection_may_parse(connection)) {
-        if (connection->request_begun_ms == 0) {
+        if (connection->request_begun_ms == 0)
             connection->request_begun_ms = now_ms;
-        }
         connection->deadline_ms = connection->request_begun_ms + options->request_timeout_ms;
     } else if (connection->turn_count > 0) {
         connection->deadline_ms = UINT64_MAX;
@@ -375,16 +362,14 @@ static void connection_update_deadline(struct connection *connection)
 static void connection_count_timeout(struct connection *connection)
 {
     struct hub_counters *counters = &connection->hub->counters;
-    if (connection->is_lingering) {
+    if (connection->is_lingering)
         return; /* it was refused before */
-    }
-    if (connection->is_writing) {
+    if (connection->is_writing)
         counters->timeouts_reply++;
-    } else if (connection->request_begun_ms != 0) {
+    else if (connection->request_begun_ms != 0)
         counters->timeouts_request++;
-    } else {
+    else
         counters->timeouts_idle++;
-    }
 }
 
 void connection_check_deadlines(struct hub *hub, uint64_t now_ms)
@@ -406,9 +391,8 @@ void connection_check_deadlines(struct hub *hub, uint64_t now_ms)
 static void connection_shut_down(struct connection *connection, int how)
 {
     uv_os_fd_t socket;
-    if (uv_fileno((uv_handle_t *)&connection->handle, &socket) == 0) {
+    if (uv_fileno((uv_handle_t *)&connection->handle, &socket) == 0)
         shutdown(socket, how);
-    }
 }
 
 static void connection_linger(struct connection *connection)
@@ -421,30 +405,25 @@ static void connection_linger(struct connection *connection)
 /* After anything that happened: close it if it is done, read or stop reading, give memory back, set the deadline. */
 static void connection_settle(struct connection *connection)
 {
-    if (connection->is_closing) {
+    if (connection->is_closing)
         return;
-    }
     if (connection->is_lingering) {
-        if (connection->has_ended) {
+        if (connection->has_ended)
             connection_close(connection);
-        }
         return;
     }
     if (connection->turn_count == 0 && !connection->is_writing && (connection->is_last_read || connection->has_ended)) {
-        if (connection->must_linger && !connection->has_ended) {
+        if (connection->must_linger && !connection->has_ended)
             connection_linger(connection);
-        } else {
+        else
             connection_close(connection);
-        }
         return;
     }
     bool is_unused = input_size(&connection->input) == 0 || connection->is_last_read;
-    if (is_unused && connection->waiting == NULL) {
+    if (is_unused && connection->waiting == NULL)
         input_release(&connection->input, &connection->hub->inputs);
-    }
-    if (connection->http.expects_continue && connection->turn_count == 0 && !connection->is_writing) {
+    if (connection->http.expects_continue && connection->turn_count == 0 && !connection->is_writing)
         connection_write_continue(connection);
-    }
     connection_update_deadline(connection);
     connection_update_reading(connection);
 }
@@ -457,9 +436,8 @@ bool connection_serve_ready(struct hub *hub)
         struct connection *connection = CONTAINER_OF(link, struct connection, ready_link);
         list_remove(link);
         connection_write_ready(connection);
-        if (!connection->is_closing) {
+        if (!connection->is_closing)
             has_submitted |= connection_parse(connection);
-        }
         connection_settle(connection);
     }
     return has_submitted;
@@ -500,17 +478,14 @@ static void on_closed(uv_handle_t *handle)
 
 static void connection_close(struct connection *connection)
 {
-    if (connection->is_closing) {
+    if (connection->is_closing)
         return;
-    }
     connection->is_closing = true;
     struct turn *turn;
-    while ((turn = connection_first_turn(connection)) != NULL) {
+    while ((turn = connection_first_turn(connection)) != NULL)
         connection_drop_turn(connection, turn);
-    }
-    if (list_is_linked(&connection->ready_link)) {
+    if (list_is_linked(&connection->ready_link))
         list_remove(&connection->ready_link);
-    }
     /* A snapshot's child process may hold a copy of the socket: without this the client would see the end only when that
      * process ends. */
     connection_shut_down(connection, SHUT_RDWR);
@@ -562,9 +537,8 @@ void connection_accept(struct hub *hub, uv_stream_t *listener)
 static void connection_stop(struct connection *connection)
 {
     connection->is_last_read = true;
-    if (connection->turn_count > 0) {
+    if (connection->turn_count > 0)
         CONTAINER_OF(connection->turns.head.prev, struct turn, connection_link)->is_last = true;
-    }
     connection_settle(connection);
 }
 

@@ -16,9 +16,8 @@ void hold_add(struct hold *hold, struct turn *turn)
     ASSERT(turn->state == TURN_IN_API && turn->exchange.state == EXCHANGE_FINISHED);
     /* A turn that comes with an earlier frame than the one before it waits as long as that one: later than needed is safe. */
     struct list_link *last = hold->turns.head.prev;
-    if (last != &hold->turns.head && hold_turn(last)->exchange.hold_sequence > turn->exchange.hold_sequence) {
+    if (last != &hold->turns.head && hold_turn(last)->exchange.hold_sequence > turn->exchange.hold_sequence)
         turn->exchange.hold_sequence = hold_turn(last)->exchange.hold_sequence;
-    }
     list_append(&hold->turns, &turn->hold_link);
     turn->state = TURN_HELD;
     hold->count++;
@@ -27,9 +26,8 @@ void hold_add(struct hold *hold, struct turn *turn)
 struct turn *hold_take(struct hold *hold, uint64_t durable_sequence)
 {
     struct list_link *link = list_first(&hold->turns);
-    if (link == NULL || hold_turn(link)->exchange.hold_sequence > durable_sequence) {
+    if (link == NULL || hold_turn(link)->exchange.hold_sequence > durable_sequence)
         return NULL;
-    }
     struct turn *turn = hold_turn(link);
     hold_remove(hold, turn);
     turn->state = TURN_READY;

@@ -25,13 +25,11 @@ static struct http *http_of(llhttp_t *parser)
  * why one bit is all that case can change. */
 static bool http_text_equal(const char *text, size_t size, struct bytes lower)
 {
-    if (size != lower.size) {
+    if (size != lower.size)
         return false;
-    }
     uint8_t difference = 0;
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         difference |= (uint8_t)(((uint8_t)text[i] | 0x20) ^ lower.ptr[i]);
-    }
     return difference == 0;
 }
 
@@ -45,19 +43,16 @@ static enum http_field http_field_find(const char *name, size_t size)
         {BYTES("expect"), HTTP_FIELD_EXPECT},
         {BYTES("transfer-encoding"), HTTP_FIELD_TRANSFER_ENCODING},
     };
-    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
-        if (http_text_equal(name, size, rows[i].name)) {
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (http_text_equal(name, size, rows[i].name))
             return rows[i].field;
-        }
-    }
     return HTTP_FIELD_OTHER;
 }
 
 static void http_span_extend(const struct http *http, struct http_span *span, const char *at, size_t size)
 {
-    if (span->size == 0) {
+    if (span->size == 0)
         span->offset = (uint32_t)((const uint8_t *)at - http->data);
-    }
     span->size += (uint32_t)size;
 }
 
@@ -71,20 +66,16 @@ static int on_url(llhttp_t *parser, const char *at, size_t size)
 static int on_header_field(llhttp_t *parser, const char *at, size_t size)
 {
     struct http *http = http_of(parser);
-    if (http->is_in_body) {
+    if (http->is_in_body)
         return http_refuse(http, ERROR_MALFORMED_REQUEST, "Trailer fields behind a chunked body are not accepted.");
-    }
-    if (size == 0) {
+    if (size == 0)
         return http_refuse(http, ERROR_MALFORMED_REQUEST, "A header field has no name.");
-    }
     http->field = http_field_find(at, size);
-    if (http->field == HTTP_FIELD_OTHER) {
+    if (http->field == HTTP_FIELD_OTHER)
         return 0;
-    }
     uint32_t bit = UINT32_C(1) << http->field;
-    if (http->fields_seen & bit) {
+    if (http->fields_seen & bit)
         return http_refuse(http, ERROR_MALFORMED_REQUEST, "A header field that may stand once stands twice.");
-    }
     http->fields_seen |= bit;
     return 0;
 }
@@ -92,9 +83,8 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t size)
 static int on_header_value(llhttp_t *parser, const char *at, size_t size)
 {
     struct http *http = http_of(parser);
-    if (http->field != HTTP_FIELD_OTHER) {
+    if (http->field != HTTP_FIELD_OTHER)
         http_span_extend(http, &http->fields[http->field], at, size);
-    }
     return 0;
 }
 
@@ -114,17 +104,14 @@ static int http_check_framing(struct http *http)
 {
     const llhttp_t *parser = &http->parser;
     if (http_has_field(http, HTTP_FIELD_TRANSFER_ENCODING)) {
-        if (parser->flags & F_CONTENT_LENGTH) {
+        if (parser->flags & F_CONTENT_LENGTH)
             return http_refuse(http, ERROR_MALFORMED_REQUEST, "Content-Length beside Transfer-Encoding.");
-        }
-        if (http_is_1_0(http) || !http_field_is(http, HTTP_FIELD_TRANSFER_ENCODING, BYTES("chunked"))) {
+        if (http_is_1_0(http) || !http_field_is(http, HTTP_FIELD_TRANSFER_ENCODING, BYTES("chunked")))
             return http_refuse(http, ERROR_MALFORMED_REQUEST, "The only transfer coding accepted is \"chunked\".");
-        }
         return 0;
     }
-    if (parser->content_length > http->limits->body_size_max) {
+    if (parser->content_length > http->limits->body_size_max)
         return http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The body of the request is too large.");
-    }
     return 0;
 }
 
@@ -132,19 +119,15 @@ static int on_headers_complete(llhttp_t *parser)
 {
     struct http *http = http_of(parser);
     http->is_in_body = true;
-    if (parser->http_major != 1 || parser->http_minor > 1) {
+    if (parser->http_major != 1 || parser->http_minor > 1)
         return http_refuse(http, ERROR_MALFORMED_REQUEST, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
-    }
-    if (!http_is_1_0(http) && !http_has_field(http, HTTP_FIELD_HOST)) {
+    if (!http_is_1_0(http) && !http_has_field(http, HTTP_FIELD_HOST))
         return http_refuse(http, ERROR_MALFORMED_REQUEST, "The header field Host is missing.");
-    }
     int refused = http_check_framing(http);
-    if (refused != 0) {
+    if (refused != 0)
         return refused;
-    }
-    if (http_has_field(http, HTTP_FIELD_EXPECT) && !http_is_1_0(http)) {
+    if (http_has_field(http, HTTP_FIELD_EXPECT) && !http_is_1_0(http))
         http->expects_continue = http_field_is(http, HTTP_FIELD_EXPECT, BYTES("100-continue"));
-    }
     /* An offer to change the protocol, such as h2c of Java's client, may be passed over (RFC 9110, 7.8): read on. */
     parser->upgrade = 0;
     return 0;
@@ -154,14 +137,12 @@ static int on_body(llhttp_t *parser, const char *at, size_t size)
 {
     struct http *http = http_of(parser);
     const uint8_t *piece = (const uint8_t *)at;
-    if (size > http->limits->body_size_max - http->body.size) {
+    if (size > http->limits->body_size_max - http->body.size)
         return http_refuse(http, ERROR_REQUEST_TOO_LARGE, "The body of the request is too large.");
-    }
     /* Pieces of a chunked body move up behind the head, over framing that llhttp has read already. */
     uint8_t *end = http->data + http->body.offset + http->body.size;
-    if (end != piece) {
+    if (end != piece)
         memmove(end, piece, size);
-    }
     http->body.size += (uint32_t)size;
     return 0;
 }
@@ -225,9 +206,8 @@ static bool http_head_is_sound(const uint8_t *head, size_t size)
             uint8_t blank_follows = (uint8_t)((at[j + 1] == ' ') | (at[j + 1] == '\t'));
             bad[j] = (uint8_t)((is_cr ^ lf_follows) | (is_lf & blank_follows) | (at[j] == 0));
         }
-        for (size_t j = 0; j < HEAD_BLOCK; j++) {
+        for (size_t j = 0; j < HEAD_BLOCK; j++)
             is_bad |= bad[j];
-        }
     }
     for (; i + 1 < size; i++) {
         bool is_blank = head[i + 1] == ' ' || head[i + 1] == '\t';
@@ -244,9 +224,8 @@ static const uint8_t *http_find_end(const uint8_t *from, const uint8_t *end)
     const uint8_t *line_feed;
     while ((line_feed = memchr(from, '\n', (size_t)(end - from))) != NULL) {
         bool is_empty_line = end - line_feed > 2 && line_feed[1] == '\r' && line_feed[2] == '\n';
-        if (is_empty_line && line_feed > start && line_feed[-1] == '\r') {
+        if (is_empty_line && line_feed > start && line_feed[-1] == '\r')
             return line_feed - 1;
-        }
         from = line_feed + 1;
     }
     return NULL;
@@ -256,9 +235,8 @@ static const uint8_t *http_find_end(const uint8_t *from, const uint8_t *end)
 static enum http_result http_find_head(struct http *http, const uint8_t *data, size_t size)
 {
     /* RFC 9112, 2.2: an empty line before the request line is to be ignored. */
-    while (size - http->head_start >= 2 && memcmp(data + http->head_start, "\r\n", 2) == 0) {
+    while (size - http->head_start >= 2 && memcmp(data + http->head_start, "\r\n", 2) == 0)
         http->head_start += 2;
-    }
     size_t from = http->searched > http->head_start ? http->searched : http->head_start;
     const uint8_t *end = http_find_end(data + from, data + size);
     size_t head_end = end == NULL ? size : (size_t)(end - data) + 4;
@@ -287,25 +265,22 @@ static enum http_result http_wait(struct http *http, size_t size)
         http_refuse(http, ERROR_MALFORMED_REQUEST, "The head of the request does not end where its lines do.");
         return HTTP_REFUSED;
     }
-    if (http->parser.flags & F_CHUNKED) {
+    if (http->parser.flags & F_CHUNKED)
         http->fed = http->size_kept = http->body.offset + http->body.size;
-    } else if (http->size_expected == 0) {
+    else if (http->size_expected == 0)
         http->size_expected = size + (size_t)http->parser.content_length;
-    }
     return HTTP_MORE;
 }
 
 enum http_result http_feed(struct http *http, uint8_t *data, size_t size)
 {
-    if (http->error != OK) {
+    if (http->error != OK)
         return HTTP_REFUSED;
-    }
     http->size_kept = size;
     if (!http->has_head) {
         enum http_result result = http_find_head(http, data, size);
-        if (result != HTTP_WHOLE) {
+        if (result != HTTP_WHOLE)
             return result;
-        }
     }
     http->data = data;
     llhttp_errno_t outcome = llhttp_execute(&http->parser, (const char *)data + http->fed, size - http->fed);
@@ -329,16 +304,13 @@ static struct bytes http_path(struct bytes url)
     if (bytes_starts_with(url, BYTES("http://")) || bytes_starts_with(url, BYTES("https://"))) {
         url = bytes_skip(url, url.ptr[4] == ':' ? 7 : 8);
         const uint8_t *slash = memchr(url.ptr, '/', url.size);
-        if (slash == NULL) {
+        if (slash == NULL)
             return BYTES("/");
-        }
         url = bytes_skip(url, (size_t)(slash - url.ptr));
     }
-    for (size_t i = 0; i < url.size; i++) {
-        if (url.ptr[i] == '?' || url.ptr[i] == '#') {
+    for (size_t i = 0; i < url.size; i++)
+        if (url.ptr[i] == '?' || url.ptr[i] == '#')
             return bytes_make(url.ptr, i);
-        }
-    }
     return url;
 }
 

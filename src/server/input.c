@@ -62,9 +62,8 @@ static void input_grow(struct input *input, struct input_pool *pool, size_t want
 
 uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted, bool is_pinned, size_t *size)
 {
-    if (input->memory_owned == NULL) {
+    if (input->memory_owned == NULL)
         input_take_block(input, pool);
-    }
     bool is_short = input->capacity - input->end < INPUT_ROOM_MIN || input->begin + wanted > input->capacity;
     if (is_short && !is_pinned) {
         if (input->begin > 0) {
@@ -72,9 +71,8 @@ uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted,
             input->end -= input->begin;
             input->begin = 0;
         }
-        if (input->end == input->capacity || wanted > input->capacity) {
+        if (input->end == input->capacity || wanted > input->capacity)
             input_grow(input, pool, wanted);
-        }
     }
     *size = input->capacity - input->end;
     return input->memory_owned + input->end;
@@ -82,9 +80,8 @@ uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted,
 
 void input_release(struct input *input, struct input_pool *pool)
 {
-    if (input->memory_owned == NULL) {
+    if (input->memory_owned == NULL)
         return;
-    }
     ASSERT(pool->memory >= input->capacity);
     pool->memory -= input->capacity;
     if (input->capacity == INPUT_BLOCK_SIZE && pool->free_count < INPUT_FREE_MAX) {

@@ -58,9 +58,8 @@ void output_gather(struct output *output, struct hub *hub, const struct list *tu
     while (link != NULL && !output->is_last && output->piece_count + 2 <= OUTPUT_PIECES_MAX &&
            output->used + REPLY_HEAD_SIZE_MAX + OUTPUT_COPIED_MAX <= HUB_OUTPUT_SIZE) {
         const struct turn *turn = CONTAINER_OF(link, struct turn, connection_link);
-        if (turn->state != TURN_READY) {
+        if (turn->state != TURN_READY)
             break;
-        }
         output_add_turn(output, hub, turn);
         link = list_next(turns, link);
     }

@@ -31,9 +31,8 @@ static const char hex_digits[16] = "0123456789abcdef";
 
 static void hex_write(char *at, uint64_t value, unsigned digits)
 {
-    for (unsigned i = 0; i < digits; i++) {
+    for (unsigned i = 0; i < digits; i++)
         at[i] = hex_digits[(value >> (4 * (digits - 1 - i))) & 15];
-    }
 }
 
 void request_ids_init(struct request_ids *ids, const uint64_t seed[2])
@@ -119,14 +118,11 @@ static uint8_t *put_decimal(uint8_t *at, uint64_t value)
 
 static uint8_t *put_status_line(uint8_t *at, int status)
 {
-    if (__builtin_expect(status == 200, 1)) {
+    if (__builtin_expect(status == 200, 1))
         return put(at, BYTES("HTTP/1.1 200 OK\r\n"));
-    }
-    for (size_t i = 0; i < ARRAY_LENGTH(status_rows); i++) {
-        if (status_rows[i].status == status) {
+    for (size_t i = 0; i < ARRAY_LENGTH(status_rows); i++)
+        if (status_rows[i].status == status)
             return put(at, status_rows[i].line);
-        }
-    }
     ASSERT(status >= 100 && status <= 999);
     at = put(at, BYTES("HTTP/1.1 "));
     at = put_decimal(at, (uint64_t)status);
@@ -160,14 +156,12 @@ size_t reply_head_write(const struct reply_head *head, uint8_t *at)
     at = put(at, BYTES("\r\nx-amzn-RequestId: "));
     at = put(at, bytes_make(head->request_id, REQUEST_ID_SIZE));
     at = put(at, BYTES("\r\n"));
-    if (head->error != OK) {
+    if (head->error != OK)
         at = put_error(at, head->error);
-    }
-    if (head->is_last) {
+    if (head->is_last)
         at = put(at, BYTES("Connection: close\r\n"));
-    } else if (head->is_http_1_0) {
+    else if (head->is_http_1_0)
         at = put(at, BYTES("Connection: keep-alive\r\n"));
-    }
     at = put(at, BYTES("\r\n"));
     ASSERT((size_t)(at - start) <= REPLY_HEAD_SIZE_MAX);
     return (size_t)(at - start);

@@ -16,13 +16,13 @@ struct server {
     struct hub hub;
     uv_loop_t *loop;
     uv_tcp_t listener;
-    uv_prepare_t prepare; /* before the loop sleeps */
-    uv_idle_t idle;       /* while a frame gathers: the loop looks for more requests without sleeping */
-    uv_timer_t due;       /* the api's next own action */
-    uv_timer_t sweep;     /* deadlines, the date, snapshots */
-    uv_async_t async;     /* from the log thread */
-    uint64_t due_ms;      /* log time for which `due` is armed; UINT64_MAX: it is not */
-    uint64_t stop_by_ms;  /* loop time */
+    uv_prepare_t prepare;     /* before the loop sleeps */
+    uv_idle_t idle;           /* while a frame gathers: the loop looks for more requests without sleeping */
+    uv_timer_t due;           /* the api's next own action */
+    uv_timer_t sweep;         /* deadlines, the date, snapshots */
+    uv_async_t async;         /* from the log thread */
+    uint64_t due_ms;          /* log time for which `due` is armed; UINT64_MAX: it is not */
+    uint64_t stop_by_ms;      /* loop time */
     uint64_t gather_begun_ns; /* when the open frame could first have gone to the log; 0: it can't yet */
     uint64_t flush_begun_ns;  /* when the frame in work went to the log; 0: none has */
     uint64_t flush_ns;        /* how long a flush takes, smoothed */
@@ -61,9 +61,8 @@ static void server_drain(struct server *server, uint64_t durable_sequence)
 static void server_release(struct server *server, uint64_t durable_sequence)
 {
     struct turn *turn;
-    while ((turn = hold_take(&server->hub.hold, durable_sequence)) != NULL) {
+    while ((turn = hold_take(&server->hub.hold, durable_sequence)) != NULL)
         connection_ready(turn);
-    }
 }
 
 static void on_due(uv_timer_t *handle)
@@ -76,9 +75,8 @@ static void on_due(uv_timer_t *handle)
 static void server_arm_due(struct server *server)
 {
     uint64_t due_ms = api_due_ms(server->hub.api);
-    if (due_ms >= server->due_ms) {
+    if (due_ms >= server->due_ms)
         return; /* the timer fires in time; if it fires early it is armed again */
-    }
     uint64_t now_ms = clock_now_ms(server->hub.clock);
     server->due_ms = due_ms;
     /* At least a millisecond: time in the core stands still while a frame waits for the log, so what is due may stay so. */
@@ -89,9 +87,8 @@ static void server_report_snapshot(struct server *server, const struct failure *
 {
     uint64_t now_ms = uv_now(server->loop);
     bool is_new = strcmp(failure->text, server->snapshot_report) != 0;
-    if (!is_new && now_ms - server->snapshot_report_ms < SERVER_REPORT_PAUSE_MS) {
+    if (!is_new && now_ms - server->snapshot_report_ms < SERVER_REPORT_PAUSE_MS)
         return;
-    }
     memcpy(server->snapshot_report, failure->text, sizeof(failure->text));
     server->snapshot_report_ms = now_ms;
     char text[sizeof(failure->text) + 64];
@@ -102,9 +99,8 @@ static void server_report_snapshot(struct server *server, const struct failure *
 static void server_step_snapshot(struct server *server)
 {
     struct failure failure = {0};
-    if (namespace_snapshot_step(server->hub.ns, false, &failure) != OK) {
+    if (namespace_snapshot_step(server->hub.ns, false, &failure) != OK)
         server_report_snapshot(server, &failure);
-    }
 }
 
 static void on_idle(uv_idle_t *handle)
@@ -126,9 +122,8 @@ static void server_flush(struct server *server)
         return;
     }
     uint64_t now_ns = uv_hrtime();
-    if (server->gather_begun_ns == 0) {
+    if (server->gather_begun_ns == 0)
         server->gather_begun_ns = now_ns;
-    }
     uint64_t gather_ns = server->flush_ns < SERVER_GATHER_NS_MAX ? server->flush_ns : SERVER_GATHER_NS_MAX;
     if (!is_quiet && now_ns - server->gather_begun_ns < gather_ns) {
         uv_idle_start(&server->idle, on_idle);
@@ -153,9 +148,8 @@ static void server_note_flush(struct server *server)
 static void server_turn(struct server *server)
 {
     struct hub *hub = &server->hub;
-    if (server->failure.error != OK) {
+    if (server->failure.error != OK)
         return; /* whether the held replies are true is not known, so they are never shown */
-    }
     do {
         uint64_t durable_sequence = namespace_durable(hub->ns);
         server_drain(server, durable_sequence);
@@ -175,9 +169,8 @@ static void on_prepare(uv_prepare_t *handle)
 {
     struct server *server = handle->data;
     server_turn(server);
-    if (server->hub.is_stopping && server->hub.connection_count == 0) {
+    if (server->hub.is_stopping && server->hub.connection_count == 0)
         uv_unref((uv_handle_t *)&server->sweep);
-    }
 }
 
 static void on_sweep(uv_timer_t *handle)
@@ -186,30 +179,26 @@ static void on_sweep(uv_timer_t *handle)
     hub_update_date(&server->hub);
     connection_check_deadlines(&server->hub, uv_now(server->loop));
     server->is_woken = true; /* a snapshot's child process may have ended */
-    if (server->hub.is_stopping && uv_now(server->loop) >= server->stop_by_ms) {
+    if (server->hub.is_stopping && uv_now(server->loop) >= server->stop_by_ms)
         connection_close_all(&server->hub);
-    }
 }
 
 static void on_async(uv_async_t *handle)
 {
     struct server *server = handle->data;
-    if (server->hub.ns == NULL) {
+    if (server->hub.ns == NULL)
         return; /* not serving yet; the turn that begins it looks by itself */
-    }
     server->is_woken = true;
     server_note_flush(server);
-    if (namespace_failure(server->hub.ns, &server->failure) != OK) {
+    if (namespace_failure(server->hub.ns, &server->failure) != OK)
         uv_stop(server->loop);
-    }
 }
 
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct server *server = listener->data;
-    if (status == 0) {
+    if (status == 0)
         connection_accept(&server->hub, listener);
-    }
 }
 
 void server_wake(void *server)
@@ -224,11 +213,9 @@ static uint64_t server_sweep_ms(const struct server_options *options)
     uint64_t timeouts_ms[] = {options->idle_timeout_ms, options->request_timeout_ms, options->reply_timeout_ms,
                               options->linger_timeout_ms, options->stop_timeout_ms};
     uint64_t sweep_ms = SERVER_SWEEP_MS_MAX;
-    for (size_t i = 0; i < ARRAY_LENGTH(timeouts_ms); i++) {
-        if (timeouts_ms[i] / 4 < sweep_ms) {
+    for (size_t i = 0; i < ARRAY_LENGTH(timeouts_ms); i++)
+        if (timeouts_ms[i] / 4 < sweep_ms)
             sweep_ms = timeouts_ms[i] / 4;
-        }
-    }
     return sweep_ms < SERVER_SWEEP_MS_MIN ? SERVER_SWEEP_MS_MIN : sweep_ms;
 }
 
@@ -284,9 +271,8 @@ void server_destroy(struct server *server)
 
 static int server_parse_address(const struct server_options *options, struct sockaddr_storage *address)
 {
-    if (uv_ip4_addr(options->host, options->port, (struct sockaddr_in *)address) == 0) {
+    if (uv_ip4_addr(options->host, options->port, (struct sockaddr_in *)address) == 0)
         return 0;
-    }
     return uv_ip6_addr(options->host, options->port, (struct sockaddr_in6 *)address);
 }
 
@@ -294,16 +280,13 @@ static int server_bind(struct server *server)
 {
     struct sockaddr_storage address = {0};
     int status = server_parse_address(&server->hub.options, &address);
-    if (status == 0) {
+    if (status == 0)
         status = uv_tcp_bind(&server->listener, (const struct sockaddr *)&address, 0);
-    }
-    if (status == 0) {
+    if (status == 0)
         status = uv_listen((uv_stream_t *)&server->listener, SERVER_BACKLOG, on_connection);
-    }
     int size = sizeof(address);
-    if (status == 0) {
+    if (status == 0)
         status = uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &size);
-    }
     /* The port stands at the same place in both kinds of address. */
     server->port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
     return status;
@@ -357,9 +340,8 @@ void server_stop(struct server *server)
 enum error server_run(struct server *server, struct failure *failure)
 {
     uv_run(server->loop, UV_RUN_DEFAULT);
-    if (server->failure.error == OK) {
+    if (server->failure.error == OK)
         return OK;
-    }
     connection_close_all(&server->hub);
     server_close_listener(server);
     uv_unref((uv_handle_t *)&server->sweep);

@@ -39,12 +39,11 @@ static void print_text(const struct tally_unit_end *ends, size_t count, const bo
                        const struct tally_completed *completed)
 {
     size_t recorded_count = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (recorded[i])
             recorded_count++;
         else
             printf("%s had ended before\n", ends[i].key);
-    }
     printf("recorded %zu, remaining %llu%s\n", recorded_count, (unsigned long long)completed->remaining,
            completed->is_completed ? ", the batch is complete" : "");
 }

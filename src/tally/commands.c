@@ -68,9 +68,8 @@ const struct command_row *command_find(int count, char *const *words, int *name_
 bool command_is_group(const char *word)
 {
     size_t size = strlen(word);
-    for (size_t i = 0; i < command_count; i++) {
+    for (size_t i = 0; i < command_count; i++)
         if (size > 0 && strncmp(commands[i].name, word, size) == 0 && commands[i].name[size] == ' ')
             return true;
-    }
     return false;
 }

@@ -53,10 +53,9 @@ static const char exit_statuses[] =
 static void print_rows(FILE *out, const char *group)
 {
     size_t size = group == NULL ? 0 : strlen(group);
-    for (size_t i = 0; i < command_count; i++) {
+    for (size_t i = 0; i < command_count; i++)
         if (group == NULL || (strncmp(commands[i].name, group, size) == 0 && commands[i].name[size] == ' '))
             fprintf(out, "  %-16s%s\n", commands[i].name, commands[i].summary);
-    }
 }
 
 void help_overview(FILE *out)
@@ -77,10 +76,9 @@ void help_group(FILE *out, const char *group)
 {
     fprintf(out, "usage: tally %s COMMAND [OPTIONS] [ARGUMENTS]\n\nCommands:\n", group);
     print_rows(out, group);
-    for (size_t i = 0; i < sizeof group_texts / sizeof group_texts[0]; i++) {
+    for (size_t i = 0; i < sizeof group_texts / sizeof group_texts[0]; i++)
         if (strcmp(group_texts[i].name, group) == 0)
             fprintf(out, "\n%s", group_texts[i].text);
-    }
     fprintf(out, "\n`tally %s COMMAND --help` explains one of them.\n", group);
 }
 

@@ -204,10 +204,9 @@ static void take_answer(struct load *load, struct connection *connection, int st
 static long find_length(struct bytes head)
 {
     static const char name[] = "\ncontent-length:";
-    for (size_t i = 0; i + sizeof name <= head.size; i++) {
+    for (size_t i = 0; i + sizeof name <= head.size; i++)
         if (strncasecmp((const char *)head.ptr + i, name, sizeof name - 1) == 0)
             return strtol((const char *)head.ptr + i + sizeof name - 1, NULL, 10);
-    }
     return -1;
 }
 

@@ -47,14 +47,13 @@ static bool is_help(const char *word)
 static int count_leading_options(int count, char **words)
 {
     int leading = 0;
-    while (leading < count) {
+    while (leading < count)
         if (strcmp(words[leading], "--json") == 0 || strncmp(words[leading], "--endpoint=", 11) == 0)
             leading += 1;
         else if (strcmp(words[leading], "--endpoint") == 0 && leading + 1 < count)
             leading += 2;
         else
             break;
-    }
     return leading;
 }
 

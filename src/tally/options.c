@@ -17,10 +17,9 @@ const size_t options_common_count = ARRAY_LENGTH(options_common);
 
 static const struct option_row *find_row(const struct option_row *rows, size_t count, const char *name, size_t size)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (strlen(rows[i].name) == size && memcmp(rows[i].name, name, size) == 0)
             return &rows[i];
-    }
     return NULL;
 }
 
@@ -125,9 +124,8 @@ int options_parse(struct invocation *invocation, int count, char **words, bool *
     bool takes_program = invocation->row->command->takes_program;
     bool is_open = true; /* options are still recognised */
 
-    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++) {
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
         *wants_help = *wants_help || strcmp(words[i], "--help") == 0 || strcmp(words[i], "-h") == 0;
-    }
     if (*wants_help)
         return EXIT_DONE;
     store_fallbacks(invocation);

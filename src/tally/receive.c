@@ -43,11 +43,10 @@ static int print_and_delete(struct invocation *invocation, const struct tally_me
         complain("standard output took less than all: nothing was deleted");
         return EXIT_LOCAL;
     }
-    for (size_t i = 0; i < messages->count && deletes; i++) {
+    for (size_t i = 0; i < messages->count && deletes; i++)
         if (tally_delete(invocation->client, invocation->arguments[0], messages->items_owned[i].receipt_handle) !=
             TALLY_OK)
             return invocation_failed(invocation, invocation->client);
-    }
     return EXIT_DONE;
 }
 

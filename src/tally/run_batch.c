@@ -115,10 +115,9 @@ static enum tally_status send_texts(struct tally_client *client, const struct ru
             messages[end - start].body = texts[end];
         }
         status = tally_send_batch(client, plan->work_queue, messages, end - start, sent);
-        for (size_t i = 0; i < end - start && status == TALLY_OK; i++) {
+        for (size_t i = 0; i < end - start && status == TALLY_OK; i++)
             if (!sent[i].is_sent) /* again alone, for its error in full */
                 status = tally_send(client, plan->work_queue, &messages[i], NULL);
-        }
     }
     return status;
 }

@@ -41,10 +41,9 @@ static void make_base(const char *path, char base[BASE_SIZE_MAX + 1])
     const char *slash = strrchr(path, '/');
     const char *start = slash == NULL ? path : slash + 1;
     snprintf(base, BASE_SIZE_MAX + 1, "%.*s", BASE_SIZE_MAX, *start == '\0' ? "root" : start);
-    for (char *at = base; *at != '\0'; at++) {
+    for (char *at = base; *at != '\0'; at++)
         if (!is_name_character(*at))
             *at = '-';
-    }
 }
 
 /* The name that follows from what is run (`subject`: the folder's path, or all lines) and the command. */
@@ -117,10 +116,9 @@ static bool read_folder(const char *root, const char *below, struct paths *files
         free(whole);
         return false;
     }
-    while ((entry = readdir(stream)) != NULL) {
+    while ((entry = readdir(stream)) != NULL)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             sort_in(root, join(below, entry->d_name), files, folders);
-    }
     closedir(stream);
     free(whole);
     return true;

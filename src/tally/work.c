@@ -54,10 +54,9 @@ static char *attribute_variable(struct arena *arena, const struct tally_attribut
 {
     char *text =
         text_format(arena, "TALLY_ATTRIBUTE_%s=%s", attribute->name, attribute->value == NULL ? "" : attribute->value);
-    for (char *at = text; *at != '='; at++) {
+    for (char *at = text; *at != '='; at++)
         if (!isalnum((unsigned char)*at))
             *at = '_';
-    }
     return text;
 }
 

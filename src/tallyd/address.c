@@ -7,9 +7,8 @@
 static bool port_parse(const char *text, uint16_t *port)
 {
     uint64_t number;
-    if (!bytes_to_u64(bytes_from_string(text), &number) || number > UINT16_MAX) {
+    if (!bytes_to_u64(bytes_from_string(text), &number) || number > UINT16_MAX)
         return false;
-    }
     *port = (uint16_t)number;
     return true;
 }
@@ -34,20 +33,16 @@ static bool host_parse(struct address *address)
 bool address_parse(struct address *address, const char *text)
 {
     const char *colon = strrchr(text, ':');
-    if (colon == NULL || !port_parse(colon + 1, &address->port)) {
+    if (colon == NULL || !port_parse(colon + 1, &address->port))
         return false;
-    }
     struct bytes host = bytes_make(text, (size_t)(colon - text));
     bool has_brackets = bytes_starts_with(host, BYTES("[")) && bytes_ends_with(host, BYTES("]"));
-    if (has_brackets) {
+    if (has_brackets)
         host = bytes_make(host.ptr + 1, host.size - 2);
-    }
-    if (bytes_equal(host, BYTES("localhost"))) {
+    if (bytes_equal(host, BYTES("localhost")))
         host = BYTES("127.0.0.1");
-    }
-    if (host.size >= ADDRESS_HOST_SIZE) {
+    if (host.size >= ADDRESS_HOST_SIZE)
         return false;
-    }
     memcpy(address->host, host.ptr, host.size);
     address->host[host.size] = '\0';
     return host_parse(address) && address->is_ip6 == has_brackets;

@@ -43,18 +43,16 @@ uint64_t config_number(const struct config *config, enum config_key key)
 static enum config_key config_find(const char *name, size_t size)
 {
     size_t key = 0;
-    while (key < CONFIG_KEY_COUNT && !(strlen(rows[key].name) == size && memcmp(rows[key].name, name, size) == 0)) {
+    while (key < CONFIG_KEY_COUNT && !(strlen(rows[key].name) == size && memcmp(rows[key].name, name, size) == 0))
         key++;
-    }
     return (enum config_key)key;
 }
 
 static void variable_name(const char *name, char text[VARIABLE_SIZE])
 {
     snprintf(text, VARIABLE_SIZE, "TALLY_%s", name);
-    for (char *at = text; *at != '\0'; at++) {
+    for (char *at = text; *at != '\0'; at++)
         *at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-    }
 }
 
 static void config_origin(const struct config *config, enum config_key key, char text[ORIGIN_SIZE])
@@ -98,9 +96,8 @@ static enum error config_set(struct config *config, enum config_key key, const c
 {
     const struct config_row *row = &rows[key];
     struct config_value *value = &config->values[key];
-    if (value->text_owned != NULL && value->source > source) {
+    if (value->text_owned != NULL && value->source > source)
         return OK;
-    }
     value_set(value, text, source);
     char described[ORIGIN_SIZE + VARIABLE_SIZE];
     config_describe(config, key, described, sizeof(described));
@@ -131,12 +128,10 @@ struct arguments {
 /* The value of a flag: behind its "=", or the next argument unless that is a flag. A switch needs none. NULL: it is missing. */
 static const char *flag_value(struct arguments *arguments, const char *equals, bool is_switch)
 {
-    if (equals != NULL) {
+    if (equals != NULL)
         return equals + 1;
-    }
-    if (arguments->next == arguments->count || strncmp(arguments->list[arguments->next], "--", 2) == 0) {
+    if (arguments->next == arguments->count || strncmp(arguments->list[arguments->next], "--", 2) == 0)
         return is_switch ? "on" : NULL;
-    }
     return arguments->list[arguments->next++];
 }
 
@@ -148,23 +143,21 @@ static enum error flag_without_value(const char *name, struct failure *failure)
 /* The flags that are no keys. False: `name` is none of them. */
 static bool config_take_word(struct config *config, const char *name)
 {
-    if (strcmp(name, "help") == 0) {
+    if (strcmp(name, "help") == 0)
         config->wants_help = true;
-    } else if (strcmp(name, "version") == 0) {
+    else if (strcmp(name, "version") == 0)
         config->wants_version = true;
-    } else if (strcmp(name, "print-config") == 0) {
+    else if (strcmp(name, "print-config") == 0)
         config->wants_print = true;
-    } else {
+    else
         return false;
-    }
     return true;
 }
 
 static enum error config_take_file(struct config *config, const char *name, struct failure *failure)
 {
-    if (name == NULL) {
+    if (name == NULL)
         return flag_without_value("config", failure);
-    }
     free(config->file_owned);
     config->file_owned = memory_allocate(strlen(name) + 1);
     memcpy(config->file_owned, name, strlen(name) + 1);
@@ -183,23 +176,20 @@ static enum error config_take_flag(struct config *config, struct arguments *argu
                            "\"%s\" is no flag: flags begin with --; tallyd --help lists them.", argument);
     }
     const char *name = argument + 2;
-    if (config_take_word(config, name)) {
+    if (config_take_word(config, name))
         return OK;
-    }
     const char *equals = strchr(name, '=');
     size_t name_size = equals == NULL ? strlen(name) : (size_t)(equals - name);
-    if (name_size == strlen("config") && memcmp(name, "config", name_size) == 0) {
+    if (name_size == strlen("config") && memcmp(name, "config", name_size) == 0)
         return config_take_file(config, flag_value(arguments, equals, false), failure);
-    }
     enum config_key key = config_find(name, name_size);
     if (key == CONFIG_KEY_COUNT) {
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                            "there is no flag \"--%.*s\"; tallyd --help lists them.", (int)name_size, name);
     }
     const char *value = flag_value(arguments, equals, rows[key].kind == CONFIG_SWITCH);
-    if (value == NULL) {
+    if (value == NULL)
         return flag_without_value(rows[key].name, failure);
-    }
     return config_set(config, key, value, CONFIG_FLAG, failure);
 }
 
@@ -217,14 +207,12 @@ static enum error config_take_variables(struct config *config, struct failure *f
     enum error error = OK;
     for (size_t key = 0; key < CONFIG_KEY_COUNT && error == OK; key++) {
         const char *value = variable_value(rows[key].name);
-        if (value != NULL) {
+        if (value != NULL)
             error = config_set(config, (enum config_key)key, value, CONFIG_VARIABLE, failure);
-        }
     }
     const char *file = variable_value("config");
-    if (error == OK && config->file_owned == NULL && file != NULL) {
+    if (error == OK && config->file_owned == NULL && file != NULL)
         error = config_take_file(config, file, failure);
-    }
     return error;
 }
 
@@ -252,9 +240,8 @@ static void file_fail(struct config_file *file, const char *before, const char *
 static char *file_read_line(char *line, int size, void *context)
 {
     struct config_file *file = context;
-    if (fgets(line, size, file->stream) == NULL) {
+    if (fgets(line, size, file->stream) == NULL)
         return NULL;
-    }
     file->line++;
     if (strchr(line, '\n') == NULL && !feof(file->stream)) {
         int character;
@@ -271,20 +258,18 @@ static int file_take_value(void *context, const char *section, const char *name,
 {
     struct config_file *file = context;
     enum config_key key = config_find(name, strlen(name));
-    if (file->line_bad != 0) {
+    if (file->line_bad != 0)
         return 0;
-    }
-    if (section[0] != '\0') {
+    if (section[0] != '\0')
         file_fail(file, "the file has no sections, but this line stands in [", section, "].");
-    } else if (key == CONFIG_KEY_COUNT) {
+    else if (key == CONFIG_KEY_COUNT)
         file_fail(file, "there is no key \"", name, "\"; tallyd --help lists them.");
-    } else if (file->is_set[key]) {
+    else if (file->is_set[key])
         file_fail(file, "", name, " is set twice.");
-    } else if (config_set(file->config, key, value, CONFIG_FILE, &file->failure) != OK) {
+    else if (config_set(file->config, key, value, CONFIG_FILE, &file->failure) != OK)
         file->line_bad = file->line;
-    } else {
+    else
         file->is_set[key] = true;
-    }
     return file->line_bad == 0;
 }
 
@@ -324,26 +309,21 @@ enum error config_load(struct config *config, int argc, char **argv, struct fail
     }
     struct arguments arguments = {.count = argc, .list = argv, .next = 1};
     enum error error = OK;
-    while (error == OK && arguments.next < arguments.count) {
+    while (error == OK && arguments.next < arguments.count)
         error = config_take_flag(config, &arguments, failure);
-    }
-    if (config->wants_help || config->wants_version) {
+    if (config->wants_help || config->wants_version)
         return OK; /* whoever asks for help gets it, whatever else is wrong */
-    }
-    if (error == OK) {
+    if (error == OK)
         error = config_take_variables(config, failure);
-    }
-    if (error == OK && config->file_owned != NULL) {
+    if (error == OK && config->file_owned != NULL)
         error = config_read_file(config, failure);
-    }
     return error;
 }
 
 void config_deinit(struct config *config)
 {
-    for (size_t key = 0; key < CONFIG_KEY_COUNT; key++) {
+    for (size_t key = 0; key < CONFIG_KEY_COUNT; key++)
         free(config->values[key].text_owned);
-    }
     free(config->file_owned);
     *config = (struct config){0};
 }

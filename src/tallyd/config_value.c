@@ -55,16 +55,13 @@ static bool amount_parse(enum config_kind kind, const char *text, uint64_t *numb
     size_t digit_count = strspn(text, "0123456789");
     const char *unit_name = text + digit_count + strspn(text + digit_count, " ");
     uint64_t amount;
-    if (!bytes_to_u64(bytes_make(text, digit_count), &amount)) {
+    if (!bytes_to_u64(bytes_make(text, digit_count), &amount))
         return false;
-    }
     size_t unit_count;
     const struct unit *units = unit_table(kind, &unit_count);
-    for (size_t i = 0; i < unit_count; i++) {
-        if (strcasecmp(unit_name, units[i].name) == 0) {
+    for (size_t i = 0; i < unit_count; i++)
+        if (strcasecmp(unit_name, units[i].name) == 0)
             return !__builtin_mul_overflow(amount, units[i].factor, number);
-        }
-    }
     return false;
 }
 

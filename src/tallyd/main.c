@@ -84,9 +84,8 @@ static enum error check_listen(struct daemon *daemon, struct failure *failure)
 static enum error check_log(const struct daemon *daemon, struct failure *failure)
 {
     const char *log = config_text(&daemon->config, CONFIG_LOG);
-    if (strcmp(log, "file") == 0) {
+    if (strcmp(log, "file") == 0)
         return OK;
-    }
     char described[256];
     config_describe(&daemon->config, CONFIG_LOG, described, sizeof(described));
     struct bytes text = bytes_from_string(log);
@@ -104,9 +103,8 @@ static enum error check_public_url(const struct daemon *daemon, struct failure *
 {
     struct bytes url = bytes_from_string(config_text(&daemon->config, CONFIG_PUBLIC_URL));
     bool has_scheme = bytes_starts_with(url, BYTES("http://")) || bytes_starts_with(url, BYTES("https://"));
-    if (url.size == 0 || (has_scheme && !bytes_ends_with(url, BYTES("/")))) {
+    if (url.size == 0 || (has_scheme && !bytes_ends_with(url, BYTES("/"))))
         return OK;
-    }
     char described[256];
     config_describe(&daemon->config, CONFIG_PUBLIC_URL, described, sizeof(described));
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
@@ -119,9 +117,8 @@ static enum error check_region(const struct daemon *daemon, struct failure *fail
 {
     const char *region = config_text(&daemon->config, CONFIG_REGION);
     size_t size = strlen(region);
-    if (size > 0 && size <= 64 && strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == size) {
+    if (size > 0 && size <= 64 && strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == size)
         return OK;
-    }
     char described[256];
     config_describe(&daemon->config, CONFIG_REGION, described, sizeof(described));
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
@@ -131,9 +128,8 @@ static enum error check_region(const struct daemon *daemon, struct failure *fail
 
 static enum error check_data(const struct daemon *daemon, struct failure *failure)
 {
-    if (config_text(&daemon->config, CONFIG_DATA)[0] != '\0') {
+    if (config_text(&daemon->config, CONFIG_DATA)[0] != '\0')
         return OK;
-    }
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 
@@ -167,9 +163,8 @@ static enum error check_segment_size(const struct daemon *daemon, struct failure
 {
     const struct config *config = &daemon->config;
     uint64_t least = FRAMES_PER_SEGMENT * frame_size_least(config) + SEGMENT_OVERHEAD_SIZE;
-    if (segment_size(config) >= least) {
+    if (segment_size(config) >= least)
         return OK;
-    }
     char described[256];
     config_describe(config, CONFIG_SEGMENT_SIZE, described, sizeof(described));
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
@@ -195,9 +190,8 @@ static void raise_descriptor_limit(struct daemon *daemon, struct server_options 
 {
     struct rlimit limit;
     rlim_t wanted = options->connections_max + DESCRIPTORS_RESERVED;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
         return;
-    }
     limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
     setrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur < wanted) {
@@ -245,9 +239,8 @@ static void api_options_fill(const struct daemon *daemon, struct api_options *op
 static enum error make_data_folder(struct daemon *daemon, struct failure *failure)
 {
     const char *data = config_text(&daemon->config, CONFIG_DATA);
-    if (mkdir(data, 0700) != 0 && errno != EEXIST) {
+    if (mkdir(data, 0700) != 0 && errno != EEXIST)
         return failure_set(failure, ERROR_DISK_FAILED, "can't make the data folder %s: %s.", data, strerror(errno));
-    }
     if (asprintf(&daemon->folder_owned, "%s/%s", data, NAMESPACE_NAME) < 0) {
         daemon->folder_owned = NULL;
         return failure_set(failure, ERROR_INTERNAL_FAILURE, "out of memory.");
@@ -259,14 +252,13 @@ static enum error make_data_folder(struct daemon *daemon, struct failure *failur
 static enum error check_folder(const struct daemon *daemon, struct failure *failure)
 {
     const struct log *log = namespace_log(daemon->ns);
-    if (log_frame_size_max(log) >= frame_size_least(&daemon->config)) {
+    if (log_frame_size_max(log) >= frame_size_least(&daemon->config))
         return OK;
-    }
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                       "%s was made with segments of %llu bytes, too small for a body-max of %s: lower body-max, or start with a "
-                       "new data folder.",
-                       daemon->folder_owned, (unsigned long long)log_segment_size(log),
-                       config_text(&daemon->config, CONFIG_BODY_MAX));
+    return failure_set(
+        failure, ERROR_INVALID_PARAMETER_VALUE,
+        "%s was made with segments of %llu bytes, too small for a body-max of %s: lower body-max, or start with a "
+        "new data folder.",
+        daemon->folder_owned, (unsigned long long)log_segment_size(log), config_text(&daemon->config, CONFIG_BODY_MAX));
 }
 
 static enum error open_namespace(struct daemon *daemon, struct failure *failure)
@@ -283,15 +275,13 @@ static enum error open_namespace(struct daemon *daemon, struct failure *failure)
         .wake_context = daemon->server,
     };
     uint8_t key[CORE_KEY_SIZE];
-    if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
+    if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
         return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
-    }
     daemon->disk = disk_posix_create(daemon->folder_owned);
     clock_init(&daemon->clock);
     enum error error = namespace_open(daemon->disk, &options, clock_now_ms(&daemon->clock), key, &daemon->ns, failure);
-    if (error == OK) {
+    if (error == OK)
         clock_raise(&daemon->clock, namespace_time(daemon->ns));
-    }
     return error;
 }
 
@@ -321,9 +311,8 @@ static void close_signals(struct daemon *daemon)
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGINT);
     pthread_sigmask(SIG_BLOCK, &ours, NULL);
-    for (size_t i = 0; i < ARRAY_LENGTH(daemon->signals); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(daemon->signals); i++)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
-    }
 }
 
 static void say_ready(const struct daemon *daemon)
@@ -359,9 +348,8 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     server_options_fill(daemon, &options);
     daemon->server = server_create(&daemon->loop, &options);
     enum error error = make_data_folder(daemon, failure);
-    if (error == OK) {
+    if (error == OK)
         error = open_namespace(daemon, failure);
-    }
     if (error == OK) {
         error = check_folder(daemon, failure);
         error = error != OK ? error : serve(daemon, failure);
@@ -369,9 +357,8 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     }
     /* Behind namespace_close(): its log thread wakes the server up to the end. */
     server_destroy(daemon->server);
-    if (daemon->disk != NULL) {
+    if (daemon->disk != NULL)
         disk_posix_destroy(daemon->disk);
-    }
     free(daemon->folder_owned);
     return error;
 }
@@ -385,9 +372,8 @@ static int start(struct daemon *daemon)
         return STATUS_FAILED;
     }
     enum error error = run(daemon, &failure);
-    if (error != OK) {
+    if (error != OK)
         complain_failure(&failure);
-    }
     status = uv_loop_close(&daemon->loop);
     ASSERT(status == 0); /* every handle was closed */
     return error == OK ? 0 : STATUS_FAILED;

@@ -76,9 +76,8 @@ static void backend_run(struct backend *backend, const struct request *request)
     exchange_init(&exchange);
     exchange.request = *request;
     api_submit(backend->api, &exchange, backend->now_ms++);
-    if (exchange.state == EXCHANGE_WAITING) {
+    if (exchange.state == EXCHANGE_WAITING)
         api_release_waiting(backend->api);
-    }
     struct exchange *finished = api_take_finished(backend->api);
     ASSERT(finished == &exchange && exchange.state == EXCHANGE_FINISHED);
     check_reply(&exchange.reply);
@@ -142,9 +141,8 @@ static void read_requests(struct reading *reading, struct bytes bytes, struct ra
     size_t end = 0;   /* of the bytes there are */
     while (reading->count < REQUESTS_MAX) {
         reading->end = http_feed(&http, data + begin, end - begin);
-        if (reading->end == HTTP_REFUSED || (reading->end == HTTP_MORE && bytes.size == 0)) {
+        if (reading->end == HTTP_REFUSED || (reading->end == HTTP_MORE && bytes.size == 0))
             break;
-        }
         if (reading->end == HTTP_MORE) {
             size_t more = random == NULL ? bytes.size : 1 + random_below(random, (uint32_t)bytes.size);
             ASSERT(http.size_kept <= end - begin);
@@ -183,9 +181,8 @@ static void run_connection(struct bytes bytes, uint8_t seed)
     if (whole.count > 0) {
         struct backend backend;
         backend_open(&backend, founded_disk());
-        for (size_t i = 0; i < whole.count; i++) {
+        for (size_t i = 0; i < whole.count; i++)
             backend_run(&backend, &whole.requests[i]);
-        }
         backend_close(&backend);
         memory_disk_destroy(backend.disk);
     }
@@ -332,14 +329,12 @@ static void run_actions(struct bytes bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 2 || size > limits.body_size_max) {
+    if (size < 2 || size > limits.body_size_max)
         return 0;
-    }
     struct bytes rest = bytes_make(data + 1, size - 1);
-    if (data[0] % 2 == 0) {
+    if (data[0] % 2 == 0)
         run_connection(rest, data[0]);
-    } else {
+    else
         run_actions(rest);
-    }
     return 0;
 }

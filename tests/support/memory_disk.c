@@ -257,10 +257,9 @@ static void inode_crash(struct memory_disk *memory, struct inode *inode)
 
 static struct entry *folder_find(const struct folder *folder, const char *name)
 {
-    for (size_t i = 0; i < folder->count; i++) {
+    for (size_t i = 0; i < folder->count; i++)
         if (strcmp(folder->entries_owned[i].name, name) == 0)
             return &folder->entries_owned[i];
-    }
     return NULL;
 }
 
@@ -329,20 +328,18 @@ static void change_add(struct memory_disk *memory, enum change_kind kind, const 
 
 static void changes_clear(struct memory_disk *memory)
 {
-    for (size_t i = 0; i < memory->change_count; i++) {
+    for (size_t i = 0; i < memory->change_count; i++)
         if (memory->changes_owned[i].inode != NULL)
             inode_release(memory, memory->changes_owned[i].inode);
-    }
     memory->change_count = 0;
 }
 
 /* Makes pending changes durable: all, or each as chance will have it. */
 static void changes_settle(struct memory_disk *memory, bool is_all)
 {
-    for (size_t i = 0; i < memory->change_count; i++) {
+    for (size_t i = 0; i < memory->change_count; i++)
         if (is_all || draw_bool(memory))
             change_apply(memory, &memory->durable, &memory->changes_owned[i]);
-    }
     changes_clear(memory);
 }
 
@@ -510,10 +507,9 @@ static void memory_drop_cache(struct disk_file *file)
 {
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct inode *inode = file->inode;
-    for (uint64_t sector = inode->unclean_first; sector < inode->unclean_end; sector++) {
+    for (uint64_t sector = inode->unclean_first; sector < inode->unclean_end; sector++)
         if (inode->states_owned[sector] == SECTOR_LOST)
             sector_settle(inode, sector, false);
-    }
     unlock_mutex(memory);
 }
 

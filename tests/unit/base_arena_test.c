@@ -14,9 +14,8 @@ static size_t arena_block_count(const struct arena *arena)
 {
     /* The block is private to the arena; its first member is the next block. */
     size_t count = 0;
-    for (const void *block = arena->blocks_owned; block != NULL; memcpy(&block, block, sizeof(block))) {
+    for (const void *block = arena->blocks_owned; block != NULL; memcpy(&block, block, sizeof(block)))
         count++;
-    }
     return count;
 }
 
@@ -37,11 +36,9 @@ static void allocations_are_aligned_and_do_not_overlap(void **state)
             assert_int_equal((uintptr_t)pieces[i].at % 16, 0);
             memset(pieces[i].at, (int)i & 0xff, pieces[i].size);
         }
-        for (size_t i = 0; i < ARRAY_LENGTH(pieces); i++) {
-            for (size_t j = 0; j < pieces[i].size; j++) {
+        for (size_t i = 0; i < ARRAY_LENGTH(pieces); i++)
+            for (size_t j = 0; j < pieces[i].size; j++)
                 assert_int_equal(pieces[i].at[j], i & 0xff);
-            }
-        }
         arena_reset(&arena);
     }
     arena_deinit(&arena);
@@ -54,9 +51,8 @@ static void reset_keeps_one_ordinary_block_and_uses_it_again(void **state)
     arena_init(&arena);
     assert_int_equal(arena_block_count(&arena), 0);
     void *first = arena_allocate(&arena, 10);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 100; i++)
         arena_allocate(&arena, 1000);
-    }
     arena_allocate(&arena, 1000000);
     assert_true(arena_block_count(&arena) > 5);
     arena_reset(&arena);
@@ -102,9 +98,8 @@ static void zeroed_memory_is_zero_even_when_it_was_used_before(void **state)
     memset(arena_allocate(&arena, 4000), 0xff, 4000);
     arena_reset(&arena);
     const uint8_t *zeros = arena_allocate_zeroed(&arena, 4000);
-    for (size_t i = 0; i < 4000; i++) {
+    for (size_t i = 0; i < 4000; i++)
         assert_int_equal(zeros[i], 0);
-    }
     arena_deinit(&arena);
 }
 

@@ -36,9 +36,8 @@ static void assert_stops(void (*action)(void), const char *words)
     char said[1000];
     size_t size = 0;
     ssize_t more;
-    while (size < sizeof(said) - 1 && (more = read(ends[0], said + size, sizeof(said) - 1 - size)) > 0) {
+    while (size < sizeof(said) - 1 && (more = read(ends[0], said + size, sizeof(said) - 1 - size)) > 0)
         size += (size_t)more;
-    }
     said[size] = '\0';
     close(ends[0]);
     int status;

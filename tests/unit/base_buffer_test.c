@@ -43,12 +43,10 @@ static void a_buffer_keeps_its_content_while_it_grows(void **state)
     struct buffer buffer;
     buffer_init(&buffer);
     assert_null(buffer.data_owned);
-    for (uint32_t i = 0; i < 5000; i++) {
+    for (uint32_t i = 0; i < 5000; i++)
         buffer_append_u32(&buffer, i);
-    }
-    for (uint32_t i = 0; i < 5000; i++) {
+    for (uint32_t i = 0; i < 5000; i++)
         assert_int_equal(bytes_get_u32(buffer.data_owned + 4 * i), i);
-    }
     size_t capacity = buffer.capacity;
     buffer_truncate(&buffer, 8);
     assert_int_equal(buffer.size, 8);

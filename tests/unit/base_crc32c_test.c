@@ -25,13 +25,11 @@ static void crc32c_matches_the_vectors_of_rfc_3720(void **state)
     assert_crc32c(bytes_make(raw, 32), 0x8a9136aa);
     memset(raw, 0xff, sizeof(raw));
     assert_crc32c(bytes_make(raw, 32), 0x62a8ab43);
-    for (uint8_t i = 0; i < 32; i++) {
+    for (uint8_t i = 0; i < 32; i++)
         raw[i] = i;
-    }
     assert_crc32c(bytes_make(raw, 32), 0x46dd794e);
-    for (uint8_t i = 0; i < 32; i++) {
+    for (uint8_t i = 0; i < 32; i++)
         raw[i] = (uint8_t)(31 - i);
-    }
     assert_crc32c(bytes_make(raw, 32), 0x113fdb5c);
     const uint8_t command[48] = {
         [0] = 0x01, [1] = 0xc0, [16] = 0x14, [22] = 0x04, [27] = 0x14, [31] = 0x18, [32] = 0x28, [40] = 0x02,

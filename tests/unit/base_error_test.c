@@ -39,11 +39,9 @@ static void a_row_is_found_by_its_error(void **state)
 static void no_two_errors_share_a_type(void **state)
 {
     (void)state;
-    for (int a = OK + 1; a < ERROR_COUNT; a++) {
-        for (int b = a + 1; b < ERROR_COUNT; b++) {
+    for (int a = OK + 1; a < ERROR_COUNT; a++)
+        for (int b = a + 1; b < ERROR_COUNT; b++)
             assert_string_not_equal(error_row((enum error)a)->type, error_row((enum error)b)->type);
-        }
-    }
 }
 
 static void a_failure_keeps_the_error_and_the_text(void **state)
@@ -79,9 +77,8 @@ static void a_text_too_long_is_cut_at_a_whole_character(void **state)
         for (size_t start = 0; start < width; start++) {
             char text[700];
             size_t size = 0;
-            while (size < start) {
+            while (size < start)
                 text[size++] = '.';
-            }
             while (size < 600) {
                 memcpy(text + size, characters[width - 1], width);
                 size += width;

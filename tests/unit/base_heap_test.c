@@ -63,9 +63,8 @@ static uint32_t timers_least(const struct timers *timers)
     uint32_t least_slot = 0;
     for (uint32_t i = 0; i < TIMER_COUNT; i++) {
         const struct timer *timer = timers_at(timers, timers->slots[i]);
-        if (timer->heap_index == 0) {
+        if (timer->heap_index == 0)
             continue;
-        }
         if (least == NULL || timer->key < least->key || (timer->key == least->key && timer->order < least->order)) {
             least = timer;
             least_slot = timers->slots[i];
@@ -100,9 +99,8 @@ static void equal_keys_leave_in_order_of_their_order(void **state)
     (void)state;
     struct timers timers;
     timers_init(&timers, 42);
-    for (uint32_t i = 0; i < TIMER_COUNT; i++) {
+    for (uint32_t i = 0; i < TIMER_COUNT; i++)
         timers_push(&timers, timers.slots[i], UINT64_MAX);
-    }
     for (uint32_t i = TIMER_COUNT; i > 0; i--) {
         assert_int_equal(heap_top(&timers.heap).slot, timers.slots[i - 1]);
         heap_remove(&timers.heap, timers.slots[i - 1]);
@@ -137,9 +135,8 @@ static void random_operations_agree_with_the_model(void **state)
             assert_int_equal(top.slot, timers_least(&timers));
             assert_int_equal(top.key, timers_at(&timers, top.slot)->key);
         }
-        if (step % 16 == 0) {
+        if (step % 16 == 0)
             heap_check(&timers.heap);
-        }
     }
     timers_deinit(&timers);
 }
@@ -149,9 +146,8 @@ static void an_update_moves_an_entry_both_ways(void **state)
     (void)state;
     struct timers timers;
     timers_init(&timers, 44);
-    for (uint32_t i = 0; i < TIMER_COUNT; i++) {
+    for (uint32_t i = 0; i < TIMER_COUNT; i++)
         timers_push(&timers, timers.slots[i], 1000 + i);
-    }
     heap_update(&timers.heap, 1, timers.slots[200]);
     assert_int_equal(heap_top(&timers.heap).slot, timers.slots[200]);
     heap_update(&timers.heap, 5000, timers.slots[200]);
@@ -175,9 +171,8 @@ static void the_same_content_leaves_in_the_same_order_however_it_came(void **sta
         }
         for (uint32_t i = 0; i < TIMER_COUNT; i++) {
             uint32_t slot = heap_top(&timers.heap).slot;
-            if (round == 0) {
+            if (round == 0)
                 first[i] = slot;
-            }
             assert_int_equal(slot, first[i]);
             heap_remove(&timers.heap, slot);
         }

@@ -78,9 +78,8 @@ static void random_operations_agree_with_the_model(void **state)
     struct item items[ITEM_COUNT] = {0};
     int numbers[ITEM_COUNT];
     size_t count = 0;
-    for (int i = 0; i < ITEM_COUNT; i++) {
+    for (int i = 0; i < ITEM_COUNT; i++)
         items[i].number = i;
-    }
     for (int step = 0; step < 10000; step++) {
         int number = (int)random_below(&random, ITEM_COUNT);
         if (!list_is_linked(&items[number].link)) {
@@ -89,12 +88,10 @@ static void random_operations_agree_with_the_model(void **state)
         } else {
             list_remove(&items[number].link);
             size_t i = 0;
-            while (numbers[i] != number) {
+            while (numbers[i] != number)
                 i++;
-            }
-            for (count--; i < count; i++) {
+            for (count--; i < count; i++)
                 numbers[i] = numbers[i + 1];
-            }
         }
         assert_list(&list, numbers, count);
     }

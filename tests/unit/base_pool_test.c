@@ -37,9 +37,8 @@ static void freed_slots_come_back_newest_first_and_zeroed(void **state)
     (void)state;
     struct pool pool;
     pool_init(&pool, sizeof(struct record));
-    for (uint32_t slot = 1; slot <= 10; slot++) {
+    for (uint32_t slot = 1; slot <= 10; slot++)
         memset(pool_at(&pool, pool_allocate(&pool)), 0xff, sizeof(struct record));
-    }
     pool_free(&pool, 3);
     pool_free(&pool, 8);
     pool_free(&pool, 5);
@@ -61,9 +60,8 @@ static void records_do_not_move_while_the_pool_grows(void **state)
     uint32_t first = pool_allocate(&pool);
     struct record *record = pool_at(&pool, first);
     record->stamp = 77;
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 20000; i++)
         pool_allocate(&pool);
-    }
     assert_ptr_equal(pool_at(&pool, first), record);
     assert_int_equal(record->stamp, 77);
     pool_deinit(&pool);
@@ -76,9 +74,8 @@ static void records_of_any_size_do_not_overlap(void **state)
     for (size_t i = 0; i < 4; i++) {
         struct pool pool;
         pool_init(&pool, sizes[i]);
-        for (uint32_t slot = 1; slot < 2100; slot++) {
+        for (uint32_t slot = 1; slot < 2100; slot++)
             memset(pool_at(&pool, pool_allocate(&pool)), (int)(slot & 0xff), sizes[i]);
-        }
         for (uint32_t slot = 1; slot < 2100; slot++) {
             const uint8_t *raw = pool_at(&pool, slot);
             assert_int_equal(raw[0], slot & 0xff);

@@ -55,9 +55,8 @@ static void model_compare(const struct model *model, uint64_t hash)
         assert_false(is_found[probe.slot]);
         is_found[probe.slot] = true;
     }
-    for (uint32_t slot = 1; slot < SLOT_END; slot++) {
+    for (uint32_t slot = 1; slot < SLOT_END; slot++)
         assert_int_equal(is_found[slot], model->is_in[slot] && model->hashes[slot] >> 32 == hash >> 32);
-    }
     assert_int_equal(table_count(&model->table), model->count);
 }
 
@@ -102,16 +101,14 @@ static void run_waves(uint64_t (*draw)(struct random *), uint32_t slot_end, int 
     model_init(&model, 31);
     bool is_rising = true;
     for (int step = 0; step < steps; step++) {
-        if (random_below(&model.random, 1000) == 0 || model.count == 0 || model.count == slot_end - 1) {
+        if (random_below(&model.random, 1000) == 0 || model.count == 0 || model.count == slot_end - 1)
             is_rising = model.count == 0 || (model.count < slot_end - 1 && !is_rising);
-        }
         uint32_t slot = 1 + random_below(&model.random, slot_end - 1);
         bool is_insert_wanted = random_below(&model.random, 10) < (is_rising ? 9 : 1);
-        if (model.is_in[slot] && !is_insert_wanted) {
+        if (model.is_in[slot] && !is_insert_wanted)
             model_remove(&model, slot);
-        } else if (!model.is_in[slot] && is_insert_wanted) {
+        else if (!model.is_in[slot] && is_insert_wanted)
             model_insert(&model, slot, draw(&model.random));
-        }
         if (step % check_every == 0) {
             table_check(&model.table);
             model_compare(&model, model.hashes[slot]);
@@ -153,14 +150,12 @@ static void nothing_is_lost_while_the_table_grows(void **state)
             has_grown_while_removing |= model.table.old.places_owned != NULL;
             model_remove(&model, slot / 3);
         }
-        if (slot % 16 == 0) {
+        if (slot % 16 == 0)
             table_check(&model.table);
-        }
     }
     assert_true(has_grown_while_removing);
-    for (uint32_t slot = 1; slot < SLOT_END; slot++) {
+    for (uint32_t slot = 1; slot < SLOT_END; slot++)
         model_compare(&model, table_hash_u64(slot));
-    }
     table_deinit(&model.table);
 }
 
@@ -181,11 +176,10 @@ static void removals_in_the_middle_of_growing_agree_with_the_model(void **state)
         model_init(&model, seed);
         while (model.count < 420) {
             uint32_t slot = 1 + random_below(&model.random, SLOT_END - 1);
-            if (!model.is_in[slot]) {
+            if (!model.is_in[slot])
                 model_insert(&model, slot, draws[seed % ARRAY_LENGTH(draws)](&model.random));
-            } else {
+            else
                 model_remove(&model, slot);
-            }
             if (model.table.old.places_owned != NULL) {
                 table_check(&model.table);
                 model_compare(&model, model.hashes[slot]);
@@ -206,9 +200,8 @@ static void growth_moves_a_bounded_number_of_places_at_a_time(void **state)
     size_t capacity = 0;
     for (uint32_t slot = 1; slot < 100000; slot++) {
         table_insert(&table, table_hash_u64(slot), slot);
-        if (table.now.capacity == capacity && table.old.places_owned != NULL) {
+        if (table.now.capacity == capacity && table.old.places_owned != NULL)
             assert_int_equal(before - table.old_end, 16);
-        }
         before = table.old_end;
         capacity = table.now.capacity;
         assert_true(table_count(&table) <= table.now.capacity / 4 * 3);
@@ -239,14 +232,12 @@ static void a_growing_table_gives_its_old_memory_back_in_pieces(void **state)
         /* To the end, so that both generations are searched. */
         int found = 0;
         struct table_probe probe = table_probe_start(&table, table_hash_u64(slot));
-        while (table_probe_next(&table, &probe)) {
+        while (table_probe_next(&table, &probe))
             found += probe.slot == slot;
-        }
         assert_int_equal(found, 1);
     }
-    for (uint32_t slot = (uint32_t)table_count(&table); slot > 0; slot--) {
+    for (uint32_t slot = (uint32_t)table_count(&table); slot > 0; slot--)
         table_remove(&table, table_hash_u64(slot), slot);
-    }
     table_check(&table);
     table_deinit(&table);
 }
@@ -298,12 +289,10 @@ static void hashes_of_neighbouring_numbers_spread_over_the_places(void **state)
     (void)state;
     /* 4,096 numbers into 256 bins by the bits that choose the place: each bin near 16. */
     uint32_t bins[256] = {0};
-    for (uint64_t key = 0; key < 4096; key++) {
+    for (uint64_t key = 0; key < 4096; key++)
         bins[table_hash_u64(key) >> 32 & 255]++;
-    }
-    for (size_t i = 0; i < ARRAY_LENGTH(bins); i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(bins); i++)
         assert_in_range(bins[i], 2, 40);
-    }
 }
 
 int main(void)

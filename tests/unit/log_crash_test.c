@@ -139,10 +139,9 @@ static void a_new_folder_survives_a_crash_after_each_operation(void **state)
         log_rig_init(&rig, disk);
         memory_disk_fail_after(disk, operations, MEMORY_DISK_STOP);
         uint64_t acknowledged = 0;
-        if (log_rig_open(&rig) == OK) {
+        if (log_rig_open(&rig) == OK)
             while (acknowledged < 8 && log_rig_write(&rig, 1900) == OK)
                 acknowledged++;
-        }
         const bool has_failed = memory_disk_has_failed(disk);
         log_rig_close(&rig);
         memory_disk_crash(disk);

@@ -98,10 +98,9 @@ static void a_frame_that_lacks_written_sectors_is_torn(void **state)
     uint8_t *torn = malloc(frame.size);
     for (unsigned kept = 1; kept < 64; kept += 2) { /* the header's sector is there */
         memcpy(torn, frame.data_owned, frame.size);
-        for (unsigned sector = 0; sector < 6; sector++) {
+        for (unsigned sector = 0; sector < 6; sector++)
             if ((kept & 1u << sector) == 0)
                 memset(torn + sector * FRAME_SECTOR_SIZE, 0, FRAME_SECTOR_SIZE);
-        }
         const struct bytes view = bytes_make(torn, frame.size);
         const unsigned written = 1 | 2 | 8 | 16;
         if ((kept & written) == written)

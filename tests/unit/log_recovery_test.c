@@ -126,10 +126,9 @@ static void frame_tear(struct disk *disk, const char *name, size_t offset, size_
     const struct bytes content = memory_disk_content(disk, name);
     uint8_t *copy = malloc(content.size);
     memcpy(copy, content.ptr, content.size);
-    for (size_t sector = 0; sector < size / FRAME_SECTOR_SIZE; sector++) {
+    for (size_t sector = 0; sector < size / FRAME_SECTOR_SIZE; sector++)
         if ((kept >> sector & 1) == 0)
             memset(copy + offset + sector * FRAME_SECTOR_SIZE, 0, FRAME_SECTOR_SIZE);
-    }
     memory_disk_put(disk, name, bytes_make(copy, content.size));
     free(copy);
 }

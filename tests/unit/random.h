@@ -25,9 +25,8 @@ static inline uint32_t random_below(struct random *random, uint32_t end)
 
 static inline void random_fill(struct random *random, uint8_t *out, size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         out[i] = (uint8_t)random_u64(random);
-    }
 }
 
 #endif

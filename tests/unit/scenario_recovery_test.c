@@ -402,12 +402,11 @@ static void T61_a_message_of_an_xor_ledger_toggles_once(struct world *world)
         world_delete(world, "jobs", held.handle);
     EXPECT(world, answer_number(describe(world, "x"), "Remaining") == 2);
     /* One attempt, then the dead-letter queue; whoever deletes it there must not toggle it again. */
-    while (world_count_messages(world, "dead") == 0) {
+    while (world_count_messages(world, "dead") == 0)
         if (world_take(world, "frail", 1, 1, &held) == 1)
             EXPECT(world, change(world, "frail", held.handle, 0).error == NULL);
         else
             world_pass_time(world, 1000);
-    }
     EXPECT(world, answer_number(describe(world, "x"), "Remaining") == 1);
     world_hold(world, "dead", 300, 1, &dead);
     world_delete(world, "dead", dead.handle);

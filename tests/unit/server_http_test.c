@@ -32,9 +32,8 @@ static void reader_init(struct reader *reader, struct bytes text)
 static enum http_result reader_feed(struct reader *reader, size_t size)
 {
     enum http_result result = http_feed(&reader->http, reader->data, size);
-    if (result == HTTP_WHOLE) {
+    if (result == HTTP_WHOLE)
         http_request(&reader->http, reader->data, &reader->request);
-    }
     return result;
 }
 
@@ -272,9 +271,8 @@ static void what_two_readers_could_read_differently_is_refused(void **state)
         struct reader reader;
         enum http_result whole = read_whole(&reader, text);
         enum http_result slow = read_slowly(&reader, text);
-        if (whole != HTTP_REFUSED || slow != HTTP_REFUSED) {
+        if (whole != HTTP_REFUSED || slow != HTTP_REFUSED)
             fail_msg("not refused (%d, %d): %s", whole, slow, malformed[i]);
-        }
         assert_int_equal(reader.http.error, ERROR_MALFORMED_REQUEST);
         assert_non_null(reader.http.reason);
     }
@@ -349,9 +347,8 @@ static enum http_result read_chunks(struct reader *reader, size_t body_size, siz
     size += (size_t)sprintf((char *)data + size, "0\r\n\r\n");
     http_init(&reader->http, &limits);
     enum http_result result = http_feed(&reader->http, data, size);
-    if (result == HTTP_WHOLE) {
+    if (result == HTTP_WHOLE)
         assert_int_equal(reader->http.body.size, body_size);
-    }
     free(data);
     return result;
 }

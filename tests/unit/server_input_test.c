@@ -16,9 +16,8 @@ static void put(struct input *input, struct input_pool *pool, size_t count, size
         uint8_t *at = input_room(input, pool, wanted, is_pinned, &room);
         assert_true(room > 0);
         size_t now = room < count ? room : count;
-        for (size_t i = 0; i < now; i++) {
+        for (size_t i = 0; i < now; i++)
             at[i] = (uint8_t)(input->end + i - input->begin);
-        }
         input->end += now;
         count -= now;
     }
@@ -27,9 +26,8 @@ static void put(struct input *input, struct input_pool *pool, size_t count, size
 static void assert_content(const struct input *input, size_t size)
 {
     assert_int_equal(input_size(input), size);
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         assert_int_equal(input->memory_owned[input->begin + i], (uint8_t)i);
-    }
 }
 
 static void a_block_is_used_again_by_the_next_connection(void **state)

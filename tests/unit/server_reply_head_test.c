@@ -102,9 +102,8 @@ static void request_ids_look_like_uuids_and_never_repeat(void **state)
         assert_true(strchr("89ab", ids[i][19]) != NULL);
     }
     qsort(ids, ID_COUNT, REQUEST_ID_SIZE, id_compare);
-    for (size_t i = 1; i < ID_COUNT; i++) {
+    for (size_t i = 1; i < ID_COUNT; i++)
         assert_true(memcmp(ids[i - 1], ids[i], REQUEST_ID_SIZE) < 0);
-    }
 }
 
 static void dates_agree_with_the_c_library(void **state)
