@@ -728,12 +728,11 @@ void model_tick(struct model *model)
         if (message->is_alive && !message->is_condemned && message->sent_at + retention_ms <= model->now)
             end_message(model, message, FATE_FAILED);
     }
-    for (int due; (due = batch_due(model)) != NONE;) {
+    for (int due; (due = batch_due(model)) != NONE;)
         if (model->batches[due].state == MODEL_COMPLETED)
             forget(model, due);
         else
             step(model, &model->batches[due], false, STATUS_EXPIRED);
-    }
     for (int i = 0; i < model->message_count; i++)
         if (model->messages[i].is_alive && model->messages[i].is_condemned)
             end_message(model, &model->messages[i], FATE_FAILED);
