@@ -1,10 +1,10 @@
-"""The rows: every figure beside its reference of the same run and the bar of the design; as a table and as JSON."""
+"""The rows: every figure beside its reference of the same run and the bar that Tally sets itself; as a table and as JSON."""
 
 import statistics
 
 from harness.measure import DISTURBED, undisturbed
 
-# The bars (DESIGN, "The numbers it must reach").
+# The bars: what Tally must reach.
 SEND_TO_NGINX = 0.75
 BATCH_TO_NGINX = 2.4  # 300,000 messages/s where nginx gives 125,000 requests/s
 LIFE_TO_BEANSTALKD = 3.0

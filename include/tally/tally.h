@@ -213,7 +213,7 @@ struct tally_message {
     size_t attribute_count;
     uint64_t receive_count; /* this one included */
     uint64_t sent_at_ms;    /* since the epoch; 0 where the server did not say */
-    uint64_t fencing_token; /* Tally: grows with every delivery in the namespace; 0 where the server did not say */
+    uint64_t fencing_token; /* Tally: grows with every delivery in the namespace; 0: the server did not say (0.1.0) */
 };
 
 struct tally_messages {

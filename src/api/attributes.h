@@ -2,7 +2,7 @@
  * asked for.
  *
  * Form in the log, sorted by name: u16 count; each: sized name, sized data type, u8 1 (text) or 2 (binary), sized value.
- * Source: SQS developer guide, "Amazon SQS message metadata"; reference/sqs.md 2.3 and 6.1. */
+ * Source: SQS developer guide, "Amazon SQS message metadata". */
 #ifndef TALLY_API_ATTRIBUTES_H
 #define TALLY_API_ATTRIBUTES_H
 

@@ -1,5 +1,5 @@
 /* Queue attributes: their names, ranges and defaults, as a table; between the wire's strings and struct queue_settings.
- * Source: SQS API reference, CreateQueue; reference/sqs.md 2.1. */
+ * Source: SQS API reference, CreateQueue. */
 #ifndef TALLY_API_QUEUE_ATTRIBUTES_H
 #define TALLY_API_QUEUE_ATTRIBUTES_H
 

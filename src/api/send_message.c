@@ -1,5 +1,5 @@
-/* SendMessage and SendMessageBatch. Order of the checks: body present, size, characters, attributes, ids, delay
- * (reference/sqs.md section 7). */
+/* SendMessage and SendMessageBatch. Order of the checks: body present, attributes by themselves, size, characters, ids,
+ * delay. */
 #include "api/action.h"
 #include "api/text.h"
 

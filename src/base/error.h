@@ -5,7 +5,7 @@
  *   query   the code of the header x-amzn-query-error and of failed batch entries
  *   status  HTTP status
  *   text    what it says when the place that found it had nothing more exact to say
- * Source: SQS API reference, "Common errors" and each action's errors; ../docs/protocol.md for Tally's own. */
+ * Source: SQS API reference, "Common errors" and each action's errors; docs/protocol.md for Tally's own. */
 #ifndef TALLY_BASE_ERROR_H
 #define TALLY_BASE_ERROR_H
 

@@ -1,5 +1,5 @@
 /* What time does by itself: delays and visibility timeouts end. No event is logged: a replay with the same times does the
- * same. Nothing here may depend on anything but the state and the time (DESIGN.md, "Two kinds of timers"). */
+ * same. Nothing here may depend on anything but the state and the time (docs/architecture.md, "Time does the rest"). */
 #include "core/state.h"
 
 void core_advance(struct core *core, uint64_t now_ms)

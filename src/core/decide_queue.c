@@ -2,7 +2,7 @@
 #include "core/decide.h"
 #include "core/state.h"
 
-/* A lease that a restart interrupts lasts this much longer at most (reference 2.11). */
+/* A lease that a restart interrupts lasts this much longer at most (docs/guarantees.md, section 2). */
 #define RESTART_GRACE_MS 30000u
 
 void decide_found(struct core *core, struct bytes name, const uint8_t key[CORE_KEY_SIZE], uint64_t segment_size)

@@ -25,7 +25,7 @@ static void append_json_id(struct buffer *out, struct bytes id)
     buffer_append_u8(out, '"');
 }
 
-/* The body of a completion message whose target gives none (PROTOCOL.md, "Batches"). */
+/* The body of a completion message whose target gives none (docs/protocol.md, "Batches"). */
 static void write_summary(const struct batch *batch, struct buffer *out)
 {
     struct batch_counts counts = batch_counts(batch);

@@ -17,7 +17,7 @@ void identity_message(struct digest *digest, uint64_t number, uint8_t id[MESSAGE
 uint64_t identity_message_number(struct digest *digest, const uint8_t id[MESSAGE_ID_SIZE]);
 
 /* MessageId of a batch's completion message: the first 128 bits of SHA-256 over namespace, batch id, batch number and event,
- * shaped as a UUID of version 8. The batch number keeps apart two lives of one batch id (reference 2.2). */
+ * shaped as a UUID of version 8. The batch number keeps apart two lives of one batch id. */
 void identity_completion(struct digest *digest, struct bytes namespace_name, struct bytes batch_id, uint64_t batch,
                          unsigned event, uint8_t id[MESSAGE_ID_SIZE]);
 

@@ -1,7 +1,7 @@
 /* The whole state as bytes, and back. Canonical: records stand in an order that does not depend on slots, so two cores with
  * the same state give the same bytes; the simulator compares a replayed core with the live one this way.
  *
- * What can be derived is not stored: tables, heaps, counters, pins, the extents of the log. docs/formats/log.md has the
+ * What can be derived is not stored: tables, heaps, counters, pins, the extents of the log. docs/formats/events.md has the
  * layout. */
 #include "core/identity.h"
 #include "core/state.h"

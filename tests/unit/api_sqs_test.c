@@ -1,5 +1,4 @@
-/* What SQS says of attributes, digests, errors and their order: reference/sqs.md 2.3, 5.2, 6 and 7, for standard queues and
- * the actions there are. */
+/* What SQS says of attributes, digests, errors and their order, for standard queues and the actions there are. */
 #include "scenario.h"
 
 static struct world *open_world(void **state)

@@ -131,7 +131,7 @@ static void texts_that_are_no_uuids_are_refused(void **state)
     assert_true(identity_from_text(BYTES("01234567-89AB-cdef-0123-456789abcdef"), id));
 }
 
-/* Invariant B16, and reference 2.2: two lives of one batch id have different messages. */
+/* Invariant B16: two lives of one batch id have different messages. */
 static void completion_ids_depend_on_all_they_are_made_of_and_on_no_key(void **state)
 {
     (void)state;

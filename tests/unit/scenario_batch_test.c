@@ -1,4 +1,4 @@
-/* T1 to T27 of reference/batches-order-dependencies.md: a batch completes exactly once. */
+/* Scenarios T1 to T27: a batch completes exactly once. */
 #include "scenario.h"
 
 #include "random.h"
@@ -412,7 +412,7 @@ static void T10_an_open_batch_expires_at_its_deadline_and_says_so(struct world *
     struct completions completions = world_drain(world, "done");
     EXPECT(world, completions.complete == 1 && completions.success == 0 && completions.first_failure == 0);
     EXPECT(world, strstr(completions.body, "\"status\":\"expired\"") != NULL);
-    /* Units that end later change counts and nothing else (reference 2.3). */
+    /* Units that end later change counts and nothing else. */
     struct taken held;
     world_hold(world, "jobs", 300, 1, &held);
     world_delete(world, "jobs", held.handle);

@@ -1,4 +1,4 @@
-/* T27 of reference/batches-order-dependencies.md: random sequences of all calls on batches, in all states and with every way of
+/* Scenario T27: random sequences of all calls on batches, in all states and with every way of
  * dying, against a naive model. The model knows what was asked and answered, never how the server does it. */
 #include "scenario.h"
 

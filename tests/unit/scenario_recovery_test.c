@@ -1,4 +1,4 @@
-/* T42 to T50 and T61 to T70 of reference/batches-order-dependencies.md, as far as they speak of batches and standard queues:
+/* Scenarios T42 to T50 and T61 to T70, as far as they speak of batches and standard queues:
  * stuck messages, crashes, disks that fail, clocks that jump. */
 #include "scenario.h"
 

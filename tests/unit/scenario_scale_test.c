@@ -1,4 +1,4 @@
-/* T24 of reference/batches-order-dependencies.md: batches of 10,000 and 1,000,000 units, and what it costs to end one. */
+/* Scenario T24: batches of 10,000 and 1,000,000 units, and what it costs to end one. */
 #include "scenario.h"
 
 #include "support/core_rig.h"
