@@ -1,3 +1,4 @@
+/* tally batch add: registers external units of a batch. */
 #include "base/assert.h"
 #include "tally/keys.h"
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* tally batch cancel: cancels the units that have not ended. */
 #include "tally/command.h"
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* tally batch complete: says that external units have ended. */
 #include "base/assert.h"
 #include "base/memory.h"
 #include "tally/keys.h"

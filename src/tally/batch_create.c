@@ -1,3 +1,4 @@
+/* tally batch create: makes a batch. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>

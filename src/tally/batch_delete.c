@@ -1,3 +1,4 @@
+/* tally batch delete: forgets a completed batch. */
 #include "tally/command.h"
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* tally batch list: a line for each batch. */
 #include "base/assert.h"
 #include "tally/pages.h"
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* tally batch seal: says that no more units will come. */
 #include "tally/output.h"
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* tally batch show: how far a batch is. */
 #include "tally/output.h"
 #include <stdio.h>
 

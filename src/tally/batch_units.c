@@ -1,3 +1,4 @@
+/* tally batch units: a line for each unit of a batch. */
 #include "base/assert.h"
 #include "tally/pages.h"
 #include <stdio.h>

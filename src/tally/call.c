@@ -1,3 +1,4 @@
+/* tally call: any action of the server, with a JSON body. */
 #include "tally/input.h"
 #include "tally/output.h"
 #include <stdio.h>

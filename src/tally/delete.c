@@ -1,3 +1,4 @@
+/* tally delete: ends a message that was received. */
 #include "tally/command.h"
 #include <stdio.h>
 

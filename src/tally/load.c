@@ -200,7 +200,7 @@ static void take_answer(struct load *load, struct connection *connection, int st
     }
 }
 
-/* The value of a header, in the head of an answer; -1 if it is not there. `name` is "\nContent-Length:". */
+/* The value of Content-Length in the head of an answer; -1 if it is not there. */
 static long find_length(struct bytes head)
 {
     static const char name[] = "\ncontent-length:";

@@ -1,3 +1,4 @@
+/* tally queue create: makes a queue. */
 #include "base/assert.h"
 #include "base/memory.h"
 #include "tally/assignment.h"

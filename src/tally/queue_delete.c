@@ -1,3 +1,4 @@
+/* tally queue delete: deletes a queue and its messages. */
 #include "tally/command.h"
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* tally queue list: the names of the queues. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* tally queue purge: deletes all messages of a queue. */
 #include "tally/command.h"
 #include <stdio.h>
 

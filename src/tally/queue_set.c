@@ -1,3 +1,4 @@
+/* tally queue set: changes attributes of a queue. */
 #include "base/memory.h"
 #include "tally/assignment.h"
 #include "tally/output.h"

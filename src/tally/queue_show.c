@@ -1,3 +1,4 @@
+/* tally queue show: a queue's attributes and counts. */
 #include "tally/output.h"
 #include <stdio.h>
 

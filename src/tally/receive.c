@@ -1,3 +1,4 @@
+/* tally receive: takes messages out of a queue and prints them. */
 #include "base/assert.h"
 #include "tally/output.h"
 #include <stdio.h>
