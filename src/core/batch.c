@@ -112,6 +112,16 @@ struct batch_counts batch_counts(const struct batch *batch)
     return counts;
 }
 
+enum error batch_check_room(const struct batch *batch, uint64_t added)
+{
+    if (added > 0 && batch->state != BATCH_OPEN)
+        return ERROR_BATCH_SEALED;
+    uint64_t total = batch_counts(batch).total + added;
+    if (batch->spec.has_total && total > batch->spec.total)
+        return ERROR_BATCH_TOTAL_EXCEEDED;
+    return total <= LEDGER_UNITS_MAX ? OK : ERROR_OVER_LIMIT;
+}
+
 /* Has every unit ended? An xor ledger wants both its tests to agree; where they do not, nothing falls due. */
 static bool is_exhausted(const struct batch *batch)
 {

@@ -8,6 +8,7 @@
 #ifndef TALLY_CORE_BATCH_H
 #define TALLY_CORE_BATCH_H
 
+#include "base/error.h"
 #include "base/list.h"
 #include "core/digest.h"
 #include "core/event.h"
@@ -114,6 +115,9 @@ void batch_init(struct batch *batch, uint64_t number, struct bytes id, struct by
 void batch_deinit(struct batch *batch);
 
 struct batch_counts batch_counts(const struct batch *batch);
+
+/* Can the batch take `added` more units? ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED, ERROR_OVER_LIMIT. */
+enum error batch_check_room(const struct batch *batch, uint64_t added);
 
 /* The only place where an event of a batch falls due; ending a unit, sealing, cancelling and the deadline ask it.
  * Returns the BATCH_EVENT_BITs that must fire now. */

@@ -11,17 +11,6 @@ static uint32_t slot_of(const struct core *core, const struct batch *batch)
 
 /* --- creating ----------------------------------------------------------------------------------------------------- */
 
-/* Can the batch take `added` more units? */
-static enum error check_room(const struct batch *batch, uint64_t added)
-{
-    if (added > 0 && batch->state != BATCH_OPEN)
-        return ERROR_BATCH_SEALED;
-    uint64_t total = batch_counts(batch).total + added;
-    if (batch->spec.has_total && total > batch->spec.total)
-        return ERROR_BATCH_TOTAL_EXCEEDED;
-    return total <= LEDGER_UNITS_MAX ? OK : ERROR_OVER_LIMIT;
-}
-
 /* Was the batch created with these very arguments? core->scratch holds the encoded spec. */
 static bool is_same_batch(const struct core *core, const struct batch *batch, struct bytes parent_id)
 {
@@ -36,7 +25,7 @@ static enum error check_parent(const struct core *core, struct bytes parent_id, 
     *parent = core_find_batch(core, parent_id);
     if (*parent == NULL)
         return ERROR_BATCH_DOES_NOT_EXIST;
-    enum error error = check_room(*parent, 1);
+    enum error error = batch_check_room(*parent, 1);
     if (error != OK)
         return error;
     return (*parent)->depth + 1 < BATCH_DEPTH_MAX ? OK : ERROR_OVER_LIMIT;
@@ -116,7 +105,7 @@ enum error decide_add_units(struct core *core, const struct batch *batch, const 
         return ERROR_BATCH_SEALED;
     uint32_t count = command->key_count > 0 ? collect_new_keys(core, batch, command)
                                             : ledger_count_would_add(&batch->ledger, command->count);
-    enum error error = check_room(batch, count);
+    enum error error = batch_check_room(batch, count);
     if (error != OK)
         return error;
     *added = count;
@@ -165,7 +154,7 @@ static enum error check_xor(const struct batch *batch, const struct xor_command 
     if (batch->xor_finished + command->finished > registered)
         return ERROR_INVALID_PARAMETER_VALUE;
     bool adds = command->registered > 0 || (command->finished == 0 && batch->state == BATCH_COMPLETED);
-    return adds ? check_room(batch, command->registered > 0 ? command->registered : 1) : OK;
+    return adds ? batch_check_room(batch, command->registered > 0 ? command->registered : 1) : OK;
 }
 
 enum error decide_xor_units(struct core *core, const struct batch *batch, const struct xor_command *command,
@@ -187,6 +176,9 @@ enum error decide_xor_units(struct core *core, const struct batch *batch, const 
     enum error error = check_xor(batch, command);
     if (error != OK)
         return error;
+    *is_zero = batch->xor_value == 0;
+    if (batch->is_cancelled)
+        return OK; /* the cancel has ended every unit: what is reported later counts as little as in CompleteUnits */
     bool was_completed = batch->state == BATCH_COMPLETED;
     core_emit(core, &(struct event){
                         .kind = EVENT_XOR_APPLIED,

@@ -7,27 +7,18 @@
 /* Messages that one receive may end or move aside before it answers with what it has. */
 #define RECEIVE_ASIDE_MAX 256u
 
+/* A chain of dead-letter queues that is longer counts as a ring. */
+#define DEAD_LETTER_HOPS_MAX 16u
+
 /* From the receive that leased a message on. Source: SQS API reference, ChangeMessageVisibility. */
 #define LEASE_MS_MAX (12u * 3600u * 1000u)
-
-/* Can the batch take one more message as a unit? */
-static enum error check_joins(const struct batch *batch)
-{
-    if (batch == NULL)
-        return ERROR_BATCH_DOES_NOT_EXIST;
-    if (batch->state != BATCH_OPEN)
-        return ERROR_BATCH_SEALED;
-    if (batch->spec.has_total && batch_counts(batch).total >= batch->spec.total)
-        return ERROR_BATCH_TOTAL_EXCEEDED;
-    return batch->ledger.count < LEDGER_UNITS_MAX ? OK : ERROR_OVER_LIMIT;
-}
 
 enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result)
 {
     const struct batch *batch = NULL;
     if (command->batch_id.size > 0) {
         batch = core_find_batch(core, command->batch_id);
-        enum error error = check_joins(batch);
+        enum error error = batch == NULL ? ERROR_BATCH_DOES_NOT_EXIST : batch_check_room(batch, 1);
         if (error != OK)
             return error;
     }
@@ -52,14 +43,30 @@ enum error decide_send(struct core *core, const struct send_command *command, st
     return OK;
 }
 
-/* The queue that messages out of attempts go to: NULL without a policy, and where the target is gone (they are then
- * delivered as if there were no policy, never dropped) or is the queue itself. */
+/* The queue that the policy names, or NULL. */
+static const struct queue *policy_target(const struct core *core, const struct queue *queue)
+{
+    return queue->settings.receive_count_max == 0
+               ? NULL
+               : core_find_queue(core, queue_name_of_arn(queue->settings.dead_letter_arn));
+}
+
+/* The queue that messages out of attempts go to: NULL without a policy, and where the target is gone, is the queue itself or
+ * leads back to it (they are then delivered as if there were no policy, never dropped). In such a ring each queue would give a
+ * message to the next for ever, since its receive count goes with it. A ring that the targets only lead into is left to the
+ * queues in it. */
 static const struct queue *dead_letter_target(const struct core *core, const struct queue *queue)
 {
-    if (queue->settings.receive_count_max == 0)
-        return NULL;
-    const struct queue *target = core_find_queue(core, queue_name_of_arn(queue->settings.dead_letter_arn));
-    return target == queue ? NULL : target;
+    const struct queue *target = policy_target(core, queue);
+    const struct queue *next = target, *seen = NULL;
+    for (unsigned hops = 1; next != NULL && next != seen; hops++) {
+        if (next == queue || hops > DEAD_LETTER_HOPS_MAX)
+            return NULL;
+        if ((hops & (hops - 1)) == 0)
+            seen = next; /* Brent: a ring without `queue` comes by here again */
+        next = policy_target(core, next);
+    }
+    return target;
 }
 
 static struct received_message describe_received(const struct core *core, const struct queue *queue, uint32_t slot)

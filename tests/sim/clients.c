@@ -60,6 +60,9 @@ static struct queue_numbers draw_numbers(struct clients *clients, int queue)
     } else if (queue == FIRST_DEAD_QUEUE + 1 && random_chance(random, 30)) {
         numbers.dead_letters = FIRST_DEAD_QUEUE; /* dead letters of dead letters */
         numbers.receive_max = 4;
+    } else if (queue == FIRST_DEAD_QUEUE && random_chance(random, 15)) {
+        numbers.dead_letters = FIRST_DEAD_QUEUE + (int)random_below(random, 2); /* itself, or a ring of two */
+        numbers.receive_max = 4;
     }
     return numbers;
 }

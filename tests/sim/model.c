@@ -214,14 +214,20 @@ enum error model_send(struct model *model, int queue_name, const struct entry *e
     return OK;
 }
 
-/* The queue that messages out of attempts go to, or NONE. */
-static int dead_letter_queue(const struct model *model, int queue)
+/* The queue that the policy names, if it is there, or NONE. */
+static int policy_target(const struct model *model, int queue)
 {
     const struct queue_numbers *numbers = &model->queues[queue].numbers;
-    if (numbers->dead_letters == NONE)
-        return NONE;
-    int found = model_find_queue(model, numbers->dead_letters);
-    return found == queue ? NONE : found;
+    return numbers->dead_letters == NONE ? NONE : model_find_queue(model, numbers->dead_letters);
+}
+
+/* The queue that messages out of attempts go to, or NONE: also where the policies lead back to the queue. */
+static int dead_letter_queue(const struct model *model, int queue)
+{
+    int next = policy_target(model, queue);
+    for (int hops = 0; hops < model->queue_count && next != NONE && next != queue; hops++)
+        next = policy_target(model, next);
+    return next == queue ? NONE : policy_target(model, queue);
 }
 
 static void move_to_dead_letters(struct model *model, struct model_message *message, int to)
@@ -650,7 +656,7 @@ enum error model_xor_units(struct model *model, int record, const struct operati
         return ERROR_INVALID_PARAMETER_VALUE;
     bool adds = operation->registered > 0 || (operation->finished == 0 && batch->state == MODEL_COMPLETED);
     enum error error = adds ? check_room(batch, operation->registered) : OK;
-    if (error != OK)
+    if (error != OK || batch->status == STATUS_CANCELLED) /* the cancel has ended every unit */
         return error;
     ASSERT(batch->token_count < MODEL_TOKENS_MAX);
     batch->tokens[batch->token_count++] = (struct model_token){

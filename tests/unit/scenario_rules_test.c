@@ -504,6 +504,23 @@ static void an_xor_ledger_keeps_its_counts_in_order(void **state)
     close_world(world);
 }
 
+/* As with CompleteUnits: what was outstanding ended by the cancel, and a unit ends once (invariant B3). */
+static void what_an_xor_ledger_hears_after_a_cancel_changes_nothing(void **state)
+{
+    struct world *world = open_world(state);
+    EXPECT(world, create(world, "'BatchId':'x','Tracking':'xor'"));
+    EXPECT(world, world_call(world, "Tally.XorUnits",
+                             "{'BatchId':'x','Value':'000000000000000a','Registered':2,'RequestToken':'t'}")
+                          .error == NULL);
+    EXPECT(world, world_call(world, "Tally.CancelBatch", "{'BatchId':'x'}").error == NULL);
+    struct answer answer = world_call(world, "Tally.XorUnits",
+                                      "{'BatchId':'x','Value':'000000000000000a','Finished':1,'RequestToken':'u'}");
+    EXPECT(world, answer.error == NULL && !answer_is_true(answer, "Zero") && !answer_is_true(answer, "Completed"));
+    EXPECT(world, answer_number(describe(world, "x"), "Cancelled") == 2);
+    EXPECT(world, answer_number(describe(world, "x"), "Succeeded") == 0);
+    close_world(world);
+}
+
 /* --- lists ---------------------------------------------------------------------------------------------------------- */
 
 static void units_are_listed_by_state_in_pages(void **state)
@@ -603,6 +620,7 @@ int main(void)
         cmocka_unit_test(a_target_holds_64_KiB),
         cmocka_unit_test(the_two_ledgers_refuse_each_others_calls),
         cmocka_unit_test(an_xor_ledger_keeps_its_counts_in_order),
+        cmocka_unit_test(what_an_xor_ledger_hears_after_a_cancel_changes_nothing),
         cmocka_unit_test(units_are_listed_by_state_in_pages),
         cmocka_unit_test(batches_are_listed_by_state_and_prefix_in_pages),
         cmocka_unit_test(a_unit_of_a_cancelled_batch_is_listed_as_cancelled),
