@@ -1,3 +1,4 @@
+/* DeleteQueue, and what becomes of the receives that wait for the queue. */
 #include "api/state.h"
 
 #include "base/memory.h"
@@ -34,7 +35,10 @@ enum error action_delete_queue(struct call *call)
             "%u batch targets that have not completed send their messages to this queue; complete or cancel those "
             "batches first.",
             queue->target_count);
-    wait_queue_deleted(call->api, queue);
     remember_deleted(call, queue->name_owned);
-    return decide_delete_queue(call->core, queue);
+    struct list *waiters = wait_take_all(queue);
+    error = decide_delete_queue(call->core, queue);
+    /* Answered only now, so that these replies wait for the deletion to be durable (invariant R9). */
+    wait_queue_deleted(call->api, waiters);
+    return error;
 }

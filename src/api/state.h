@@ -16,7 +16,7 @@ struct api {
     struct list finished; /* exchanges whose replies are complete */
     struct buffer scratch;
     uint64_t *call_counts_owned; /* by action: [2 * i] good, [2 * i + 1] failed */
-    uint64_t refused_count;      /* requests that named no action */
+    uint64_t refused_count;      /* requests refused before an action saw them */
     uint64_t damaged_count;      /* contents that could not be read back */
     /* Deleted names and when, for AWS's 60-second rule; only with enforce_delete_interval. */
     struct deleted_name *deleted_owned;
@@ -41,7 +41,7 @@ void api_write_error(struct exchange *exchange, enum error error, const struct f
 struct waiter {
     uint64_t number;
     struct exchange *exchange;
-    struct queue *queue;
+    struct queue *queue;         /* NULL: it is being deleted */
     struct list_link queue_link; /* among the waiters of its queue, in order of arrival */
     uint32_t deadline_index;
     struct receive_command command;
@@ -58,7 +58,9 @@ void wait_serve(struct api *api, uint64_t now_ms);
 void wait_expire(struct api *api, uint64_t now_ms);
 void wait_release_all(struct api *api);
 
-/* The queue is about to go: its waiting receives are answered with ERROR_QUEUE_DOES_NOT_EXIST. */
-void wait_queue_deleted(struct api *api, struct queue *queue);
+/* Takes the waiting receives off a queue that is about to go, NULL if there are none; and when it has gone, answers them with
+ * ERROR_QUEUE_DOES_NOT_EXIST. */
+struct list *wait_take_all(struct queue *queue);
+void wait_queue_deleted(struct api *api, struct list *waiters);
 
 #endif

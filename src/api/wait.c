@@ -35,6 +35,9 @@ void wait_begin(struct call *call, struct queue *queue, const struct receive_com
     call->exchange->waiter_slot = slot;
     call->exchange->state = EXCHANGE_WAITING;
     call->is_waiting = true;
+    /* A receive that met many spent messages may have stopped before it saw a good one. */
+    if (shelf_visible_count(core_shelf(call->core, queue)) > 0)
+        core_notice_queue(call->core, queue);
 }
 
 static void waiter_remove(struct api *api, uint32_t slot)
@@ -45,7 +48,7 @@ static void waiter_remove(struct api *api, uint32_t slot)
     heap_remove(&api->waiter_deadlines, slot);
     waiter->exchange->waiter_slot = 0;
     pool_free(&api->waiters, slot);
-    if (list_is_empty(queue->waiters)) {
+    if (queue != NULL && list_is_empty(queue->waiters)) {
         free(queue->waiters);
         queue->waiters = NULL;
     }
@@ -139,12 +142,23 @@ void wait_release_all(struct api *api)
     wait_expire(api, UINT64_MAX);
 }
 
-void wait_queue_deleted(struct api *api, struct queue *queue)
+struct list *wait_take_all(struct queue *queue)
 {
-    while (queue->waiters != NULL) {
-        struct waiter *waiter = CONTAINER_OF(list_first(queue->waiters), struct waiter, queue_link);
+    struct list *waiters = queue->waiters;
+    queue->waiters = NULL;
+    for (struct list_link *link = waiters == NULL ? NULL : list_first(waiters); link != NULL;
+         link = list_next(waiters, link))
+        CONTAINER_OF(link, struct waiter, queue_link)->queue = NULL;
+    return waiters;
+}
+
+void wait_queue_deleted(struct api *api, struct list *waiters)
+{
+    while (waiters != NULL && !list_is_empty(waiters)) {
+        struct waiter *waiter = CONTAINER_OF(list_first(waiters), struct waiter, queue_link);
         struct exchange *exchange = waiter->exchange;
         api_write_error(exchange, ERROR_QUEUE_DOES_NOT_EXIST, NULL);
         waiter_finish(api, exchange->waiter_slot);
     }
+    free(waiters);
 }

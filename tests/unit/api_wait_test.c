@@ -1,20 +1,25 @@
 /* Receives that wait (WaitTimeSeconds): who is answered, when, with what, and what a client that has gone costs: nothing. */
 #include "scenario.h"
 
-/* A receive of queue "q" on its way. */
+/* A receive on its way. */
 struct poll {
     struct exchange exchange;
     char body[160];
 };
 
-static void begin(struct world *world, struct poll *poll, unsigned wait_s, unsigned max)
+static void begin_at(struct world *world, struct poll *poll, const char *queue, unsigned wait_s, unsigned max)
 {
     exchange_init(&poll->exchange);
-    snprintf(poll->body, sizeof(poll->body), "{\"QueueUrl\":\"q\",\"WaitTimeSeconds\":%u,\"MaxNumberOfMessages\":%u}",
-             wait_s, max);
+    snprintf(poll->body, sizeof(poll->body), "{\"QueueUrl\":\"%s\",\"WaitTimeSeconds\":%u,\"MaxNumberOfMessages\":%u}",
+             queue, wait_s, max);
     poll->exchange.request =
         (struct request){.target = BYTES("AmazonSQS.ReceiveMessage"), .body = bytes_from_string(poll->body)};
     api_submit(world->api, &poll->exchange, world->now_ms);
+}
+
+static void begin(struct world *world, struct poll *poll, unsigned wait_s, unsigned max)
+{
+    begin_at(world, poll, "q", wait_s, max);
 }
 
 /* How many messages the answer has; the poll is over. */
@@ -149,6 +154,9 @@ static void deleting_the_queue_answers_those_who_wait(void **state)
     api_submit(world->api, &exchange, world->now_ms);
     EXPECT(world, exchange.reply.status == 200 && poll.exchange.state == EXCHANGE_FINISHED);
     EXPECT(world, poll.exchange.reply.error == ERROR_QUEUE_DOES_NOT_EXIST);
+    /* Whoever waited may not hear of the deletion before it is durable either (invariant R9). */
+    EXPECT(world, poll.exchange.hold_sequence == exchange.hold_sequence);
+    EXPECT(world, exchange.hold_sequence > namespace_durable(world->ns));
     while (api_take_finished(world->api) != NULL) {
     }
     exchange_deinit(&exchange);
@@ -167,6 +175,90 @@ static void what_is_there_is_answered_at_once_and_a_wait_of_zero_never_waits(voi
     send(world, "y", 0);
     begin(world, &poll, 20, 10);
     EXPECT(world, end(world, &poll) == 2);
+    world_destroy(world);
+}
+
+#define POLICY                                                                                                         \
+    "'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'arn:aws:sqs:us-east-1:000000000000:%s\\',\\'maxReceiveCount\\':1}" \
+    "'"
+
+static void set_dead_letters(struct world *world, const char *queue, const char *target)
+{
+    EXPECT(
+        world,
+        world_call(world, "SetQueueAttributes", "{'QueueUrl':'%s','Attributes':{" POLICY "}}", queue, target).error ==
+            NULL);
+}
+
+/* Each queue's policy would give the message on to the other one, for ever. */
+static void a_ring_of_dead_letter_queues_delivers(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll first, second;
+    struct taken taken;
+    world_create_queue(world, "r", "");
+    set_dead_letters(world, "q", "r");
+    set_dead_letters(world, "r", "q");
+    send(world, "x", 0);
+    world_hold(world, "q", 5, 1, &taken);
+    begin_at(world, &first, "r", 20, 1);
+    begin(world, &second, 20, 1);
+    world_pass_time(world, 5000);
+    EXPECT(world, end(world, &second) == 1 && is_waiting(&first));
+    api_release_waiting(world->api);
+    EXPECT(world, end(world, &first) == 0);
+    world_audit(world);
+    world_destroy(world);
+}
+
+/* A ring does not concern the queues that only lead into it. */
+static void a_target_in_a_ring_still_takes_dead_letters(void **state)
+{
+    struct world *world = open_world(state);
+    static const char *const targets[][2] = {{"r", "r"}, {"r", "s"}};
+    struct taken taken;
+    world_create_queue(world, "r", "");
+    world_create_queue(world, "s", "");
+    set_dead_letters(world, "q", "r");
+    set_dead_letters(world, "s", "r");
+    for (size_t i = 0; i < ARRAY_LENGTH(targets); i++) {
+        set_dead_letters(world, targets[i][0], targets[i][1]);
+        send(world, "x", 0);
+        world_hold(world, "q", 5, 1, &taken);
+        world_pass_time(world, 5000);
+        EXPECT(world, world_take(world, "q", 5, 1, &taken) == 0);
+        EXPECT(world, world_take(world, "r", 5, 1, &taken) == 1);
+        world_delete(world, "r", taken.handle);
+    }
+    world_audit(world);
+    world_destroy(world);
+}
+
+/* One receive puts only so many spent messages aside; one that waits goes on where it stopped, and does not sleep until
+ * something new arrives. */
+static void a_wait_goes_on_behind_many_spent_messages(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll, other;
+    struct taken taken[10];
+    world_create_queue(world, "dead", "");
+    world_create_queue(world, "r", "");
+    set_dead_letters(world, "q", "dead");
+    for (unsigned i = 0; i < 300; i++)
+        send(world, "spent", 0);
+    for (unsigned i = 0; i < 30; i++)
+        EXPECT(world, world_take(world, "q", 30, 10, taken) == 10);
+    world_pass_time(world, 30000);
+    send(world, "x", 0);
+    begin_at(world, &other, "r", 20, 1); /* the api has now looked at what became deliverable */
+    begin(world, &poll, 20, 1);
+    EXPECT(world, api_due_ms(world->api) == 0 || !is_waiting(&poll));
+    world_pass_time(world, 1);
+    EXPECT(world, end(world, &poll) == 1);
+    api_release_waiting(world->api);
+    EXPECT(world, end(world, &other) == 0);
+    EXPECT(world, world_count_messages(world, "dead") == 300);
+    world_audit(world);
     world_destroy(world);
 }
 
@@ -208,6 +300,9 @@ int main(void)
         cmocka_unit_test(a_client_that_has_gone_takes_no_message),
         cmocka_unit_test(deleting_the_queue_answers_those_who_wait),
         cmocka_unit_test(what_is_there_is_answered_at_once_and_a_wait_of_zero_never_waits),
+        cmocka_unit_test(a_ring_of_dead_letter_queues_delivers),
+        cmocka_unit_test(a_target_in_a_ring_still_takes_dead_letters),
+        cmocka_unit_test(a_wait_goes_on_behind_many_spent_messages),
         cmocka_unit_test(a_clean_stop_answers_everybody),
         cmocka_unit_test(the_queues_wait_is_the_default),
     };
