@@ -82,12 +82,18 @@ enum error call_find_queue(struct call *call, const struct params *params, struc
 /* The batch that BatchId names. ERROR_MISSING_PARAMETER, ERROR_BATCH_DOES_NOT_EXIST. */
 enum error call_batch(struct call *call, const struct batch **batch);
 
+/* A MessageGroupId as read, if there is one: 1 to 128 letters, digits and punctuation. ERROR_INVALID_PARAMETER_VALUE. */
+enum error call_check_group(const struct params *params, struct bytes group);
+
 /* URL and ARN of a queue, in the arena. */
 struct bytes call_queue_url(const struct call *call, const struct queue *queue);
 struct bytes call_queue_arn(const struct call *call, struct bytes queue_name);
 
-/* MaxResults (1 to 1,000; 1,000 where absent, *is_given false) and NextToken, a decimal number that a former reply gave. */
-enum error call_page(struct call *call, uint64_t *from, int64_t *results_max, bool *is_given);
+/* MaxResults: 1 to 1,000; 1,000 where absent (*is_given false). */
+enum error call_results_max(struct call *call, int64_t *results_max, bool *is_given);
+
+/* MaxResults, and NextToken, a decimal number that a former reply gave; without one *from keeps what it has. */
+enum error call_page(struct call *call, uint64_t *from, int64_t *results_max);
 void call_write_next_token(struct call *call, uint64_t next);
 
 /* --- batches of entries (entries.c) -------------------------------------------------------------------------------- */

@@ -86,12 +86,11 @@ enum error action_list_batches(struct call *call)
     struct bytes prefix = {NULL, 0};
     uint64_t from = 0;
     int64_t results_max;
-    bool is_paged;
     enum error error = read_state(call, &state);
     if (error == OK)
         error = params_text(&call->params, "Prefix", &prefix);
     if (error == OK)
-        error = call_page(call, &from, &results_max, &is_paged);
+        error = call_page(call, &from, &results_max);
     if (error != OK)
         return error;
     const struct batch *batch = core_next_batch(call->core, from);

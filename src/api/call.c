@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define GROUP_SIZE_MAX 128u
+
 const struct api_options *call_options(const struct call *call)
 {
     return &call->api->options;
@@ -40,15 +42,6 @@ static struct bytes take_last_segment(struct bytes *path)
     return segment;
 }
 
-/* Is `text` of 12 digits, like an account id? */
-static bool is_account(struct bytes text)
-{
-    for (size_t i = 0; i < text.size; i++)
-        if (text.ptr[i] < '0' || text.ptr[i] > '9')
-            return false;
-    return text.size == 12;
-}
-
 /* The queue's name in a queue URL, read by its path: scheme://host/namespace/name, the older /queue/name and
  * /queue/region/namespace/name, or a bare name. Empty if the URL is of another form or names another namespace. */
 static struct bytes name_of_url(const struct core *core, struct bytes url)
@@ -58,8 +51,7 @@ static struct bytes name_of_url(const struct core *core, struct bytes url)
     if (name.size == url.size)
         return name;
     struct bytes account = take_last_segment(&path);
-    bool is_ours =
-        bytes_equal(account, core_name(core)) || (!is_account(account) && bytes_equal(account, BYTES("queue")));
+    bool is_ours = bytes_equal(account, core_name(core)) || bytes_equal(account, BYTES("queue"));
     return is_ours ? name : bytes_make(NULL, 0);
 }
 
@@ -92,6 +84,15 @@ enum error call_batch(struct call *call, const struct batch **batch)
     return OK;
 }
 
+enum error call_check_group(const struct params *params, struct bytes group)
+{
+    if (group.ptr == NULL || text_is_identifier(group, GROUP_SIZE_MAX))
+        return OK;
+    return params_invalid(
+        params, "MessageGroupId", group,
+        "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
+}
+
 struct bytes call_queue_url(const struct call *call, const struct queue *queue)
 {
     const char *public_url = call_options(call)->public_url;
@@ -110,7 +111,7 @@ struct bytes call_queue_arn(const struct call *call, struct bytes queue_name)
                         BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(queue_name));
 }
 
-enum error call_page(struct call *call, uint64_t *from, int64_t *results_max, bool *is_given)
+enum error call_results_max(struct call *call, int64_t *results_max, bool *is_given)
 {
     *results_max = LIST_RESULTS_MAX;
     enum error error = params_integer(&call->params, "MaxResults", results_max, is_given);
@@ -121,8 +122,16 @@ enum error call_page(struct call *call, uint64_t *from, int64_t *results_max, bo
             call, ERROR_INVALID_PARAMETER_VALUE,
             "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and "
             "1000.");
+    return OK;
+}
+
+enum error call_page(struct call *call, uint64_t *from, int64_t *results_max)
+{
+    bool is_given;
     struct bytes token = {NULL, 0};
-    error = params_text(&call->params, "NextToken", &token);
+    enum error error = call_results_max(call, results_max, &is_given);
+    if (error == OK)
+        error = params_text(&call->params, "NextToken", &token);
     if (error == OK && token.ptr != NULL && !bytes_to_u64(token, from))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
     return error;

@@ -1,3 +1,4 @@
+/* CreateBatch: its arguments become a struct batch_spec, compared byte for byte when it is repeated. */
 #include "api/action.h"
 #include "api/text.h"
 
@@ -57,11 +58,7 @@ static enum error check_target(struct call *call, const char *member, const stru
                          "%s is too long: body and attributes are %zu bytes; the limit is %zu.", member, size, limit);
     if (target->has_body && !text_is_allowed(target->body))
         return call_fail(call, ERROR_INVALID_MESSAGE_CONTENTS, "%s", error_row(ERROR_INVALID_MESSAGE_CONTENTS)->text);
-    if (target->group.ptr != NULL && !text_is_identifier(target->group, 128))
-        return params_invalid(
-            &call->params, "MessageGroupId", target->group,
-            "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
-    return OK;
+    return call_check_group(&call->params, target->group);
 }
 
 /* Reads the member OnComplete, OnSuccess or OnFirstFailure, if there is one. */
@@ -170,8 +167,10 @@ static enum error explain(struct call *call, const struct create_batch_command *
     case ERROR_BATCH_TOTAL_EXCEEDED:
         return call_fail(call, error, "Parent: batch '%.*s' has all the units of its Total.", size, parent);
     default:
-        return call_fail(call, error, "Parent: batch '%.*s' can't take this child; batches nest at most %u deep.", size,
-                         parent, BATCH_DEPTH_MAX);
+        return call_fail(
+            call, error,
+            "Parent: batch '%.*s' can't take this child; batches nest at most %u deep and have at most %u units.", size,
+            parent, BATCH_DEPTH_MAX, LEDGER_UNITS_MAX);
     }
 }
 

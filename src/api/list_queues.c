@@ -1,3 +1,4 @@
+/* ListQueues. */
 #include "api/action.h"
 
 /* Queues in order of name. NextToken is the hexadecimal name of the first queue of the next page, so that queues created or
@@ -5,20 +6,15 @@
 enum error action_list_queues(struct call *call)
 {
     struct bytes prefix = {NULL, 0}, token = {NULL, 0};
-    int64_t results_max = LIST_RESULTS_MAX;
+    int64_t results_max;
     bool is_paged;
     enum error error = params_text(&call->params, "QueueNamePrefix", &prefix);
     if (error == OK)
         error = params_text(&call->params, "NextToken", &token);
     if (error == OK)
-        error = params_integer(&call->params, "MaxResults", &results_max, &is_paged);
+        error = call_results_max(call, &results_max, &is_paged);
     if (error != OK)
         return error;
-    if (results_max < 1 || results_max > LIST_RESULTS_MAX)
-        return call_fail(
-            call, ERROR_INVALID_PARAMETER_VALUE,
-            "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and "
-            "1000.");
     struct bytes from = prefix;
     if (token.size > 0) {
         uint8_t *name = arena_allocate(call->arena, token.size / 2 + 1);

@@ -1,3 +1,4 @@
+/* ListUnits: the units of an exact ledger, what they are called and how they ended. */
 #include "api/action.h"
 
 #include <stdio.h>
@@ -77,12 +78,11 @@ enum error action_list_units(struct call *call)
     uint32_t state;
     uint64_t from = 0;
     int64_t results_max;
-    bool is_paged;
     enum error error = call_batch(call, &batch);
     if (error == OK)
         error = read_state(call, &state);
     if (error == OK)
-        error = call_page(call, &from, &results_max, &is_paged);
+        error = call_page(call, &from, &results_max);
     if (error != OK)
         return error;
     if (batch->spec.tracking == BATCH_XOR)

@@ -1,6 +1,9 @@
 #include "api/queue_attributes.h"
 
+#include "api/text.h"
 #include <stdio.h>
+
+#define REGION_SIZE_MAX 64u
 
 /* An attribute that is a number of struct queue_settings. */
 struct numeric_attribute {
@@ -72,6 +75,17 @@ static enum error refuse_policy(struct call *call, struct bytes policy, const ch
     return params_invalid(&call->params, "RedrivePolicy", policy, reason);
 }
 
+/* Does the ARN name this queue of this namespace? The region may be another one: SDKs that are configured with one of AWS's
+ * make their ARNs with it. */
+static bool is_arn_of(const struct call *call, struct bytes arn, struct bytes name)
+{
+    struct bytes end = arena_format(call->arena, ":%.*s:%.*s", BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(name));
+    struct bytes start = BYTES("arn:aws:sqs:");
+    if (arn.size < start.size + end.size || !bytes_starts_with(arn, start) || !bytes_ends_with(arn, end))
+        return false;
+    return text_is_word(bytes_make(arn.ptr + start.size, arn.size - start.size - end.size), REGION_SIZE_MAX);
+}
+
 /* "" removes the policy; else a JSON object {deadLetterTargetArn, maxReceiveCount}. */
 static enum error read_redrive_policy(struct call *call, struct bytes policy, struct queue_settings *settings)
 {
@@ -98,7 +112,7 @@ static enum error read_redrive_policy(struct call *call, struct bytes policy, st
         return refuse_policy(call, policy, (const char *)reason.ptr);
     }
     struct bytes name = queue_name_of_arn(arn);
-    if (!bytes_starts_with(arn, BYTES("arn:aws:sqs:")) || core_find_queue(call->core, name) == NULL)
+    if (core_find_queue(call->core, name) == NULL || !is_arn_of(call, arn, name))
         return refuse_policy(call, policy, "Dead letter target does not exist.");
     settings->receive_count_max = (uint32_t)count;
     settings->dead_letter_arn = arn;

@@ -3,7 +3,6 @@
 #include "api/action.h"
 #include "api/text.h"
 
-#define IDENTIFIER_SIZE_MAX 128u
 #define REQUEST_SIZE_MAX 1048576u
 
 /* What a send says, as read. */
@@ -49,7 +48,7 @@ static enum error read_system_attributes(struct call *call, const struct params 
     return OK;
 }
 
-static enum error read_ids(struct call *call, const struct params *params, struct send_parameters *send)
+static enum error read_ids(const struct params *params, struct send_parameters *send)
 {
     struct bytes deduplication = {NULL, 0};
     enum error error = params_text(params, "MessageGroupId", &send->group);
@@ -57,14 +56,12 @@ static enum error read_ids(struct call *call, const struct params *params, struc
         error = params_text(params, "MessageDeduplicationId", &deduplication);
     if (error != OK)
         return error;
-    if (send->group.ptr != NULL && !text_is_identifier(send->group, IDENTIFIER_SIZE_MAX))
-        return params_invalid(
-            params, "MessageGroupId", send->group,
-            "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
+    error = call_check_group(params, send->group);
+    if (error != OK)
+        return error;
     if (deduplication.ptr != NULL)
         return params_invalid(params, "MessageDeduplicationId", deduplication,
                               "The request include parameter that is not valid for this queue type.");
-    (void)call;
     return OK;
 }
 
@@ -80,7 +77,7 @@ static enum error read_send(struct call *call, const struct params *params, cons
     if (error == OK)
         error = read_system_attributes(call, params, send);
     if (error == OK)
-        error = read_ids(call, params, send);
+        error = read_ids(params, send);
     if (error == OK)
         error =
             params_integer_in(params, "DelaySeconds", 0, 900, "DelaySeconds must be >= 0 and <= 900.", &send->delay_s);
@@ -122,8 +119,10 @@ static enum error send(struct call *call, struct queue *queue, struct send_param
                     .trace = send->trace},
         .delay_ms = (uint32_t)send->delay_s * 1000,
     };
-    if (send->trace.size == 0)
-        command.content.trace = call->exchange->request.trace_header;
+    /* A header may hold any bytes; what is no text is not handed on, or the reply to the receiver would not be JSON. */
+    struct bytes header = call->exchange->request.trace_header;
+    if (send->trace.size == 0 && text_is_printable(header))
+        command.content.trace = header;
     memcpy(command.content.body_md5, send->body_md5, sizeof(send->body_md5));
     memcpy(command.content.attributes_md5, send->attributes_md5, sizeof(send->attributes_md5));
     const struct attribute *batch = attributes_find(&send->attributes, BYTES("Tally.Batch"));

@@ -37,6 +37,14 @@ bool text_is_identifier(struct bytes text, size_t size_max)
     return text.size >= 1 && text.size <= size_max;
 }
 
+bool text_is_printable(struct bytes text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.ptr[i] < ' ' || text.ptr[i] >= 0x7f)
+            return false;
+    return true;
+}
+
 static bool is_word_character(uint8_t byte)
 {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||

@@ -412,6 +412,58 @@ static void a_delay_of_its_own_overrides_that_of_the_queue(void **state)
     close_world(world);
 }
 
+/* A header is bytes; the reply that hands it on is JSON. */
+static void a_trace_header_that_is_no_text_is_not_taken(void **state)
+{
+    struct world *world = open_world(state);
+    static const struct {
+        struct bytes header;
+        const char *taken;
+    } cases[] = {
+        {BYTES("Root=1-5759e988-bd862e3fe1be46a994272793"), "Root=1-5759e988-bd862e3fe1be46a994272793"},
+        {BYTES("Root=1-\xff\xfe"), ""},
+        {BYTES("Root=1-\xc3\xa9"), ""},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct exchange exchange;
+        struct taken taken;
+        exchange_init(&exchange);
+        exchange.request = (struct request){.target = BYTES("AmazonSQS.SendMessage"),
+                                            .trace_header = cases[i].header,
+                                            .body = BYTES("{\"QueueUrl\":\"q\",\"MessageBody\":\"x\"}")};
+        api_submit(world->api, &exchange, world->now_ms);
+        EXPECT(world, exchange.reply.status == 200 && api_take_finished(world->api) == &exchange);
+        exchange_deinit(&exchange);
+        yyjson_val *message = receive(world, ",'MessageSystemAttributeNames':['AWSTraceHeader']");
+        EXPECT(world, strcmp(text_of(yyjson_obj_get(message, "Attributes"), "AWSTraceHeader"), cases[i].taken) == 0);
+        world_hold(world, "q", 30, 1, &taken);
+        world_delete(world, "q", taken.handle);
+    }
+    close_world(world);
+}
+
+static void a_dead_letter_target_is_a_queue_of_this_namespace(void **state)
+{
+    struct world *world = open_world(state);
+    static const char *const arns[] = {
+        "arn:aws:sqs:us-east-1:999999999999:q",
+        "arn:aws:sqs:q",
+        "arn:aws:sqs:us-east-1:000000000000:none",
+        "arn:aws:sqs:us\\\\\\'east:000000000000:q",
+        "q",
+    };
+    char body[400];
+    for (size_t i = 0; i < ARRAY_LENGTH(arns); i++) {
+        snprintf(body, sizeof(body),
+                 "{'QueueUrl':'q','Attributes':{'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'%s\\',"
+                 "\\'maxReceiveCount\\':1}'}}",
+                 arns[i]);
+        expect_error(world, "SetQueueAttributes", body, "InvalidParameterValueException",
+                     "Dead letter target does not exist.");
+    }
+    close_world(world);
+}
+
 static void a_receive_with_a_timeout_of_zero_counts_and_leaves_the_message(void **state)
 {
     struct world *world = open_world(state);
@@ -453,6 +505,8 @@ int main(void)
         cmocka_unit_test(exactly_the_limit_is_accepted),
         cmocka_unit_test(of_two_faults_the_first_in_order_is_told),
         cmocka_unit_test(a_delay_of_its_own_overrides_that_of_the_queue),
+        cmocka_unit_test(a_trace_header_that_is_no_text_is_not_taken),
+        cmocka_unit_test(a_dead_letter_target_is_a_queue_of_this_namespace),
         cmocka_unit_test(a_receive_with_a_timeout_of_zero_counts_and_leaves_the_message),
         cmocka_unit_test(retention_also_ends_messages_in_flight),
     };
