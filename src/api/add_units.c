@@ -1,3 +1,4 @@
+/* AddUnits: external units, by their keys or counted. */
 #include "api/action.h"
 #include "api/text.h"
 

@@ -240,7 +240,8 @@ void api_metrics_write(const struct api *api, struct buffer *text)
                   namespace_durable(api->ns));
     write_counter(text, "tally_contents_damaged_total", "Message bodies that could not be read back from the log.",
                   api->damaged_count);
-    write_counter(text, "tally_requests_refused_total", "Requests that named no action.", api->refused_count);
+    write_counter(text, "tally_requests_refused_total", "Requests refused before an action saw them.",
+                  api->refused_count);
     write_queue_metrics(core, text);
     buffer_append_format(text,
                          "# HELP tally_calls_total Calls by action and result.\n# TYPE tally_calls_total counter\n");

@@ -1,3 +1,4 @@
+/* ChangeMessageVisibility and its batch form. */
 #include "api/action.h"
 
 #define TIMEOUT_S_MAX 43200

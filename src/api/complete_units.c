@@ -1,3 +1,4 @@
+/* CompleteUnits: how external units ended. */
 #include "api/action.h"
 #include "api/text.h"
 

@@ -1,3 +1,4 @@
+/* CreateQueue: makes the queue, or answers with the one that has these attributes. */
 #include "api/queue_attributes.h"
 #include "api/state.h"
 #include "api/text.h"

@@ -1,3 +1,4 @@
+/* DeleteMessage and its batch form. */
 #include "api/action.h"
 
 static enum error delete_one(struct call *call, const struct params *params)

@@ -1,3 +1,4 @@
+/* GetQueueAttributes. */
 #include "api/queue_attributes.h"
 
 enum error action_get_queue_attributes(struct call *call)

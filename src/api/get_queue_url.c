@@ -1,3 +1,4 @@
+/* GetQueueUrl. */
 #include "api/action.h"
 
 enum error action_get_queue_url(struct call *call)

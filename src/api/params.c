@@ -131,17 +131,6 @@ enum error params_integer_in(const struct params *params, const char *name, int6
     return OK;
 }
 
-enum error params_boolean(const struct params *params, const char *name, bool *value)
-{
-    yyjson_val *found = find(params, name);
-    if (found == NULL)
-        return OK;
-    if (!yyjson_is_bool(found))
-        return wrong_type(params, name, "a Boolean");
-    *value = yyjson_get_bool(found);
-    return OK;
-}
-
 enum error params_list(const struct params *params, const char *name, yyjson_val **value)
 {
     *value = find(params, name);

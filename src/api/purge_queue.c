@@ -1,3 +1,4 @@
+/* PurgeQueue. */
 #include "api/action.h"
 
 #define PURGE_INTERVAL_MS 60000u

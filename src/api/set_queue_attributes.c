@@ -1,3 +1,4 @@
+/* SetQueueAttributes. */
 #include "api/queue_attributes.h"
 
 enum error action_set_queue_attributes(struct call *call)

@@ -1,3 +1,4 @@
+/* XorUnits: what starts and ends in an xor ledger, once for each token. */
 #include "api/action.h"
 #include "api/text.h"
 

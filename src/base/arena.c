@@ -95,13 +95,6 @@ void *arena_allocate(struct arena *arena, size_t size)
     return at;
 }
 
-void *arena_allocate_zeroed(struct arena *arena, size_t size)
-{
-    void *at = arena_allocate(arena, size);
-    memset(at, 0, size);
-    return at;
-}
-
 struct bytes arena_copy(struct arena *arena, struct bytes view)
 {
     uint8_t *at = arena_allocate(arena, view.size);

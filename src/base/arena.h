@@ -19,9 +19,8 @@ void arena_deinit(struct arena *arena);
 /* Frees everything handed out since arena_init or the last reset; keeps one block of ordinary size. */
 void arena_reset(struct arena *arena);
 
-/* `size` bytes aligned to 16, not zeroed / zeroed; live until the arena is reset. */
+/* `size` bytes aligned to 16, not zeroed; live until the arena is reset. */
 void *arena_allocate(struct arena *arena, size_t size) __attribute__((returns_nonnull));
-void *arena_allocate_zeroed(struct arena *arena, size_t size) __attribute__((returns_nonnull));
 
 /* A copy of `view` that lives as long as the arena. */
 struct bytes arena_copy(struct arena *arena, struct bytes view);

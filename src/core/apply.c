@@ -325,6 +325,7 @@ static bool apply_units_counted(struct core *core, const struct event_units_coun
     return true;
 }
 
+/* Unlike the others it may have added keys before it finds one that does not fit; whoever replays gives up the core then. */
 static bool apply_units_added(struct core *core, const struct event_units_added *added)
 {
     struct batch *batch = find_exact(core, added->batch);

@@ -610,11 +610,6 @@ uint64_t core_segment_size(const struct core *core)
     return core->segment_size;
 }
 
-bool core_needs_segment(const struct core *core, uint64_t ordinal)
-{
-    return core_next_needed_segment(core, ordinal) == ordinal;
-}
-
 uint64_t core_next_needed_segment(const struct core *core, uint64_t ordinal)
 {
     size_t place = core_extent_place(core, ordinal);

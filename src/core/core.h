@@ -68,10 +68,9 @@ struct core_metrics {
 };
 struct core_metrics core_metrics(const struct core *core);
 
-/* The namespace's segment size, and whether a live message has its content in the segment with this ordinal. */
 uint64_t core_segment_size(const struct core *core);
-bool core_needs_segment(const struct core *core, uint64_t ordinal);
-/* The lowest ordinal from `ordinal` on that a live message needs, or UINT64_MAX. */
+
+/* The lowest ordinal from `ordinal` on of a segment that a live message has its content in, or UINT64_MAX. */
 uint64_t core_next_needed_segment(const struct core *core, uint64_t ordinal);
 
 /* The whole state, canonically: equal states encode to equal bytes. `sink` gets it in pieces. */

@@ -30,7 +30,6 @@ struct queue {
     uint64_t purged_at_ms;       /* 0: never */
     uint32_t origin_count;       /* messages elsewhere that were dead-lettered from here */
     uint32_t target_count;       /* targets of batches not completed that name this queue */
-    uint32_t by_name_index;      /* place in the core's order of names */
     struct list_link ready_link; /* linked: became deliverable since the api last asked */
     void *waiters;               /* the api's list of waiting receives; never touched by the core */
 };

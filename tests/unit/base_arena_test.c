@@ -90,19 +90,6 @@ static void a_large_allocation_leaves_the_current_block_in_use(void **state)
     arena_deinit(&arena);
 }
 
-static void zeroed_memory_is_zero_even_when_it_was_used_before(void **state)
-{
-    (void)state;
-    struct arena arena;
-    arena_init(&arena);
-    memset(arena_allocate(&arena, 4000), 0xff, 4000);
-    arena_reset(&arena);
-    const uint8_t *zeros = arena_allocate_zeroed(&arena, 4000);
-    for (size_t i = 0; i < 4000; i++)
-        assert_int_equal(zeros[i], 0);
-    arena_deinit(&arena);
-}
-
 static void allocations_of_no_bytes_are_distinct(void **state)
 {
     (void)state;
@@ -139,7 +126,6 @@ int main(void)
         cmocka_unit_test(reset_keeps_one_ordinary_block_and_uses_it_again),
         cmocka_unit_test(reset_keeps_no_large_block),
         cmocka_unit_test(a_large_allocation_leaves_the_current_block_in_use),
-        cmocka_unit_test(zeroed_memory_is_zero_even_when_it_was_used_before),
         cmocka_unit_test(allocations_of_no_bytes_are_distinct),
         cmocka_unit_test(copies_and_formatted_text_live_in_the_arena),
     };
