@@ -370,8 +370,9 @@ enum error namespace_open(struct disk *disk, const struct namespace_options *opt
 void namespace_close(struct namespace *ns)
 {
     if (ns->job.child != 0) {
-        /* The child's file has a temporary name, which the next start removes. */
-        waitpid(ns->job.child, NULL, 0);
+        /* Nobody would give the child's file its name any more; the next start removes it. */
+        (void)kill(ns->job.child, SIGKILL);
+        (void)waitpid(ns->job.child, NULL, 0);
         ns->job.child = 0;
     }
     if (ns->flusher != NULL) {
@@ -446,6 +447,19 @@ static bool was_needed(void *context, uint64_t ordinal)
     return low < job->needed_count && job->needed_owned[low] == ordinal;
 }
 
+/* The child's whole life. */
+__attribute__((noreturn)) static void be_snapshot_child(const struct namespace *ns, pid_t owner)
+{
+    /* The child holds the folder's lock too: it must not outlive the owner, not even one that has died already. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != owner)
+        _exit(1);
+    /* Where the processor is short, requests come first. */
+    (void)setpriority(PRIO_PROCESS, 0, SNAPSHOT_NICENESS);
+    struct failure failure;
+    _exit(write_snapshot(ns, &failure) == OK ? 0 : 1);
+}
+
 static enum error start_snapshot(struct namespace *ns, bool in_line, struct failure *failure)
 {
     if (ns->frame != NULL)
@@ -464,17 +478,15 @@ static enum error start_snapshot(struct namespace *ns, bool in_line, struct fail
         return error;
     }
     pid_t owner = getpid();
+    /* A signal to all our processes, as Ctrl-C sends it, is for the owner. In the child, libuv's handler would write to the
+     * pipe that both have, and the owner would hear it twice. */
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
-    if (child == 0) {
-        /* The child holds the folder's lock too: it must not outlive the owner, not even one that has died already. */
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != owner)
-            _exit(1);
-        /* Where the processor is short, requests come first. */
-        (void)setpriority(PRIO_PROCESS, 0, SNAPSHOT_NICENESS);
-        struct failure child_failure;
-        _exit(write_snapshot(ns, &child_failure) == OK ? 0 : 1);
-    }
+    if (child == 0)
+        be_snapshot_child(ns, owner);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (child < 0) {
         ns->job.is_active = false;
         return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,

@@ -1,0 +1,133 @@
+/* The child process that writes a snapshot, and what it shares with its owner: signals, and the moment when both end. */
+#include "api/namespace.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PATIENCE_S 60
+
+/* One namespace on the real disk, except that `on_snapshot` is called in the child before it makes its file. */
+struct fixture {
+    char root[64];
+    struct disk *disk;
+    struct disk_operations operations;
+    struct namespace *ns;
+};
+
+static struct disk_operations real;
+static void (*on_snapshot)(void);
+
+static enum error create_noticed(struct disk *disk, const char *name, struct disk_file **file, struct failure *failure)
+{
+    if (strstr(name, ".snapshot.tmp") != NULL)
+        on_snapshot();
+    return real.create(disk, name, file, failure);
+}
+
+static int fixture_setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    (void)snprintf(fixture->root, sizeof(fixture->root), "%.40s/tally-child-XXXXXX",
+                   getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    assert_non_null(mkdtemp(fixture->root));
+    fixture->disk = disk_posix_create(fixture->root);
+    real = *fixture->disk->operations;
+    fixture->operations = real;
+    fixture->operations.create = create_noticed;
+    fixture->disk->operations = &fixture->operations;
+    const struct namespace_options options = {
+        .name = "000000000000", .segment_size = 65536, .frame_size_max = 8192, .snapshot_bytes = 1, .in_flight_max = 1};
+    static const uint8_t key[CORE_KEY_SIZE] = {1};
+    struct failure failure = {0};
+    assert_int_equal(namespace_open(fixture->disk, &options, 1700000000000, key, &fixture->ns, &failure), OK);
+    *state = fixture;
+    return 0;
+}
+
+static int fixture_teardown(void **state)
+{
+    struct fixture *fixture = *state;
+    disk_posix_destroy(fixture->disk);
+    char command[128];
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", fixture->root);
+    assert_int_equal(system(command), 0);
+    free(fixture);
+    return 0;
+}
+
+static int noted[2]; /* a pipe that both processes have, as the loop's for signals is */
+
+static void on_terminate(int number)
+{
+    (void)number;
+    (void)!write(noted[1], "x", 1);
+}
+
+static void terminate_self(void)
+{
+    (void)raise(SIGTERM);
+}
+
+/* Ctrl-C, and a stop by systemd, go to all processes of the daemon at once. libuv's handler, which the child inherits, writes
+ * to a pipe that it shares with its owner: the owner would take that for a second order to stop and cut off its clients. */
+static void a_signal_to_the_child_is_not_taken_for_one_to_its_owner(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(pipe2(noted, O_NONBLOCK), 0);
+    struct sigaction before, action = {.sa_handler = on_terminate};
+    assert_int_equal(sigaction(SIGTERM, &action, &before), 0);
+    on_snapshot = terminate_self;
+    assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+    siginfo_t end;
+    assert_int_equal(waitid(P_ALL, 0, &end, WEXITED | WNOWAIT), 0);
+    assert_int_equal(end.si_code, CLD_EXITED);
+    assert_int_equal(end.si_status, 0);
+    char byte;
+    assert_int_equal(read(noted[0], &byte, 1), -1);
+
+    (void)raise(SIGTERM); /* the owner itself still hears it */
+    assert_int_equal(read(noted[0], &byte, 1), 1);
+    assert_int_equal(sigaction(SIGTERM, &before, NULL), 0);
+    (void)close(noted[0]);
+    (void)close(noted[1]);
+    namespace_close(fixture->ns);
+}
+
+static void wait_forever(void)
+{
+    for (;;)
+        (void)pause();
+}
+
+static void closing_does_not_wait_for_a_snapshot_that_would_be_thrown_away(void **state)
+{
+    struct fixture *fixture = *state;
+    on_snapshot = wait_forever;
+    assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+    (void)alarm(PATIENCE_S);
+    namespace_close(fixture->ns);
+    (void)alarm(0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_signal_to_the_child_is_not_taken_for_one_to_its_owner, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_snapshot_that_would_be_thrown_away, fixture_setup,
+                                        fixture_teardown),
+    };
+    return cmocka_run_group_tests_name("the child that writes a snapshot", tests, NULL, NULL);
+}
