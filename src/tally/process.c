@@ -75,6 +75,31 @@ pid_t process_start(const struct process_start *start)
     return child;
 }
 
+static bool is_left_out(const char *variable, char *const *own, size_t count, const char *hidden)
+{
+    size_t name_size = strcspn(variable, "=") + 1;
+    bool is_out = hidden != NULL && strncmp(variable, hidden, strlen(hidden)) == 0;
+    for (size_t i = 0; i < count && !is_out; i++)
+        is_out = strncmp(variable, own[i], name_size) == 0;
+    return is_out;
+}
+
+char **process_environment(struct arena *arena, char *const *own, size_t count, const char *hidden)
+{
+    size_t inherited = 0, kept = 0;
+    char **environment;
+
+    while (environ[inherited] != NULL)
+        inherited++;
+    environment = arena_allocate(arena, (inherited + count + 1) * sizeof *environment);
+    for (size_t i = 0; i < inherited; i++)
+        if (!is_left_out(environ[i], own, count, hidden))
+            environment[kept++] = environ[i];
+    memcpy(environment + kept, own, count * sizeof *environment);
+    environment[kept + count] = NULL;
+    return environment;
+}
+
 int process_file_of(struct bytes content)
 {
     int file = memfd_create("tally", MFD_CLOEXEC);

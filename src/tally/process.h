@@ -2,6 +2,7 @@
 #ifndef TALLY_TALLY_PROCESS_H
 #define TALLY_TALLY_PROCESS_H
 
+#include "base/arena.h"
 #include "base/bytes.h"
 #include <signal.h>
 #include <sys/types.h>
@@ -23,6 +24,11 @@ struct process_start {
  * so, and told to end (SIGTERM) when this process is killed. Its process id, or -1 with errno. Any thread that lives as
  * long as the child may run: the death of the thread counts as that of the process. */
 pid_t process_start(const struct process_start *start);
+
+/* Our own environment with `own` ("NAME=value") in it, closed by NULL, in the arena. What has the name of one of them, or
+ * begins with `hidden` (NULL: nothing), is left out: we may run inside of another such program, and what that one was told
+ * must not be found first. */
+char **process_environment(struct arena *arena, char *const *own, size_t count, const char *hidden);
 
 /* A nameless file that holds `content`, open at its beginning; -1 with errno. */
 int process_file_of(struct bytes content);

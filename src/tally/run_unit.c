@@ -45,16 +45,11 @@ static char **make_words(const struct run *run, struct arena *arena, const char 
 
 static char **make_environment(const struct run *run, struct arena *arena, const struct unit *unit)
 {
-    size_t count = 0;
-    char **environment;
-    while (environ[count] != NULL)
-        count++;
-    environment = arena_allocate(arena, (count + 3) * sizeof *environment);
-    memcpy(environment, environ, count * sizeof *environment);
-    environment[count++] = text_format(arena, "TALLY_BATCH=%s", run->plan.batch);
-    environment[count++] = text_format(arena, "TALLY_UNIT=%s", unit->key_owned);
-    environment[count] = NULL;
-    return environment;
+    char *own[] = {
+        text_format(arena, "TALLY_BATCH=%s", run->plan.batch),
+        text_format(arena, "TALLY_UNIT=%s", unit->key_owned),
+    };
+    return process_environment(arena, own, 2, NULL);
 }
 
 /* What to do about a message for this unit; with the mutex held. */
@@ -82,11 +77,16 @@ enum worker_verdict run_unit_accept(void *context, struct worker_slot *slot, con
                                     struct worker_job *job)
 {
     struct run *run = context;
-    char *key = unit_key(message->body);
     struct outputs *outputs;
     struct unit *unit;
     enum worker_verdict verdict;
+    char *key;
 
+    if (!text_is_escaped(message->body)) {
+        complain("message %s was not sent by a run; it is deleted", message->id);
+        return WORKER_DELETE;
+    }
+    key = unit_key(message->body);
     pthread_mutex_lock(&run->mutex);
     unit = unit_map_find(&run->map, key);
     if (unit == NULL) /* another process of this run knows more files than we do */

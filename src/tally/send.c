@@ -1,3 +1,4 @@
+/* tally send: puts a message, or one for each line, into a queue. */
 #include "base/assert.h"
 #include "tally/assignment.h"
 #include "tally/input.h"
@@ -95,7 +96,11 @@ static int send_some(struct invocation *invocation, const struct tally_outgoing 
         messages[i].body = lines[i];
     }
     if (tally_send_batch(invocation->client, invocation->arguments[0], messages, count, sent) != TALLY_OK) {
-        complain("the messages from number %zu on were not sent", first_line + 1);
+        if (tally_client_error(invocation->client)->is_outcome_unknown)
+            complain("the messages %zu to %zu may be in the queue or not; those behind them were not sent",
+                     first_line + 1, first_line + count);
+        else
+            complain("the messages from number %zu on were not sent", first_line + 1);
         return invocation_failed(invocation, invocation->client);
     }
     for (size_t i = 0; i < count; i++) {

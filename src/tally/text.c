@@ -66,6 +66,14 @@ char *text_escape(const char *raw)
     return escaped;
 }
 
+bool text_is_escaped(const char *text)
+{
+    size_t size;
+    while (*text != '\0' && (size = text_character_size(text)) > 0)
+        text += size;
+    return *text == '\0';
+}
+
 char *text_unescape(struct arena *arena, const char *escaped)
 {
     char *raw = arena_allocate(arena, strlen(escaped) + 1);

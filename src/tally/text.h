@@ -11,6 +11,9 @@ char *text_format(struct arena *arena, const char *format, ...) __attribute__((f
  * not UTF-8 become %XX. One to one; the same for every run. Memory of the caller, to be freed with free(). */
 char *text_escape(const char *raw);
 
+/* Is this a text that text_escape() may have made? */
+bool text_is_escaped(const char *text);
+
 /* text_escape() undone, in the arena. The text may have a repetition number, "%*2", which is not part of the line. */
 char *text_unescape(struct arena *arena, const char *escaped);
 

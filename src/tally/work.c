@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define ATTRIBUTE_PREFIX "TALLY_ATTRIBUTE_"
+
 struct settings {
     const char *queue;
     struct option_number concurrency;
@@ -53,7 +55,7 @@ struct work {
 static char *attribute_variable(struct arena *arena, const struct tally_attribute *attribute)
 {
     char *text =
-        text_format(arena, "TALLY_ATTRIBUTE_%s=%s", attribute->name, attribute->value == NULL ? "" : attribute->value);
+        text_format(arena, ATTRIBUTE_PREFIX "%s=%s", attribute->name, attribute->value == NULL ? "" : attribute->value);
     for (char *at = text; *at != '='; at++)
         if (!isalnum((unsigned char)*at))
             *at = '_';
@@ -63,25 +65,19 @@ static char *attribute_variable(struct arena *arena, const struct tally_attribut
 static char **make_environment(const struct work *work, struct worker_slot *slot, const struct tally_message *message,
                                struct arena *arena)
 {
-    size_t own = 0, count = 0;
-    char **environment;
+    size_t count = 0;
+    char **own = arena_allocate(arena, (message->attribute_count + 7) * sizeof *own);
 
-    while (environ[own] != NULL)
-        own++;
-    environment = arena_allocate(arena, (own + message->attribute_count + 8) * sizeof *environment);
-    memcpy(environment, environ, own * sizeof *environment);
-    count = own;
-    environment[count++] = text_format(arena, "TALLY_ENDPOINT=%s", tally_client_endpoint(worker_slot_client(slot)));
-    environment[count++] = text_format(arena, "TALLY_QUEUE=%s", work->settings->queue);
-    environment[count++] = text_format(arena, "TALLY_MESSAGE_ID=%s", message->id);
-    environment[count++] = text_format(arena, "TALLY_RECEIPT_HANDLE=%s", message->receipt_handle);
-    environment[count++] = text_format(arena, "TALLY_RECEIVE_COUNT=%llu", (unsigned long long)message->receive_count);
-    environment[count++] = text_format(arena, "TALLY_SENT_AT_MS=%llu", (unsigned long long)message->sent_at_ms);
-    environment[count++] = text_format(arena, "TALLY_FENCING_TOKEN=%llu", (unsigned long long)message->fencing_token);
+    own[count++] = text_format(arena, "TALLY_ENDPOINT=%s", tally_client_endpoint(worker_slot_client(slot)));
+    own[count++] = text_format(arena, "TALLY_QUEUE=%s", work->settings->queue);
+    own[count++] = text_format(arena, "TALLY_MESSAGE_ID=%s", message->id);
+    own[count++] = text_format(arena, "TALLY_RECEIPT_HANDLE=%s", message->receipt_handle);
+    own[count++] = text_format(arena, "TALLY_RECEIVE_COUNT=%llu", (unsigned long long)message->receive_count);
+    own[count++] = text_format(arena, "TALLY_SENT_AT_MS=%llu", (unsigned long long)message->sent_at_ms);
+    own[count++] = text_format(arena, "TALLY_FENCING_TOKEN=%llu", (unsigned long long)message->fencing_token);
     for (size_t i = 0; i < message->attribute_count; i++)
-        environment[count++] = attribute_variable(arena, &message->attributes[i]);
-    environment[count] = NULL;
-    return environment;
+        own[count++] = attribute_variable(arena, &message->attributes[i]);
+    return process_environment(arena, own, count, ATTRIBUTE_PREFIX);
 }
 
 static enum worker_verdict accept_message(void *context, struct worker_slot *slot, const struct tally_message *message,

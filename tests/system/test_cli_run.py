@@ -289,3 +289,20 @@ def test_output_that_nobody_reads_stops_the_run_and_counts_nothing_that_was_not_
     assert done.returncode == 5
     assert b"standard output" in done.stderr
     assert tally.json("batch", "show", "run-full")[0]["Remaining"] == 2
+
+
+@pytest.mark.parametrize("body", ["a\nb", "a\n" + "b" * 298])
+def test_a_message_that_no_run_sent_is_deleted_and_does_no_harm(tally, body):
+    tally("queue", "create", "tally-run-guests", "MessageRetentionPeriod=1209600")
+    tally("send", "tally-run-guests", "-", stdin=body)
+    done = tally("run", "-", "--name", "guests", "--workers", "1", "--", "echo", stdin="one\n")
+    assert last_json(done)["total"] == last_json(done)["succeeded"] == 1
+    assert done.out.splitlines()[0] == "one"
+    assert "was not sent by a run" in done.err
+
+
+def test_a_run_inside_of_a_run_tells_its_command_about_itself(tally):
+    tally.environment |= {"TALLY_BATCH": "run-outer", "TALLY_UNIT": "outer"}
+    done = tally("run", "-", "--name", "inner", "--", "cat", stdin="/proc/self/environ\n")
+    variables = [variable for variable in done.out.split("\0") if variable.startswith(("TALLY_BATCH", "TALLY_UNIT"))]
+    assert variables == ["TALLY_BATCH=run-inner", "TALLY_UNIT=/proc/self/environ"]

@@ -193,3 +193,18 @@ def test_many_workers_share_a_queue_without_running_anything_twice(tally, queue,
         process.finish()
     lines = [line for path in script.out.iterdir() for line in path.read_text().split()]
     assert sorted(lines, key=int) == [str(n) for n in range(200)]
+
+
+def test_a_worker_inside_of_another_tells_its_command_of_its_own_message_only(tally, queue, daemon):
+    message_id = tally("send", queue, "x", "--attribute", "size=3").out.strip()
+    tally.environment |= {
+        "TALLY_ENDPOINT": "http://127.0.0.1:1",
+        "TALLY_MESSAGE_ID": "outer",
+        "TALLY_ATTRIBUTE_colour": "outer",
+    }
+    command = ["work", "--endpoint", daemon.endpoint, "--queue", queue, "--until-empty", "--", "cat", "/proc/self/environ"]
+    told = [variable for variable in tally(*command).out.split("\0") if variable.startswith("TALLY_")]
+    assert f"TALLY_MESSAGE_ID={message_id}" in told and f"TALLY_ENDPOINT={daemon.endpoint}" in told
+    assert "TALLY_ATTRIBUTE_size=3" in told
+    assert len({variable.split("=")[0] for variable in told}) == len(told)
+    assert not [variable for variable in told if "outer" in variable]
