@@ -127,8 +127,8 @@ struct tally_pair {
 
 /* Creates a queue, or finds one that exists with the same values of the given attributes (with none: always). `url`,
  * unless NULL, receives its URL; the caller frees it with free().
- * Errors: TALLY_REFUSED with QueueNameExists, InvalidAttributeName, InvalidAttributeValue,
- * InvalidParameterValueException. */
+ * Errors: TALLY_REFUSED with QueueNameExists, QueueDeletedRecently (Amazon SQS; Tally where it is told to keep that rule),
+ * InvalidAttributeName, InvalidAttributeValue, InvalidParameterValueException. */
 enum tally_status tally_queue_create(struct tally_client *client, const char *name, const struct tally_pair *attributes,
                                      size_t attribute_count, char **url);
 
@@ -139,7 +139,8 @@ enum tally_status tally_queue_url(struct tally_client *client, const char *name,
  * will send its completion message there. */
 enum tally_status tally_queue_delete(struct tally_client *client, const char *queue);
 
-/* Deletes what a queue holds now and keeps the queue. Errors: TALLY_REFUSED with QueueDoesNotExist. */
+/* Deletes what a queue holds now and keeps the queue. Errors: TALLY_REFUSED with QueueDoesNotExist, and with
+ * PurgeQueueInProgress for 60 s after another purge (Amazon SQS; Tally where it is told to keep that rule). */
 enum tally_status tally_queue_purge(struct tally_client *client, const char *queue);
 
 struct tally_queue_counts {

@@ -5,7 +5,7 @@
  * The server's loop is:
  *     api_submit() for each request read; api_tick() when api_due_ms() has come
  *     while ((exchange = api_take_finished(api))) queue its reply behind exchange->hold_sequence
- *     api_flush() before it sleeps; when woken: show the replies held for frames up to api_durable_sequence() */
+ *     api_flush() before it sleeps; when woken: show the replies held for frames up to namespace_durable() */
 #ifndef TALLY_API_API_H
 #define TALLY_API_API_H
 

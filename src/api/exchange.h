@@ -17,7 +17,7 @@ struct request {
     struct bytes target;       /* X-Amz-Target header; empty if none */
     struct bytes content_type; /* Content-Type header; empty if none */
     struct bytes trace_header; /* X-Amzn-Trace-Id header; empty if none */
-    struct bytes body;         /* whole; JSON may be read in place when body_has_padding */
+    struct bytes body;         /* whole */
 };
 
 struct reply {

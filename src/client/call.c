@@ -160,7 +160,6 @@ static enum tally_status fail_transport(struct tally_client *client, enum transp
         client_fail(client, TALLY_UNREACHABLE, "Unreachable",
                     "%s took %s but did not answer: %s. It may have been carried out or not", client->endpoint_owned,
                     target, reason);
-    client->error.is_outcome_unknown = result != TRANSPORT_NOT_SENT;
     return client->error.status;
 }
 

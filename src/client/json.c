@@ -42,8 +42,7 @@ enum tally_status json_body_call(struct json_body *body, struct tally_client *cl
                                  struct tally_reply *reply)
 {
     enum tally_status status;
-    yyjson_write_err failure;
-    char *text = yyjson_mut_write_opts(body->doc_owned, YYJSON_WRITE_NOFLAG, NULL, NULL, &failure);
+    char *text = yyjson_mut_write(body->doc_owned, YYJSON_WRITE_NOFLAG, NULL);
     yyjson_mut_doc_free(body->doc_owned);
     if (text == NULL)
         return client_refuse(client, "a text of this request is not UTF-8; send other bytes as base64");

@@ -160,7 +160,7 @@ uint64_t log_epoch(const struct log *log)
     return log->epoch;
 }
 
-struct log_place log_next_place(struct log *log)
+struct log_place log_next_place(const struct log *log)
 {
     ASSERT(log_is_replayed(log));
     struct log_place place = log->place;

@@ -5,7 +5,8 @@
  * (k+1)*S, so the segment of a position is position / S, and positions never change or come back. The format is in
  * docs/formats/log.md.
  *
- * Life: log_open, log_replay_next until it says it is done, then log_frame_position / log_write turn by turn.
+ * Life: log_open, log_replay_next until it says it is done, then log_next_place, log_place_taken and log_write for
+ * each frame.
  * log_write() blocks until the frame is durable; the flusher (flusher.h) calls it on a thread of its own, the simulator
  * calls it in line. log_read() may be called from the loop's thread while log_write() runs on another. */
 #ifndef TALLY_LOG_LOG_H
@@ -55,7 +56,7 @@ struct log_place {
     uint64_t sequence;
     uint64_t position;
 };
-struct log_place log_next_place(struct log *log);
+struct log_place log_next_place(const struct log *log);
 /* Tells the log the sealed size of the frame that the loop has closed for that place: log_next_place() moves on behind it. */
 void log_place_taken(struct log *log, uint64_t frame_size);
 

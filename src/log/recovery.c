@@ -504,7 +504,6 @@ static enum error step(struct recovery *recovery, struct frame_view *view, bool 
     recovery->epoch = header.epoch;
     recovery->sequence = header.sequence;
     recovery->time_ms = header.time_ms;
-    recovery->frame_count++;
     *view = (struct frame_view){
         .epoch = header.epoch,
         .sequence = header.sequence,

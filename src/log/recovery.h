@@ -22,7 +22,6 @@ struct recovery {
     uint64_t epoch;         /* of the newest frame or snapshot; likewise the next two */
     uint64_t sequence;
     uint64_t time_ms;
-    uint64_t frame_count; /* frames with events read so far */
     bool is_done;
     struct buffer window; /* bytes of the segment from window_offset on */
     uint64_t window_offset;

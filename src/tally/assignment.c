@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-char *assignment_split(char *text)
+/* Splits "Name=Value" in place: NULL if there is no "=" or nothing before it, else the value. */
+static char *split(char *text)
 {
     char *sign = strchr(text, '=');
     if (sign == NULL || sign == text)
@@ -24,7 +25,7 @@ static bool is_type(const char *text)
 
 bool assignment_attribute(char *text, struct tally_attribute *attribute)
 {
-    char *value = assignment_split(text);
+    char *value = split(text);
     char *colon = value == NULL ? NULL : strrchr(value, ':');
     const char *type = "String";
 
@@ -41,7 +42,7 @@ bool assignment_attribute(char *text, struct tally_attribute *attribute)
 int assignment_pairs(const struct invocation *invocation, char *const *texts, size_t count, struct tally_pair *pairs)
 {
     for (size_t i = 0; i < count; i++) {
-        char *value = assignment_split(texts[i]);
+        char *value = split(texts[i]);
         if (value == NULL)
             return complain_usage(invocation, "an attribute is written Name=Value, not \"%s\"", texts[i]);
         pairs[i] = (struct tally_pair){.name = texts[i], .value = value};

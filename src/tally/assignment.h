@@ -4,9 +4,6 @@
 
 #include "tally/command.h"
 
-/* Splits "Name=Value" in place: NULL if there is no "=" or nothing before it, else the value. */
-char *assignment_split(char *text);
-
 /* Splits "Name=Value[:Type]" in place: the type counts only if it is String, Number or Binary, with or without
  * ".label", so that most values with a colon need no care. False if there is no "=" or nothing before it. */
 bool assignment_attribute(char *text, struct tally_attribute *attribute);

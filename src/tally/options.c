@@ -67,7 +67,7 @@ static int store(const struct invocation *invocation, const struct option_row *r
     return EXIT_USAGE;
 }
 
-static int store_fallbacks(struct invocation *invocation)
+static void store_fallbacks(struct invocation *invocation)
 {
     const struct command *command = invocation->row->command;
     for (size_t i = 0; i < command->option_count; i++) {
@@ -75,7 +75,6 @@ static int store_fallbacks(struct invocation *invocation)
         int status = row->fallback == NULL ? EXIT_DONE : store(invocation, row, row->fallback, invocation->settings);
         ASSERT(status == EXIT_DONE);
     }
-    return EXIT_DONE;
 }
 
 /* Takes words[*at], which begins with "--", and its value; moves *at to the last word taken. */
