@@ -24,15 +24,12 @@ help:
 	@echo 'make install       the programs, libtally and its header (DESTDIR and PREFIX as usual)'
 	@echo 'make clean         removes what the compiler made, keeps build/deps'
 
-# $(call configure,FOLDER,OPTIONS): configures build/FOLDER, again when a C file has come or gone.
-SOURCES := $(shell ls src/*/*.c tests/*/*.c 2>/dev/null | cksum)
+# $(call configure,FOLDER,OPTIONS,VARIABLES): configures build/FOLDER, once; Ninja does it again when a meson.build changes.
 define configure
 @mkdir -p $(BUILD)
-@if [ ! -f $(BUILD)/$(1)/build.ninja ]; then rm -rf $(BUILD)/$(1); $(3) meson setup $(BUILD)/$(1) $(MESON_OPTIONS) $(2) >$(BUILD)/$(1).log 2>&1; \
- elif [ "$$(cat $(BUILD)/$(1)/sources 2>/dev/null)" != "$(SOURCES)" ]; then \
-	meson setup --reconfigure $(BUILD)/$(1) $(MESON_OPTIONS) $(2) >$(BUILD)/$(1).log 2>&1; \
- fi || { tail -n 20 $(BUILD)/$(1).log >&2; exit 1; }
-@echo "$(SOURCES)" >$(BUILD)/$(1)/sources
+@[ -f $(BUILD)/$(1)/build.ninja ] || { rm -rf $(BUILD)/$(1) && \
+	$(3) meson setup $(BUILD)/$(1) $(MESON_OPTIONS) $(2) >$(BUILD)/$(1).log 2>&1; } || \
+	{ tail -n 20 $(BUILD)/$(1).log >&2; exit 1; }
 endef
 
 build:
