@@ -29,7 +29,7 @@
 #define LOCK_PATIENCE_GONE_MS 30000 /* for what a killed owner left */
 #define HOLDER_SIZE 24              /* bytes of a pid as text */
 #define FILE_MODE 0640
-#define FOLDER_MODE 0750
+#define FOLDER_MODE 0700
 
 struct disk_posix {
     struct disk disk;
@@ -112,8 +112,10 @@ static enum error folder_make(const struct disk *disk, struct failure *failure)
             else
                 slash[slash == parent ? 1 : 0] = '\0';
             const enum error error = parent_sync(disk, parent, failure);
-            if (error != OK)
+            if (error != OK) {
+                (void)rmdir(path); /* the next start must not take it for durable */
                 return error;
+            }
         } else if (errno != EEXIST && (closing == '\0' || (errno != EACCES && errno != EROFS))) {
             return failed(disk, NULL, failure, "creating");
         }
@@ -186,7 +188,7 @@ static enum error posix_lock(struct disk *disk, struct failure *failure)
         return error;
     }
     /* The pid only informs; the lock counts. */
-    char pid[24];
+    char pid[HOLDER_SIZE];
     const int length = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     if (ftruncate(descriptor, 0) != 0 || pwrite(descriptor, pid, (size_t)length, 0) != length) {
         error = failed(disk, LOCK_NAME, failure, "writing");

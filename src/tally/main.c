@@ -3,10 +3,12 @@
 #include "tally/commands.h"
 #include "tally/help.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int run_command(const struct command_row *row, int count, char **words)
 {
@@ -98,9 +100,20 @@ static int dispatch(int count, char **words)
     return EXIT_USAGE;
 }
 
+/* Where a standard stream is closed, the next file or socket we open would take its place, and what we print would go there.
+ * Into this one nothing can be written either, so that whoever looks at errors finds out. */
+static void open_standard_streams(void)
+{
+    int descriptor;
+    while ((descriptor = open("/dev/null", O_RDONLY)) >= 0 && descriptor <= STDERR_FILENO)
+        continue;
+    close(descriptor);
+}
+
 int main(int argc, char **argv)
 {
     int status;
+    open_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of a write */
     status = dispatch(argc - 1, argv + 1);
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -8,11 +8,12 @@
 #include "tallyd/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #define NAMESPACE_NAME "000000000000"
 
@@ -235,12 +236,10 @@ static void api_options_fill(const struct daemon *daemon, struct api_options *op
     };
 }
 
-/* Makes the data folder; the namespace's folder inside it is the disk's business. */
-static enum error make_data_folder(struct daemon *daemon, struct failure *failure)
+/* The namespace's folder inside the data folder. The disk makes both, durably. */
+static enum error name_folder(struct daemon *daemon, struct failure *failure)
 {
     const char *data = config_text(&daemon->config, CONFIG_DATA);
-    if (mkdir(data, 0700) != 0 && errno != EEXIST)
-        return failure_set(failure, ERROR_DISK_FAILED, "can't make the data folder %s: %s.", data, strerror(errno));
     if (asprintf(&daemon->folder_owned, "%s/%s", data, NAMESPACE_NAME) < 0) {
         daemon->folder_owned = NULL;
         return failure_set(failure, ERROR_INTERNAL_FAILURE, "out of memory.");
@@ -347,7 +346,7 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     struct server_options options;
     server_options_fill(daemon, &options);
     daemon->server = server_create(&daemon->loop, &options);
-    enum error error = make_data_folder(daemon, failure);
+    enum error error = name_folder(daemon, failure);
     if (error == OK)
         error = open_namespace(daemon, failure);
     if (error == OK) {
@@ -379,11 +378,22 @@ static int start(struct daemon *daemon)
     return error == OK ? 0 : STATUS_FAILED;
 }
 
+/* Where a standard stream is closed, the next file or socket we open would take its place, and what we print would go there.
+ * Into this one nothing can be written either, so that whoever looks at errors finds out. */
+static void open_standard_streams(void)
+{
+    int descriptor;
+    while ((descriptor = open("/dev/null", O_RDONLY)) >= 0 && descriptor <= STDERR_FILENO)
+        continue;
+    close(descriptor);
+}
+
 int main(int argc, char **argv)
 {
     struct daemon daemon = {0};
     struct failure failure = {0};
     int status = 0;
+    open_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a client that goes away is an error of one write */
     bool is_sound = config_load(&daemon.config, argc, argv, &failure) == OK;
     if (is_sound && daemon.config.wants_help) {

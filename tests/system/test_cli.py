@@ -262,6 +262,16 @@ def test_receive_deletes_nothing_that_it_could_not_print(tally):
     assert tally("receive", "orders").out == "x\n"
 
 
+def test_receive_deletes_nothing_where_standard_output_is_closed(tally):
+    """A socket of ours that took its place would take the message without a word."""
+    tally("queue", "create", "orders")
+    tally("send", "orders", "x")
+    command = tally.command("receive", "orders", "--delete", "--visibility", "0")
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&-', "sh", *command], env=tally.environment)
+    assert done.returncode == 5
+    assert tally("receive", "orders").out == "x\n"
+
+
 # --- Batches ---------------------------------------------------------------------------------------------------------
 
 
@@ -450,6 +460,7 @@ def test_a_send_whose_answer_is_lost_is_not_sent_twice(good):
     server = Dropper(good, json.dumps(sent))
     done = Tally(server.endpoint)("send", "q", "-", "--lines", stdin="x\n" * 20, status=3)
     assert "may have been carried out" in done.err
+    assert f"messages {10 * good + 1} to {10 * good + 10} may be in the queue or not" in done.err
     assert server.count == good + 1
 
 

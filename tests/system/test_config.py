@@ -1,12 +1,13 @@
 """The configuration of tallyd: flags, variables, file, defaults, and what it says when one of them is wrong."""
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
 
 import pytest
-from conftest import BIN, PATIENCE, WRAPPER, clean_environment, wait_until
+from conftest import BIN, PATIENCE, SMALL_SEGMENTS, WRAPPER, clean_environment, free_port, wait_until
 
 
 def run(*arguments, **variables):
@@ -222,3 +223,17 @@ def test_a_folder_too_small_for_the_body_limit_is_refused(daemon_factory):
     status, _, errors = run("--listen", "127.0.0.1:0", "--data", small.data)
     assert status == 1
     assert "lower body-max" in errors and str(small.data) in errors
+
+
+def test_a_daemon_without_standard_streams_opens_nothing_in_their_place(tmp_path):
+    """A file of the log that became standard output would get the ready line."""
+    port = free_port()
+    command = [*WRAPPER, BIN / "tallyd", "--listen", f"127.0.0.1:{port}", "--data", tmp_path / "data", *SMALL_SEGMENTS]
+    process = subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], env=clean_environment())
+    try:
+        wait_until(lambda: b":%04X " % port in pathlib.Path("/proc/net/tcp").read_bytes(), what="the listener")
+        if not WRAPPER:
+            assert {os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)} == {"/dev/null"}
+    finally:
+        process.terminate()
+        assert process.wait(20 * PATIENCE) == 0

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import pytest
 from conftest import BIN, PATIENCE, WRAPPER, clean_environment, wait_until
@@ -655,6 +656,17 @@ def test_a_failed_write_or_flush_ends_the_process(make_world, shim, fault):
     world.daemon.start()
     check_all_there(world, url)
     world.stop()
+
+
+def test_a_new_data_folder_is_made_durable_in_its_parent(daemon_factory, shim):
+    """Else a power cut could take the folder, with all that was acknowledged since the first start."""
+    daemon = daemon_factory(*OPTIONS)
+    for folder in (daemon.folder, daemon.data):
+        assert start_failing(types.SimpleNamespace(daemon=daemon), shim, FAIL_SUFFIX=folder, FAIL_CALL="fsync") == ""
+        assert daemon.process.wait(60 * PATIENCE) == 1
+        daemon.kill9()
+        assert "syncing the parent of" in daemon.error_text()
+    assert daemon.start().stop() == 0
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fdatasync"])
