@@ -43,6 +43,8 @@ void api_finish(struct api *api, struct exchange *exchange)
 {
     exchange->state = EXCHANGE_FINISHED;
     exchange->hold_sequence = namespace_hold_sequence(api->ns);
+    /* The tree of a large request is many times its size; it need not stay until a slow client has taken its reply. */
+    arena_reset(&exchange->arena);
     list_append(&api->finished, &exchange->api_link);
 }
 

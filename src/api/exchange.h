@@ -36,7 +36,7 @@ enum exchange_state {
 struct exchange {
     struct request request; /* borrowed from the server until the exchange is finished */
     struct reply reply;
-    struct arena arena;     /* lives as long as the exchange */
+    struct arena arena;     /* for the api, until the exchange is finished */
     uint64_t hold_sequence; /* 0: nothing to wait for */
     enum exchange_state state;
     struct list_link api_link; /* in the api: among the waiting or the finished */
