@@ -489,6 +489,7 @@ static enum error start_snapshot(struct namespace *ns, bool in_line, struct fail
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (child < 0) {
         ns->job.is_active = false;
+        ns->snapshot_position = ns->closed_end; /* try again after as much log */
         return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
                            "fork for a snapshot failed; the log keeps growing until one works");
     }

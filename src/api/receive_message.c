@@ -152,8 +152,14 @@ static enum error read_command(struct call *call, const struct queue *queue, str
     return error;
 }
 
+/* A receive may wait, and holds what it asked for while it does: ten thousand of them must not hold megabytes each. */
+#define REQUEST_SIZE_MAX 65536u
+
 enum error action_receive_message(struct call *call)
 {
+    if (call->exchange->request.body.size > REQUEST_SIZE_MAX)
+        return call_fail(call, ERROR_REQUEST_TOO_LARGE, "A ReceiveMessage request has %zu bytes; the limit is %u.",
+                         call->exchange->request.body.size, REQUEST_SIZE_MAX);
     struct queue *queue;
     struct receive_command command;
     int64_t wait_s;

@@ -18,8 +18,8 @@
 #define NAMESPACE_NAME "000000000000"
 
 /* A frame has room for what a busy moment gathers, and then for the events of one decision as large as can be: a request's
- * body and as much again for its framing, or the completion messages of a whole chain of nested batches (32 levels, three
- * targets of 64 KiB each). A segment must hold two frames, or its end would go to waste. */
+ * body and as much again for its framing, or the body and the completion messages of a whole chain of nested batches (32 levels,
+ * three targets of 64 KiB each). A segment must hold two frames, or its end would go to waste. */
 #define FRAME_GATHERED_SIZE (UINT64_C(2) * 1024 * 1024)
 #define FRAME_CHAIN_SIZE (UINT64_C(7) * 1024 * 1024)
 #define FRAMES_PER_SEGMENT 2
@@ -153,7 +153,8 @@ static uint64_t frame_size_least(const struct config *config)
 /* As much as a frame may need, as far as small segments leave room for it. */
 static uint64_t frame_size_max(const struct config *config)
 {
-    uint64_t wanted = FRAME_GATHERED_SIZE + FRAME_CHAIN_SIZE;
+    uint64_t body_max = config_number(config, CONFIG_BODY_MAX);
+    uint64_t wanted = round_up(FRAME_GATHERED_SIZE + FRAME_CHAIN_SIZE + body_max + body_max / 2, SEGMENT_UNIT);
     uint64_t possible =
         (segment_size(config) - SEGMENT_OVERHEAD_SIZE) / FRAMES_PER_SEGMENT / SEGMENT_UNIT * SEGMENT_UNIT;
     wanted = wanted > frame_size_least(config) ? wanted : frame_size_least(config);

@@ -534,6 +534,14 @@ def test_bodies_above_the_limit_of_http_are_refused_in_the_json_form(daemon, lin
     line.ok("AmazonSQS.SendMessage", send())
 
 
+def test_a_receive_request_is_small(line):
+    """It may wait, so what it holds meanwhile is bounded."""
+    line.call("AmazonSQS.CreateQueue", {"QueueName": "small"})
+    answer = line.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "small", "MessageAttributeNames": ["x" * 65536]})
+    assert answer.status == 413 and answer.json()["__type"] == "com.tally#RequestTooLarge"
+    assert "the limit is 65536" in answer.json()["message"]
+
+
 def test_silent_actions_answer_with_an_empty_body_and_empty_collections_are_absent(line):
     make_world(line)
     silent = [
