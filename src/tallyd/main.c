@@ -331,13 +331,13 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
     struct api_options options;
     api_options_fill(daemon, &options);
     daemon->api = api_create(daemon->ns, &options);
+    watch_signals(daemon); /* first: who can connect may also stop it, cleanly */
     enum error error = server_listen(daemon->server, daemon->api, daemon->ns, &daemon->clock, failure);
     if (error == OK) {
-        watch_signals(daemon);
         say_ready(daemon);
         error = server_run(daemon->server, failure);
-        close_signals(daemon);
     }
+    close_signals(daemon);
     api_destroy(daemon->api);
     return error;
 }
