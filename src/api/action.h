@@ -75,6 +75,9 @@ struct buffer *call_scratch(const struct call *call);
 enum error call_fail(struct call *call, enum error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Fails it because `handle` is no receipt handle of the queue. */
+enum error call_fail_handle(struct call *call, struct bytes handle);
+
 /* The queue that QueueUrl, or a member of that name in `params`, names. ERROR_QUEUE_DOES_NOT_EXIST. */
 enum error call_queue(struct call *call, struct queue **queue);
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);

@@ -55,6 +55,13 @@ static struct bytes name_of_url(const struct core *core, struct bytes url)
     return is_ours ? name : bytes_make(NULL, 0);
 }
 
+enum error call_fail_handle(struct call *call, struct bytes handle)
+{
+    return call_fail(call, ERROR_RECEIPT_HANDLE_IS_INVALID,
+                     "The input receipt handle \"%.*s\" is not a valid receipt handle.",
+                     (int)(handle.size < 100 ? handle.size : 100), (const char *)handle.ptr);
+}
+
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue)
 {
     struct bytes url = {NULL, 0};

@@ -8,8 +8,7 @@ static enum error explain(struct call *call, const struct params *params, enum e
                           int64_t timeout_s, bool is_gone)
 {
     if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
-        return call_fail(call, error, "The input receipt handle \"%.*s\" is not a valid receipt handle.",
-                         (int)(handle.size < 100 ? handle.size : 100), (const char *)handle.ptr);
+        return call_fail_handle(call, handle);
     if (is_gone)
         return params_invalid(params, "ReceiptHandle", handle,
                               "Message does not exist or is not available for visibility timeout change.");

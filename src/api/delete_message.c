@@ -11,8 +11,7 @@ static enum error delete_one(struct call *call, const struct params *params)
     if (error == OK)
         error = decide_delete(call->core, queue, handle);
     if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
-        return call_fail(call, error, "The input receipt handle \"%.*s\" is not a valid receipt handle.",
-                         (int)(handle.size < 100 ? handle.size : 100), (const char *)handle.ptr);
+        return call_fail_handle(call, handle);
     return error;
 }
 
