@@ -54,7 +54,7 @@ static uint32_t *numeric_value(struct queue_settings *settings, const struct num
 
 struct queue_settings queue_attributes_defaults(void)
 {
-    struct queue_settings settings = {0};
+    struct queue_settings settings = queue_settings_plain();
     for (size_t i = 0; i < ARRAY_LENGTH(numeric_attributes); i++)
         *numeric_value(&settings, &numeric_attributes[i]) = numeric_attributes[i].initial;
     return settings;

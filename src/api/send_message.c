@@ -118,6 +118,7 @@ static enum error send(struct call *call, struct queue *queue, struct send_param
                     .sender = core_name(call->core),
                     .trace = send->trace},
         .delay_ms = (uint32_t)send->delay_s * 1000,
+        .priority = PRIORITY_DEFAULT,
     };
     /* A header may hold any bytes; what is no text is not handed on, or the reply to the receiver would not be JSON. */
     struct bytes header = call->exchange->request.trace_header;

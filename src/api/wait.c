@@ -36,7 +36,7 @@ void wait_begin(struct call *call, struct queue *queue, const struct receive_com
     call->exchange->state = EXCHANGE_WAITING;
     call->is_waiting = true;
     /* A receive that met many spent messages may have stopped before it saw a good one. */
-    if (shelf_visible_count(core_shelf(call->core, queue)) > 0)
+    if (core_has_deliverable(call->core, queue))
         core_notice_queue(call->core, queue);
 }
 
@@ -124,7 +124,7 @@ void wait_serve(struct api *api, uint64_t now_ms)
         while (queue->waiters != NULL && is_answered)
             is_answered = serve_first(api, queue, now_ms);
         /* A receive that met many spent messages stops before it has seen them all: it goes on at the next turn. */
-        if (queue->waiters != NULL && shelf_visible_count(core_shelf(core, queue)) > 0) {
+        if (queue->waiters != NULL && core_has_deliverable(core, queue)) {
             core_notice_queue(core, queue);
             looked_at_first = looked_at_first == NULL ? queue : looked_at_first;
         }

@@ -73,6 +73,18 @@
     X(UNIT_DOES_NOT_EXIST, "com.tally#UnitDoesNotExist", "UnitDoesNotExist", 400, "The batch has no such unit.")       \
     X(QUEUE_IN_USE, "com.tally#QueueInUse", "QueueInUse", 400,                                                         \
       "A batch that has not completed will send its completion message to this queue.")                                \
+    X(GROUP_NOT_HELD, "com.tally#GroupNotHeld", "GroupNotHeld", 400, "The group is not held.")                         \
+    X(DEPENDENCY_DOES_NOT_EXIST, "com.tally#DependencyDoesNotExist", "DependencyDoesNotExist", 400,                    \
+      "A message can't wait for something that is not known.")                                                         \
+    X(DEPENDENCY_CYCLE, "com.tally#DependencyCycle", "DependencyCycle", 400, "The message would wait for itself.")     \
+    X(DEPENDENCY_TOO_DEEP, "com.tally#DependencyTooDeep", "DependencyTooDeep", 400,                                    \
+      "The search for a cycle of dependencies met its limit.")                                                         \
+    X(TYPE_ORDER_CONFLICT, "com.tally#TypeOrderConflict", "TypeOrderConflict", 400,                                    \
+      "The type order contradicts another one.")                                                                       \
+    X(TYPE_ORDER_DOES_NOT_EXIST, "com.tally#TypeOrderDoesNotExist", "TypeOrderDoesNotExist", 400,                      \
+      "There is no such type order.")                                                                                  \
+    X(SCHEDULE_DOES_NOT_EXIST, "com.tally#ScheduleDoesNotExist", "ScheduleDoesNotExist", 400,                          \
+      "There is no such schedule.")                                                                                    \
     X(LOG_DAMAGED, "com.tally#LogDamaged", "LogDamaged", 500, "The log is damaged.")                                   \
     X(LOG_LOCKED, "com.tally#LogLocked", "LogLocked", 500, "Another process owns the folder.")                         \
     X(DISK_FULL, "com.tally#DiskFull", "DiskFull", 500, "The disk is full.")                                           \

@@ -1,12 +1,13 @@
 /* apply: the only code that changes the state, live and on replay alike. A function for each kind of event; each checks
  * that the event fits the state before it changes anything, because on replay the event comes from a disk. */
+#include "core/apply.h"
 #include "core/identity.h"
-#include "core/state.h"
 
 #include "base/cursor.h"
 #include "base/memory.h"
+#include <stdlib.h>
 
-static bool apply_founded(struct core *core, const struct event_founded *founded)
+bool apply_founded(struct core *core, const struct event_founded *founded)
 {
     if (core->digest_owned != NULL || founded->segment_size == 0 || founded->name.size == 0)
         return false;
@@ -17,7 +18,7 @@ static bool apply_founded(struct core *core, const struct event_founded *founded
     return true;
 }
 
-static bool apply_restarted(struct core *core, const struct event_restarted *restarted)
+bool apply_restarted(struct core *core, const struct event_restarted *restarted)
 {
     core->epoch = restarted->epoch;
     /* Moving timers reorders the heap under the walk, so the slots are copied first. */
@@ -37,7 +38,7 @@ static bool apply_restarted(struct core *core, const struct event_restarted *res
     return true;
 }
 
-static bool apply_queue_created(struct core *core, const struct event_queue_created *created)
+bool apply_queue_created(struct core *core, const struct event_queue_created *created)
 {
     struct queue_settings settings;
     if (created->queue == 0 || created->queue != core->queue_id + 1 ||
@@ -53,15 +54,49 @@ static bool apply_queue_created(struct core *core, const struct event_queue_crea
     return true;
 }
 
-static bool apply_queue_set(struct core *core, const struct event_queue_set *set)
+/* A FIFO queue's delay counts for what it holds already. O(messages). Source: SQS API reference, SetQueueAttributes. */
+static void delay_anew(struct core *core, const struct queue *queue)
+{
+    const struct shelf *shelf = core_shelf(core, queue);
+    uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
+    for (uint32_t slot = shelf->first; slot != 0; slot = core_message(core, slot)->next) {
+        struct message *message = core_message(core, slot);
+        if (message->receive_count > 0 || message->state == MESSAGE_WAITING)
+            continue;
+        uint64_t visible_at_ms = message->sent_at_ms + delay_ms;
+        core_leave_state(core, slot);
+        message->visible_at_ms = visible_at_ms;
+        core_enter_state(core, slot, visible_at_ms > core->now_ms ? MESSAGE_DELAYED : MESSAGE_RETURNED);
+    }
+}
+
+bool apply_queue_set(struct core *core, const struct event_queue_set *set)
 {
     struct queue *queue = core_find_queue_by_id(core, set->queue);
     struct queue_settings settings;
     if (queue == NULL || !queue_settings_decode(set->settings, &settings))
         return false;
+    if (settings.is_fifo != queue->settings.is_fifo)
+        return false;
+    bool has_other_delay = settings.is_fifo && settings.delay_s != queue->settings.delay_s;
     queue_adopt_settings(queue, &settings);
     queue->modified_at_ms = core->now_ms;
     core_expect_expiry(core, queue->shelf);
+    if (has_other_delay)
+        delay_anew(core, queue);
+    group_settle_all(core, queue->shelf);
+    core_set_queue_timer(core, queue);
+    core_notice_queue(core, queue);
+    return true;
+}
+
+bool apply_queue_paused(struct core *core, const struct event_queue_paused *paused)
+{
+    struct queue *queue = core_find_queue_by_id(core, paused->queue);
+    if (queue == NULL || paused->is_paused > 1)
+        return false;
+    queue->is_paused = paused->is_paused != 0;
+    core_notice_queue(core, queue);
     return true;
 }
 
@@ -82,32 +117,38 @@ static void detach_shelf(struct core *core, uint32_t slot)
     if (shelf->expiry_index != 0)
         heap_remove(&core->expiries, slot);
     shelf->queue = 0;
+    group_forsake_all(core, slot);
     if (shelf->count == 0)
         free_shelf(core, slot);
     else
         list_append(&core->draining_shelves, &shelf->draining_link);
 }
 
-static bool apply_queue_purged(struct core *core, const struct event_queue_purged *purged)
+bool apply_queue_purged(struct core *core, const struct event_queue_purged *purged)
 {
     struct queue *queue = core_find_queue_by_id(core, purged->queue);
     if (queue == NULL)
         return false;
     uint32_t slot = core_find_queue_slot(core, purged->queue);
-    detach_shelf(core, queue->shelf);
-    core_add_shelf(core, ++core->shelf_number, slot);
+    uint32_t old = queue->shelf;
+    uint32_t shelf = core_add_shelf(core, ++core->shelf_number, slot);
+    group_move_pauses(core, old, shelf);
+    detach_shelf(core, old);
+    deduplication_forget_queue(core, queue, false);
     queue->purged_at_ms = core->now_ms;
     return true;
 }
 
-static bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *deleted)
+bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *deleted)
 {
     struct queue *queue = core_find_queue_by_id(core, deleted->queue);
     if (queue == NULL || queue->target_count > 0)
         return false;
     uint32_t slot = core_find_queue_slot(core, deleted->queue);
+    deduplication_forget_queue(core, queue, true);
     detach_shelf(core, queue->shelf);
     queue->shelf = 0;
+    core_set_queue_timer(core, queue);
     /* It may live on as an origin, but it has nothing to deliver any more. */
     if (list_is_linked(&queue->ready_link))
         list_remove(&queue->ready_link);
@@ -148,23 +189,58 @@ static bool sent_fits_batch(const struct core *core, const struct event_sent *se
     return batch->state == BATCH_OPEN && sent->unit == batch->ledger.count && sent->unit < LEDGER_UNITS_MAX;
 }
 
-static bool apply_sent(struct core *core, const struct event_sent *sent)
+/* Takes the message in, all but its state; 0 if the event does not fit. */
+static uint32_t add_sent(struct core *core, const struct event_sent *sent, uint32_t content_offset)
 {
     struct queue *queue = core_find_queue_by_id(core, sent->queue);
     uint32_t batch = sent->batch == 0 ? 0 : core_find_batch_by_number(core, sent->batch);
     if (queue == NULL || sent->number != core->message_number + 1 || sent->number > IDENTITY_NUMBER_MAX ||
         !sent_fits_batch(core, sent, batch))
-        return false;
+        return 0;
     core->message_number = sent->number;
-    uint64_t content_position = core->applying_at + EVENT_SENT_CONTENT_OFFSET;
-    uint32_t slot = core_add_message(core, sent->number, content_position, (uint32_t)sent->content.size);
+    core->sent_count++;
+    uint32_t slot =
+        core_add_message(core, sent->number, core->applying_at + content_offset, (uint32_t)sent->content.size);
     struct message *message = core_message(core, slot);
     message->sent_at_ms = core->now_ms;
+    message->visible_at_ms = sent->visible_at_ms;
     core_place_message(core, slot, queue->shelf);
     if (batch != 0)
         join_batch(core, message, batch, sent);
-    message->visible_at_ms = sent->visible_at_ms;
-    core_enter_state(core, slot, sent->visible_at_ms > core->now_ms ? MESSAGE_DELAYED : MESSAGE_FRESH);
+    return slot;
+}
+
+static enum message_state first_state(const struct core *core, uint64_t visible_at_ms)
+{
+    return visible_at_ms > core->now_ms ? MESSAGE_DELAYED : MESSAGE_FRESH;
+}
+
+bool apply_sent(struct core *core, const struct event_sent *sent)
+{
+    uint32_t slot = add_sent(core, sent, EVENT_SENT_CONTENT_OFFSET);
+    if (slot != 0)
+        core_enter_state(core, slot, first_state(core, sent->visible_at_ms));
+    return slot != 0;
+}
+
+bool apply_sent_in_group(struct core *core, const struct event_sent_in_group *sent)
+{
+    struct event_sent plain = {.number = sent->number,
+                               .queue = sent->queue,
+                               .visible_at_ms = sent->visible_at_ms,
+                               .batch = sent->batch,
+                               .unit = sent->unit,
+                               .completes = sent->completes,
+                               .content = sent->content};
+    if (sent->priority > PRIORITY_MAX || sent->group.size > GROUP_ID_SIZE_MAX)
+        return false;
+    uint32_t offset = EVENT_SENT_IN_GROUP_CONTENT_OFFSET + (uint32_t)sent->group.size;
+    uint32_t slot = add_sent(core, &plain, offset);
+    if (slot == 0)
+        return false;
+    core_give_place(core, slot)->priority = sent->priority;
+    group_link(core, group_open(core, core_message(core, slot)->shelf, sent->group), slot);
+    core_enter_state(core, slot, first_state(core, sent->visible_at_ms));
     return true;
 }
 
@@ -172,10 +248,14 @@ static bool apply_sent(struct core *core, const struct event_sent *sent)
 static void set_lease(struct core *core, uint32_t slot, uint32_t timeout_ms)
 {
     struct message *message = core_message(core, slot);
-    core_leave_state(core, slot);
     message->timeout_ms = timeout_ms;
+    if (timeout_ms == 0) {
+        core_give_back(core, slot, 0);
+        return;
+    }
+    core_leave_state(core, slot);
     message->visible_at_ms = core->now_ms + timeout_ms;
-    core_enter_state(core, slot, timeout_ms > 0 ? MESSAGE_IN_FLIGHT : MESSAGE_RETURNED);
+    core_enter_state(core, slot, MESSAGE_IN_FLIGHT);
 }
 
 static uint32_t age_ms(const struct core *core, const struct message *message)
@@ -184,11 +264,24 @@ static uint32_t age_ms(const struct core *core, const struct message *message)
     return age < UINT32_MAX ? (uint32_t)age : UINT32_MAX - 1;
 }
 
-static bool apply_received(struct core *core, const struct event_received *received)
+/* The delivery takes a token of the queue's bucket and of its group's. */
+static void count_delivery(struct core *core, const struct message *message)
+{
+    struct queue *queue = core_queue(core, core_shelf_at(core, message->shelf)->queue);
+    if (queue->settings.queue_rate.interval_us > 0) {
+        queue->rate_tat_us = rate_after_delivery(&queue->settings.queue_rate, queue->rate_tat_us, core->now_ms);
+        core_set_queue_timer(core, queue);
+    }
+    if (message->is_grouped && queue->settings.group_rate.interval_us > 0)
+        group_count_delivery(core, core_group_of(core, message));
+}
+
+bool apply_received(struct core *core, const struct event_received *received)
 {
     uint32_t slot = core_find_message(core, received->number);
     if (slot == 0 || !message_is_deliverable(core_message(core, slot)) ||
-        received->delivery != core->delivery_number + 1)
+        core_shelf_at(core, core_message(core, slot)->shelf)->queue == 0 ||
+        received->delivery != core->delivery_number + 1 || received->timeout_ms == 0)
         return false;
     struct message *message = core_message(core, slot);
     core->delivery_number = received->delivery;
@@ -197,17 +290,71 @@ static bool apply_received(struct core *core, const struct event_received *recei
     message->received_after_ms = age_ms(core, message);
     if (message->first_received_after_ms == 0)
         message->first_received_after_ms = message->received_after_ms + 1;
+    if (message->place != 0)
+        core_place_of(core, message)->is_fenced = core_place_of(core, message)->is_changed = false;
+    count_delivery(core, message);
     set_lease(core, slot, received->timeout_ms);
+    if (message->is_grouped)
+        group_settle(core, core_group_of(core, message), true);
     return true;
 }
 
-static bool apply_visibility_changed(struct core *core, const struct event_visibility_changed *changed)
+bool apply_visibility_changed(struct core *core, const struct event_visibility_changed *changed)
 {
     uint32_t slot = core_find_message(core, changed->number);
-    if (slot == 0 || core_message(core, slot)->delivery == 0)
+    if (slot == 0 || core_message(core, slot)->delivery == 0 || core_message(core, slot)->state == MESSAGE_WAITING)
         return false;
+    if (core_message(core, slot)->place != 0)
+        core_place_of(core, core_message(core, slot))->is_changed = true;
     set_lease(core, slot, changed->timeout_ms);
     return true;
+}
+
+static void set_reason(struct place *place, struct bytes reason)
+{
+    free((void *)place->reason_owned.ptr);
+    place->reason_owned = reason.size == 0 ? bytes_make(NULL, 0) : memory_duplicate(reason);
+}
+
+bool apply_failed(struct core *core, const struct event_failed *failed)
+{
+    uint32_t slot = core_find_message(core, failed->number);
+    if (slot == 0 || core_message(core, slot)->state != MESSAGE_IN_FLIGHT ||
+        failed->reason.size > FAILURE_REASON_SIZE_MAX)
+        return false;
+    struct place *place = core_give_place(core, slot);
+    set_reason(place, failed->reason);
+    place->is_fenced = true;
+    place->is_final = failed->is_final != 0;
+    core_give_back(core, slot, failed->visible_at_ms);
+    return true;
+}
+
+/* How a message's end counts for whoever waits for it. One that was dead-lettered has failed already. */
+static enum unit_state outcome_of(const struct message *message, unsigned reason)
+{
+    if (message->is_moved)
+        return UNIT_FAILED;
+    if (reason == END_CANCELLED)
+        return UNIT_CANCELLED;
+    return reason == END_DELETED || reason == END_TAKEN ? UNIT_SUCCEEDED : UNIT_FAILED;
+}
+
+/* Takes the message out of its group and off whatever ordered it, and gives its place back. */
+static void leave_place(struct core *core, uint32_t slot, enum unit_state outcome)
+{
+    struct message *message = core_message(core, slot);
+    if (message->place == 0)
+        return;
+    struct place *place = core_place_of(core, message);
+    dependency_forget_dependent(core, slot);
+    if (place->typed != 0)
+        type_order_message_ended(core, slot, outcome);
+    if (place->group != 0)
+        group_unlink(core, slot);
+    set_reason(place, bytes_make(NULL, 0));
+    pool_free(&core->places, message->place);
+    message->place = 0;
 }
 
 static void forget_origin(struct core *core, struct message *message)
@@ -221,15 +368,18 @@ static void forget_origin(struct core *core, struct message *message)
     core_release_queue(core, origin);
 }
 
-static bool apply_ended(struct core *core, const struct event_ended *ended)
+bool apply_ended(struct core *core, const struct event_ended *ended)
 {
     uint32_t slot = core_find_message(core, ended->number);
-    if (slot == 0 || ended->reason < END_DELETED || ended->reason > END_CANCELLED)
+    if (slot == 0 || ended->reason < END_DELETED || ended->reason > END_UNMET)
         return false;
     struct message *message = core_message(core, slot);
     uint32_t shelf_slot = message->shelf;
     uint32_t batch = message->batch;
+    enum unit_state outcome = outcome_of(message, ended->reason);
     core_leave_state(core, slot);
+    dependency_message_ended(core, slot, outcome);
+    leave_place(core, slot, outcome);
     shelf_unlink(core_shelf_at(core, shelf_slot), &core->messages, slot);
     core_leave_extent(core, message);
     forget_origin(core, message);
@@ -243,7 +393,29 @@ static bool apply_ended(struct core *core, const struct event_ended *ended)
     return true;
 }
 
-static bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *moved)
+/* What a dead-lettered message leaves behind: group, type, what it waited for. Returns the group's id, the caller's. */
+static struct bytes leave_order(struct core *core, uint32_t slot)
+{
+    struct message *message = core_message(core, slot);
+    struct bytes id = {NULL, 0};
+    if (message->place == 0)
+        return id;
+    struct place *place = core_place_of(core, message);
+    dependency_forget_dependent(core, slot);
+    place->wait_count = 0;
+    place->is_held = false;
+    place->is_final = false;
+    if (place->typed != 0)
+        type_order_message_ended(core, slot, UNIT_FAILED);
+    if (place->group == 0)
+        return id;
+    if (core_group(core, place->group)->id_owned.size > 0)
+        id = memory_duplicate(core_group(core, place->group)->id_owned);
+    group_unlink(core, slot);
+    return id;
+}
+
+bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *moved)
 {
     uint32_t slot = core_find_message(core, moved->number);
     struct queue *target = core_find_queue_by_id(core, moved->queue);
@@ -255,12 +427,21 @@ static bool apply_dead_lettered(struct core *core, const struct event_dead_lette
         return false;
     uint32_t origin = source->queue;
     core_leave_state(core, slot);
+    dependency_message_ended(core, slot, UNIT_FAILED);
+    struct bytes group = leave_order(core, slot);
     shelf_unlink(source, &core->messages, slot);
     core_queue(core, origin)->origin_count++;
     forget_origin(core, message);
     message->origin = origin;
     message->is_moved = true;
+    if (target->settings.is_fifo)
+        core_give_place(core, slot)->counted_from_ms = core->now_ms;
     core_place_message(core, slot, target->shelf);
+    if (message->place != 0 && (group.size > 0 || target->settings.is_fifo)) {
+        core->message_number++; /* its new sequence number */
+        group_link(core, group_open(core, target->shelf, group), slot);
+    }
+    free((void *)group.ptr);
     core_enter_state(core, slot, MESSAGE_RETURNED);
     return true;
 }
@@ -272,7 +453,7 @@ static bool fits_parent(const struct batch *parent, const struct event_batch_cre
            parent->ledger.count < LEDGER_UNITS_MAX && created->parent_unit == parent->ledger.count;
 }
 
-static bool apply_batch_created(struct core *core, const struct event_batch_created *created)
+bool apply_batch_created(struct core *core, const struct event_batch_created *created)
 {
     struct batch_spec spec;
     uint32_t parent_slot = created->parent == 0 ? 0 : core_find_batch_by_number(core, created->parent);
@@ -315,7 +496,7 @@ static struct batch *find_exact(const struct core *core, uint64_t number)
     return core_batch(core, slot);
 }
 
-static bool apply_units_counted(struct core *core, const struct event_units_counted *counted)
+bool apply_units_counted(struct core *core, const struct event_units_counted *counted)
 {
     struct batch *batch = find_exact(core, counted->batch);
     if (batch == NULL || batch->state != BATCH_OPEN || counted->count > LEDGER_UNITS_MAX ||
@@ -326,7 +507,7 @@ static bool apply_units_counted(struct core *core, const struct event_units_coun
 }
 
 /* Unlike the others it may have added keys before it finds one that does not fit; whoever replays gives up the core then. */
-static bool apply_units_added(struct core *core, const struct event_units_added *added)
+bool apply_units_added(struct core *core, const struct event_units_added *added)
 {
     struct batch *batch = find_exact(core, added->batch);
     if (batch == NULL || batch->state != BATCH_OPEN || added->count > LEDGER_UNITS_MAX - batch->ledger.count)
@@ -341,7 +522,7 @@ static bool apply_units_added(struct core *core, const struct event_units_added 
     return cursor_is_done(&cursor);
 }
 
-static bool apply_unit_ended(struct core *core, const struct event_unit_ended *ended)
+bool apply_unit_ended(struct core *core, const struct event_unit_ended *ended)
 {
     uint32_t slot = core_find_batch_by_number(core, ended->batch);
     if (slot == 0 || ended->outcome == UNIT_OUTSTANDING || ended->outcome > UNIT_CANCELLED)
@@ -359,7 +540,7 @@ static bool apply_unit_ended(struct core *core, const struct event_unit_ended *e
     return true;
 }
 
-static bool apply_xor_applied(struct core *core, const struct event_xor_applied *applied)
+bool apply_xor_applied(struct core *core, const struct event_xor_applied *applied)
 {
     uint32_t slot = core_find_batch_by_number(core, applied->batch);
     if (slot == 0 || core_batch(core, slot)->spec.tracking != BATCH_XOR ||
@@ -373,7 +554,7 @@ static bool apply_xor_applied(struct core *core, const struct event_xor_applied 
     return true;
 }
 
-static bool apply_batch_sealed(struct core *core, const struct event_batch_sealed *sealed)
+bool apply_batch_sealed(struct core *core, const struct event_batch_sealed *sealed)
 {
     uint32_t slot = core_find_batch_by_number(core, sealed->batch);
     if (slot == 0 || core_batch(core, slot)->state != BATCH_OPEN)
@@ -397,9 +578,10 @@ static void complete_batch(struct core *core, uint32_t slot, enum batch_status s
             list_append(&core->draining_batches, &batch->draining_link);
     }
     core_set_deadline(core, slot);
+    dependency_batch_completed(core, slot);
 }
 
-static bool apply_batch_fired(struct core *core, const struct event_batch_fired *fired)
+bool apply_batch_fired(struct core *core, const struct event_batch_fired *fired)
 {
     uint32_t slot = core_find_batch_by_number(core, fired->batch);
     if (slot == 0 || fired->event < BATCH_EVENT_COMPLETE || fired->event > BATCH_EVENT_COUNT ||
@@ -412,7 +594,7 @@ static bool apply_batch_fired(struct core *core, const struct event_batch_fired 
     return true;
 }
 
-static bool apply_batch_deleted(struct core *core, const struct event_batch_deleted *deleted)
+bool apply_batch_deleted(struct core *core, const struct event_batch_deleted *deleted)
 {
     uint32_t slot = core_find_batch_by_number(core, deleted->batch);
     if (slot == 0 || core_batch(core, slot)->is_deleted || core_batch(core, slot)->state != BATCH_COMPLETED)

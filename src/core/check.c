@@ -11,7 +11,38 @@ struct census {
     struct extent *extents_owned;
     uint64_t in_flight_count;
     uint64_t delayed_count;
+    uint64_t place_count;
+    uint64_t grouped_count;
 };
+
+static void check_place(const struct core *core, uint32_t slot, struct census *census)
+{
+    const struct message *message = core_message(core, slot);
+    const struct place *place = core_place_of(core, message);
+    ASSERT(message->is_grouped == (place != NULL && place->group != 0));
+    ASSERT((message->state == MESSAGE_WAITING) == (place != NULL && place->wait_count > 0));
+    if (place == NULL)
+        return;
+    census->place_count++;
+    census->grouped_count += message->is_grouped;
+    ASSERT(place->message == slot && place->priority <= PRIORITY_MAX);
+    ASSERT(place->spared_count <= message->receive_count && place->sequence <= core->message_number);
+}
+
+/* Each live group, and that no message stands in two. */
+static void check_groups(const struct core *core, const struct census *census)
+{
+    uint64_t count = 0, live_count = 0;
+    for (uint32_t slot = 1; slot < core->groups.slot_end; slot++) {
+        if (!core_group(core, slot)->is_live)
+            continue;
+        group_check(core, slot);
+        count += core_group(core, slot)->count;
+        live_count++;
+    }
+    ASSERT(count == census->grouped_count && live_count == core->groups.used);
+    ASSERT(census->place_count == core->places.used);
+}
 
 static void count_messages(const struct core *core, struct census *census)
 {
@@ -31,7 +62,8 @@ static void count_messages(const struct core *core, struct census *census)
         extent->live_count++;
         extent->live_bytes += message->content_size;
         census->in_flight_count += message->state == MESSAGE_IN_FLIGHT;
-        census->delayed_count += message->state == MESSAGE_DELAYED;
+        census->delayed_count += message->state == MESSAGE_DELAYED || message->state == MESSAGE_WAITING;
+        check_place(core, slot, census);
         bool has_timer = message->state == MESSAGE_IN_FLIGHT || message->state == MESSAGE_DELAYED;
         ASSERT(!has_timer || message->visible_at_ms > core->now_ms);
         ASSERT(message->number <= core->message_number && message->delivery <= core->delivery_number);
@@ -100,6 +132,7 @@ void core_check(const struct core *core)
         .extents_owned = memory_allocate_zeroed((core->extent_count + 1) * sizeof(struct extent)),
     };
     count_messages(core, &census);
+    check_groups(core, &census);
     check_shelves(core);
     check_batches(core, &census);
     for (size_t i = 0; i < core->extent_count; i++) {
@@ -114,8 +147,14 @@ void core_check(const struct core *core)
     ASSERT(census.in_flight_count == core->in_flight_count);
     ASSERT(census.delayed_count == core->delayed_count);
     heap_check(&core->timers);
+    heap_check(&core->group_timers);
+    heap_check(&core->queue_timers);
     heap_check(&core->expiries);
     heap_check(&core->deadlines);
+    deduplication_check(core);
+    dependency_check(core);
+    type_order_check(core);
+    schedule_check(core);
     free(census.pins_owned);
     free(census.origin_counts_owned);
     free(census.extents_owned);

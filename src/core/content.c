@@ -17,6 +17,7 @@ void content_encode(const struct content *content, struct buffer *out)
     buffer_append_sized(out, content->group);
     buffer_append_sized(out, content->sender);
     buffer_append_sized(out, content->trace);
+    buffer_append_sized(out, content->deduplication);
     struct bytes rest = bytes_skip(buffer_bytes(out), start + CHECKSUM_SIZE);
     bytes_put_u32(out->data_owned + start, crc32c(0, rest));
 }
@@ -36,6 +37,7 @@ bool content_decode(struct bytes encoded, struct content *content)
     decoded.group = cursor_sized(&cursor);
     decoded.sender = cursor_sized(&cursor);
     decoded.trace = cursor_sized(&cursor);
+    decoded.deduplication = cursor.rest.size > 0 ? cursor_sized(&cursor) : bytes_make(NULL, 0);
     if (!cursor_is_done(&cursor))
         return false;
     *content = decoded;

@@ -10,20 +10,30 @@ struct core *core_create(void)
 {
     struct core *core = memory_allocate_zeroed(sizeof(*core));
     pool_init(&core->messages, sizeof(struct message));
+    pool_init(&core->places, sizeof(struct place));
+    pool_init(&core->groups, sizeof(struct group));
     pool_init(&core->shelves, sizeof(struct shelf));
     pool_init(&core->queues, sizeof(struct queue));
     pool_init(&core->batches, sizeof(struct batch));
     table_init(&core->message_by_number);
+    table_init(&core->group_by_id);
     table_init(&core->queue_by_id);
     table_init(&core->queue_by_name);
     table_init(&core->batch_by_id);
     table_init(&core->batch_by_number);
     heap_init(&core->timers, &core->messages, offsetof(struct message, heap_index), offsetof(struct message, number));
+    heap_init(&core->group_timers, &core->groups, offsetof(struct group, timer_index), offsetof(struct group, number));
+    heap_init(&core->queue_timers, &core->queues, offsetof(struct queue, timer_index), offsetof(struct queue, order));
     heap_init(&core->expiries, &core->shelves, offsetof(struct shelf, expiry_index), offsetof(struct shelf, number));
     heap_init(&core->deadlines, &core->batches, offsetof(struct batch, deadline_index), offsetof(struct batch, number));
     list_init(&core->draining_shelves);
     list_init(&core->draining_batches);
+    list_init(&core->draining_groups);
     list_init(&core->ready_queues);
+    deduplication_init(&core->deduplication);
+    dependency_init(&core->dependencies);
+    type_order_init(&core->type_orders);
+    schedule_init(&core->schedules);
     buffer_init(&core->scratch);
     return core;
 }
@@ -62,8 +72,28 @@ static void destroy_origins(struct core *core)
     }
 }
 
+static void destroy_places_and_groups(struct core *core)
+{
+    for (uint32_t slot = 1; slot < core->places.slot_end; slot++)
+        free((void *)place_at(&core->places, slot)->reason_owned.ptr); /* of a freed slot it is NULL */
+    for (uint32_t slot = 1; slot < core->groups.slot_end; slot++) {
+        struct group *group = core_group(core, slot);
+        if (!group->is_live)
+            continue;
+        unlink_if_linked(&group->draining_link);
+        free((void *)group->id_owned.ptr);
+        free((void *)group->reason_owned.ptr);
+        heap_deinit(&group->returned);
+    }
+}
+
 void core_destroy(struct core *core)
 {
+    schedule_deinit(&core->schedules);
+    type_order_deinit(&core->type_orders);
+    dependency_deinit(&core->dependencies);
+    deduplication_deinit(&core->deduplication);
+    destroy_places_and_groups(core);
     destroy_origins(core);
     destroy_shelves_and_queues(core);
     for (size_t i = 0; i < core->batch_order_count; i++) {
@@ -75,14 +105,19 @@ void core_destroy(struct core *core)
         batch_deinit(batch);
     }
     heap_deinit(&core->timers);
+    heap_deinit(&core->group_timers);
+    heap_deinit(&core->queue_timers);
     heap_deinit(&core->expiries);
     heap_deinit(&core->deadlines);
     table_deinit(&core->message_by_number);
+    table_deinit(&core->group_by_id);
     table_deinit(&core->queue_by_id);
     table_deinit(&core->queue_by_name);
     table_deinit(&core->batch_by_id);
     table_deinit(&core->batch_by_number);
     pool_deinit(&core->messages);
+    pool_deinit(&core->places);
+    pool_deinit(&core->groups);
     pool_deinit(&core->shelves);
     pool_deinit(&core->queues);
     pool_deinit(&core->batches);
@@ -225,7 +260,7 @@ uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position,
 void core_place_message(struct core *core, uint32_t slot, uint32_t shelf)
 {
     core_message(core, slot)->shelf = shelf;
-    shelf_link(core_shelf_at(core, shelf), &core->messages, slot);
+    shelf_link(core_shelf_at(core, shelf), &core->messages, slot, core_counted_from_ms(core, core_message(core, slot)));
     core_expect_expiry(core, shelf);
 }
 
@@ -243,22 +278,56 @@ void core_enter_state(struct core *core, uint32_t slot, enum message_state state
     struct shelf *shelf = core_shelf_at(core, message->shelf);
     shelf_enter_state(shelf, &core->timers, &core->messages, slot, state);
     core->in_flight_count += state == MESSAGE_IN_FLIGHT;
-    core->delayed_count += state == MESSAGE_DELAYED;
-    if (message_is_deliverable(message))
+    core->delayed_count += state == MESSAGE_DELAYED || state == MESSAGE_WAITING;
+    if (message->is_grouped) {
+        group_enter_state(core, slot);
+        group_settle(core, core_group_of(core, message), false);
+    } else if (message_is_deliverable(message)) {
         notice_ready(core, shelf);
+    }
 }
 
 void core_leave_state(struct core *core, uint32_t slot)
 {
     struct message *message = core_message(core, slot);
     core->in_flight_count -= message->state == MESSAGE_IN_FLIGHT;
-    core->delayed_count -= message->state == MESSAGE_DELAYED;
+    core->delayed_count -= message->state == MESSAGE_DELAYED || message->state == MESSAGE_WAITING;
+    if (message->is_grouped)
+        group_leave_state(core, slot);
     shelf_leave_state(core_shelf_at(core, message->shelf), &core->timers, &core->messages, slot);
+}
+
+void core_set_queue_timer(struct core *core, struct queue *queue)
+{
+    uint32_t slot = core_find_queue_slot(core, queue->id);
+    uint64_t at_ms = rate_allows_at_ms(&queue->settings.queue_rate, queue->rate_tat_us);
+    bool is_needed = queue->shelf != 0 && at_ms > core->now_ms;
+    if (!is_needed && queue->timer_index != 0)
+        heap_remove(&core->queue_timers, slot);
+    else if (is_needed && queue->timer_index == 0)
+        heap_push(&core->queue_timers, at_ms, slot);
+    else if (is_needed)
+        heap_update(&core->queue_timers, at_ms, slot);
+}
+
+bool core_queue_is_open(const struct core *core, const struct queue *queue)
+{
+    return !queue->is_paused && rate_allows_at_ms(&queue->settings.queue_rate, queue->rate_tat_us) <= core->now_ms;
+}
+
+bool core_has_deliverable(struct core *core, const struct queue *queue)
+{
+    struct shelf *shelf = core_shelf_at(core, queue->shelf);
+    return core_queue_is_open(core, queue) &&
+           (shelf->ring_bits != 0 || shelf_next_deliverable(shelf, &core->messages) != 0);
 }
 
 bool core_message_is_dead(const struct core *core, const struct message *message)
 {
     if (core_shelf_at(core, message->shelf)->queue == 0)
+        return true;
+    uint32_t group = core_group_of(core, message);
+    if (group != 0 && core_place_of(core, message)->sequence <= core_group(core, group)->cancelled_sequence)
         return true;
     return message->batch != 0 && message->completes == 0 && core_batch(core, message->batch)->is_cancelled;
 }
@@ -371,7 +440,7 @@ void core_expect_expiry(struct core *core, uint32_t slot)
     if (shelf->queue == 0 || oldest == 0)
         return;
     uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
-    uint64_t expires_at_ms = core_message(core, oldest)->sent_at_ms + retention_ms;
+    uint64_t expires_at_ms = core_counted_from_ms(core, core_message(core, oldest)) + retention_ms;
     if (shelf->expiry_index == 0)
         heap_push(&core->expiries, expires_at_ms, slot);
     else if (core->expiries.entries_owned[shelf->expiry_index - 1].key > expires_at_ms)
@@ -493,6 +562,7 @@ void core_pin_batch(struct core *core, uint32_t slot)
 static void free_batch(struct core *core, uint32_t slot)
 {
     struct batch *batch = core_batch(core, slot);
+    dependency_batch_forgotten(core, slot);
     uint32_t parent = batch->parent;
     if (batch->deadline_index != 0)
         heap_remove(&core->deadlines, slot);
@@ -528,13 +598,20 @@ static uint64_t heap_due_ms(const struct heap *heap)
 
 uint64_t core_due_ms(const struct core *core)
 {
-    if (!list_is_empty(&core->draining_shelves) || !list_is_empty(&core->draining_batches))
+    if (!list_is_empty(&core->draining_shelves) || !list_is_empty(&core->draining_batches) ||
+        !list_is_empty(&core->draining_groups) || dependency_is_resolving(core))
         return 0;
-    uint64_t due_ms = heap_due_ms(&core->timers);
-    uint64_t expiry_ms = heap_due_ms(&core->expiries);
-    uint64_t deadline_ms = heap_due_ms(&core->deadlines);
-    due_ms = expiry_ms < due_ms ? expiry_ms : due_ms;
-    return deadline_ms < due_ms ? deadline_ms : due_ms;
+    uint64_t due[] = {heap_due_ms(&core->timers),
+                      heap_due_ms(&core->expiries),
+                      heap_due_ms(&core->deadlines),
+                      heap_due_ms(&core->group_timers),
+                      heap_due_ms(&core->queue_timers),
+                      deduplication_due_ms(core),
+                      schedule_due_ms(core)};
+    uint64_t earliest_ms = UINT64_MAX;
+    for (size_t i = 0; i < ARRAY_LENGTH(due); i++)
+        earliest_ms = due[i] < earliest_ms ? due[i] : earliest_ms;
+    return earliest_ms;
 }
 
 struct queue *core_take_ready_queue(struct core *core)
@@ -600,7 +677,7 @@ struct core_metrics core_metrics(const struct core *core)
         .in_flight = core->in_flight_count,
         .delayed = core->delayed_count,
         .batches = core->batches.used,
-        .sent = core->message_number,
+        .sent = core->sent_count,
         .delivered = core->delivery_number,
     };
 }

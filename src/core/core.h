@@ -40,6 +40,9 @@ struct queue *core_take_ready_queue(struct core *core);
 void core_notice_queue(struct core *core, struct queue *queue);
 bool core_has_ready_queue(const struct core *core);
 
+/* Would a receive find something now, or at least put something out of the way? Amortised O(1). */
+bool core_has_deliverable(struct core *core, const struct queue *queue);
+
 /* Reading. Pointers are borrowed until the next decision. */
 uint64_t core_now_ms(const struct core *core);
 struct bytes core_name(const struct core *core);

@@ -36,23 +36,47 @@ enum error decide_delete_queue(struct core *core, struct queue *queue);
 
 /* --- messages ----------------------------------------------------------------------------------------------------- */
 
+/* One thing that a message is to wait for, as its sender names it. */
+struct antecedent_name {
+    enum antecedent_name_kind { NAMED_MESSAGE, NAMED_BATCH, NAMED_DEDUPLICATION } kind;
+    struct bytes text;  /* MessageId, BatchId, MessageDeduplicationId */
+    struct bytes queue; /* NAMED_DEDUPLICATION: the queue's name */
+};
+
 struct send_command {
     struct queue *queue;
     struct content content; /* all but the id */
     uint32_t delay_ms;
-    struct bytes batch_id; /* Tally.Batch; empty: none */
+    uint8_t priority;
+    struct bytes batch_id;                     /* Tally.Batch; empty: none */
+    struct bytes type;                         /* Tally.Type; empty: none */
+    struct bytes producer;                     /* Tally.Producer; empty: none */
+    uint64_t sequence;                         /* Tally.Sequence, with a producer */
+    const struct antecedent_name *antecedents; /* Tally.After */
+    uint32_t antecedent_count;
+    enum after_failure after_failure;
 };
 
 struct send_result {
-    uint64_t number;
+    uint64_t number; /* 0: a duplicate whose first message is no longer remembered */
     uint8_t id[MESSAGE_ID_SIZE];
+    bool is_duplicate; /* nothing happened: number and id are the first one's */
+    uint32_t failed;   /* on an error of a dependency: which antecedent */
+    char path[512];    /* ERROR_DEPENDENCY_CYCLE: in words, NUL-terminated */
 };
 
-/* Accepts a message and, in the same record, makes it a unit of its batch (B19), which seals at its Total.
- * Errors: ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED. */
+/* Accepts a message and, in the same record, makes it a unit of its batch (B19), which seals at its Total. `content.group` and
+ * `content.deduplication` say its group and its deduplication id. A duplicate is recognised before anything else.
+ * Errors, in order: ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED;
+ * ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP. */
 enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result);
 
+/* The same checks, with nothing done; the message's batch must have room for `units` more. For Commit. */
+enum error decide_check_send(const struct core *core, const struct send_command *command, uint64_t units,
+                             struct send_result *result);
+
 #define RECEIVE_MAX 10u
+#define ATTEMPT_WINDOW_MS 300000u
 
 struct received_message {
     struct handle handle;
@@ -61,17 +85,34 @@ struct received_message {
     uint32_t receive_count;
     uint64_t sent_at_ms;
     uint64_t first_received_at_ms;
-    uint32_t origin; /* queue slot for core_queue_at(); 0: not dead-lettered */
+    uint32_t origin;     /* queue slot for core_queue_at(); 0: not dead-lettered */
+    uint64_t sequence;   /* in its group; 0: it has none */
+    struct bytes reason; /* of its newest failed attempt, or empty */
 };
 
-/* Takes up to `count_max` deliverable messages, oldest first, and leases them for timeout_ms. A message out of attempts goes
- * to the dead-letter queue instead. *count may be 0. ERROR_OVER_LIMIT when in_flight_max messages are in flight already. */
+/* Takes up to `count_max` deliverable messages and leases them for timeout_ms: those without a group oldest first, groups in
+ * the order of their rings, of a FIFO group the run from its head. A message out of attempts goes to the dead-letter queue
+ * instead, or what its group's policy says happens. From an at-most-once queue the messages end here. *count may be 0.
+ * ERROR_OVER_LIMIT when in_flight_max messages of a standard queue are in flight already; a FIFO queue then gives nothing. */
 enum error decide_receive(struct core *core, struct queue *queue, unsigned count_max, uint32_t timeout_ms,
                           uint32_t in_flight_max, struct received_message messages[RECEIVE_MAX], unsigned *count);
 
+/* Gives the messages of an earlier receive again, under the same handles, leased anew, if each of them is still held under
+ * that attempt's delivery; ERROR_INVALID_PARAMETER_VALUE if one is not; *count 0 if the attempt id is unknown. */
+enum error decide_receive_again(struct core *core, struct queue *queue, struct bytes attempt, uint32_t timeout_ms,
+                                struct received_message messages[RECEIVE_MAX], unsigned *count);
+
+/* Remembers what a receive gave under an attempt id. */
+void decide_remember_attempt(struct core *core, const struct queue *queue, struct bytes attempt,
+                             const struct received_message *messages, unsigned count);
+
 /* Ends the message if the handle is the newest of a live one, its unit as succeeded; else nothing happens and that is no
- * error either (standard queues). ERROR_RECEIPT_HANDLE_IS_INVALID: not a handle of this queue. */
+ * error either on a standard queue. ERROR_RECEIPT_HANDLE_IS_INVALID: not a handle of this queue;
+ * ERROR_INVALID_PARAMETER_VALUE: on a FIFO queue, the message is there but not held under this handle any more. */
 enum error decide_delete(struct core *core, struct queue *queue, struct bytes handle);
+
+/* Is it the newest handle of a live message of this queue? For Commit. */
+bool decide_is_held(const struct core *core, const struct queue *queue, struct bytes handle);
 
 /* Ends the lease named by the newest handle at now + timeout_ms (0: visible at once); an older handle changes nothing.
  * Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID; ERROR_INVALID_PARAMETER_VALUE with *is_gone = true: the message has
@@ -79,6 +120,22 @@ enum error decide_delete(struct core *core, struct queue *queue, struct bytes ha
  * Source: SQS API reference, ChangeMessageVisibility. */
 enum error decide_change_visibility(struct core *core, struct queue *queue, struct bytes handle, uint32_t timeout_ms,
                                     bool *is_gone);
+
+/* Ends the attempt that holds the message: it is visible again after the queue's back-off; if final or out of attempts, it is
+ * dead-lettered, dropped, or its group is held. A handle that is not the newest changes nothing (*is_gone true) on a standard
+ * queue. Errors as decide_delete(). */
+enum error decide_fail(struct core *core, struct queue *queue, struct bytes handle, struct bytes reason, bool is_final,
+                       bool *is_gone);
+
+/* --- groups ------------------------------------------------------------------------------------------------------- */
+
+void decide_pause_queue(struct core *core, struct queue *queue, bool is_paused);
+void decide_pause_group(struct core *core, struct queue *queue, struct bytes group, bool is_paused);
+
+enum group_release { RELEASE_RETRY, RELEASE_SKIP, RELEASE_CANCEL_REST };
+
+/* Lets a held group go on. ERROR_GROUP_NOT_HELD. */
+enum error decide_release_group(struct core *core, struct queue *queue, struct bytes group, enum group_release action);
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 

@@ -22,7 +22,7 @@ static void expire_messages(struct core *core, struct portion *portion)
         struct shelf *shelf = core_shelf_at(core, shelf_slot);
         uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
         uint32_t oldest = shelf_oldest(shelf, &core->messages);
-        if (oldest != 0 && core_message(core, oldest)->sent_at_ms + retention_ms <= core->now_ms) {
+        if (oldest != 0 && core_counted_from_ms(core, core_message(core, oldest)) + retention_ms <= core->now_ms) {
             finish_message(core, oldest, END_EXPIRED);
             portion->left--;
             continue;
@@ -74,6 +74,16 @@ static void drain_batches(struct core *core, struct portion *portion)
     }
 }
 
+/* Ends what was cancelled in groups, from their heads on. The last one unlinks the group. */
+static void drain_groups(struct core *core, struct portion *portion)
+{
+    while (has_left(core, portion) && !list_is_empty(&core->draining_groups)) {
+        const struct group *group = CONTAINER_OF(list_first(&core->draining_groups), struct group, draining_link);
+        finish_message(core, group->first, END_CANCELLED);
+        portion->left--;
+    }
+}
+
 bool decide_due(struct core *core)
 {
     struct portion portion = {.left = DUE_PORTION};
@@ -81,5 +91,9 @@ bool decide_due(struct core *core)
     end_batches(core, &portion);
     drain_shelves(core, &portion);
     drain_batches(core, &portion);
+    drain_groups(core, &portion);
+    dependency_resolve(core, portion.left);
+    schedule_fire_due(core, DUE_PORTION);
+    deduplication_sweep(core, DUE_PORTION);
     return core_due_ms(core) <= core->now_ms;
 }

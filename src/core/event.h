@@ -23,11 +23,14 @@
     X(QUEUE_SET, queue_set, 11)                                                                                        \
     X(QUEUE_PURGED, queue_purged, 12)                                                                                  \
     X(QUEUE_DELETED, queue_deleted, 13)                                                                                \
+    X(QUEUE_PAUSED, queue_paused, 14)                                                                                  \
     X(SENT, sent, 20)                                                                                                  \
     X(RECEIVED, received, 21)                                                                                          \
     X(VISIBILITY_CHANGED, visibility_changed, 22)                                                                      \
     X(ENDED, ended, 23)                                                                                                \
     X(DEAD_LETTERED, dead_lettered, 24)                                                                                \
+    X(SENT_IN_GROUP, sent_in_group, 25)                                                                                \
+    X(FAILED, failed, 26)                                                                                              \
     X(BATCH_CREATED, batch_created, 30)                                                                                \
     X(UNITS_COUNTED, units_counted, 31)                                                                                \
     X(UNITS_ADDED, units_added, 32)                                                                                    \
@@ -35,7 +38,22 @@
     X(XOR_APPLIED, xor_applied, 34)                                                                                    \
     X(BATCH_SEALED, batch_sealed, 35)                                                                                  \
     X(BATCH_FIRED, batch_fired, 36)                                                                                    \
-    X(BATCH_DELETED, batch_deleted, 37)
+    X(BATCH_DELETED, batch_deleted, 37)                                                                                \
+    X(GROUP_HELD, group_held, 40)                                                                                      \
+    X(GROUP_RELEASED, group_released, 41)                                                                              \
+    X(GROUP_CANCELLED, group_cancelled, 42)                                                                            \
+    X(GROUP_PAUSED, group_paused, 43)                                                                                  \
+    X(DEDUPLICATED, deduplicated, 50)                                                                                  \
+    X(PRODUCED, produced, 51)                                                                                          \
+    X(ATTEMPTED, attempted, 52)                                                                                        \
+    X(WAITED, waited, 60)                                                                                              \
+    X(RESOLVED, resolved, 61)                                                                                          \
+    X(TYPE_ORDER_PUT, type_order_put, 65)                                                                              \
+    X(TYPE_ORDER_DELETED, type_order_deleted, 66)                                                                      \
+    X(TYPED, typed, 67)                                                                                                \
+    X(SCHEDULE_PUT, schedule_put, 70)                                                                                  \
+    X(SCHEDULE_FIRED, schedule_fired, 71)                                                                              \
+    X(SCHEDULE_DELETED, schedule_deleted, 72)
 
 /* A new namespace: its name, the key of its receipt handles and message ids, the size of its log's segments. */
 #define EVENT_FIELDS_founded(U8, U32, U64, RAW, TEXT) TEXT(name) RAW(key, CORE_KEY_SIZE) U64(segment_size)
@@ -53,6 +71,9 @@
 #define EVENT_FIELDS_queue_purged(U8, U32, U64, RAW, TEXT) U32(queue)
 #define EVENT_FIELDS_queue_deleted(U8, U32, U64, RAW, TEXT) U32(queue)
 
+/* Deliveries stopped (1) or go on (0). */
+#define EVENT_FIELDS_queue_paused(U8, U32, U64, RAW, TEXT) U32(queue) U8(is_paused)
+
 /* A message was accepted. visible_at_ms 0: at once. batch 0: none; else the message is that batch's unit number `unit`, or,
  * where `completes` is not 0, the message of that batch event (enum batch_event). `content` is an encoded struct content:
  * the index keeps its position, not its bytes. */
@@ -61,6 +82,18 @@
 
 /* From the start of the event's fields to the content's bytes. */
 #define EVENT_SENT_CONTENT_OFFSET (8u + 4u + 8u + 8u + 4u + 1u + 4u)
+
+/* A message of a group was accepted. Like `sent`, with the place it takes: behind all others of `group` in its queue. An empty
+ * group: a tenant of its own. */
+#define EVENT_FIELDS_sent_in_group(U8, U32, U64, RAW, TEXT)                                                            \
+    U64(number) U32(queue) U64(visible_at_ms) U64(batch) U32(unit) U8(completes) U8(priority) TEXT(group) TEXT(content)
+
+/* From the start of that event's fields to the content's bytes, less the group's. */
+#define EVENT_SENT_IN_GROUP_CONTENT_OFFSET (8u + 4u + 8u + 8u + 4u + 1u + 1u + 4u + 4u)
+
+/* The attempt that held the message ended on purpose; it is visible again at visible_at_ms, 0: at once. With is_final 1 it has
+ * no attempt left, whatever its queue allows. */
+#define EVENT_FIELDS_failed(U8, U32, U64, RAW, TEXT) U64(number) U64(visible_at_ms) U8(is_final) TEXT(reason)
 
 /* A receiver took the message; `delivery` is the number of this delivery in the namespace. */
 #define EVENT_FIELDS_received(U8, U32, U64, RAW, TEXT) U64(number) U64(delivery) U32(timeout_ms)
@@ -96,6 +129,46 @@
 #define EVENT_FIELDS_batch_fired(U8, U32, U64, RAW, TEXT) U64(batch) U8(event) U8(status)
 
 #define EVENT_FIELDS_batch_deleted(U8, U32, U64, RAW, TEXT) U64(batch)
+
+/* A group of a queue waits for a person: its head, which stays, is out of attempts for `reason`. */
+#define EVENT_FIELDS_group_held(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(group) TEXT(reason)
+
+/* It goes on. With is_retry 1 its head counts its attempts from 0 again. */
+#define EVENT_FIELDS_group_released(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(group) U8(is_retry)
+
+/* Whatever stood in the group then, up to this sequence number, is out of reach; `ended` events follow in portions. */
+#define EVENT_FIELDS_group_cancelled(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(group) U64(sequence)
+
+#define EVENT_FIELDS_group_paused(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(group) U8(is_paused)
+
+/* The deduplication id of message `number`, until expires_at_ms (UINT64_MAX: for ever). `group` is empty where the queue's
+ * scope is the queue. */
+#define EVENT_FIELDS_deduplicated(U8, U32, U64, RAW, TEXT)                                                             \
+    U32(queue) TEXT(group) TEXT(id) U64(number) U64(expires_at_ms)
+
+/* Message `number` is the producer's `sequence` in this queue, its newest. */
+#define EVENT_FIELDS_produced(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(producer) U64(sequence) U64(number)
+
+/* A receive gave these deliveries, a run of u64 message number + u64 delivery, under an attempt id. */
+#define EVENT_FIELDS_attempted(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(attempt) U64(expires_at_ms) TEXT(deliveries)
+
+/* A message waits for these: a run of u8 kind (enum antecedent_kind) + u64 number. policy is enum after_failure. */
+#define EVENT_FIELDS_waited(U8, U32, U64, RAW, TEXT) U64(number) U8(policy) U32(count) TEXT(antecedents)
+
+/* The next `count` of those that waited for this antecedent, which has ended, were told so. */
+#define EVENT_FIELDS_resolved(U8, U32, U64, RAW, TEXT) U8(kind) U64(number) U32(count)
+
+/* `types` is a run of u32 size + bytes, the first to come first. */
+#define EVENT_FIELDS_type_order_put(U8, U32, U64, RAW, TEXT) TEXT(name) TEXT(types) U8(is_required) U32(retention_s)
+#define EVENT_FIELDS_type_order_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
+
+/* The type of a message that type orders bind. */
+#define EVENT_FIELDS_typed(U8, U32, U64, RAW, TEXT) U64(number) TEXT(type)
+
+/* `spec` is an encoded struct schedule_spec (schedule.h). next_at_ms UINT64_MAX: never. */
+#define EVENT_FIELDS_schedule_put(U8, U32, U64, RAW, TEXT) TEXT(name) TEXT(spec) U64(next_at_ms)
+#define EVENT_FIELDS_schedule_fired(U8, U32, U64, RAW, TEXT) TEXT(name) U64(due_at_ms) U64(next_at_ms)
+#define EVENT_FIELDS_schedule_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
 
 #define EVENT_STRUCT_U8(name) uint8_t name;
 #define EVENT_STRUCT_U32(name) uint32_t name;

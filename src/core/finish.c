@@ -45,6 +45,34 @@ static void write_summary(const struct batch *batch, struct buffer *out)
     buffer_append_u8(out, '}');
 }
 
+/* core->scratch holds the content. */
+static void emit_event_message(struct core *core, const struct batch *batch, enum batch_event which,
+                               const struct queue *queue, struct bytes group)
+{
+    uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
+    uint64_t visible_at_ms = delay_ms == 0 ? 0 : core->now_ms + delay_ms;
+    struct event event;
+    if (queue->settings.is_fifo || group.size > 0)
+        event = (struct event){.kind = EVENT_SENT_IN_GROUP,
+                               .sent_in_group = {.number = core->message_number + 1,
+                                                 .queue = queue->id,
+                                                 .visible_at_ms = visible_at_ms,
+                                                 .batch = batch->number,
+                                                 .completes = (uint8_t)which,
+                                                 .priority = PRIORITY_DEFAULT,
+                                                 .group = group,
+                                                 .content = buffer_bytes(&core->scratch)}};
+    else
+        event = (struct event){.kind = EVENT_SENT,
+                               .sent = {.number = core->message_number + 1,
+                                        .queue = queue->id,
+                                        .visible_at_ms = visible_at_ms,
+                                        .batch = batch->number,
+                                        .completes = (uint8_t)which,
+                                        .content = buffer_bytes(&core->scratch)}};
+    core_emit(core, &event);
+}
+
 /* Sends the message of an event, if the batch has a target for it. True if there is a message now. */
 static bool send_event_message(struct core *core, const struct batch *batch, enum batch_event event)
 {
@@ -67,16 +95,7 @@ static bool send_event_message(struct core *core, const struct batch *batch, enu
     memcpy(content.attributes_md5, target->attributes_md5, sizeof(content.attributes_md5));
     buffer_truncate(&core->scratch, 0);
     content_encode(&content, &core->scratch);
-    uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
-    core_emit(core, &(struct event){
-                        .kind = EVENT_SENT,
-                        .sent = {.number = core->message_number + 1,
-                                 .queue = queue->id,
-                                 .visible_at_ms = delay_ms == 0 ? 0 : core->now_ms + delay_ms,
-                                 .batch = batch->number,
-                                 .completes = (uint8_t)event,
-                                 .content = buffer_bytes(&core->scratch)},
-                    });
+    emit_event_message(core, batch, event, queue, target->group);
     buffer_deinit(&body);
     return true;
 }
@@ -213,11 +232,14 @@ static enum unit_state outcome_of(enum end_reason reason)
 {
     switch (reason) {
     case END_DELETED:
+    case END_TAKEN:
         return UNIT_SUCCEEDED;
     case END_CANCELLED:
         return UNIT_CANCELLED;
     case END_EXPIRED:
     case END_PURGED:
+    case END_FAILED:
+    case END_UNMET:
         break;
     }
     return UNIT_FAILED;
@@ -236,10 +258,81 @@ void finish_message(struct core *core, uint32_t slot, enum end_reason reason)
 
 void finish_by_dead_letter(struct core *core, uint32_t slot, const struct queue *target)
 {
+    if (target == NULL) {
+        finish_message(core, slot, END_FAILED);
+        return;
+    }
     const struct message *message = core_message(core, slot);
     finish_for_batch(core, message, UNIT_FAILED);
     core_emit(core, &(struct event){
                         .kind = EVENT_DEAD_LETTERED,
                         .dead_lettered = {.number = message->number, .queue = target->id},
+                    });
+}
+
+/* --- messages out of attempts -------------------------------------------------------------------------------------- */
+
+/* A chain of dead-letter queues that is longer counts as a ring. */
+#define DEAD_LETTER_HOPS_MAX 16u
+
+/* The queue that the policy names, or NULL. */
+static const struct queue *policy_target(const struct core *core, const struct queue *queue)
+{
+    return queue->settings.receive_count_max == 0
+               ? NULL
+               : core_find_queue(core, queue_name_of_arn(queue->settings.dead_letter_arn));
+}
+
+/* The queue that messages out of attempts go to: NULL without a policy, and where the target is gone, is the queue itself or
+ * leads back to it (they are then delivered as if there were no policy, never dropped). In such a ring each queue would give a
+ * message to the next for ever, since its receive count goes with it. A ring that the targets only lead into is left to the
+ * queues in it. */
+const struct queue *finish_dead_letter_queue(const struct core *core, const struct queue *queue)
+{
+    const struct queue *target = policy_target(core, queue);
+    const struct queue *next = target, *seen = NULL;
+    for (unsigned hops = 1; next != NULL && next != seen; hops++) {
+        if (next == queue || hops > DEAD_LETTER_HOPS_MAX)
+            return NULL;
+        if ((hops & (hops - 1)) == 0)
+            seen = next; /* Brent: a ring without `queue` comes by here again */
+        next = policy_target(core, next);
+    }
+    return target != NULL && target->settings.is_fifo == queue->settings.is_fifo ? target : NULL;
+}
+
+void finish_with_rest(struct core *core, const struct queue *queue, uint32_t head, const struct queue *dead_letters)
+{
+    const struct group *group = core_group(core, core_group_of(core, core_message(core, head)));
+    if (group->count > 1)
+        core_emit(core,
+                  &(struct event){
+                      .kind = EVENT_GROUP_CANCELLED,
+                      .group_cancelled = {.queue = queue->id,
+                                          .group = group->id_owned,
+                                          .sequence = core_place_of(core, core_message(core, group->last))->sequence},
+                  });
+    finish_by_dead_letter(core, head, dead_letters);
+}
+
+void finish_spent(struct core *core, const struct queue *queue, uint32_t slot, const struct queue *dead_letters)
+{
+    const struct message *message = core_message(core, slot);
+    uint32_t group = core_group_of(core, message);
+    bool has_policy = group != 0 && core_group(core, group)->is_line;
+    if (!has_policy || queue->settings.group_failure == GROUP_FAILURE_SKIP) {
+        finish_by_dead_letter(core, slot, dead_letters);
+        return;
+    }
+    if (queue->settings.group_failure == GROUP_FAILURE_CANCEL_REST) {
+        finish_with_rest(core, queue, slot, dead_letters);
+        return;
+    }
+    struct bytes reason = core_place_of(core, message)->reason_owned;
+    core_emit(core, &(struct event){
+                        .kind = EVENT_GROUP_HELD,
+                        .group_held = {.queue = queue->id,
+                                       .group = core_group(core, group)->id_owned,
+                                       .reason = reason.size > 0 ? reason : BYTES("out of attempts")},
                     });
 }

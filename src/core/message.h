@@ -13,8 +13,9 @@
 enum message_state {
     MESSAGE_FRESH = 1, /* deliverable, never received: found through the shelf's cursor */
     MESSAGE_RETURNED,  /* deliverable again, or after a delay, or moved here: in the shelf's heap `returned` */
-    MESSAGE_DELAYED,   /* not yet deliverable for the first time: in the timers */
+    MESSAGE_DELAYED,   /* by its send or a back-off, until visible_at_ms: in the timers */
     MESSAGE_IN_FLIGHT, /* held by a receiver until visible_at_ms: in the timers */
+    MESSAGE_WAITING,   /* for antecedents or by a type order (place.h): in nothing */
 };
 
 /* Why a message ended. The numbers stand in the log. */
@@ -22,7 +23,10 @@ enum end_reason {
     END_DELETED = 1,   /* by its holder: its unit succeeded */
     END_EXPIRED = 2,   /* retention is over: failed */
     END_PURGED = 3,    /* with its queue's content or its queue: failed */
-    END_CANCELLED = 4, /* with its batch */
+    END_CANCELLED = 4, /* with its batch, or with the rest of its group */
+    END_FAILED = 5,    /* out of attempts or failed for good, and there is no dead-letter queue: failed */
+    END_TAKEN = 6,     /* by the receive that delivered it, at most once: succeeded */
+    END_UNMET = 7,     /* something it waited for did not succeed: failed */
 };
 
 struct message {
@@ -45,8 +49,9 @@ struct message {
     uint32_t received_after_ms;       /* newest receive, after sent_at_ms: the 12-hour rule counts from it */
     uint8_t state;                    /* enum message_state */
     uint8_t completes;                /* 0, or the batch event (enum batch_event) whose message it is */
-    bool is_moved; /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
-    uint8_t spare[5];
+    bool is_moved;   /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
+    bool is_grouped; /* its place names a group: it is found through that, not through the shelf */
+    uint32_t place;  /* slot (place.h); 0: none, a plain message */
 };
 
 static_assert(sizeof(struct message) == 96, "the bar for the index is 128 bytes a message");

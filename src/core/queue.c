@@ -13,6 +13,69 @@ struct bytes queue_name_of_arn(struct bytes arn)
     return bytes_skip(arn, start);
 }
 
+struct queue_settings queue_settings_plain(void)
+{
+    return (struct queue_settings){.deduplication_window_s = DEDUPLICATION_WINDOW_DEFAULT_S};
+}
+
+static void encode_rate(const struct rate *rate, struct buffer *out)
+{
+    buffer_append_u64(out, rate->interval_us);
+    buffer_append_u32(out, rate->burst);
+}
+
+static struct rate decode_rate(struct cursor *cursor)
+{
+    struct rate rate = {.interval_us = cursor_u64(cursor)};
+    rate.burst = cursor_u32(cursor);
+    return rate;
+}
+
+static void encode_order(const struct queue_settings *settings, struct buffer *out)
+{
+    buffer_append_u8(out, settings->is_fifo);
+    buffer_append_u8(out, settings->is_content_deduplicated);
+    buffer_append_u8(out, settings->deduplication_scope);
+    buffer_append_u8(out, settings->is_limit_per_group);
+    buffer_append_u8(out, settings->is_strict);
+    buffer_append_u8(out, settings->group_failure);
+    buffer_append_u8(out, settings->is_at_most_once);
+    buffer_append_u8(out, settings->has_window);
+    buffer_append_u32(out, settings->deduplication_window_s);
+    buffer_append_u32(out, settings->group_concurrency);
+    buffer_append_u8(out, settings->backoff.is_set);
+    buffer_append_u32(out, settings->backoff.min_ms);
+    buffer_append_u32(out, settings->backoff.max_ms);
+    buffer_append_u32(out, settings->backoff.factor);
+    buffer_append_u32(out, settings->backoff.jitter);
+    encode_rate(&settings->queue_rate, out);
+    encode_rate(&settings->group_rate, out);
+}
+
+/* What settings of the first version lack: they end before it. */
+static void decode_order(struct cursor *cursor, struct queue_settings *settings)
+{
+    settings->is_fifo = cursor_u8(cursor) != 0;
+    settings->is_content_deduplicated = cursor_u8(cursor) != 0;
+    settings->deduplication_scope = cursor_u8(cursor);
+    settings->is_limit_per_group = cursor_u8(cursor) != 0;
+    settings->is_strict = cursor_u8(cursor) != 0;
+    settings->group_failure = cursor_u8(cursor);
+    settings->is_at_most_once = cursor_u8(cursor) != 0;
+    settings->has_window = cursor_u8(cursor) != 0;
+    settings->deduplication_window_s = cursor_u32(cursor);
+    settings->group_concurrency = cursor_u32(cursor);
+    settings->backoff.is_set = cursor_u8(cursor) != 0;
+    settings->backoff.min_ms = cursor_u32(cursor);
+    settings->backoff.max_ms = cursor_u32(cursor);
+    settings->backoff.factor = cursor_u32(cursor);
+    settings->backoff.jitter = cursor_u32(cursor);
+    settings->queue_rate = decode_rate(cursor);
+    settings->group_rate = decode_rate(cursor);
+    if (settings->deduplication_scope > SCOPE_GROUP || settings->group_failure > GROUP_FAILURE_CANCEL_REST)
+        cursor_fail(cursor);
+}
+
 void queue_settings_encode(const struct queue_settings *settings, struct buffer *out)
 {
     buffer_append_u32(out, settings->delay_s);
@@ -22,24 +85,38 @@ void queue_settings_encode(const struct queue_settings *settings, struct buffer 
     buffer_append_u32(out, settings->visibility_timeout_s);
     buffer_append_u32(out, settings->receive_count_max);
     buffer_append_sized(out, settings->dead_letter_arn);
+    encode_order(settings, out);
 }
 
 bool queue_settings_decode(struct bytes encoded, struct queue_settings *settings)
 {
     struct cursor cursor = cursor_make(encoded);
-    struct queue_settings decoded = {
-        .delay_s = cursor_u32(&cursor),
-    };
+    struct queue_settings decoded = queue_settings_plain();
+    decoded.delay_s = cursor_u32(&cursor);
     decoded.message_size_max = cursor_u32(&cursor);
     decoded.retention_s = cursor_u32(&cursor);
     decoded.wait_s = cursor_u32(&cursor);
     decoded.visibility_timeout_s = cursor_u32(&cursor);
     decoded.receive_count_max = cursor_u32(&cursor);
     decoded.dead_letter_arn = cursor_sized(&cursor);
+    if (cursor.rest.size > 0)
+        decode_order(&cursor, &decoded);
     if (!cursor_is_done(&cursor))
         return false;
     *settings = decoded;
     return true;
+}
+
+uint64_t rate_allows_at_ms(const struct rate *rate, uint64_t tat_us)
+{
+    uint64_t tolerance_us = rate->interval_us * (rate->burst > 0 ? rate->burst - 1 : 0);
+    return rate->interval_us == 0 || tat_us <= tolerance_us ? 0 : (tat_us - tolerance_us + 999) / 1000;
+}
+
+uint64_t rate_after_delivery(const struct rate *rate, uint64_t tat_us, uint64_t now_ms)
+{
+    uint64_t now_us = now_ms * 1000;
+    return rate->interval_us == 0 ? 0 : (tat_us > now_us ? tat_us : now_us) + rate->interval_us;
 }
 
 void queue_adopt_settings(struct queue *queue, const struct queue_settings *settings)
@@ -53,7 +130,7 @@ void queue_adopt_settings(struct queue *queue, const struct queue_settings *sett
 void queue_init(struct queue *queue, uint32_t id, struct bytes name)
 {
     ASSERT(id > 0 && name.size > 0 && name.size <= QUEUE_NAME_SIZE_MAX);
-    *queue = (struct queue){.id = id, .name_owned = memory_duplicate(name)};
+    *queue = (struct queue){.id = id, .order = id, .name_owned = memory_duplicate(name)};
 }
 
 void queue_deinit(struct queue *queue)

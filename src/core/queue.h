@@ -4,9 +4,31 @@
 
 #include "base/buffer.h"
 #include "base/list.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 #define QUEUE_NAME_SIZE_MAX 80u
+
+enum deduplication_scope { SCOPE_QUEUE = 0, SCOPE_GROUP = 1 };
+enum group_failure { GROUP_FAILURE_SKIP = 0, GROUP_FAILURE_HOLD = 1, GROUP_FAILURE_CANCEL_REST = 2 };
+
+#define DEDUPLICATION_WINDOW_DEFAULT_S 300u
+#define DEDUPLICATION_WINDOW_EVER UINT32_MAX
+
+/* How long a failed attempt waits before the next one. factor and jitter in thousandths. */
+struct backoff {
+    bool is_set;
+    uint32_t min_ms;
+    uint32_t max_ms;
+    uint32_t factor;
+    uint32_t jitter;
+};
+
+/* A token bucket: `burst` deliveries at once, then one each interval_us. */
+struct rate {
+    uint64_t interval_us; /* 0: no limit */
+    uint32_t burst;
+};
 
 /* What SetQueueAttributes changes. Ranges are checked by the api; the core only uses them.
  * Source: SQS API reference, CreateQueue. */
@@ -18,6 +40,19 @@ struct queue_settings {
     uint32_t visibility_timeout_s; /* 0 to 43,200 */
     uint32_t receive_count_max;    /* of the redrive policy; 0: no policy */
     struct bytes dead_letter_arn;  /* of the redrive policy; empty: no policy */
+    bool is_fifo;
+    bool is_content_deduplicated;
+    uint8_t deduplication_scope; /* enum deduplication_scope */
+    bool is_limit_per_group;     /* FifoThroughputLimit: stored and shown, nothing is throttled */
+    bool is_strict;              /* Tally.StrictOrder */
+    uint8_t group_failure;       /* enum group_failure */
+    bool is_at_most_once;
+    bool has_window;                 /* Tally.DeduplicationWindow was set */
+    uint32_t deduplication_window_s; /* 0: none; DEDUPLICATION_WINDOW_EVER */
+    uint32_t group_concurrency;      /* 0: no limit */
+    struct backoff backoff;
+    struct rate queue_rate;
+    struct rate group_rate;
 };
 
 struct queue {
@@ -27,12 +62,19 @@ struct queue {
     struct queue_settings settings; /* dead_letter_arn owned */
     uint64_t created_at_ms;
     uint64_t modified_at_ms;
-    uint64_t purged_at_ms;       /* 0: never */
-    uint32_t origin_count;       /* messages elsewhere that were dead-lettered from here */
-    uint32_t target_count;       /* targets of batches not completed that name this queue */
+    uint64_t purged_at_ms; /* 0: never */
+    uint32_t origin_count; /* messages elsewhere that were dead-lettered from here */
+    uint32_t target_count; /* targets of batches not completed that name this queue */
+    bool is_paused;
+    uint64_t rate_tat_us;        /* theoretical arrival time of the next delivery (GCRA) */
+    uint64_t order;              /* the id again, for the heap of timers */
+    uint32_t timer_index;        /* in the core's heap of queue timers: its bucket lets one through again */
     struct list_link ready_link; /* linked: became deliverable since the api last asked */
     void *waiters;               /* the api's list of waiting receives; never touched by the core */
 };
+
+/* Settings of a plain standard queue, but for the numbers that SQS gives it. */
+struct queue_settings queue_settings_plain(void);
 
 /* The part of an ARN behind its last colon: the queue's name. */
 struct bytes queue_name_of_arn(struct bytes arn);
@@ -40,6 +82,11 @@ struct bytes queue_name_of_arn(struct bytes arn);
 void queue_settings_encode(const struct queue_settings *settings, struct buffer *out);
 /* False, with *settings untouched, if `encoded` is none. Its views point into `encoded`. */
 bool queue_settings_decode(struct bytes encoded, struct queue_settings *settings);
+
+/* When a bucket whose newest theoretical arrival time is tat_us lets one through; and that time after a delivery at now_ms.
+ * Source: ITU-T I.371, the generic cell rate algorithm, which is a token bucket in one number. */
+uint64_t rate_allows_at_ms(const struct rate *rate, uint64_t tat_us);
+uint64_t rate_after_delivery(const struct rate *rate, uint64_t tat_us, uint64_t now_ms);
 
 /* Puts a copy of `settings` in place of those the queue has. */
 void queue_adopt_settings(struct queue *queue, const struct queue_settings *settings);

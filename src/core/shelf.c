@@ -14,13 +14,13 @@ void shelf_deinit(struct shelf *shelf)
     heap_deinit(&shelf->moved);
 }
 
-void shelf_link(struct shelf *shelf, struct pool *messages, uint32_t slot)
+void shelf_link(struct shelf *shelf, struct pool *messages, uint32_t slot, uint64_t counted_from_ms)
 {
     struct message *message = message_at(messages, slot);
     ASSERT(message->state == 0 && message->prev == 0 && message->next == 0);
     shelf->count++;
     if (message->is_moved) {
-        heap_push(&shelf->moved, message->sent_at_ms, slot);
+        heap_push(&shelf->moved, counted_from_ms, slot);
         return;
     }
     message->prev = shelf->last;
@@ -65,11 +65,15 @@ void shelf_enter_state(struct shelf *shelf, struct heap *timers, struct pool *me
     case MESSAGE_FRESH:
         /* Only what has just arrived is fresh, so it stands last: the cursor needs a place only if it had none. */
         ASSERT(!message->is_moved && shelf->last == slot);
-        if (shelf->cursor == 0)
+        if (shelf->cursor == 0 && !message->is_grouped)
             shelf->cursor = slot;
         break;
     case MESSAGE_RETURNED:
-        heap_push(&shelf->returned, message->number, slot);
+        if (!message->is_grouped)
+            heap_push(&shelf->returned, message->number, slot);
+        break;
+    case MESSAGE_WAITING:
+        shelf->delayed_count++;
         break;
     case MESSAGE_DELAYED:
         shelf->delayed_count++;
@@ -89,7 +93,12 @@ void shelf_leave_state(struct shelf *shelf, struct heap *timers, struct pool *me
     case MESSAGE_FRESH:
         break;
     case MESSAGE_RETURNED:
-        heap_remove(&shelf->returned, slot);
+        if (!message->is_grouped)
+            heap_remove(&shelf->returned, slot);
+        break;
+    case MESSAGE_WAITING:
+        ASSERT(shelf->delayed_count > 0);
+        shelf->delayed_count--;
         break;
     case MESSAGE_DELAYED:
         ASSERT(shelf->delayed_count > 0);
@@ -105,9 +114,14 @@ void shelf_leave_state(struct shelf *shelf, struct heap *timers, struct pool *me
     message->state = 0;
 }
 
+static bool is_fresh_alone(const struct message *message)
+{
+    return message->state == MESSAGE_FRESH && !message->is_grouped;
+}
+
 uint32_t shelf_next_deliverable(struct shelf *shelf, const struct pool *messages)
 {
-    while (shelf->cursor != 0 && message_at(messages, shelf->cursor)->state != MESSAGE_FRESH)
+    while (shelf->cursor != 0 && !is_fresh_alone(message_at(messages, shelf->cursor)))
         shelf->cursor = message_at(messages, shelf->cursor)->next;
     if (shelf->returned.count == 0)
         return shelf->cursor;
@@ -139,12 +153,14 @@ struct shelf_census {
 static void census_add(struct shelf_census *census, const struct message *message, uint32_t shelf_slot)
 {
     ASSERT(message->shelf == shelf_slot);
-    ASSERT(message->state >= MESSAGE_FRESH && message->state <= MESSAGE_IN_FLIGHT);
-    ASSERT((message->state == MESSAGE_FRESH) == (message->heap_index == 0));
+    ASSERT(message->state >= MESSAGE_FRESH && message->state <= MESSAGE_WAITING);
+    bool has_timer = message->state == MESSAGE_DELAYED || message->state == MESSAGE_IN_FLIGHT;
+    ASSERT(!has_timer || message->heap_index != 0);
+    ASSERT((message->state != MESSAGE_FRESH && message->state != MESSAGE_WAITING) || message->heap_index == 0);
     census->count++;
     census->in_flight_count += message->state == MESSAGE_IN_FLIGHT;
-    census->delayed_count += message->state == MESSAGE_DELAYED;
-    census->returned_count += message->state == MESSAGE_RETURNED;
+    census->delayed_count += message->state == MESSAGE_DELAYED || message->state == MESSAGE_WAITING;
+    census->returned_count += message->state == MESSAGE_RETURNED && !message->is_grouped;
 }
 
 void shelf_check(const struct shelf *shelf, const struct pool *messages, uint32_t shelf_slot)
@@ -157,7 +173,7 @@ void shelf_check(const struct shelf *shelf, const struct pool *messages, uint32_
         ASSERT(prev == 0 || message_at(messages, prev)->number < message->number);
         if (slot == shelf->cursor)
             census.is_before_cursor = false;
-        ASSERT(!census.is_before_cursor || message->state != MESSAGE_FRESH);
+        ASSERT(!census.is_before_cursor || !is_fresh_alone(message));
         census_add(&census, message, shelf_slot);
         prev = slot;
     }

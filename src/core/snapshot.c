@@ -3,30 +3,31 @@
  *
  * What can be derived is not stored: tables, heaps, counters, pins, the extents of the log. docs/formats/events.md has the
  * layout. */
+#include "core/snapshot.h"
+
 #include "core/identity.h"
 #include "core/state.h"
 
 #include "base/cursor.h"
 #include "base/memory.h"
 
-#define SNAPSHOT_VERSION 1u
+#define SNAPSHOT_VERSION 2u
 #define PIECE_SIZE (256u << 10)
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-struct writer {
-    struct buffer piece;
-    void (*sink)(void *context, struct bytes piece);
-    void *context;
-};
-
-/* Called between records: hands on what has gathered. */
-static void writer_pass_on(struct writer *writer, size_t threshold)
+static void hand_on(struct core_writer *writer)
 {
-    if (writer->piece.size <= threshold)
+    if (writer->piece.size == 0)
         return;
     writer->sink(writer->context, buffer_bytes(&writer->piece));
     buffer_truncate(&writer->piece, 0);
+}
+
+void core_writer_pass_on(struct core_writer *writer)
+{
+    if (writer->piece.size > PIECE_SIZE)
+        hand_on(writer);
 }
 
 static void write_identity(const struct core *core, struct buffer *out)
@@ -41,6 +42,8 @@ static void write_identity(const struct core *core, struct buffer *out)
     buffer_append_u64(out, core->delivery_number);
     buffer_append_u64(out, core->batch_number);
     buffer_append_u64(out, core->shelf_number);
+    buffer_append_u64(out, core->group_number);
+    buffer_append_u64(out, core->sent_count);
     buffer_append_u32(out, core->queue_id);
 }
 
@@ -57,18 +60,20 @@ static void write_queue(const struct core *core, const struct queue *queue, stru
     buffer_append_u64(out, queue->created_at_ms);
     buffer_append_u64(out, queue->modified_at_ms);
     buffer_append_u64(out, queue->purged_at_ms);
+    buffer_append_u8(out, queue->is_paused);
+    buffer_append_u64(out, queue->rate_tat_us);
     buffer_append_u64(out, is_deleted ? 0 : core_shelf_at(core, queue->shelf)->number);
 }
 
 /* Queues in order of id, the deleted ones among them that messages still name as their origin. */
-static void write_queues(const struct core *core, struct writer *writer)
+static void write_queues(const struct core *core, struct core_writer *writer)
 {
     buffer_append_u32(&writer->piece, core->queues.used);
     for (uint32_t id = 1; id <= core->queue_id; id++) {
         uint32_t slot = core_find_queue_slot(core, id);
         if (slot != 0)
             write_queue(core, core_queue(core, slot), &writer->piece);
-        writer_pass_on(writer, PIECE_SIZE);
+        core_writer_pass_on(writer);
     }
 }
 
@@ -103,15 +108,31 @@ static void write_batch(const struct core *core, const struct batch *batch, stru
 }
 
 /* In order of creation, so a parent stands before its children. */
-static void write_batches(const struct core *core, struct writer *writer)
+static void write_batches(const struct core *core, struct core_writer *writer)
 {
     buffer_append_u32(&writer->piece, core->batches.used);
     for (size_t i = 0; i < core->batch_order_count; i++) {
         uint32_t slot = core->batch_order_owned[i].slot;
         if (slot != 0)
             write_batch(core, core_batch(core, slot), &writer->piece);
-        writer_pass_on(writer, PIECE_SIZE);
+        core_writer_pass_on(writer);
     }
+}
+
+static void write_place(const struct core *core, const struct place *place, struct buffer *out)
+{
+    buffer_append_u64(out, place->group == 0 ? 0 : core_group(core, place->group)->number);
+    buffer_append_u64(out, place->sequence);
+    buffer_append_u64(out, place->counted_from_ms);
+    buffer_append_u32(out, place->spared_count);
+    buffer_append_u32(out, place->wait_count);
+    buffer_append_u8(out, place->priority);
+    buffer_append_u8(out, place->after_failure);
+    buffer_append_u8(out, place->is_fenced);
+    buffer_append_u8(out, place->is_final);
+    buffer_append_u8(out, place->is_changed);
+    buffer_append_u8(out, place->is_held);
+    buffer_append_sized(out, place->reason_owned);
 }
 
 static void write_message(const struct core *core, const struct message *message, struct buffer *out)
@@ -132,32 +153,48 @@ static void write_message(const struct core *core, const struct message *message
     buffer_append_u8(out, message->state);
     buffer_append_u8(out, message->completes);
     buffer_append_u8(out, message->is_moved);
+    buffer_append_u8(out, message->place != 0);
+    if (message->place != 0)
+        write_place(core, core_place_of(core, message), out);
 }
 
 /* A shelf's messages: the arrivals in order, then the moved ones as their heap has them, which pushing in that order makes
- * again. */
-static void write_shelf(const struct core *core, const struct shelf *shelf, struct writer *writer)
+ * again; then its rings. */
+static void write_shelf(const struct core *core, const struct shelf *shelf, struct core_writer *writer)
 {
     buffer_append_u64(&writer->piece, shelf->number);
     buffer_append_u32(&writer->piece, shelf->queue == 0 ? 0 : core_queue(core, shelf->queue)->id);
     buffer_append_u64(&writer->piece, shelf->count);
     for (uint32_t slot = shelf->first; slot != 0; slot = core_message(core, slot)->next) {
         write_message(core, core_message(core, slot), &writer->piece);
-        writer_pass_on(writer, PIECE_SIZE);
+        core_writer_pass_on(writer);
     }
     for (uint32_t i = 0; i < shelf->moved.count; i++) {
         write_message(core, core_message(core, shelf->moved.entries_owned[i].slot), &writer->piece);
-        writer_pass_on(writer, PIECE_SIZE);
+        core_writer_pass_on(writer);
     }
+    if (shelf->queue != 0)
+        rings_encode(core, shelf, writer);
+}
+
+/* The numbers of the shelves that are being drained: their groups and messages name them. */
+static void write_drained_shelves(const struct core *core, struct buffer *out)
+{
+    buffer_append_u32(out, core->shelves.used - (uint32_t)core->queue_order_count);
+    for (struct list_link *link = list_first(&core->draining_shelves); link != NULL;
+         link = list_next(&core->draining_shelves, link))
+        buffer_append_u64(out, CONTAINER_OF(link, struct shelf, draining_link)->number);
 }
 
 void core_encode(const struct core *core, void (*sink)(void *context, struct bytes piece), void *context)
 {
-    struct writer writer = {.sink = sink, .context = context};
+    struct core_writer writer = {.sink = sink, .context = context};
     buffer_init(&writer.piece);
     write_identity(core, &writer.piece);
     write_queues(core, &writer);
     write_batches(core, &writer);
+    write_drained_shelves(core, &writer.piece);
+    groups_encode(core, &writer);
     buffer_append_u32(&writer.piece, core->shelves.used);
     for (uint32_t id = 1; id <= core->queue_id; id++) {
         uint32_t slot = core_find_queue_slot(core, id);
@@ -167,7 +204,11 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     for (struct list_link *link = list_first(&core->draining_shelves); link != NULL;
          link = list_next(&core->draining_shelves, link))
         write_shelf(core, CONTAINER_OF(link, struct shelf, draining_link), &writer);
-    writer_pass_on(&writer, 0);
+    deduplication_encode(core, &writer);
+    dependency_encode(core, &writer);
+    type_order_encode(core, &writer);
+    schedule_encode(core, &writer);
+    hand_on(&writer);
     buffer_deinit(&writer.piece);
 }
 
@@ -185,6 +226,8 @@ static bool read_identity(struct core *core, struct cursor *cursor)
     core->delivery_number = cursor_u64(cursor);
     core->batch_number = cursor_u64(cursor);
     core->shelf_number = cursor_u64(cursor);
+    core->group_number = cursor_u64(cursor);
+    core->sent_count = cursor_u64(cursor);
     core->queue_id = cursor_u32(cursor);
     if (cursor->is_failed || version != SNAPSHOT_VERSION || core->segment_size == 0 || name.size == 0 ||
         core->message_number > IDENTITY_NUMBER_MAX)
@@ -204,6 +247,8 @@ static bool read_queue(struct core *core, struct cursor *cursor)
     uint64_t created_at_ms = cursor_u64(cursor);
     uint64_t modified_at_ms = cursor_u64(cursor);
     uint64_t purged_at_ms = cursor_u64(cursor);
+    bool is_paused = cursor_u8(cursor) != 0;
+    uint64_t rate_tat_us = cursor_u64(cursor);
     uint64_t shelf_number = cursor_u64(cursor);
     if (cursor->is_failed || !has_settings || id == 0 || id > core->queue_id || name.size == 0 ||
         name.size > QUEUE_NAME_SIZE_MAX || shelf_number > core->shelf_number || core_find_queue_slot(core, id) != 0 ||
@@ -215,8 +260,12 @@ static bool read_queue(struct core *core, struct cursor *cursor)
     queue->created_at_ms = created_at_ms;
     queue->modified_at_ms = modified_at_ms;
     queue->purged_at_ms = purged_at_ms;
-    if (!is_deleted)
-        core_add_shelf(core, shelf_number, slot);
+    queue->is_paused = is_paused;
+    queue->rate_tat_us = rate_tat_us;
+    if (is_deleted)
+        return true;
+    core_add_shelf(core, shelf_number, slot);
+    core_set_queue_timer(core, queue);
     return true;
 }
 
@@ -336,8 +385,12 @@ static bool message_is_sound(const struct core *core, const struct message *mess
     const struct message *last = shelf->last == 0 ? NULL : core_message(core, shelf->last);
     const struct batch *batch = message->batch == 0 ? NULL : core_batch(core, message->batch);
     bool has_timer = message->state == MESSAGE_DELAYED || message->state == MESSAGE_IN_FLIGHT;
-    if (message->state < MESSAGE_FRESH || message->state > MESSAGE_IN_FLIGHT ||
+    if (message->state < MESSAGE_FRESH || message->state > MESSAGE_WAITING ||
         (has_timer && message->visible_at_ms <= core->now_ms))
+        return false;
+    const struct place *place = core_place_of(core, message);
+    if ((message->state == MESSAGE_WAITING) != (place != NULL && place->wait_count > 0) ||
+        (place != NULL && (place->spared_count > message->receive_count || place->counted_from_ms > core->now_ms)))
         return false;
     if (message->delivery > core->delivery_number || (message->receive_count == 0) != (message->delivery == 0) ||
         (message->state == MESSAGE_IN_FLIGHT && message->delivery == 0))
@@ -351,7 +404,31 @@ static bool message_is_sound(const struct core *core, const struct message *mess
     return last == NULL || (last->number < message->number && last->sent_at_ms <= message->sent_at_ms);
 }
 
-static bool read_message(struct core *core, uint32_t shelf, struct cursor *cursor)
+/* Everything but the group, whose number is returned. */
+static uint64_t read_place(struct core *core, uint32_t slot, struct cursor *cursor)
+{
+    struct place *place = core_give_place(core, slot);
+    uint64_t group = cursor_u64(cursor);
+    place->sequence = cursor_u64(cursor);
+    place->counted_from_ms = cursor_u64(cursor);
+    place->spared_count = cursor_u32(cursor);
+    place->wait_count = cursor_u32(cursor);
+    place->priority = cursor_u8(cursor);
+    place->after_failure = cursor_u8(cursor);
+    place->is_fenced = cursor_u8(cursor) != 0;
+    place->is_final = cursor_u8(cursor) != 0;
+    place->is_changed = cursor_u8(cursor) != 0;
+    place->is_held = cursor_u8(cursor) != 0;
+    struct bytes reason = cursor_sized(cursor);
+    if (place->priority > PRIORITY_MAX || place->after_failure > AFTER_FAILURE_HOLD ||
+        reason.size > FAILURE_REASON_SIZE_MAX || place->sequence > core->message_number)
+        cursor_fail(cursor);
+    else if (reason.size > 0)
+        place->reason_owned = memory_duplicate(reason);
+    return group;
+}
+
+static bool read_message(struct core *core, uint32_t shelf, const struct group_reader *groups, struct cursor *cursor)
 {
     uint64_t number = cursor_u64(cursor);
     uint64_t position = cursor_u64(cursor);
@@ -382,6 +459,8 @@ static bool read_message(struct core *core, uint32_t shelf, struct cursor *curso
     uint8_t state = cursor_u8(cursor);
     message->completes = cursor_u8(cursor);
     message->is_moved = cursor_u8(cursor) != 0;
+    uint64_t group_number = cursor_u8(cursor) != 0 ? read_place(core, slot, cursor) : 0;
+    uint32_t group = group_number == 0 ? 0 : group_reader_find(core, groups, group_number);
     if (batch != 0)
         core_batch(core, batch)->pins++;
     if (origin != 0)
@@ -389,28 +468,67 @@ static bool read_message(struct core *core, uint32_t shelf, struct cursor *curso
     message->state = state;
     bool is_sound = !cursor->is_failed && message_is_sound(core, message, core_shelf_at(core, shelf));
     message->state = 0;
-    if (!is_sound)
+    if (!is_sound || (group_number != 0 && (group == 0 || core_group(core, group)->shelf != shelf)))
         return false;
     core_place_message(core, slot, shelf);
+    if (group != 0)
+        group_insert(core, group, slot);
     core_enter_state(core, slot, (enum message_state)state);
     return true;
 }
 
-static bool read_shelf(struct core *core, struct cursor *cursor)
+/* The shelf of a queue, or the one of that number among those being drained; 0: none is left to be read. */
+static uint32_t find_unread_shelf(const struct core *core, uint64_t number, uint32_t queue_id)
+{
+    uint32_t found = 0;
+    if (queue_id != 0) {
+        const struct queue *queue = core_find_queue_by_id(core, queue_id);
+        found = queue == NULL ? 0 : queue->shelf;
+    } else {
+        for (uint32_t slot = 1; slot < core->shelves.slot_end && found == 0; slot++)
+            if (core_shelf_at(core, slot)->number == number && core_shelf_at(core, slot)->queue == 0)
+                found = slot;
+    }
+    bool is_unread =
+        found != 0 && core_shelf_at(core, found)->number == number && core_shelf_at(core, found)->count == 0;
+    return is_unread ? found : 0;
+}
+
+static bool read_shelf(struct core *core, const struct group_reader *groups, struct cursor *cursor)
 {
     uint64_t number = cursor_u64(cursor);
     uint32_t queue_id = cursor_u32(cursor);
     uint64_t count = cursor_u64(cursor);
-    const struct queue *queue = queue_id == 0 ? NULL : core_find_queue_by_id(core, queue_id);
-    if (cursor->is_failed || number > core->shelf_number ||
-        (queue != NULL && (number != core_shelf(core, queue)->number || core_shelf(core, queue)->count > 0)) ||
-        (queue_id != 0 && queue == NULL) || (queue_id == 0 && count == 0))
+    uint32_t slot = find_unread_shelf(core, number, queue_id);
+    if (cursor->is_failed || number > core->shelf_number || slot == 0 || (queue_id == 0 && count == 0))
         return false;
-    uint32_t slot = queue == NULL ? core_add_shelf(core, number, 0) : queue->shelf;
     for (uint64_t i = 0; i < count; i++)
-        if (!read_message(core, slot, cursor))
+        if (!read_message(core, slot, groups, cursor))
             return false;
+    return queue_id == 0 || rings_decode(core, groups, slot, cursor);
+}
+
+static bool read_drained_shelf(struct core *core, struct cursor *cursor)
+{
+    uint64_t number = cursor_u64(cursor);
+    if (cursor->is_failed || number == 0 || number > core->shelf_number)
+        return false;
+    core_add_shelf(core, number, 0);
     return true;
+}
+
+/* Groups, and the shelves whose messages stand in them. */
+static bool read_shelves(struct core *core, struct cursor *cursor)
+{
+    struct group_reader groups = {0};
+    bool is_good = groups_decode(core, &groups, cursor);
+    uint32_t count = is_good ? cursor_u32(cursor) : 0;
+    is_good = is_good && count == core->shelves.used;
+    for (uint32_t i = 0; is_good && i < count; i++)
+        is_good = read_shelf(core, &groups, cursor);
+    is_good = is_good && !cursor->is_failed && group_reader_finish(core, &groups);
+    group_reader_deinit(&groups);
+    return is_good;
 }
 
 /* Reads `count` (u32) records with `read`. */
@@ -428,8 +546,9 @@ bool core_decode(struct core *core, struct bytes encoded)
     ASSERT(core->digest_owned == NULL);
     struct cursor cursor = cursor_make(encoded);
     if (!read_identity(core, &cursor) || !read_records(core, &cursor, read_queue) ||
-        !read_records(core, &cursor, read_batch) || !read_records(core, &cursor, read_shelf) ||
-        !cursor_is_done(&cursor))
+        !read_records(core, &cursor, read_batch) || !read_records(core, &cursor, read_drained_shelf) ||
+        !read_shelves(core, &cursor) || !deduplication_decode(core, &cursor) || !dependency_decode(core, &cursor) ||
+        !type_order_decode(core, &cursor) || !schedule_decode(core, &cursor) || !cursor_is_done(&cursor))
         return false;
     for (size_t i = 0; i < core->batch_order_count; i++) {
         const struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);

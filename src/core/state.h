@@ -5,9 +5,14 @@
 #include "base/assert.h"
 #include "core/batch.h"
 #include "core/core.h"
+#include "core/deduplication.h"
+#include "core/dependency.h"
 #include "core/digest.h"
+#include "core/group.h"
 #include "core/queue.h"
+#include "core/schedule.h"
 #include "core/shelf.h"
+#include "core/type_order.h"
 
 /* How much of a segment of the log is alive. There is one for each segment that a live message has its content in. */
 struct extent {
@@ -36,9 +41,14 @@ struct core {
     uint64_t delivery_number;
     uint64_t batch_number;
     uint64_t shelf_number;
+    uint64_t group_number;
+    uint64_t sent_count; /* messages accepted; message_number also counts new places of moved ones */
     uint32_t queue_id;
 
     struct pool messages;
+    struct pool places;
+    struct pool groups;
+    struct table group_by_id; /* of its shelf */
     struct pool shelves;
     struct pool queues;
     struct pool batches;
@@ -55,12 +65,21 @@ struct core {
     size_t batch_order_dead;
     size_t batch_order_capacity;
 
-    struct heap timers;    /* messages delayed or in flight, by visible_at_ms */
-    struct heap expiries;  /* shelves, by the earliest time a message of theirs may expire */
-    struct heap deadlines; /* batches, by batch_deadline_ms() */
+    struct heap timers; /* messages delayed or in flight, by visible_at_ms */
+    struct heap
+        group_timers; /* groups whose rate bucket is not full, by the time at which it lets one through or is full */
+    struct heap queue_timers;    /* queues, the same */
+    struct list draining_groups; /* with cancelled messages to be ended */
+    struct heap expiries;        /* shelves, by the earliest time a message of theirs may expire */
+    struct heap deadlines;       /* batches, by batch_deadline_ms() */
     struct list draining_shelves;
     struct list draining_batches;
     struct list ready_queues;
+
+    struct deduplication deduplication;
+    struct dependencies dependencies;
+    struct type_orders type_orders;
+    struct schedules schedules;
 
     struct extent *extents_owned; /* rising by ordinal */
     size_t extent_count;
@@ -100,6 +119,23 @@ static inline struct message *core_message(const struct core *core, uint32_t slo
     return message_at(&core->messages, slot);
 }
 
+/* The message's place, or NULL. */
+static inline struct place *core_place_of(const struct core *core, const struct message *message)
+{
+    return message->place == 0 ? NULL : place_at(&core->places, message->place);
+}
+
+/* The slot of its group, or 0. */
+static inline uint32_t core_group_of(const struct core *core, const struct message *message)
+{
+    return message->place == 0 ? 0 : place_at(&core->places, message->place)->group;
+}
+
+static inline struct group *core_group(const struct core *core, uint32_t slot)
+{
+    return group_at(&core->groups, slot);
+}
+
 static inline struct shelf *core_shelf_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);
@@ -117,6 +153,28 @@ static inline struct batch *core_batch(const struct core *core, uint32_t slot)
     ASSERT(slot != 0);
     return pool_at(&core->batches, slot);
 }
+
+/* The message's place, made if it has none. */
+struct place *core_give_place(struct core *core, uint32_t message);
+
+/* Deliveries that count as attempts. */
+uint32_t core_attempt_count(const struct core *core, const struct message *message);
+
+/* One more thing that the message waits for; and one less, which makes it deliverable when it was the last. */
+void core_wait(struct core *core, uint32_t message);
+void core_stop_waiting(struct core *core, uint32_t message);
+
+/* The attempt that holds the message is over: it is visible at visible_at_ms, or now. A strict queue fences those behind it. */
+void core_give_back(struct core *core, uint32_t message, uint64_t visible_at_ms);
+
+/* When retention begins to count. */
+uint64_t core_counted_from_ms(const struct core *core, const struct message *message);
+
+/* While the queue's bucket is empty, a timer says when that ends. */
+void core_set_queue_timer(struct core *core, struct queue *queue);
+
+/* Can the queue deliver anything: it is not paused and has tokens? */
+bool core_queue_is_open(const struct core *core, const struct queue *queue);
 
 /* Is the message out of reach: purged with its queue, or of a cancelled batch? It then only waits to be ended. */
 bool core_message_is_dead(const struct core *core, const struct message *message);

@@ -102,6 +102,7 @@ enum error core_rig_send(struct core *core, struct queue *queue, struct bytes ba
         .content = {.body = body, .sender = core_name(core)},
         .delay_ms = delay_ms,
         .batch_id = batch,
+        .priority = PRIORITY_DEFAULT,
     };
     struct send_result result;
     return decide_send(core, &command, &result);

@@ -57,7 +57,7 @@ static uint32_t arrive(struct rig *rig, bool is_moved, uint64_t number, uint64_t
     message->is_moved = is_moved;
     message->shelf = rig->shelf;
     message->visible_at_ms = rig->now_ms + 10;
-    shelf_link(shelf_of(rig), &rig->messages, slot);
+    shelf_link(shelf_of(rig), &rig->messages, slot, message->sent_at_ms);
     shelf_enter_state(shelf_of(rig), &rig->timers, &rig->messages, slot, state);
     rig->is_live[slot] = true;
     return slot;

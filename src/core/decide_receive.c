@@ -1,0 +1,207 @@
+/* The decision what a receive takes. */
+#include "core/decide.h"
+#include "core/finish.h"
+
+#include "base/cursor.h"
+#include "core/identity.h"
+
+/* Messages that one receive may end or move aside before it answers with what it has. */
+#define RECEIVE_ASIDE_MAX 256u
+
+/* Every sixteenth choice goes to what has waited longest, so that no priority starves. */
+#define LONGEST_WAITING_EACH 16u
+
+/* --- choosing ----------------------------------------------------------------------------------------------------- */
+
+/* The message that the queue would deliver next, or 0. */
+static uint32_t choose(struct core *core, const struct queue *queue)
+{
+    bool is_longest_waiting = core->delivery_number % LONGEST_WAITING_EACH == LONGEST_WAITING_EACH - 1;
+    uint32_t alone = shelf_next_deliverable(core_shelf_at(core, queue->shelf), &core->messages);
+    uint32_t group = group_choose(core, queue->shelf, is_longest_waiting);
+    if (group == 0)
+        return alone;
+    unsigned ring = core_group(core, group)->ring, ring_alone = group_quiet_ring(PRIORITY_DEFAULT);
+    bool is_older = alone != 0 && core_message(core, alone)->number <= core_group(core, group)->entered_at;
+    bool is_alone_first = alone != 0 && (ring == ring_alone || is_longest_waiting ? is_older : ring_alone < ring);
+    return is_alone_first ? alone : group_next_deliverable(core, group);
+}
+
+/* Is it out of attempts, or failed for good? */
+static bool is_spent(const struct core *core, const struct queue *queue, const struct queue *dead_letters,
+                     uint32_t slot)
+{
+    const struct message *message = core_message(core, slot);
+    if (message->place != 0 && core_place_of(core, message)->is_final)
+        return true;
+    return dead_letters != NULL && core_attempt_count(core, message) >= queue->settings.receive_count_max;
+}
+
+/* The message behind the one just taken, if both belong to one run of a FIFO group; else 0. */
+static uint32_t next_of_run(const struct core *core, const struct queue *queue, const struct queue *dead_letters,
+                            uint32_t taken)
+{
+    uint32_t group = taken == 0 ? 0 : core_group_of(core, core_message(core, taken));
+    if (group == 0 || !core_group(core, group)->is_line || !group_has_token(core, core_group(core, group)))
+        return 0;
+    uint32_t next = core_place_of(core, core_message(core, taken))->next;
+    bool is_good = next != 0 && message_is_deliverable(core_message(core, next)) &&
+                   !core_message_is_dead(core, core_message(core, next)) && !is_spent(core, queue, dead_letters, next);
+    return is_good ? next : 0;
+}
+
+/* The next message to deliver, or 0; puts out of the way what is cancelled or out of attempts, up to *aside_left of them. */
+static uint32_t next_to_deliver(struct core *core, const struct queue *queue, const struct queue *dead_letters,
+                                uint32_t taken, unsigned *aside_left)
+{
+    if (!core_queue_is_open(core, queue))
+        return 0;
+    uint32_t next = next_of_run(core, queue, dead_letters, taken);
+    if (next != 0)
+        return next;
+    for (;;) {
+        uint32_t slot = choose(core, queue);
+        if (slot == 0)
+            return 0;
+        bool is_cancelled = core_message_is_dead(core, core_message(core, slot));
+        if (!is_cancelled && !is_spent(core, queue, dead_letters, slot))
+            return slot;
+        if (*aside_left == 0 || core_frame_is_ample(core))
+            return 0;
+        (*aside_left)--;
+        if (is_cancelled)
+            finish_message(core, slot, END_CANCELLED);
+        else
+            finish_spent(core, queue, slot, dead_letters);
+    }
+}
+
+/* --- taking ------------------------------------------------------------------------------------------------------- */
+
+static struct received_message describe_received(const struct core *core, const struct queue *queue, uint32_t slot)
+{
+    const struct message *message = core_message(core, slot);
+    const struct place *place = core_place_of(core, message);
+    return (struct received_message){
+        .handle = {.queue = queue->id, .message = message->number, .delivery = message->delivery},
+        .position = message->position,
+        .content_size = message->content_size,
+        .receive_count = message->receive_count,
+        .sent_at_ms = message->sent_at_ms,
+        .first_received_at_ms = message->sent_at_ms + message->first_received_after_ms - 1,
+        .origin = message->origin,
+        .sequence = place == NULL || !message->is_grouped ? 0 : place->sequence,
+        .reason = place == NULL ? bytes_make(NULL, 0) : place->reason_owned,
+    };
+}
+
+static void lease(struct core *core, uint32_t slot, uint32_t timeout_ms)
+{
+    core_emit(core, &(struct event){
+                        .kind = EVENT_RECEIVED,
+                        .received = {.number = core_message(core, slot)->number,
+                                     .delivery = core->delivery_number + 1,
+                                     .timeout_ms = timeout_ms},
+                    });
+}
+
+static void change_lease(struct core *core, uint64_t number, uint32_t timeout_ms)
+{
+    core_emit(core, &(struct event){
+                        .kind = EVENT_VISIBILITY_CHANGED,
+                        .visibility_changed = {.number = number, .timeout_ms = timeout_ms},
+                    });
+}
+
+/* After all are chosen, or one receive would take one twice: with a timeout of 0 the messages stay visible, the last first so
+ * that a strict queue fences none of them; from an at-most-once queue they are over. */
+static void let_go(struct core *core, const struct queue *queue, uint32_t timeout_ms,
+                   const struct received_message *messages, unsigned count)
+{
+    for (unsigned i = count; i > 0; i--) {
+        uint64_t number = messages[i - 1].handle.message;
+        if (queue->settings.is_at_most_once)
+            finish_message(core, core_find_message(core, number), END_TAKEN);
+        else if (timeout_ms == 0)
+            change_lease(core, number, 0);
+    }
+}
+
+enum error decide_receive(struct core *core, struct queue *queue, unsigned count_max, uint32_t timeout_ms,
+                          uint32_t in_flight_max, struct received_message messages[RECEIVE_MAX], unsigned *count)
+{
+    ASSERT(count_max >= 1 && count_max <= RECEIVE_MAX);
+    const struct shelf *shelf = core_shelf_at(core, queue->shelf);
+    *count = 0;
+    if (shelf->in_flight_count >= in_flight_max)
+        return queue->settings.is_fifo ? OK : ERROR_OVER_LIMIT;
+    uint64_t room = in_flight_max - shelf->in_flight_count;
+    if (count_max > room)
+        count_max = (unsigned)room;
+    const struct queue *dead_letters = finish_dead_letter_queue(core, queue);
+    unsigned aside_left = RECEIVE_ASIDE_MAX;
+    uint32_t taken = 0;
+    for (; *count < count_max; (*count)++) {
+        taken = next_to_deliver(core, queue, dead_letters, taken, &aside_left);
+        if (taken == 0)
+            break;
+        lease(core, taken, timeout_ms > 0 ? timeout_ms : 1);
+        messages[*count] = describe_received(core, queue, taken);
+    }
+    if (timeout_ms == 0 || queue->settings.is_at_most_once)
+        let_go(core, queue, timeout_ms, messages, *count);
+    return OK;
+}
+
+/* --- attempt ids -------------------------------------------------------------------------------------------------- */
+
+/* The message, if it is still held under that delivery and its lease was never changed; else 0. */
+static uint32_t find_unchanged(const struct core *core, const struct queue *queue, uint64_t number, uint64_t delivery)
+{
+    uint32_t slot = core_find_message(core, number);
+    if (slot == 0)
+        return 0;
+    const struct message *message = core_message(core, slot);
+    const struct place *place = core_place_of(core, message);
+    bool is_held = message->shelf == queue->shelf && message->state == MESSAGE_IN_FLIGHT &&
+                   message->delivery == delivery && !core_message_is_dead(core, message);
+    return is_held && place != NULL && !place->is_fenced && !place->is_changed ? slot : 0;
+}
+
+enum error decide_receive_again(struct core *core, struct queue *queue, struct bytes attempt, uint32_t timeout_ms,
+                                struct received_message messages[RECEIVE_MAX], unsigned *count)
+{
+    struct bytes deliveries = deduplication_find_attempt(core, queue, attempt);
+    *count = 0;
+    struct cursor cursor = cursor_make(deliveries);
+    while (cursor.rest.size > 0 && *count < RECEIVE_MAX) {
+        uint64_t number = cursor_u64(&cursor);
+        uint64_t delivery = cursor_u64(&cursor);
+        uint32_t slot = find_unchanged(core, queue, number, delivery);
+        if (slot == 0)
+            return ERROR_INVALID_PARAMETER_VALUE;
+        messages[(*count)++] = describe_received(core, queue, slot);
+    }
+    for (unsigned i = *count; i > 0; i--)
+        change_lease(core, messages[i - 1].handle.message, timeout_ms);
+    if (*count > 0)
+        decide_remember_attempt(core, queue, attempt, messages, *count);
+    return OK;
+}
+
+void decide_remember_attempt(struct core *core, const struct queue *queue, struct bytes attempt,
+                             const struct received_message *messages, unsigned count)
+{
+    buffer_truncate(&core->scratch, 0);
+    for (unsigned i = 0; i < count; i++) {
+        buffer_append_u64(&core->scratch, messages[i].handle.message);
+        buffer_append_u64(&core->scratch, messages[i].handle.delivery);
+    }
+    core_emit(core, &(struct event){
+                        .kind = EVENT_ATTEMPTED,
+                        .attempted = {.queue = queue->id,
+                                      .attempt = attempt,
+                                      .expires_at_ms = core->now_ms + ATTEMPT_WINDOW_MS,
+                                      .deliveries = buffer_bytes(&core->scratch)},
+                    });
+}

@@ -1,0 +1,165 @@
+/* The decision to accept a message. */
+#include "core/decide.h"
+#include "core/finish.h"
+
+#include "core/identity.h"
+
+/* --- duplicates --------------------------------------------------------------------------------------------------- */
+
+/* The group that a deduplication id belongs to, or empty. */
+static struct bytes scope_group(const struct send_command *command)
+{
+    bool is_of_group = command->queue->settings.deduplication_scope == SCOPE_GROUP;
+    return is_of_group ? command->content.group : bytes_make(NULL, 0);
+}
+
+/* Was this accepted before? Then the result names the first one, as far as it is remembered. */
+static bool find_duplicate(const struct core *core, const struct send_command *command, struct send_result *result)
+{
+    uint64_t number = 0;
+    if (command->content.deduplication.size > 0)
+        number = deduplication_find(core, command->queue, scope_group(command), command->content.deduplication);
+    if (number == 0 &&
+        (command->producer.size == 0 ||
+         !deduplication_find_produced(core, command->queue, command->producer, command->sequence, &number)))
+        return false;
+    result->is_duplicate = true;
+    result->number = number;
+    if (number != 0)
+        identity_message(core->digest_owned, number, result->id);
+    return true;
+}
+
+static void remember(struct core *core, const struct send_command *command, uint64_t number)
+{
+    uint32_t window_s = command->queue->settings.deduplication_window_s;
+    if (command->content.deduplication.size > 0 && window_s > 0)
+        core_emit(core, &(struct event){
+                            .kind = EVENT_DEDUPLICATED,
+                            .deduplicated = {.queue = command->queue->id,
+                                             .group = scope_group(command),
+                                             .id = command->content.deduplication,
+                                             .number = number,
+                                             .expires_at_ms = window_s == DEDUPLICATION_WINDOW_EVER
+                                                                  ? UINT64_MAX
+                                                                  : core->now_ms + (uint64_t)window_s * 1000},
+                        });
+    if (command->producer.size > 0)
+        core_emit(core, &(struct event){
+                            .kind = EVENT_PRODUCED,
+                            .produced = {.queue = command->queue->id,
+                                         .producer = command->producer,
+                                         .sequence = command->sequence,
+                                         .number = number},
+                        });
+}
+
+/* --- accepting ---------------------------------------------------------------------------------------------------- */
+
+/* A message of a FIFO queue, one with a group, and one with a priority of its own stand in a group. */
+static void emit_sent(struct core *core, const struct send_command *command, const struct batch *batch, uint64_t number,
+                      struct bytes content)
+{
+    uint64_t visible_at_ms = command->delay_ms == 0 ? 0 : core->now_ms + command->delay_ms;
+    uint64_t batch_number = batch == NULL ? 0 : batch->number;
+    uint32_t unit = batch == NULL ? 0 : batch->ledger.count;
+    bool is_grouped =
+        command->queue->settings.is_fifo || command->content.group.size > 0 || command->priority != PRIORITY_DEFAULT;
+    struct event event;
+    if (is_grouped)
+        event = (struct event){.kind = EVENT_SENT_IN_GROUP,
+                               .sent_in_group = {.number = number,
+                                                 .queue = command->queue->id,
+                                                 .visible_at_ms = visible_at_ms,
+                                                 .batch = batch_number,
+                                                 .unit = unit,
+                                                 .priority = command->priority,
+                                                 .group = command->content.group,
+                                                 .content = content}};
+    else
+        event = (struct event){.kind = EVENT_SENT,
+                               .sent = {.number = number,
+                                        .queue = command->queue->id,
+                                        .visible_at_ms = visible_at_ms,
+                                        .batch = batch_number,
+                                        .unit = unit,
+                                        .content = content}};
+    core_emit(core, &event);
+}
+
+/* What binds the message to others: its type, and what it waits for. */
+static void emit_bonds(struct core *core, const struct send_command *command, const struct dependency_plan *plan,
+                       uint64_t number)
+{
+    if (command->type.size > 0 && command->content.group.size > 0 && type_order_binds(core, command->type))
+        core_emit(core, &(struct event){.kind = EVENT_TYPED, .typed = {.number = number, .type = command->type}});
+    if (plan->count > 0 && !plan->is_unmet)
+        core_emit(core, &(struct event){
+                            .kind = EVENT_WAITED,
+                            .waited = {.number = number,
+                                       .policy = (uint8_t)command->after_failure,
+                                       .count = plan->count,
+                                       .antecedents = buffer_bytes(&plan->waits)},
+                        });
+}
+
+static enum error find_batch(const struct core *core, struct bytes id, uint64_t units, const struct batch **batch)
+{
+    *batch = NULL;
+    if (id.size == 0)
+        return OK;
+    *batch = core_find_batch(core, id);
+    return *batch == NULL ? ERROR_BATCH_DOES_NOT_EXIST : batch_check_room(*batch, units);
+}
+
+static void accept(struct core *core, const struct send_command *command, const struct batch *batch,
+                   const struct dependency_plan *plan, struct send_result *result)
+{
+    struct content content = command->content;
+    uint64_t number = core->message_number + 1;
+    identity_message(core->digest_owned, number, content.id);
+    buffer_truncate(&core->scratch, 0);
+    content_encode(&content, &core->scratch);
+    emit_sent(core, command, batch, number, buffer_bytes(&core->scratch));
+    remember(core, command, number);
+    emit_bonds(core, command, plan, number);
+    if (batch != NULL)
+        finish_total(core, core_find_batch_by_number(core, batch->number));
+    if (plan->is_unmet)
+        finish_message(core, core_find_message(core, number), END_UNMET);
+    result->number = number;
+    memcpy(result->id, content.id, sizeof(result->id));
+}
+
+enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result)
+{
+    *result = (struct send_result){0};
+    if (find_duplicate(core, command, result))
+        return OK;
+    const struct batch *batch;
+    enum error error = find_batch(core, command->batch_id, 1, &batch);
+    if (error != OK)
+        return error;
+    struct dependency_plan plan;
+    error = dependency_plan(core, command, batch, &plan, result);
+    if (error == OK)
+        accept(core, command, batch, &plan, result);
+    buffer_deinit(&plan.waits);
+    return error;
+}
+
+enum error decide_check_send(const struct core *core, const struct send_command *command, uint64_t units,
+                             struct send_result *result)
+{
+    *result = (struct send_result){0};
+    if (find_duplicate(core, command, result))
+        return OK;
+    const struct batch *batch;
+    enum error error = find_batch(core, command->batch_id, units, &batch);
+    if (error != OK)
+        return error;
+    struct dependency_plan plan;
+    error = dependency_plan(core, command, batch, &plan, result);
+    buffer_deinit(&plan.waits);
+    return error;
+}

@@ -1,0 +1,127 @@
+/* A group: the messages of one queue that share a MessageGroupId, in the order of their sequence numbers.
+ *
+ * On a FIFO queue it is a line: only a run from its head can be delivered. On a standard queue it is a tenant: whatever is
+ * deliverable may go, at most GroupConcurrency at once. Either way a group that can deliver something stands in one of its
+ * shelf's rings, and one that can't in none, so a receive never meets it (invariants O4, O9).
+ *
+ * The one place that decides where a group stands is group_settle(); whatever changes a message of it, its hold, its pause or
+ * its rate bucket ends there. A group lives while it has messages, a hold, a pause, or a bucket that is not full (O11). */
+#ifndef TALLY_CORE_GROUP_H
+#define TALLY_CORE_GROUP_H
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "core/message.h"
+#include "core/place.h"
+
+struct core;
+
+#define GROUP_ID_SIZE_MAX 128u
+
+/* Rings of a shelf: two for each priority, quiet tenants before noisy ones; behind them the groups that a person stopped. */
+#define RING_READY_COUNT (2u * (PRIORITY_MAX + 1u))
+#define RING_HELD RING_READY_COUNT
+#define RING_PAUSED (RING_READY_COUNT + 1u)
+#define RING_COUNT (RING_READY_COUNT + 2u)
+#define RING_NONE 255u
+
+struct ring {
+    uint32_t first; /* group slots */
+    uint32_t last;
+};
+
+struct group {
+    uint64_t number;       /* unique, rising in order of creation */
+    struct bytes id_owned; /* empty: a single message that is a tenant of its own */
+    uint32_t shelf;
+    uint32_t first; /* message slots, by sequence */
+    uint32_t last;
+    uint32_t cursor;      /* standard: no fresh message stands before it in the line; 0: none is left */
+    struct heap returned; /* standard: deliverable again, by sequence of acceptance */
+    uint32_t count;
+    uint32_t in_flight_count;
+    uint32_t ring_prev;
+    uint32_t ring_next;
+    uint8_t ring;
+    bool is_live; /* false: a freed slot */
+    bool is_line; /* of a FIFO queue */
+    bool is_held;
+    bool is_paused;
+    uint64_t entered_at;            /* its ring: the newest message number then */
+    uint64_t since_ms;              /* held: since when; else since when its head is in flight */
+    uint64_t rate_tat_us;           /* theoretical arrival time of the next delivery (GCRA); 0: the bucket is full */
+    uint64_t cancelled_sequence;    /* messages up to here are cancelled */
+    struct bytes reason_owned;      /* of the hold */
+    uint32_t timer_index;           /* in the core's heap of group timers */
+    struct list_link draining_link; /* linked: it has cancelled messages to be ended */
+};
+
+static inline struct group *group_at(const struct pool *groups, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    return pool_at(groups, slot);
+}
+
+/* The group of that id on a shelf, or 0. */
+uint32_t group_find(const struct core *core, uint32_t shelf, struct bytes id);
+
+/* The same, made if there is none. An empty id always makes one. */
+uint32_t group_open(struct core *core, uint32_t shelf, struct bytes id);
+
+/* For decode: one with that number; its place in a ring; a message by its sequence number. */
+uint32_t group_create(struct core *core, uint32_t shelf, struct bytes id, uint64_t number);
+void group_enter_ring(struct core *core, uint32_t group, unsigned ring);
+void group_leave_ring(struct core *core, uint32_t group);
+void group_insert(struct core *core, uint32_t group, uint32_t message);
+
+/* Puts a message that has a place and no state at the end of a group's line, with the next sequence number. */
+void group_link(struct core *core, uint32_t group, uint32_t message);
+
+/* Takes it out; the group is forgotten if nothing keeps it. The message has no state any more. */
+void group_unlink(struct core *core, uint32_t message);
+
+/* For core_enter_state and core_leave_state: the group's share of it. */
+void group_enter_state(struct core *core, uint32_t message);
+void group_leave_state(struct core *core, uint32_t message);
+
+/* Puts the group into the ring where it belongs, if any; behind all others there if it was served. Forgets a group that
+ * nothing keeps: it must not be used afterwards. */
+void group_settle(struct core *core, uint32_t group, bool was_served);
+
+/* The next message of the group that may be delivered, or 0. */
+uint32_t group_next_deliverable(struct core *core, uint32_t group);
+
+/* With a strict order: the attempt that holds this message is over, so the later ones of its run come back behind it. */
+void group_fence_behind(struct core *core, uint32_t message);
+
+/* A delivery is counted against the group's rate. */
+void group_count_delivery(struct core *core, uint32_t group);
+
+/* Has the group's bucket a token? */
+bool group_has_token(const struct core *core, const struct group *group);
+
+/* The ring that a message of this priority competes in as a tenant of its own. */
+static inline unsigned group_quiet_ring(unsigned priority)
+{
+    return 2 * (PRIORITY_MAX - priority);
+}
+
+/* The first group of the best ring of a shelf, or of the one that has waited longest; 0: none is ready. */
+uint32_t group_choose(const struct core *core, uint32_t shelf, bool is_longest_waiting);
+
+/* The shelf's pauses go over to a new one. */
+void group_move_pauses(struct core *core, uint32_t from, uint32_t to);
+
+/* The shelf has lost its queue: what only a pause or a bucket kept goes. The messages are ended in portions. */
+void group_forsake_all(struct core *core, uint32_t shelf);
+
+/* All groups of a shelf are looked at again, after the queue's settings changed. O(groups). */
+void group_settle_all(struct core *core, uint32_t shelf);
+
+/* Does the group agree with itself: its hold, its cancelled messages, the ring it stands in? */
+bool group_is_sound(const struct core *core, uint32_t group);
+
+/* Asserts that, and every link and count. O(messages of the group). */
+void group_check(const struct core *core, uint32_t group);
+
+#endif

@@ -1,0 +1,189 @@
+/* Groups in the core's snapshot: their records, and the order in which they stand in their shelves' rings. */
+#include "core/group.h"
+#include "core/snapshot.h"
+#include "core/state.h"
+
+#include "base/cursor.h"
+#include "base/memory.h"
+#include <stdlib.h>
+
+/* --- writing ------------------------------------------------------------------------------------------------------ */
+
+static int compare_numbers(const void *left, const void *right, void *context)
+{
+    const struct core *core = context;
+    uint64_t a = core_group(core, *(const uint32_t *)left)->number,
+             b = core_group(core, *(const uint32_t *)right)->number;
+    return a < b ? -1 : a > b;
+}
+
+/* The slots of all groups in order of creation; the caller's. */
+static uint32_t *sorted_groups(const struct core *core)
+{
+    uint32_t *slots = memory_allocate((core->groups.used + 1) * sizeof(*slots));
+    size_t count = 0;
+    for (uint32_t slot = 1; slot < core->groups.slot_end; slot++)
+        if (core_group(core, slot)->is_live)
+            slots[count++] = slot;
+    ASSERT(count == core->groups.used);
+    qsort_r(slots, count, sizeof(*slots), compare_numbers, (void *)(uintptr_t)core);
+    return slots;
+}
+
+static void write_group(const struct core *core, const struct group *group, struct buffer *out)
+{
+    buffer_append_u64(out, group->number);
+    buffer_append_u64(out, core_shelf_at(core, group->shelf)->number);
+    buffer_append_sized(out, group->id_owned);
+    buffer_append_u8(out, group->is_line);
+    buffer_append_u8(out, group->is_held);
+    buffer_append_u8(out, group->is_paused);
+    buffer_append_u64(out, group->entered_at);
+    buffer_append_u64(out, group->since_ms);
+    buffer_append_u64(out, group->rate_tat_us);
+    buffer_append_u64(out, group->cancelled_sequence);
+    buffer_append_sized(out, group->reason_owned);
+}
+
+void groups_encode(const struct core *core, struct core_writer *writer)
+{
+    uint32_t *slots = sorted_groups(core);
+    buffer_append_u32(&writer->piece, core->groups.used);
+    for (uint32_t i = 0; i < core->groups.used; i++) {
+        write_group(core, core_group(core, slots[i]), &writer->piece);
+        core_writer_pass_on(writer);
+    }
+    free(slots);
+    uint32_t draining = 0;
+    for (struct list_link *link = list_first(&core->draining_groups); link != NULL;
+         link = list_next(&core->draining_groups, link))
+        draining++;
+    buffer_append_u32(&writer->piece, draining);
+    for (struct list_link *link = list_first(&core->draining_groups); link != NULL;
+         link = list_next(&core->draining_groups, link))
+        buffer_append_u64(&writer->piece, CONTAINER_OF(link, struct group, draining_link)->number);
+}
+
+void rings_encode(const struct core *core, const struct shelf *shelf, struct core_writer *writer)
+{
+    for (unsigned ring = 0; ring < RING_COUNT; ring++) {
+        for (uint32_t slot = shelf->rings[ring].first; slot != 0; slot = core_group(core, slot)->ring_next) {
+            buffer_append_u64(&writer->piece, core_group(core, slot)->number);
+            core_writer_pass_on(writer);
+        }
+        buffer_append_u64(&writer->piece, 0);
+    }
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t find_shelf(const struct core *core, uint64_t number)
+{
+    for (uint32_t slot = 1; slot < core->shelves.slot_end; slot++)
+        if (core_shelf_at(core, slot)->number == number) /* a fresh core has freed no shelf */
+            return slot;
+    return 0;
+}
+
+uint32_t group_reader_find(const struct core *core, const struct group_reader *reader, uint64_t number)
+{
+    uint32_t low = 0, high = reader->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (core_group(core, reader->slots_owned[middle])->number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool is_there = low < reader->count && core_group(core, reader->slots_owned[low])->number == number;
+    return is_there ? reader->slots_owned[low] : 0;
+}
+
+/* What the messages would overwrite is kept apart until they are in. */
+static bool read_group(struct core *core, struct group_reader *reader, struct cursor *cursor)
+{
+    struct group_facts *facts = &reader->facts_owned[reader->count];
+    uint64_t number = cursor_u64(cursor);
+    uint64_t shelf_number = cursor_u64(cursor);
+    struct bytes id = cursor_sized(cursor);
+    bool is_line = cursor_u8(cursor) != 0;
+    facts->is_held = cursor_u8(cursor) != 0;
+    bool is_paused = cursor_u8(cursor) != 0;
+    facts->entered_at = cursor_u64(cursor);
+    facts->since_ms = cursor_u64(cursor);
+    uint64_t rate_tat_us = cursor_u64(cursor);
+    facts->cancelled_sequence = cursor_u64(cursor);
+    facts->reason = cursor_sized(cursor);
+    /* Shelves come in runs: the last one found is nearly always the next one too. */
+    if (reader->shelf == 0 || core_shelf_at(core, reader->shelf)->number != shelf_number)
+        reader->shelf = find_shelf(core, shelf_number);
+    uint64_t newest = reader->count == 0 ? 0 : core_group(core, reader->slots_owned[reader->count - 1])->number;
+    if (cursor->is_failed || number <= newest || number > core->group_number || reader->shelf == 0 ||
+        id.size > GROUP_ID_SIZE_MAX || (id.size > 0 && group_find(core, reader->shelf, id) != 0))
+        return false;
+    uint32_t queue = core_shelf_at(core, reader->shelf)->queue;
+    if (queue != 0 && is_line != core_queue(core, queue)->settings.is_fifo)
+        return false;
+    uint32_t slot = group_create(core, reader->shelf, id, number);
+    core_group(core, slot)->is_line = is_line;
+    core_group(core, slot)->is_paused = is_paused;
+    core_group(core, slot)->rate_tat_us = rate_tat_us;
+    reader->slots_owned[reader->count++] = slot;
+    return true;
+}
+
+bool groups_decode(struct core *core, struct group_reader *reader, struct cursor *cursor)
+{
+    uint32_t count = cursor_u32(cursor);
+    if (cursor->is_failed || count > cursor->rest.size)
+        return false;
+    reader->slots_owned = memory_allocate((count + 1) * sizeof(*reader->slots_owned));
+    reader->facts_owned = memory_allocate((count + 1) * sizeof(*reader->facts_owned));
+    for (uint32_t i = 0; i < count; i++)
+        if (!read_group(core, reader, cursor))
+            return false;
+    uint32_t draining = cursor_u32(cursor);
+    for (uint32_t i = 0; i < draining; i++) {
+        uint32_t slot = group_reader_find(core, reader, cursor_u64(cursor));
+        if (slot == 0 || list_is_linked(&core_group(core, slot)->draining_link))
+            return false;
+        list_append(&core->draining_groups, &core_group(core, slot)->draining_link);
+    }
+    return !cursor->is_failed;
+}
+
+bool rings_decode(struct core *core, const struct group_reader *reader, uint32_t shelf, struct cursor *cursor)
+{
+    for (unsigned ring = 0; ring < RING_COUNT; ring++) {
+        for (uint64_t number = cursor_u64(cursor); number != 0; number = cursor_u64(cursor)) {
+            uint32_t slot = group_reader_find(core, reader, number);
+            if (slot == 0 || core_group(core, slot)->shelf != shelf)
+                return false;
+            group_leave_ring(core, slot);
+            group_enter_ring(core, slot, ring);
+        }
+    }
+    return !cursor->is_failed;
+}
+
+bool group_reader_finish(struct core *core, const struct group_reader *reader)
+{
+    for (uint32_t i = 0; i < reader->count; i++) {
+        struct group *group = core_group(core, reader->slots_owned[i]);
+        const struct group_facts *facts = &reader->facts_owned[i];
+        group->entered_at = facts->entered_at;
+        group->since_ms = facts->since_ms;
+        group->is_held = facts->is_held;
+        group->cancelled_sequence = facts->cancelled_sequence;
+        group->reason_owned = facts->reason.size == 0 ? bytes_make(NULL, 0) : memory_duplicate(facts->reason);
+        if (!group_is_sound(core, reader->slots_owned[i]))
+            return false;
+    }
+    return true;
+}
+
+void group_reader_deinit(struct group_reader *reader)
+{
+    free(reader->slots_owned);
+    free(reader->facts_owned);
+}

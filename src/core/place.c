@@ -1,0 +1,58 @@
+/* Places, and what they make of a message's state: attempts, waiting, giving back. */
+#include "core/place.h"
+
+#include "core/state.h"
+
+struct place *core_give_place(struct core *core, uint32_t slot)
+{
+    struct message *message = core_message(core, slot);
+    if (message->place == 0) {
+        message->place = pool_allocate(&core->places);
+        core_place_of(core, message)->message = slot;
+        core_place_of(core, message)->priority = PRIORITY_DEFAULT;
+    }
+    return core_place_of(core, message);
+}
+
+uint32_t core_attempt_count(const struct core *core, const struct message *message)
+{
+    const struct place *place = core_place_of(core, message);
+    ASSERT(place == NULL || place->spared_count <= message->receive_count);
+    return message->receive_count - (place == NULL ? 0 : place->spared_count);
+}
+
+uint64_t core_counted_from_ms(const struct core *core, const struct message *message)
+{
+    const struct place *place = core_place_of(core, message);
+    return place == NULL || place->counted_from_ms == 0 ? message->sent_at_ms : place->counted_from_ms;
+}
+
+void core_wait(struct core *core, uint32_t slot)
+{
+    struct place *place = core_give_place(core, slot);
+    if (place->wait_count++ > 0)
+        return;
+    ASSERT(core_message(core, slot)->state != MESSAGE_IN_FLIGHT);
+    core_leave_state(core, slot);
+    core_enter_state(core, slot, MESSAGE_WAITING);
+}
+
+void core_stop_waiting(struct core *core, uint32_t slot)
+{
+    struct message *message = core_message(core, slot);
+    struct place *place = core_place_of(core, message);
+    ASSERT(place != NULL && place->wait_count > 0 && message->state == MESSAGE_WAITING);
+    if (--place->wait_count > 0)
+        return;
+    core_leave_state(core, slot);
+    core_enter_state(core, slot, message->visible_at_ms > core->now_ms ? MESSAGE_DELAYED : MESSAGE_RETURNED);
+}
+
+void core_give_back(struct core *core, uint32_t slot, uint64_t visible_at_ms)
+{
+    struct message *message = core_message(core, slot);
+    core_leave_state(core, slot);
+    message->visible_at_ms = visible_at_ms;
+    core_enter_state(core, slot, visible_at_ms > core->now_ms ? MESSAGE_DELAYED : MESSAGE_RETURNED);
+    group_fence_behind(core, slot);
+}
