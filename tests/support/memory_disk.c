@@ -51,7 +51,7 @@ struct change {
     enum change_kind kind;
     char name[NAME_SIZE];
     char to[NAME_SIZE];
-    struct inode *inode; /* CHANGE_CREATE */
+    struct inode *inode; /* CHANGE_CREATE, CHANGE_RENAME */
 };
 
 struct memory_disk {
@@ -298,7 +298,8 @@ static void change_apply(struct memory_disk *memory, struct folder *folder, cons
             folder_add(folder, change->name, change->inode);
         break;
     case CHANGE_RENAME:
-        if (entry == NULL)
+        /* A rename moves its own file: never one of the same name that was removed or made before. */
+        if (entry == NULL || entry->inode != change->inode)
             break;
         if (folder_find(folder, change->to) != NULL)
             folder_remove(memory, folder, change->to);
@@ -591,12 +592,13 @@ static enum error name_change(struct disk *disk, enum change_kind kind, const ch
 {
     struct memory_disk *memory = lock_mutex(disk);
     struct attempt attempt = operation_begin(memory, OPERATION_NAME, what, name, failure);
-    const bool exists = folder_find(&memory->live, name) != NULL;
+    const struct entry *entry = folder_find(&memory->live, name);
+    const bool exists = entry != NULL;
     if (attempt.error == OK && !exists)
         attempt.error =
             failure_set(failure, ERROR_DISK_FAILED, "%s %s/%s failed: no such file.", what, disk->folder, name);
     if (exists && (attempt.error == OK || (attempt.is_half && draw_bool(memory))))
-        change_add(memory, kind, name, to, NULL);
+        change_add(memory, kind, name, to, kind == CHANGE_RENAME ? entry->inode : NULL);
     unlock_mutex(memory);
     return attempt.error;
 }

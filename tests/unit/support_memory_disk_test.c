@@ -161,6 +161,34 @@ static void names_are_durable_after_the_folder_is_synced(void **state)
     assert_true(renamed > 10 && renamed < 45 && created > 10 && created < 45);
 }
 
+static void a_rename_moves_its_own_file_whatever_had_the_name_before(void **state)
+{
+    (void)state;
+    const struct bytes whole = BYTES("whole");
+    unsigned renamed = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct disk *disk = memory_disk_create(seed);
+        const struct disk_operations *operations = disk->operations;
+        struct disk_file *torn, *file;
+        assert_int_equal(operations->create(disk, "a.tmp", &torn, NULL), OK);
+        assert_int_equal(operations->write(torn, 0, BYTES("torn"), NULL), OK);
+        assert_int_equal(operations->remove(disk, "a.tmp", NULL), OK);
+        assert_int_equal(operations->create(disk, "a.tmp", &file, NULL), OK);
+        assert_int_equal(operations->write(file, 0, whole, NULL), OK);
+        assert_int_equal(operations->sync(file, NULL), OK);
+        assert_int_equal(operations->rename(disk, "a.tmp", "a", NULL), OK);
+        operations->close(torn);
+        operations->close(file);
+        memory_disk_crash(disk);
+        if (memory_disk_has(disk, "a")) {
+            assert_true(bytes_equal(memory_disk_content(disk, "a"), whole));
+            renamed++;
+        }
+        memory_disk_destroy(disk);
+    }
+    assert_true(renamed > 40);
+}
+
 static void a_stopped_disk_does_nothing_until_the_crash(void **state)
 {
     (void)state;
@@ -249,6 +277,7 @@ int main(void)
         cmocka_unit_test(a_killed_owner_loses_nothing_until_the_power_goes),
         cmocka_unit_test(after_a_failed_sync_a_second_one_proves_nothing),
         cmocka_unit_test(names_are_durable_after_the_folder_is_synced),
+        cmocka_unit_test(a_rename_moves_its_own_file_whatever_had_the_name_before),
         cmocka_unit_test(a_stopped_disk_does_nothing_until_the_crash),
         cmocka_unit_test(a_full_disk_takes_what_does_not_grow),
         cmocka_unit_test(a_map_shows_later_writes_and_outlives_its_file),
