@@ -22,12 +22,15 @@ static void expire_messages(struct core *core, struct portion *portion)
         struct shelf *shelf = core_shelf_at(core, shelf_slot);
         uint64_t retention_ms = (uint64_t)core_queue(core, shelf->queue)->settings.retention_s * 1000;
         uint32_t oldest = shelf_oldest(shelf, &core->messages);
-        if (oldest != 0 && core_counted_from_ms(core, core_message(core, oldest)) + retention_ms <= core->now_ms) {
+        uint64_t expires_at_ms =
+            oldest == 0 ? UINT64_MAX : core_counted_from_ms(core, core_message(core, oldest)) + retention_ms;
+        if (expires_at_ms == heap_top(&core->expiries).key) {
             finish_message(core, oldest, END_EXPIRED);
             portion->left--;
             continue;
         }
-        /* The heap's key is only the earliest time at which something may expire: look again then. */
+        /* The heap's key was only the earliest time at which something may expire. It is made exact before anything is ended,
+         * so that what ends first does not depend on what else stood here once. */
         heap_remove(&core->expiries, shelf_slot);
         core_expect_expiry(core, shelf_slot);
     }

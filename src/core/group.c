@@ -157,8 +157,7 @@ void group_count_delivery(struct core *core, uint32_t slot)
     group->rate_tat_us = rate_after_delivery(&settings->group_rate, group->rate_tat_us, core->now_ms);
 }
 
-/* A timer runs while the bucket keeps a message back, or while it is all that keeps the group. */
-static void set_timer(struct core *core, uint32_t slot)
+void group_set_timer(struct core *core, uint32_t slot)
 {
     struct group *group = core_group(core, slot);
     uint64_t at_ms = 0;
@@ -223,7 +222,7 @@ void group_settle(struct core *core, uint32_t slot, bool was_served)
         group_free(core, slot);
         return;
     }
-    set_timer(core, slot);
+    group_set_timer(core, slot);
     unsigned ring = ring_of(core, slot);
     if (ring == group->ring && !was_served)
         return;

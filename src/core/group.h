@@ -74,6 +74,9 @@ void group_enter_ring(struct core *core, uint32_t group, unsigned ring);
 void group_leave_ring(struct core *core, uint32_t group);
 void group_insert(struct core *core, uint32_t group, uint32_t message);
 
+/* A timer runs while the bucket keeps a message back, or while it is all that keeps the group. */
+void group_set_timer(struct core *core, uint32_t group);
+
 /* Puts a message that has a place and no state at the end of a group's line, with the next sequence number. */
 void group_link(struct core *core, uint32_t group, uint32_t message);
 

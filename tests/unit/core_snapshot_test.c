@@ -38,7 +38,7 @@ static struct core *decode(struct bytes encoded)
 static void a_replay_gives_the_live_state(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 40; seed++) {
+    for (uint64_t seed = 1; seed <= 80; seed++) {
         struct core_rig rig;
         core_rig_init(&rig, seed);
         for (unsigned step = 0; step < 400; step++) {
@@ -81,7 +81,7 @@ static void a_decoded_state_encodes_to_the_same_bytes(void **state)
 static void a_decoded_core_goes_on_as_the_live_one(void **state)
 {
     (void)state;
-    for (uint64_t seed = 100; seed < 140; seed++) {
+    for (uint64_t seed = 100; seed < 180; seed++) {
         struct core_rig live, other;
         core_rig_init(&live, seed);
         for (unsigned step = 0; step < 200; step++)
@@ -171,7 +171,7 @@ static void a_damaged_frame_never_crashes_the_replay(void **state)
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct core_rig rig;
         core_rig_init(&rig, seed % 20);
-        for (unsigned step = 0; step < 60 + seed % 50; step++)
+        for (unsigned step = 0; step < 60 + seed % 50 || rig.log.size < 1000; step++)
             core_rig_step(&rig);
         for (unsigned i = 0; i < 6; i++)
             rig.log.data_owned[100 + random_below(&random, (uint32_t)rig.log.size - 100)] ^=

@@ -1,0 +1,338 @@
+/* Random decisions of every kind, so that they meet each other in ways nobody thought of. */
+#include "support/core_rig.h"
+
+#include "base/assert.h"
+#include <stdio.h>
+
+#define QUEUES 4u
+#define LINES 3u /* FIFO queues */
+#define BATCHES 6u
+#define GROUPS 4u
+#define TYPES 4u
+
+/* --- random steps --------------------------------------------------------------------------------------------------- */
+
+static struct bytes draw_name(struct core_rig *rig, char *text, char letter, uint32_t count)
+{
+    int size = snprintf(text, 8, "%c%u", letter, core_rig_draw(rig, count));
+    return bytes_make(text, (size_t)size);
+}
+
+/* q0 … are standard queues, f0 … FIFO queues. */
+static struct bytes draw_queue_name(struct core_rig *rig, char name[8])
+{
+    return core_rig_draw(rig, 2) == 0 ? draw_name(rig, name, 'q', QUEUES) : draw_name(rig, name, 'f', LINES);
+}
+
+static struct queue *draw_queue(struct core_rig *rig)
+{
+    char name[8];
+    return core_find_queue(rig->core, draw_queue_name(rig, name));
+}
+
+static const struct batch *draw_batch(struct core_rig *rig)
+{
+    char id[8];
+    return core_find_batch(rig->core, draw_name(rig, id, 'b', BATCHES));
+}
+
+static void draw_order_settings(struct core_rig *rig, struct queue_settings *settings)
+{
+    if (core_rig_draw(rig, 3) == 0)
+        settings->queue_rate =
+            (struct rate){.interval_us = 1 + core_rig_draw(rig, 3000000), .burst = 1 + core_rig_draw(rig, 5)};
+    if (core_rig_draw(rig, 3) == 0)
+        settings->group_rate =
+            (struct rate){.interval_us = 1 + core_rig_draw(rig, 9000000), .burst = 1 + core_rig_draw(rig, 3)};
+    if (core_rig_draw(rig, 2) == 0)
+        settings->backoff =
+            (struct backoff){.is_set = true, .min_ms = 1000, .max_ms = 60000, .factor = 2000, .jitter = 200};
+    settings->deduplication_window_s =
+        core_rig_draw(rig, 4) == 0 ? DEDUPLICATION_WINDOW_EVER : core_rig_draw(rig, 2) * core_rig_draw(rig, 300);
+    settings->has_window = core_rig_draw(rig, 2) == 0;
+    settings->deduplication_scope = core_rig_draw(rig, 2) == 0 ? SCOPE_QUEUE : SCOPE_GROUP;
+    settings->is_at_most_once = core_rig_draw(rig, 6) == 0;
+    if (!settings->is_fifo) {
+        settings->group_concurrency = core_rig_draw(rig, 4);
+        return;
+    }
+    settings->is_strict = core_rig_draw(rig, 2) == 0;
+    settings->group_failure = (uint8_t)core_rig_draw(rig, 3);
+}
+
+static void step_queue(struct core_rig *rig)
+{
+    char name_text[8];
+    struct bytes name = draw_queue_name(rig, name_text);
+    struct queue *queue = core_find_queue(rig->core, name);
+    struct queue_settings settings = core_rig_settings();
+    settings.retention_s = 60 + core_rig_draw(rig, 600);
+    settings.delay_s = core_rig_draw(rig, 6) == 0 ? 1 + core_rig_draw(rig, 20) : 0;
+    settings.is_fifo = name.ptr[0] == 'f';
+    if (core_rig_draw(rig, 2) == 0) {
+        settings.receive_count_max = 1 + core_rig_draw(rig, 3);
+        settings.dead_letter_arn = settings.is_fifo ? BYTES("arn:aws:sqs:us-east-1:000000000000:f0")
+                                                    : BYTES("arn:aws:sqs:us-east-1:000000000000:q0");
+    }
+    draw_order_settings(rig, &settings);
+    if (queue == NULL)
+        decide_create_queue(rig->core, name, &settings);
+    else if (core_rig_draw(rig, 3) == 0)
+        (void)decide_delete_queue(rig->core, queue);
+    else if (core_rig_draw(rig, 2) == 0)
+        decide_purge_queue(rig->core, queue);
+    else
+        decide_set_queue(rig->core, queue, &settings);
+}
+
+static void step_create_batch(struct core_rig *rig)
+{
+    char id[8], parent[8], groups[BATCH_EVENT_COUNT][8];
+    struct create_batch_command command = {.id = draw_name(rig, id, 'b', BATCHES)};
+    if (core_rig_draw(rig, 2) == 0)
+        command.parent_id = draw_name(rig, parent, 'b', BATCHES);
+    command.spec.has_total = core_rig_draw(rig, 4) == 0;
+    command.spec.total = core_rig_draw(rig, 6);
+    command.spec.tracking = core_rig_draw(rig, 3) == 0 ? BATCH_XOR : BATCH_EXACT;
+    command.spec.expires_after_s = 1 + core_rig_draw(rig, 900);
+    command.spec.retention_s = core_rig_draw(rig, 300);
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++) {
+        const struct queue *queue = draw_queue(rig);
+        if (queue == NULL)
+            continue;
+        command.spec.targets[i].queue = queue->id;
+        command.spec.targets[i].has_body = core_rig_draw(rig, 2) == 0;
+        command.spec.targets[i].body = command.spec.targets[i].has_body ? BYTES("given") : BYTES("");
+        command.spec.targets[i].attributes = BYTES("attributes");
+        if (queue->settings.is_fifo || core_rig_draw(rig, 4) == 0)
+            command.spec.targets[i].group = draw_name(rig, groups[i], 'g', GROUPS);
+    }
+    const struct batch *batch;
+    (void)decide_create_batch(rig->core, &command, &batch);
+}
+
+/* Things to wait for: messages of any age, batches, deduplication ids. `texts` keeps what the names point to. */
+static uint32_t draw_antecedents(struct core_rig *rig, struct antecedent_name names[3],
+                                 char texts[3][IDENTITY_TEXT_SIZE])
+{
+    uint64_t newest = core_metrics(rig->core).sent;
+    uint32_t count = newest > 0 && core_rig_draw(rig, 4) == 0 ? 1 + core_rig_draw(rig, 3) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t id[MESSAGE_ID_SIZE];
+        switch (core_rig_draw(rig, 4)) {
+        case 0:
+            names[i] = (struct antecedent_name){.kind = NAMED_BATCH, .text = draw_name(rig, texts[i], 'b', BATCHES)};
+            break;
+        case 1:
+            names[i] = (struct antecedent_name){
+                .kind = NAMED_DEDUPLICATION, .text = draw_name(rig, texts[i], 'd', 6), .queue = BYTES("q1")};
+            break;
+        default:
+            identity_message(core_digest(rig->core), newest - core_rig_draw(rig, newest < 12 ? 1 : 12), id);
+            identity_to_text(id, texts[i]);
+            names[i] =
+                (struct antecedent_name){.kind = NAMED_MESSAGE, .text = bytes_make(texts[i], IDENTITY_TEXT_SIZE)};
+        }
+    }
+    return count;
+}
+
+static void step_send(struct core_rig *rig)
+{
+    struct queue *queue = draw_queue(rig);
+    if (queue == NULL)
+        return;
+    char batch[8], group[8], id[8], producer[8], type[8], texts[3][IDENTITY_TEXT_SIZE];
+    struct antecedent_name antecedents[3];
+    bool is_fifo = queue->settings.is_fifo;
+    struct send_command command = {
+        .queue = queue,
+        .content = {.body = BYTES("body of a message"), .sender = core_name(rig->core)},
+        .delay_ms = !is_fifo && core_rig_draw(rig, 4) == 0 ? core_rig_draw(rig, 60000) : queue->settings.delay_s * 1000,
+        .priority = core_rig_draw(rig, 3) == 0 ? (uint8_t)core_rig_draw(rig, PRIORITY_MAX + 1) : PRIORITY_DEFAULT,
+        .antecedents = antecedents,
+        .after_failure = (enum after_failure)core_rig_draw(rig, 3),
+    };
+    if (is_fifo || core_rig_draw(rig, 2) == 0)
+        command.content.group = draw_name(rig, group, 'g', GROUPS);
+    if (core_rig_draw(rig, 2) == 0)
+        command.batch_id = draw_name(rig, batch, 'b', BATCHES);
+    if (0 && core_rig_draw(rig, 3) == 0)
+        command.content.deduplication = draw_name(rig, id, 'd', 6);
+    if (0 && core_rig_draw(rig, 6) == 0)
+        command.type = draw_name(rig, type, 't', TYPES);
+    if (0 && core_rig_draw(rig, 6) == 0) {
+        command.producer = draw_name(rig, producer, 'p', 2);
+        command.sequence = core_rig_draw(rig, 400);
+    }
+    command.antecedent_count = 0 * draw_antecedents(rig, antecedents, texts);
+    struct send_result result;
+    (void)decide_send(rig->core, &command, &result);
+}
+
+static void step_receive(struct core_rig *rig)
+{
+    struct queue *queue = draw_queue(rig);
+    struct received_message messages[RECEIVE_MAX];
+    unsigned count = 0;
+    char text[8];
+    struct bytes attempt = draw_name(rig, text, 'a', 3);
+    uint32_t timeout_ms = core_rig_draw(rig, 4) * 10000;
+    if (queue == NULL)
+        return;
+    bool has_attempt = 0 && queue->settings.is_fifo && core_rig_draw(rig, 3) == 0;
+    if (has_attempt &&
+        (decide_receive_again(rig->core, queue, attempt, timeout_ms, messages, &count) != OK || count > 0))
+        return;
+    if (decide_receive(rig->core, queue, 1 + core_rig_draw(rig, RECEIVE_MAX), timeout_ms, 20, messages, &count) != OK)
+        return;
+    if (has_attempt && count > 0)
+        decide_remember_attempt(rig->core, queue, attempt, messages, count);
+    for (unsigned i = 0; i < count; i++)
+        rig->handles[rig->handle_count++ % CORE_RIG_HANDLES] = messages[i].handle;
+}
+
+static void step_handle(struct core_rig *rig)
+{
+    if (rig->handle_count == 0)
+        return;
+    unsigned kept = rig->handle_count < CORE_RIG_HANDLES ? rig->handle_count : CORE_RIG_HANDLES;
+    const struct handle *handle = &rig->handles[core_rig_draw(rig, kept)];
+    struct queue *queue = core_find_queue_by_id(rig->core, handle->queue);
+    char text[HANDLE_TEXT_SIZE];
+    handle_to_text(core_digest(rig->core), handle, text);
+    bool is_gone;
+    if (queue == NULL)
+        return;
+    if (core_rig_draw(rig, 4) == 0)
+        (void)decide_fail(rig->core, queue, bytes_make(text, sizeof(text)), BYTES("it failed"),
+                          core_rig_draw(rig, 4) == 0, &is_gone);
+    else if (core_rig_draw(rig, 3) > 0)
+        (void)decide_delete(rig->core, queue, bytes_make(text, sizeof(text)));
+    else
+        (void)decide_change_visibility(rig->core, queue, bytes_make(text, sizeof(text)), core_rig_draw(rig, 3) * 20000,
+                                       &is_gone);
+}
+
+static void step_group(struct core_rig *rig)
+{
+    struct queue *queue = draw_queue(rig);
+    char text[8];
+    struct bytes group = draw_name(rig, text, 'g', GROUPS);
+    if (queue == NULL)
+        return;
+    switch (core_rig_draw(rig, 6)) {
+    case 0:
+        decide_pause_queue(rig->core, queue, core_rig_draw(rig, 3) == 0);
+        break;
+    case 1:
+        decide_pause_group(rig->core, queue, group, core_rig_draw(rig, 2) == 0);
+        break;
+    default:
+        (void)decide_release_group(rig->core, queue, group, (enum group_release)core_rig_draw(rig, 3));
+    }
+}
+
+static void step_add_units(struct core_rig *rig)
+{
+    const struct batch *batch = draw_batch(rig);
+    if (batch == NULL)
+        return;
+    char texts[3][8];
+    struct bytes keys[3];
+    for (unsigned i = 0; i < 3; i++)
+        keys[i] = core_rig_draw(rig, 2) == 0 ? draw_name(rig, texts[i], 'u', 6) : draw_name(rig, texts[i], '1', 6);
+    struct add_units_command command = {.keys = keys, .key_count = core_rig_draw(rig, 3)};
+    command.count = command.key_count == 0 ? core_rig_draw(rig, 20) : 0;
+    uint32_t added;
+    (void)decide_add_units(rig->core, batch, &command, &added);
+}
+
+static void step_complete_units(struct core_rig *rig)
+{
+    const struct batch *batch = draw_batch(rig);
+    if (batch == NULL)
+        return;
+    char texts[2][8];
+    struct unit_report reports[2];
+    for (unsigned i = 0; i < 2; i++) {
+        int size =
+            snprintf(texts[i], sizeof(texts[i]), core_rig_draw(rig, 3) == 0 ? "u%u" : "%u", core_rig_draw(rig, 12));
+        reports[i] = (struct unit_report){
+            .key = bytes_make(texts[i], (size_t)size),
+            .outcome = core_rig_draw(rig, 4) == 0 ? UNIT_FAILED : UNIT_SUCCEEDED,
+            .detail = core_rig_draw(rig, 3) == 0 ? BYTES("a detail") : BYTES(""),
+        };
+    }
+    uint32_t unknown;
+    bool is_completed;
+    (void)decide_complete_units(rig->core, batch, reports, 1 + core_rig_draw(rig, 2), &unknown, &is_completed);
+}
+
+static void step_xor_units(struct core_rig *rig)
+{
+    const struct batch *batch = draw_batch(rig);
+    if (batch == NULL)
+        return;
+    char token[24];
+    bool is_old = core_rig_draw(rig, 5) == 0;
+    int size =
+        snprintf(token, sizeof(token), "t%llu", (unsigned long long)(is_old ? rig->token_number : ++rig->token_number));
+    const struct xor_command command = {.value = core_rig_draw(rig, 2) == 0 ? batch->xor_value : core_rig_draw(rig, 4),
+                                        .registered = core_rig_draw(rig, 3),
+                                        .finished = core_rig_draw(rig, 3),
+                                        .token = bytes_make(token, (size_t)size)};
+    bool is_zero, is_completed;
+    (void)decide_xor_units(rig->core, batch, &command, &is_zero, &is_completed);
+}
+
+static void step_end_batch(struct core_rig *rig)
+{
+    const struct batch *batch = draw_batch(rig);
+    bool is_completed;
+    if (batch == NULL)
+        return;
+    switch (core_rig_draw(rig, 6)) {
+    case 0:
+        decide_cancel_batch(rig->core, batch);
+        break;
+    case 1:
+        (void)decide_delete_batch(rig->core, batch);
+        break;
+    default:
+        decide_seal_batch(rig->core, batch, &is_completed);
+    }
+}
+
+static void step_restart(struct core_rig *rig)
+{
+    static uint64_t const downtime_ms[] = {0, 5000, 600000};
+    uint64_t resumed_at_ms = rig->now_ms + downtime_ms[core_rig_draw(rig, 3)];
+    decide_restart(rig->core, 2, resumed_at_ms);
+}
+
+void core_rig_step(struct core_rig *rig)
+{
+    static const struct {
+        unsigned weight;
+        void (*run)(struct core_rig *rig);
+    } steps[] = {
+        {4, step_queue},     {4, step_create_batch}, {20, step_send},     {14, step_receive},
+        {14, step_handle},   {5, step_group},        {6, step_add_units}, {12, step_complete_units},
+        {6, step_xor_units}, {4, step_end_batch},    {1, step_restart},
+    };
+    if (core_rig_draw(rig, 3) == 0)
+        rig->now_ms += core_rig_draw(rig, 8) == 0 ? core_rig_draw(rig, 120000) : core_rig_draw(rig, 2000);
+    unsigned total = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++)
+        total += steps[i].weight;
+    unsigned drawn = core_rig_draw(rig, total);
+    size_t which = 0;
+    for (; drawn >= steps[which].weight; which++)
+        drawn -= steps[which].weight;
+    core_rig_begin(rig);
+    if (core_rig_draw(rig, 4) == 0)
+        (void)decide_due(rig->core);
+    steps[which].run(rig);
+    core_rig_end(rig);
+}
