@@ -235,11 +235,32 @@ void group_settle(struct core *core, uint32_t slot, bool was_served)
         core_notice_queue(core, core_queue(core, core_shelf_at(core, group->shelf)->queue));
 }
 
+static int compare_numbers(const void *left, const void *right, void *context)
+{
+    const struct core *core = context;
+    uint64_t a = core_group(core, *(const uint32_t *)left)->number;
+    uint64_t b = core_group(core, *(const uint32_t *)right)->number;
+    return a < b ? -1 : a > b;
+}
+
+uint32_t *group_list_all(const struct core *core, uint32_t shelf, uint32_t *count)
+{
+    uint32_t *slots = memory_allocate((core->groups.used + 1) * sizeof(*slots));
+    *count = 0;
+    for (uint32_t slot = 1; slot < core->groups.slot_end; slot++)
+        if (core_group(core, slot)->is_live && (shelf == 0 || core_group(core, slot)->shelf == shelf))
+            slots[(*count)++] = slot;
+    qsort_r(slots, *count, sizeof(*slots), compare_numbers, (void *)(uintptr_t)core);
+    return slots;
+}
+
 void group_settle_all(struct core *core, uint32_t shelf)
 {
-    for (uint32_t slot = 1; slot < core->groups.slot_end; slot++)
-        if (core_group(core, slot)->is_live && core_group(core, slot)->shelf == shelf)
-            group_settle(core, slot, false);
+    uint32_t count;
+    uint32_t *slots = group_list_all(core, shelf, &count);
+    for (uint32_t i = 0; i < count; i++)
+        group_settle(core, slots[i], false);
+    free(slots);
 }
 
 void group_move_pauses(struct core *core, uint32_t from, uint32_t to)

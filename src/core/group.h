@@ -118,6 +118,9 @@ void group_move_pauses(struct core *core, uint32_t from, uint32_t to);
 /* The shelf has lost its queue: what only a pause or a bucket kept goes. The messages are ended in portions. */
 void group_forsake_all(struct core *core, uint32_t shelf);
 
+/* The slots of a shelf's groups, or of all (shelf 0), in order of creation; the caller's. O(all groups log). */
+uint32_t *group_list_all(const struct core *core, uint32_t shelf, uint32_t *count);
+
 /* All groups of a shelf are looked at again, after the queue's settings changed. O(groups). */
 void group_settle_all(struct core *core, uint32_t shelf);
 

@@ -9,27 +9,6 @@
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-static int compare_numbers(const void *left, const void *right, void *context)
-{
-    const struct core *core = context;
-    uint64_t a = core_group(core, *(const uint32_t *)left)->number,
-             b = core_group(core, *(const uint32_t *)right)->number;
-    return a < b ? -1 : a > b;
-}
-
-/* The slots of all groups in order of creation; the caller's. */
-static uint32_t *sorted_groups(const struct core *core)
-{
-    uint32_t *slots = memory_allocate((core->groups.used + 1) * sizeof(*slots));
-    size_t count = 0;
-    for (uint32_t slot = 1; slot < core->groups.slot_end; slot++)
-        if (core_group(core, slot)->is_live)
-            slots[count++] = slot;
-    ASSERT(count == core->groups.used);
-    qsort_r(slots, count, sizeof(*slots), compare_numbers, (void *)(uintptr_t)core);
-    return slots;
-}
-
 static void write_group(const struct core *core, const struct group *group, struct buffer *out)
 {
     buffer_append_u64(out, group->number);
@@ -47,9 +26,11 @@ static void write_group(const struct core *core, const struct group *group, stru
 
 void groups_encode(const struct core *core, struct core_writer *writer)
 {
-    uint32_t *slots = sorted_groups(core);
-    buffer_append_u32(&writer->piece, core->groups.used);
-    for (uint32_t i = 0; i < core->groups.used; i++) {
+    uint32_t count;
+    uint32_t *slots = group_list_all(core, 0, &count);
+    ASSERT(count == core->groups.used);
+    buffer_append_u32(&writer->piece, count);
+    for (uint32_t i = 0; i < count; i++) {
         write_group(core, core_group(core, slots[i]), &writer->piece);
         core_writer_pass_on(writer);
     }
