@@ -108,9 +108,10 @@ struct tally_reply {
 /* Calls any action. `target` is the value of X-Amz-Target ("AmazonSQS.SendMessage", "Tally.CreateBatch"); `body` is a
  * JSON object, NULL for {}. `reply` may be NULL; otherwise the caller ends it with tally_reply_deinit().
  * Repeated after a lost answer are the actions that are known to be idempotent: of SQS all but sends, PurgeQueue,
- * AddPermission, RemovePermission and the move tasks; of Tally's the batch actions (CreateBatch only where it names a
- * BatchId). Note that after such a repeat CompleteUnits and SealBatch answer `Completed` false although this client's
- * request may have been the one that completed the batch.
+ * AddPermission, RemovePermission and the move tasks, and sends too whose messages all have a MessageDeduplicationId or
+ * a Tally.Producer; of Tally's all but Commit, ReleaseGroup and a CreateBatch that names no BatchId. Note that after such a repeat
+ * CompleteUnits and SealBatch answer `Completed` false although this client's request may have been the one that
+ * completed the batch, and FailMessage may answer that the handle is spent although it was this client that failed it.
  * Errors: every status but TALLY_INVALID. */
 enum tally_status tally_call(struct tally_client *client, const char *target, const char *body,
                              struct tally_reply *reply);
@@ -149,6 +150,11 @@ struct tally_queue_counts {
     uint64_t delayed;
 };
 
+/* Stops deliveries from a queue, and lets them go on. Sends are taken meanwhile, and messages in flight may be finished.
+ * Idempotent, durable. Errors: TALLY_REFUSED with QueueDoesNotExist. Tally's own: PauseQueue, ResumeQueue. */
+enum tally_status tally_queue_pause(struct tally_client *client, const char *queue);
+enum tally_status tally_queue_resume(struct tally_client *client, const char *queue);
+
 /* How many messages a queue holds. Exact on Tally, approximate on Amazon SQS. Errors: TALLY_REFUSED with
  * QueueDoesNotExist. */
 enum tally_status tally_queue_count(struct tally_client *client, const char *queue, struct tally_queue_counts *counts);
@@ -170,26 +176,50 @@ struct tally_outgoing {
     const char *deduplication_id; /* MessageDeduplicationId; NULL: none */
     bool has_delay;               /* false: the queue's own delay */
     unsigned delay_s;             /* 0 to 900 */
+    /* Tally's own, each sent as one of the message's attributes, which with `attributes` and batch_id are at most 10: */
+    const char
+        *producer;     /* name of a numbered producer, with `sequence` (Tally.Producer, Tally.Sequence); NULL: none */
+    uint64_t sequence; /* 0 to 2^63 - 1; not above the producer's last one to this queue: a duplicate */
+    bool has_priority; /* false: 4 */
+    unsigned priority; /* 0 to 9, 9 first; between groups, never inside a FIFO group (Tally.Priority) */
+    const char *type;  /* for type orders (Tally.Type); NULL: none */
+    const char *after; /* deliver it only when these have ended well: a list with commas of message:<MessageId>,
+                           * batch:<BatchId>, dedup:<queue name>/<MessageDeduplicationId> (Tally.After); NULL: none */
+    const char
+        *after_failure; /* when one of them has not: "cancel", "run" or "hold" (Tally.AfterFailure); NULL: cancel */
 };
 
 #define TALLY_MESSAGE_ID_SIZE 101 /* characters of a message id with its NUL */
 
-/* Sends a message; when it returns TALLY_OK the message is durable. `id`, unless NULL, receives its message id.
+/* Sends a message; when it returns TALLY_OK the message is durable. `id`, unless NULL, receives its message id; of a
+ * duplicate the first message's, or "" where a numbered producer's message is too old to be known.
+ * With a deduplication id or a producer a lost answer is asked for again, because the server knows the repeat (with a
+ * DeduplicationWindow of 0 on the queue it would not: then give no id). Otherwise nothing is repeated unless
+ * tally_options.repeats_sends says so.
  * Errors, in order: TALLY_INVALID if something is not UTF-8 or the body is NULL; TALLY_UNREACHABLE, where
- * is_outcome_unknown says that the message may be in the queue all the same (tally_options.repeats_sends);
- * TALLY_REFUSED with QueueDoesNotExist, InvalidMessageContents, BatchDoesNotExist, BatchSealed,
- * InvalidParameterValueException (size, delay, attributes). */
+ * is_outcome_unknown says that the message may be in the queue all the same; TALLY_REFUSED with QueueDoesNotExist,
+ * InvalidMessageContents, InvalidParameterValueException (size, delay, attributes), MissingParameter (a FIFO queue
+ * without a group), BatchDoesNotExist, BatchSealed, BatchTotalExceeded, DependencyDoesNotExist, DependencyCycle,
+ * DependencyTooDeep. */
 enum tally_status tally_send(struct tally_client *client, const char *queue, const struct tally_outgoing *message,
                              char id[TALLY_MESSAGE_ID_SIZE]);
 
 #define TALLY_SEND_BATCH_MAX 10
+#define TALLY_SEQUENCE_NUMBER_SIZE 40 /* characters of a SequenceNumber with its NUL */
 
 struct tally_sent {
     bool is_sent;
-    char id[TALLY_MESSAGE_ID_SIZE]; /* if sent */
-    char code[96];                  /* if not sent: the error's code … */
-    char message[256];              /* … and text */
+    char id[TALLY_MESSAGE_ID_SIZE];                   /* if sent */
+    char code[96];                                    /* if not sent: the error's code … */
+    char message[256];                                /* … and text */
+    char sequence_number[TALLY_SEQUENCE_NUMBER_SIZE]; /* SequenceNumber, decimal digits: the place in the queue's order;
+                                                       * "": not a FIFO queue */
+    bool is_duplicate; /* Tally: it was there; nothing was sent, and id and sequence_number are the first one's */
 };
+
+/* tally_send(), and everything that the server says of it; sent->is_sent is true when it returns TALLY_OK. */
+enum tally_status tally_send_one(struct tally_client *client, const char *queue, const struct tally_outgoing *message,
+                                 struct tally_sent *sent);
 
 /* Sends 1 to 10 messages in one request, stored in their order; together they may have 1 MiB. Each may succeed or fail
  * by itself: sent[i] says so, and TALLY_OK means only that the request as a whole was taken.
@@ -203,6 +233,9 @@ struct tally_receive_options {
     unsigned wait_s;       /* how long to wait for a first message: 0 to 20 */
     bool has_visibility;   /* false: the queue's own visibility timeout */
     unsigned visibility_s; /* how long the messages are hidden from others: 0 to 43,200 */
+    const char
+        *attempt_id; /* ReceiveRequestAttemptId, FIFO queues only: the same one again within 5 minutes gives the same
+                             * messages under the same handles, if they are still held; NULL: none */
 };
 
 struct tally_message {
@@ -214,7 +247,11 @@ struct tally_message {
     size_t attribute_count;
     uint64_t receive_count; /* this one included */
     uint64_t sent_at_ms;    /* since the epoch; 0 where the server did not say */
-    uint64_t fencing_token; /* Tally: grows with every delivery in the namespace; 0: the server did not say (0.1.0) */
+    uint64_t fencing_token; /* Tally: grows with every delivery in the namespace; 0: the server did not say. Hand it to
+                             * whatever you write to, and let that refuse one below the highest it has seen */
+    const char *group_id;   /* MessageGroupId; NULL: none */
+    const char *sequence_number;  /* SequenceNumber, decimal digits; NULL: not a FIFO queue */
+    const char *deduplication_id; /* MessageDeduplicationId; NULL: none */
 };
 
 struct tally_messages {
@@ -246,6 +283,115 @@ enum tally_status tally_delete(struct tally_client *client, const char *queue, c
  * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid, InvalidParameterValueException. */
 enum tally_status tally_change_visibility(struct tally_client *client, const char *queue, const char *receipt_handle,
                                           unsigned visibility_s);
+
+/* Ends this attempt now, in failure: the message is visible again after its queue's Tally.Backoff (at once where there is
+ * none). Out of attempts, or if `is_final`, it goes to the dead-letter queue (dropped where there is none), or its group
+ * does what the queue's Tally.OnGroupFailure says. `reason` (NULL: none; at most 1,024 bytes) is kept with the message.
+ * A handle that is not the newest of its message changes nothing: on a standard queue that is no error.
+ * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid, InvalidParameterValueException (a FIFO queue's
+ * message that is not held under this handle any more; a reason too long). Tally's own: FailMessage. */
+enum tally_status tally_fail(struct tally_client *client, const char *queue, const char *receipt_handle,
+                             const char *reason, bool is_final);
+
+/* Why a message is not delivered, or where it is. */
+struct tally_explanation {
+    char state[16];             /* "ready", "delayed", "in-flight", "blocked", "held", "ended" or "unknown" */
+    const char **reasons_owned; /* for people, one sentence each, the nearest cause first; NULL: none */
+    size_t reason_count;
+    struct tally_reply reply_owned; /* what the reasons point into; its `Why` has the same in fields */
+};
+
+/* Explains a message. The caller ends `explanation` with tally_explanation_deinit(). One that the server does not
+ * know is "unknown", which is no error. Errors: TALLY_REFUSED with QueueDoesNotExist, InvalidParameterValueException.
+ * Tally's own: ExplainMessage. */
+enum tally_status tally_explain(struct tally_client *client, const char *queue, const char *message_id,
+                                struct tally_explanation *explanation);
+
+/* Frees what an explanation owns and zeroes it; a zeroed one is allowed. */
+void tally_explanation_deinit(struct tally_explanation *explanation);
+
+/* ---- Groups: Tally's own ----------------------------------------------------------------------------------------- */
+
+struct tally_group {
+    const char *id;     /* MessageGroupId */
+    const char *state;  /* "held", "busy" or "ready" */
+    const char *reason; /* why it is held; NULL: it is not, or nothing is known */
+    uint64_t messages;  /* that have not ended, those in flight included */
+    bool is_paused;
+};
+
+struct tally_groups {
+    struct tally_group *items_owned; /* NULL: none */
+    size_t count;
+    const char *next_token;         /* for the next page; NULL: this was the last */
+    struct tally_reply reply_owned; /* what the strings point into */
+};
+
+/* A page of at most 1,000 groups of a queue. `state`: only those in this state; NULL: all. `token`: next_token of the page
+ * before; NULL: the first page. The caller ends `groups` with tally_groups_deinit().
+ * Errors: TALLY_REFUSED with QueueDoesNotExist, InvalidParameterValueException. ListGroups. */
+enum tally_status tally_groups(struct tally_client *client, const char *queue, const char *state, const char *token,
+                               struct tally_groups *groups);
+
+/* Frees what a page owns and zeroes it; a zeroed one is allowed. */
+void tally_groups_deinit(struct tally_groups *groups);
+
+enum tally_release {
+    TALLY_RELEASE_RETRY,       /* the head gets a fresh set of attempts */
+    TALLY_RELEASE_SKIP,        /* the head goes to the dead-letter queue, or is dropped where there is none */
+    TALLY_RELEASE_CANCEL_REST, /* the same, and what stands behind it now is cancelled */
+};
+
+/* Lets a held group go on. Not repeated after a lost answer: GroupNotHeld then may mean that it was released.
+ * Errors: TALLY_REFUSED with QueueDoesNotExist, GroupNotHeld. ReleaseGroup. */
+enum tally_status tally_group_release(struct tally_client *client, const char *queue, const char *group_id,
+                                      enum tally_release action);
+
+/* Stops deliveries from one group, and lets them go on; as tally_queue_pause(). A group need not exist to be paused.
+ * Errors: TALLY_REFUSED with QueueDoesNotExist, InvalidParameterValueException. PauseGroup, ResumeGroup. */
+enum tally_status tally_group_pause(struct tally_client *client, const char *queue, const char *group_id);
+enum tally_status tally_group_resume(struct tally_client *client, const char *queue, const char *group_id);
+
+/* ---- Commit: Tally's own ----------------------------------------------------------------------------------------- */
+
+#define TALLY_COMMIT_DELETES_MAX 10
+#define TALLY_COMMIT_SENDS_MAX 10
+#define TALLY_COMMIT_UNITS_MAX 100
+
+struct tally_commit_delete {
+    const char *queue;
+    const char *receipt_handle;
+};
+
+struct tally_commit_send {
+    const char *queue;
+    struct tally_outgoing message;
+};
+
+struct tally_commit_unit {
+    const char *batch_id;
+    const char *key;
+    bool is_failed; /* false: succeeded */
+};
+
+struct tally_commit {
+    const struct tally_commit_delete *deletes;
+    size_t delete_count; /* 0 to 10 */
+    const struct tally_commit_send *sends;
+    size_t send_count; /* 0 to 10 */
+    const struct tally_commit_unit *units;
+    size_t unit_count; /* 0 to 100 */
+};
+
+/* Deletes, sends and counts in one record: all of it or nothing. So a worker that turns a message into others can neither
+ * lose nor repeat them: if its delete counts, its sends do. `sent`, unless NULL, has send_count places and receives what
+ * became of each send; a duplicate among them is no error.
+ * Not repeated after a lost answer (TALLY_UNREACHABLE, is_outcome_unknown): if nothing was done, the message to delete
+ * comes back by its visibility timeout, and the work is done again from there.
+ * Errors: TALLY_INVALID if a count is out of range or a body NULL; TALLY_REFUSED with ReceiptHandleIsInvalid (a handle
+ * that is not the newest of a message that is there: another worker has it, or had it), with the errors of tally_send()
+ * and tally_batch_complete(). Whatever the error, nothing was done. Commit. */
+enum tally_status tally_commit(struct tally_client *client, const struct tally_commit *commit, struct tally_sent *sent);
 
 /* ---- Batches: Tally's own ---------------------------------------------------------------------------------------- */
 

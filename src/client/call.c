@@ -2,7 +2,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "client/client.h"
-#include "client/json.h"
+#include "client/outgoing.h"
 #include <stdlib.h>
 
 #define PAUSE_FIRST_MS 50
@@ -39,6 +39,20 @@ static const struct repeatable {
     {"Tally.ListBatches", NULL},
     {"Tally.ListUnits", NULL},
     {"Tally.DeleteBatch", NULL},
+    {"Tally.FailMessage", NULL}, /* a handle fails its message once */
+    {"Tally.ExplainMessage", NULL},
+    {"Tally.ListGroups", NULL},
+    {"Tally.PauseGroup", NULL},
+    {"Tally.ResumeGroup", NULL},
+    {"Tally.PauseQueue", NULL},
+    {"Tally.ResumeQueue", NULL},
+    {"Tally.PutTypeOrder", NULL},
+    {"Tally.ListTypeOrders", NULL},
+    {"Tally.DeleteTypeOrder", NULL},
+    {"Tally.PutSchedule", NULL},
+    {"Tally.ListSchedules", NULL},
+    {"Tally.DescribeSchedule", NULL},
+    {"Tally.DeleteSchedule", NULL},
 };
 
 static bool has_member(const char *body, const char *name)
@@ -54,10 +68,27 @@ static bool is_send(const char *target)
     return strcmp(target, "AmazonSQS.SendMessage") == 0 || strcmp(target, "AmazonSQS.SendMessageBatch") == 0;
 }
 
+/* Will the server tell a repeat of each message in this request from a second one? */
+static bool is_recognised_send(const char *body)
+{
+    yyjson_doc *doc = yyjson_read(body, strlen(body), YYJSON_READ_NOFLAG);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    yyjson_val *entries = yyjson_obj_get(root, "Entries");
+    bool is_recognised = entries != NULL || outgoing_is_recognised(root);
+    size_t i, max;
+    yyjson_val *entry;
+    yyjson_arr_foreach(entries, i, max, entry)
+    {
+        is_recognised = is_recognised && outgoing_is_recognised(entry);
+    }
+    yyjson_doc_free(doc);
+    return is_recognised;
+}
+
 static bool is_repeatable(const struct tally_client *client, const char *target, const char *body)
 {
-    if (client->repeats_sends && is_send(target))
-        return true;
+    if (is_send(target))
+        return client->repeats_sends || is_recognised_send(body);
     for (size_t i = 0; i < ARRAY_LENGTH(repeatables); i++) {
         const struct repeatable *row = &repeatables[i];
         if (strcmp(row->target, target) == 0)

@@ -1,57 +1,44 @@
-/* Typed calls for messages: send, receive, delete, change visibility. */
+/* Typed calls for messages: send, receive, delete, fail, change visibility, explain. */
 #include "base/memory.h"
 #include "client/client.h"
-#include "client/json.h"
+#include "client/outgoing.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- Sending ----------------------------------------------------------------------------------------------------- */
 
-static void add_attribute(struct json_body *body, yyjson_mut_val *map, const struct tally_attribute *attribute)
-{
-    const char *type = attribute->type == NULL ? "String" : attribute->type;
-    yyjson_mut_val *value = json_add_object(body, map, attribute->name);
-    json_add_text(body, value, "DataType", type);
-    json_add_text(body, value, strncmp(type, "Binary", 6) == 0 ? "BinaryValue" : "StringValue", attribute->value);
-}
-
-static void add_message(struct json_body *body, yyjson_mut_val *object, const struct tally_outgoing *message)
-{
-    json_add_text(body, object, "MessageBody", message->body);
-    if (message->has_delay)
-        json_add_number(body, object, "DelaySeconds", message->delay_s);
-    json_add_text(body, object, "MessageGroupId", message->group_id);
-    json_add_text(body, object, "MessageDeduplicationId", message->deduplication_id);
-    if (message->attribute_count > 0 || message->batch_id != NULL) {
-        yyjson_mut_val *map = json_add_object(body, object, "MessageAttributes");
-        for (size_t i = 0; i < message->attribute_count; i++)
-            add_attribute(body, map, &message->attributes[i]);
-        if (message->batch_id != NULL)
-            add_attribute(body, map, &(struct tally_attribute){.name = "Tally.Batch", .value = message->batch_id});
-    }
-}
-
-enum tally_status tally_send(struct tally_client *client, const char *queue, const struct tally_outgoing *message,
-                             char id[TALLY_MESSAGE_ID_SIZE])
+enum tally_status tally_send_one(struct tally_client *client, const char *queue, const struct tally_outgoing *message,
+                                 struct tally_sent *sent)
 {
     struct json_body body;
     struct tally_reply reply;
+    struct tally_sent result = {.is_sent = false};
     enum tally_status status;
 
     if (message->body == NULL)
         return client_refuse(client, "a message needs a body");
     json_body_init(&body);
     json_add_text(&body, body.root, "QueueUrl", queue);
-    add_message(&body, body.root, message);
+    outgoing_add(&body, body.root, message);
     status = json_body_call(&body, client, "AmazonSQS.SendMessage", &reply);
     if (status != TALLY_OK)
         return status;
-    if (json_text(json_root(&reply), "MessageId") == NULL)
-        status = client_garbled(client, "SendMessage");
-    else if (id != NULL)
-        json_copy(json_root(&reply), "MessageId", id, TALLY_MESSAGE_ID_SIZE);
+    outgoing_read_sent(json_root(&reply), &result);
     tally_reply_deinit(&reply);
+    if (result.id[0] == '\0' && !result.is_duplicate)
+        return client_garbled(client, "SendMessage");
+    *sent = result;
+    return TALLY_OK;
+}
+
+enum tally_status tally_send(struct tally_client *client, const char *queue, const struct tally_outgoing *message,
+                             char id[TALLY_MESSAGE_ID_SIZE])
+{
+    struct tally_sent sent;
+    enum tally_status status = tally_send_one(client, queue, message, &sent);
+    if (status == TALLY_OK && id != NULL)
+        memcpy(id, sent.id, TALLY_MESSAGE_ID_SIZE);
     return status;
 }
 
@@ -72,8 +59,7 @@ static bool read_sent(yyjson_val *root, struct tally_sent *sent, size_t count)
         struct tally_sent *one = find_sent(entry, sent, count);
         if (one == NULL)
             return false;
-        one->is_sent = true;
-        json_copy(entry, "MessageId", one->id, sizeof one->id);
+        outgoing_read_sent(entry, one);
         seen++;
     }
     yyjson_arr_foreach(yyjson_obj_get(root, "Failed"), i, max, entry)
@@ -110,7 +96,7 @@ enum tally_status tally_send_batch(struct tally_client *client, const char *queu
         char id[8];
         snprintf(id, sizeof id, "%zu", i);
         yyjson_mut_obj_add_strcpy(body.doc_owned, entry, "Id", id);
-        add_message(&body, entry, &messages[i]);
+        outgoing_add(&body, entry, &messages[i]);
     }
     status = json_body_call(&body, client, "AmazonSQS.SendMessageBatch", &reply);
     if (status != TALLY_OK)
@@ -157,6 +143,9 @@ static bool read_message(yyjson_val *value, struct tally_message *message, struc
         .receive_count = json_number(system, "ApproximateReceiveCount"),
         .sent_at_ms = json_number(system, "SentTimestamp"),
         .fencing_token = json_number(system, "Tally.FencingToken"),
+        .group_id = json_text(system, "MessageGroupId"),
+        .sequence_number = json_text(system, "SequenceNumber"),
+        .deduplication_id = json_text(system, "MessageDeduplicationId"),
     };
     read_attributes(map, *attributes);
     *attributes += message->attribute_count;
@@ -214,6 +203,7 @@ enum tally_status tally_receive(struct tally_client *client, const char *queue,
         json_add_number(&body, body.root, "WaitTimeSeconds", given->wait_s);
     if (given->has_visibility)
         json_add_number(&body, body.root, "VisibilityTimeout", given->visibility_s);
+    json_add_text(&body, body.root, "ReceiveRequestAttemptId", given->attempt_id);
     yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "MessageSystemAttributeNames"), "All");
     yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "MessageAttributeNames"), "All");
     status = json_body_call(&body, client, "AmazonSQS.ReceiveMessage", &reply);
@@ -257,4 +247,17 @@ enum tally_status tally_change_visibility(struct tally_client *client, const cha
     json_add_text(&body, body.root, "ReceiptHandle", receipt_handle);
     json_add_number(&body, body.root, "VisibilityTimeout", visibility_s);
     return json_body_call(&body, client, "AmazonSQS.ChangeMessageVisibility", NULL);
+}
+
+enum tally_status tally_fail(struct tally_client *client, const char *queue, const char *receipt_handle,
+                             const char *reason, bool is_final)
+{
+    struct json_body body;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", queue);
+    json_add_text(&body, body.root, "ReceiptHandle", receipt_handle);
+    json_add_text(&body, body.root, "Reason", reason);
+    if (is_final)
+        yyjson_mut_obj_add_bool(body.doc_owned, body.root, "Final", true);
+    return json_body_call(&body, client, "Tally.FailMessage", NULL);
 }

@@ -66,6 +66,16 @@ enum tally_status tally_queue_purge(struct tally_client *client, const char *que
     return call_on_queue(client, "AmazonSQS.PurgeQueue", queue);
 }
 
+enum tally_status tally_queue_pause(struct tally_client *client, const char *queue)
+{
+    return call_on_queue(client, "Tally.PauseQueue", queue);
+}
+
+enum tally_status tally_queue_resume(struct tally_client *client, const char *queue)
+{
+    return call_on_queue(client, "Tally.ResumeQueue", queue);
+}
+
 enum tally_status tally_queue_count(struct tally_client *client, const char *queue, struct tally_queue_counts *counts)
 {
     static const char *const names[] = {

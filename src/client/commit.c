@@ -1,0 +1,90 @@
+/* tally_commit(): deletes, sends and counts in one step. */
+#include "client/client.h"
+#include "client/outgoing.h"
+#include <string.h>
+
+static enum tally_status check_commit(struct tally_client *client, const struct tally_commit *commit)
+{
+    if (commit->delete_count > TALLY_COMMIT_DELETES_MAX || commit->send_count > TALLY_COMMIT_SENDS_MAX ||
+        commit->unit_count > TALLY_COMMIT_UNITS_MAX)
+        return client_refuse(client, "one commit takes at most 10 deletes, 10 sends and 100 units");
+    for (size_t i = 0; i < commit->send_count; i++)
+        if (commit->sends[i].message.body == NULL)
+            return client_refuse(client, "a message needs a body");
+    return TALLY_OK;
+}
+
+static void add_deletes(struct json_body *body, const struct tally_commit *commit)
+{
+    yyjson_mut_val *list = json_add_array(body, body->root, "Deletes");
+    for (size_t i = 0; i < commit->delete_count; i++) {
+        yyjson_mut_val *item = json_append_object(body, list);
+        json_add_text(body, item, "QueueUrl", commit->deletes[i].queue);
+        json_add_text(body, item, "ReceiptHandle", commit->deletes[i].receipt_handle);
+    }
+}
+
+static void add_sends(struct json_body *body, const struct tally_commit *commit)
+{
+    yyjson_mut_val *list = json_add_array(body, body->root, "Sends");
+    for (size_t i = 0; i < commit->send_count; i++) {
+        yyjson_mut_val *item = json_append_object(body, list);
+        json_add_text(body, item, "QueueUrl", commit->sends[i].queue);
+        outgoing_add(body, item, &commit->sends[i].message);
+    }
+}
+
+static void add_units(struct json_body *body, const struct tally_commit *commit)
+{
+    yyjson_mut_val *list = json_add_array(body, body->root, "Units");
+    for (size_t i = 0; i < commit->unit_count; i++) {
+        yyjson_mut_val *item = json_append_object(body, list);
+        json_add_text(body, item, "BatchId", commit->units[i].batch_id);
+        json_add_text(body, item, "Unit", commit->units[i].key);
+        json_add_text(body, item, "Status", commit->units[i].is_failed ? "failed" : "succeeded");
+    }
+}
+
+/* Reads the list of sends, which stands in the order of the request. */
+static bool read_sends(yyjson_val *root, size_t count, struct tally_sent *sent)
+{
+    yyjson_val *list = yyjson_obj_get(root, "Sends");
+    size_t i, max;
+    yyjson_val *item;
+
+    if (yyjson_arr_size(list) != count)
+        return false;
+    yyjson_arr_foreach(list, i, max, item)
+    {
+        outgoing_read_sent(item, &sent[i]);
+    }
+    return true;
+}
+
+enum tally_status tally_commit(struct tally_client *client, const struct tally_commit *commit, struct tally_sent *sent)
+{
+    struct tally_sent results[TALLY_COMMIT_SENDS_MAX];
+    struct json_body body;
+    struct tally_reply reply;
+    enum tally_status status = check_commit(client, commit);
+
+    if (status != TALLY_OK)
+        return status;
+    json_body_init(&body);
+    if (commit->delete_count > 0)
+        add_deletes(&body, commit);
+    if (commit->send_count > 0)
+        add_sends(&body, commit);
+    if (commit->unit_count > 0)
+        add_units(&body, commit);
+    status = json_body_call(&body, client, "Tally.Commit", &reply);
+    if (status != TALLY_OK)
+        return status;
+    memset(results, 0, sizeof results);
+    if (!read_sends(json_root(&reply), commit->send_count, results))
+        status = client_garbled(client, "Commit");
+    else if (sent != NULL)
+        memcpy(sent, results, commit->send_count * sizeof *sent);
+    tally_reply_deinit(&reply);
+    return status;
+}
