@@ -677,6 +677,7 @@ struct core_metrics core_metrics(const struct core *core)
         .in_flight = core->in_flight_count,
         .delayed = core->delayed_count,
         .batches = core->batches.used,
+        .groups = core->groups.used,
         .sent = core->sent_count,
         .delivered = core->delivery_number,
     };

@@ -66,6 +66,7 @@ struct core_metrics {
     uint64_t in_flight;
     uint64_t delayed;
     uint64_t batches;
+    uint64_t groups;
     uint64_t sent; /* since the namespace was founded */
     uint64_t delivered;
 };

@@ -56,6 +56,12 @@ void core_rig_end(struct core_rig *rig)
     rig->position += rig->frame.size + 64;
 }
 
+void core_rig_forget_log(struct core_rig *rig)
+{
+    buffer_truncate(&rig->log, 0);
+    rig->frame_count = 0;
+}
+
 struct core *core_rig_replay(const struct core_rig *rig)
 {
     struct core *core = core_create();

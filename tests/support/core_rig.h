@@ -36,6 +36,9 @@ void core_rig_deinit(struct core_rig *rig);
 struct core *core_rig_begin(struct core_rig *rig);
 void core_rig_end(struct core_rig *rig);
 
+/* Forgets the frames kept so far: for runs too long to keep. */
+void core_rig_forget_log(struct core_rig *rig);
+
 /* A core made by replaying all frames, at the live one's time. */
 struct core *core_rig_replay(const struct core_rig *rig);
 
