@@ -7,18 +7,26 @@ extern const struct command command_queue_create, command_queue_list, command_qu
     command_queue_purge, command_queue_delete, command_send, command_receive, command_delete, command_batch_create,
     command_batch_add, command_batch_complete, command_batch_seal, command_batch_show, command_batch_list,
     command_batch_units, command_batch_cancel, command_batch_delete, command_work, command_run, command_bench,
-    command_call;
+    command_call, command_explain, command_queue_pause, command_queue_resume, command_group_list, command_group_release,
+    command_group_pause, command_group_resume;
 
 const struct command_row commands[] = {
     {"queue create", "make a queue", &command_queue_create},
     {"queue list", "list the queues", &command_queue_list},
     {"queue show", "show a queue's attributes and how many messages it holds", &command_queue_show},
     {"queue set", "change a queue's attributes", &command_queue_set},
+    {"queue pause", "stop deliveries from a queue", &command_queue_pause},
+    {"queue resume", "let a paused queue deliver again", &command_queue_resume},
     {"queue purge", "delete all messages of a queue", &command_queue_purge},
     {"queue delete", "delete a queue and its messages", &command_queue_delete},
     {"send", "put a message, or one for each line, into a queue", &command_send},
     {"receive", "take messages out of a queue", &command_receive},
     {"delete", "delete a message that was received", &command_delete},
+    {"explain", "say where a message is, and why it is not delivered", &command_explain},
+    {"group list", "list the groups of a queue, for example the held ones", &command_group_list},
+    {"group release", "let a group go on that was held because a message failed", &command_group_release},
+    {"group pause", "stop deliveries from one group", &command_group_pause},
+    {"group resume", "let a paused group deliver again", &command_group_resume},
     {"work", "run a command for each message of a queue, again and again", &command_work},
     {"run", "run a command for each file of a folder, or each line, as one batch", &command_run},
     {"batch create", "make a batch: units to count, and what to send when all have ended", &command_batch_create},

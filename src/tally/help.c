@@ -14,6 +14,16 @@ static const struct group_text {
      "  tally queue create orders\n"
      "  tally send orders 'hello'\n"
      "  tally receive orders --delete\n"},
+    {"group", "A group is the messages of one queue that share a MessageGroupId. On a FIFO queue it is a line: one "
+              "message after the\n"
+              "other, in the order in which they were sent, while other groups go on. If a message fails for good, its "
+              "group goes on\n"
+              "without it, or is held until you say what to do (the queue's Tally.OnGroupFailure).\n"
+              "\n"
+              "  tally queue create comments.fifo FifoQueue=true Tally.OnGroupFailure=hold\n"
+              "  tally send comments.fifo 'first!' --group post-17 --deduplication-id comment-1\n"
+              "  tally group list comments.fifo\n"
+              "  tally group release comments.fifo post-17 --retry\n"},
     {"batch",
      "A batch counts units of work and sends one completion message when it is sealed and the last unit has ended.\n"
      "A unit is a message sent with --batch (it ends when it is deleted), or an external unit known by its key.\n"
@@ -87,7 +97,10 @@ static void print_option(FILE *out, const struct option_row *row)
     char left[64];
     snprintf(left, sizeof left, "--%s%s%s", row->name, row->value == NULL ? "" : " ",
              row->value == NULL ? "" : row->value);
-    fprintf(out, "  %-26s%s", left, row->help);
+    if (strlen(left) < 26)
+        fprintf(out, "  %-26s%s", left, row->help);
+    else
+        fprintf(out, "  %s\n%28s%s", left, "", row->help);
     if (row->fallback != NULL)
         fprintf(out, " (default %s)", row->fallback);
     fputs("\n", out);

@@ -10,11 +10,18 @@
 #define LINES_SIZE_MAX (1u << 30)
 #define REQUEST_SIZE_MAX (1u << 20) /* of one SendMessageBatch, in sum */
 #define ATTRIBUTES_MAX 10
+#define NUMBERS_SIZE_MAX 64 /* Tally.Sequence and Tally.Priority, as attributes */
 
 struct settings {
     const char *batch;
     const char *group;
     const char *deduplication;
+    const char *producer;
+    const char *type;
+    const char *after;
+    const char *after_failure;
+    struct option_number sequence;
+    struct option_number priority;
     struct option_number delay;
     struct option_list attributes;
     bool has_lines;
@@ -26,8 +33,21 @@ static const struct option_row options[] = {
      NULL},
     {"attribute", "NAME=VALUE[:TYPE]", "message attribute; TYPE String (default), Number or Binary (base64); up to 10",
      OPTION_LIST, offsetof(struct settings, attributes), 0, 0, NULL},
-    {"group", "ID", "MessageGroupId", OPTION_TEXT, offsetof(struct settings, group), 0, 0, NULL},
-    {"dedup", "ID", "MessageDeduplicationId", OPTION_TEXT, offsetof(struct settings, deduplication), 0, 0, NULL},
+    {"group", "ID", "MessageGroupId: on a FIFO queue the line it stands in", OPTION_TEXT,
+     offsetof(struct settings, group), 0, 0, NULL},
+    {"deduplication-id", "ID", "a second message with this id is none, for as long as the queue's window", OPTION_TEXT,
+     offsetof(struct settings, deduplication), 0, 0, NULL},
+    {"producer", "NAME", "with --sequence: a number not above NAME's last one is a duplicate, for ever", OPTION_TEXT,
+     offsetof(struct settings, producer), 0, 0, NULL},
+    {"sequence", "N", "with --producer; of --lines the first line's, the others follow", OPTION_NUMBER,
+     offsetof(struct settings, sequence), 0, INT64_MAX, NULL},
+    {"priority", "N", "0 to 9, 9 first, else 4; between groups, never inside a FIFO group", OPTION_NUMBER,
+     offsetof(struct settings, priority), 0, 9, NULL},
+    {"type", "NAME", "for type orders", OPTION_TEXT, offsetof(struct settings, type), 0, 0, NULL},
+    {"after", "LIST", "deliver it when these have ended well: message:ID, batch:ID, dedup:QUEUE/ID, with commas",
+     OPTION_TEXT, offsetof(struct settings, after), 0, 0, NULL},
+    {"after-failure", "POLICY", "if one of them has not: cancel this one (default), run it, or hold it", OPTION_TEXT,
+     offsetof(struct settings, after_failure), 0, 0, NULL},
     {"lines", NULL, "with -: send each line of standard input as a message", OPTION_FLAG,
      offsetof(struct settings, has_lines), 0, 0, NULL},
 };
@@ -37,6 +57,14 @@ static int make_message(const struct invocation *invocation, struct tally_attrib
                         struct tally_outgoing *message)
 {
     struct settings *settings = invocation->settings;
+    if ((settings->producer != NULL) != settings->sequence.is_given)
+        return complain_usage(invocation, "--producer and --sequence go together");
+    if (settings->after_failure != NULL && settings->after == NULL)
+        return complain_usage(invocation, "--after-failure goes with --after");
+    if (settings->has_lines && settings->deduplication != NULL)
+        return complain_usage(invocation,
+                              "with --lines --deduplication-id would make every line but the first a duplicate; "
+                              "number them with --producer and --sequence");
     if (settings->attributes.count > ATTRIBUTES_MAX)
         return complain_usage(invocation, "a message has at most %d attributes", ATTRIBUTES_MAX);
     for (size_t i = 0; i < settings->attributes.count; i++) {
@@ -52,22 +80,44 @@ static int make_message(const struct invocation *invocation, struct tally_attrib
         .deduplication_id = settings->deduplication,
         .has_delay = settings->delay.is_given,
         .delay_s = (unsigned)settings->delay.value,
+        .producer = settings->producer,
+        .sequence = settings->sequence.value,
+        .has_priority = settings->priority.is_given,
+        .priority = (unsigned)settings->priority.value,
+        .type = settings->type,
+        .after = settings->after,
+        .after_failure = settings->after_failure,
     };
     return EXIT_DONE;
 }
 
-static void print_id(const struct invocation *invocation, const char *id)
+static void print_text_field(const char *name, const char *value)
 {
-    printf(invocation->is_json ? "{\"MessageId\":\"%s\"}\n" : "%s\n", id);
+    if (*value != '\0')
+        printf(",\"%s\":\"%s\"", name, value);
+}
+
+/* The message id; a duplicate's is the first message's. */
+static void print_sent(const struct invocation *invocation, const struct tally_sent *sent)
+{
+    if (!invocation->is_json) {
+        puts(sent->id);
+        if (sent->is_duplicate)
+            complain("%s a duplicate: nothing was sent", *sent->id == '\0' ? "this is" : sent->id);
+        return;
+    }
+    printf("{\"MessageId\":\"%s\"", sent->id);
+    print_text_field("SequenceNumber", sent->sequence_number);
+    puts(sent->is_duplicate ? ",\"Duplicate\":true}" : "}");
 }
 
 static int send_one(struct invocation *invocation, struct tally_outgoing *message, const char *body)
 {
-    char id[TALLY_MESSAGE_ID_SIZE];
+    struct tally_sent sent;
     message->body = body;
-    if (tally_send(invocation->client, invocation->arguments[0], message, id) != TALLY_OK)
+    if (tally_send_one(invocation->client, invocation->arguments[0], message, &sent) != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
-    print_id(invocation, id);
+    print_sent(invocation, &sent);
     return EXIT_DONE;
 }
 
@@ -94,6 +144,7 @@ static int send_some(struct invocation *invocation, const struct tally_outgoing 
     for (size_t i = 0; i < count; i++) {
         messages[i] = *message;
         messages[i].body = lines[i];
+        messages[i].sequence += first_line + i;
     }
     if (tally_send_batch(invocation->client, invocation->arguments[0], messages, count, sent) != TALLY_OK) {
         if (tally_client_error(invocation->client)->is_outcome_unknown)
@@ -105,13 +156,19 @@ static int send_some(struct invocation *invocation, const struct tally_outgoing 
     }
     for (size_t i = 0; i < count; i++) {
         if (sent[i].is_sent) {
-            print_id(invocation, sent[i].id);
+            print_sent(invocation, &sent[i]);
         } else {
             complain("message %zu: %s: %s", first_line + i + 1, sent[i].code, sent[i].message);
             status = EXIT_REFUSED;
         }
     }
     return status;
+}
+
+/* What one of Tally's own attributes counts. */
+static size_t own_size(const char *name, const char *value)
+{
+    return value == NULL ? 0 : strlen(name) + strlen("String") + strlen(value);
 }
 
 static int send_lines(struct invocation *invocation, const struct tally_outgoing *message, char *text)
@@ -123,8 +180,9 @@ static int send_lines(struct invocation *invocation, const struct tally_outgoing
     for (size_t i = 0; i < message->attribute_count; i++)
         overhead += strlen(message->attributes[i].name) + strlen(message->attributes[i].type) +
                     strlen(message->attributes[i].value);
-    if (message->batch_id != NULL)
-        overhead += strlen("Tally.BatchString") + strlen(message->batch_id);
+    overhead += own_size("Tally.Batch", message->batch_id) + own_size("Tally.Producer", message->producer) +
+                own_size("Tally.Type", message->type) + own_size("Tally.After", message->after) +
+                own_size("Tally.AfterFailure", message->after_failure) + NUMBERS_SIZE_MAX;
     lines_init(&lines, text);
     for (size_t i = 0; i < lines.count;) {
         size_t count = count_fitting(lines.items_owned + i, lines.count - i, overhead);
@@ -176,12 +234,18 @@ const struct command command_send = {
             "is text in UTF-8, 1 byte to 1 MiB; - takes it from standard input, byte for byte, line end included.\n"
             "With --lines each line becomes a message, without its end; empty lines are left out.\n"
             "\n"
+            "A duplicate is no error: it prints the first message's id, and standard error says so.\n"
+            "\n"
             "When the server's answer is lost, the message may be in the queue or not: exit status 3, and the text "
-            "says so.\n",
+            "says so.\n"
+            "With --deduplication-id or --producer it is asked for again, and repeating the command is harmless.\n",
     .examples = "  tally send orders '{\"order\": 1}'\n"
                 "  tally send orders - < order.json\n"
                 "  tally send orders hello --delay 60 --attribute colour=blue --attribute size=3:Number\n"
-                "  seq 1000 | tally send numbers - --lines --batch night\n",
+                "  tally send orders hello --deduplication-id order-17\n"
+                "  tally send comments 'first!' --group post-17\n"
+                "  tally send reports all --after batch:night\n"
+                "  seq 1000 | tally send numbers - --lines --batch night --producer generator --sequence 1\n",
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .settings_size = sizeof(struct settings),

@@ -1,5 +1,6 @@
 /* tally work: a command for each message of a queue. */
 #include "base/assert.h"
+#include "tally/error_tail.h"
 #include "tally/process.h"
 #include "tally/text.h"
 #include "tally/worker.h"
@@ -32,8 +33,9 @@ static const struct option_row options[] = {
      offsetof(struct settings, concurrency), 1, 1024, "1"},
     {"visibility", "SECONDS", "after a crash of this machine others get its messages so late", OPTION_NUMBER,
      offsetof(struct settings, visibility), 1, 43200, "30"},
-    {"retry-after", "SECONDS", "a failed message may be tried again so much later", OPTION_NUMBER,
-     offsetof(struct settings, retry_after), 0, 43200, "0"},
+    {"retry-after", "SECONDS",
+     "a failed message may be tried again so much later; else as its queue's Tally.Backoff says", OPTION_NUMBER,
+     offsetof(struct settings, retry_after), 0, 43200, NULL},
     {"time-limit", "SECONDS", "end a command that runs longer; that is a failure", OPTION_NUMBER,
      offsetof(struct settings, time_limit), 1, 43200, NULL},
     {"grace", "SECONDS", "when told to stop, let running commands go on so long", OPTION_NUMBER,
@@ -66,7 +68,7 @@ static char **make_environment(const struct work *work, struct worker_slot *slot
                                struct arena *arena)
 {
     size_t count = 0;
-    char **own = arena_allocate(arena, (message->attribute_count + 7) * sizeof *own);
+    char **own = arena_allocate(arena, (message->attribute_count + 9) * sizeof *own);
 
     own[count++] = text_format(arena, "TALLY_ENDPOINT=%s", tally_client_endpoint(worker_slot_client(slot)));
     own[count++] = text_format(arena, "TALLY_QUEUE=%s", work->settings->queue);
@@ -75,6 +77,9 @@ static char **make_environment(const struct work *work, struct worker_slot *slot
     own[count++] = text_format(arena, "TALLY_RECEIVE_COUNT=%llu", (unsigned long long)message->receive_count);
     own[count++] = text_format(arena, "TALLY_SENT_AT_MS=%llu", (unsigned long long)message->sent_at_ms);
     own[count++] = text_format(arena, "TALLY_FENCING_TOKEN=%llu", (unsigned long long)message->fencing_token);
+    own[count++] = text_format(arena, "TALLY_GROUP_ID=%s", message->group_id == NULL ? "" : message->group_id);
+    own[count++] = text_format(arena, "TALLY_SEQUENCE_NUMBER=%s",
+                               message->sequence_number == NULL ? "" : message->sequence_number);
     for (size_t i = 0; i < message->attribute_count; i++)
         own[count++] = attribute_variable(arena, &message->attributes[i]);
     return process_environment(arena, own, count, ATTRIBUTE_PREFIX);
@@ -89,43 +94,70 @@ static enum worker_verdict accept_message(void *context, struct worker_slot *slo
         complain("message %s: no room for its body: %s", message->id, strerror(errno));
         return WORKER_RETRY;
     }
+    job->context = error_tail_create(&job->errors);
     job->path = work->path;
     job->argv = work->invocation->program;
     job->environment = make_environment(work, slot, message, job->arena);
     return WORKER_RUN;
 }
 
-static void report(const struct work *work, const struct tally_message *message, const struct worker_end *end)
+/* How the program ended, in the slot's arena: the reason of a failed attempt. */
+static const char *describe_end(const struct work *work, struct worker_job *job, const struct worker_end *end)
+{
+    struct error_tail *tail = job->context;
+    char line[ERROR_TAIL_SIZE] = "";
+    const char *what;
+
+    if (end->start_errno != 0)
+        what = text_format(job->arena, "could not be started: %s", strerror(end->start_errno));
+    else if (end->was_too_slow)
+        what = text_format(job->arena, "ran longer than %llu s and was ended",
+                           (unsigned long long)work->settings->time_limit.value);
+    else if (WIFSIGNALED(end->wait_status))
+        what = text_format(job->arena, "was ended by signal %d", WTERMSIG(end->wait_status));
+    else
+        what = text_format(job->arena, "ended with status %d", WEXITSTATUS(end->wait_status));
+    if (tail != NULL)
+        error_tail_line(tail, line);
+    return *line == '\0' ? what : text_format(job->arena, "%s: %s", what, line);
+}
+
+static void report(const struct work *work, const struct tally_message *message, const char *what,
+                   const struct worker_end *end)
 {
     const char *name = work->invocation->program[0];
-    unsigned long long retry_s = work->settings->retry_after.value;
+    const struct option_number *retry_after = &work->settings->retry_after;
     if (work->settings->is_quiet)
         return;
-    if (end->start_errno != 0)
-        complain("message %s: %s could not be started: %s", message->id, name, strerror(end->start_errno));
-    else if (end->was_stopped)
+    if (end->was_stopped)
         complain("message %s: %s was ended because we stop; the message is given back", message->id, name);
-    else if (end->was_too_slow)
-        complain("message %s: %s ran longer than %llu s and was ended; next try in %llu s", message->id, name,
-                 (unsigned long long)work->settings->time_limit.value, retry_s);
-    else if (WIFSIGNALED(end->wait_status))
-        complain("message %s: %s was ended by signal %d; next try in %llu s", message->id, name,
-                 WTERMSIG(end->wait_status), retry_s);
+    else if (retry_after->is_given)
+        complain("message %s: %s %s; next try in %llu s", message->id, name, what,
+                 (unsigned long long)retry_after->value);
     else
-        complain("message %s: %s ended with status %d; next try in %llu s", message->id, name,
-                 WEXITSTATUS(end->wait_status), retry_s);
+        complain("message %s: %s %s", message->id, name, what);
 }
 
 static enum worker_verdict finish_message(void *context, struct worker_slot *slot, const struct tally_message *message,
                                           struct worker_job *job, const struct worker_end *end)
 {
     struct work *work = context;
+    bool is_done = end->start_errno == 0 && WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 0;
     (void)slot;
     close(job->input);
-    if (end->start_errno == 0 && WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 0)
+    if (job->errors >= 0)
+        close(job->errors);
+    if (!is_done) {
+        const char *what = describe_end(work, job, end);
+        report(work, message, what, end);
+        job->reason = text_format(job->arena, "%s %s", work->invocation->program[0], what);
+    }
+    error_tail_release(job->context);
+    if (is_done)
         return WORKER_DELETE;
-    report(work, message, end);
-    return end->was_stopped ? WORKER_GIVE_BACK : WORKER_RETRY;
+    if (end->was_stopped)
+        return WORKER_GIVE_BACK;
+    return work->settings->retry_after.is_given ? WORKER_RETRY : WORKER_FAIL;
 }
 
 static void do_nothing(void *context)
@@ -171,20 +203,26 @@ const struct command command_work = {
     .text =
         "Takes messages from a queue and runs COMMAND for each, with the body on its standard input. COMMAND's exit "
         "status\n"
-        "decides: 0 deletes the message; anything else makes it visible again (--retry-after), for this worker or\n"
-        "another. Let the queue have a RedrivePolicy, so that a message that always fails goes aside (see `tally "
-        "queue\n"
-        "create --help`). Runs until it is told to stop.\n"
+        "decides: 0 deletes the message. Anything else fails the attempt, with the status and the last line of "
+        "COMMAND's\n"
+        "standard error as the reason: the message is visible again after its queue's Tally.Backoff (at once where "
+        "there\n"
+        "is none) or --retry-after, for this worker or another, until it is out of attempts. Let the queue have a\n"
+        "RedrivePolicy, so that a message that always fails goes aside (see `tally queue create --help`). Runs until "
+        "it\n"
+        "is told to stop.\n"
         "\n"
         "A message is delivered at least once: after a crash it is run again, so COMMAND should bear that. While "
         "COMMAND\n"
         "runs, the message is kept hidden from others however long it takes; when this machine dies, others get it\n"
-        "after --visibility seconds.\n"
+        "after --visibility seconds. On a FIFO queue the messages of a group are run one after the other, in order.\n"
         "\n"
         "COMMAND finds in its environment: TALLY_MESSAGE_ID, TALLY_QUEUE, TALLY_ENDPOINT, TALLY_RECEIPT_HANDLE,\n"
-        "TALLY_RECEIVE_COUNT (attempts, this one included), TALLY_SENT_AT_MS, TALLY_FENCING_TOKEN (grows with every\n"
-        "delivery; 0: not told), and TALLY_ATTRIBUTE_<NAME> for each message attribute, with _ for characters that a\n"
-        "variable's name can't have.\n"
+        "TALLY_RECEIVE_COUNT (deliveries, this one included), TALLY_SENT_AT_MS, TALLY_FENCING_TOKEN (grows with every\n"
+        "delivery, so what COMMAND writes to can refuse an older one; 0: not told), TALLY_GROUP_ID and\n"
+        "TALLY_SEQUENCE_NUMBER (empty where there is none), and TALLY_ATTRIBUTE_<NAME> for each message attribute, "
+        "with _\n"
+        "for characters that a variable's name can't have.\n"
         "\n"
         "SIGTERM, SIGINT (Ctrl-C) or SIGHUP stops: no new messages, running commands may finish within --grace; what\n"
         "still runs then is ended and its message given back. A second signal cuts the grace short. Exit status 0.\n",

@@ -23,7 +23,8 @@ struct worker_job {
     int input; /* descriptors as in process_start(); the handler closes them */
     int output;
     int errors;
-    void *context; /* the handler's own */
+    void *context;      /* the handler's own */
+    const char *reason; /* for WORKER_FAIL: why; in the arena, NULL: none */
 };
 
 struct worker_end {
@@ -36,6 +37,7 @@ struct worker_end {
 enum worker_verdict {
     WORKER_RUN,       /* accept() only */
     WORKER_DELETE,    /* its work is done */
+    WORKER_FAIL,      /* this attempt failed: the queue's back-off and attempts decide what comes next */
     WORKER_RETRY,     /* make it visible again after retry_after_s */
     WORKER_GIVE_BACK, /* make it visible again now */
     WORKER_LEAVE,     /* it is not ours to touch */

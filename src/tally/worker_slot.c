@@ -162,23 +162,38 @@ static void run_program(struct worker_slot *slot, const struct tally_message *me
         supervise(slot, message, end);
 }
 
-static enum tally_status settle_once(struct worker_slot *slot, enum worker_verdict verdict)
+/* Fails the attempt. A server that has no such action (Amazon SQS, Tally 0.1) gets the message back instead. */
+static enum tally_status fail_message(struct worker_slot *slot, const char *handle, const char *reason)
+{
+    const char *queue = slot->pool->options->queue;
+    const struct tally_error *error = tally_client_error(slot->client_owned);
+    enum tally_status status = tally_fail(slot->client_owned, queue, handle, reason, false);
+    if (status == TALLY_REFUSED &&
+        (strcmp(error->code, "UnknownOperationException") == 0 || strcmp(error->code, "InvalidAction") == 0))
+        return tally_change_visibility(slot->client_owned, queue, handle, 0);
+    return status;
+}
+
+static enum tally_status settle_once(struct worker_slot *slot, enum worker_verdict verdict, const char *reason)
 {
     const struct worker_options *options = slot->pool->options;
     const char *handle = current_handle(slot);
     if (verdict == WORKER_DELETE)
         return tally_delete(slot->client_owned, options->queue, handle);
+    if (verdict == WORKER_FAIL)
+        return fail_message(slot, handle, reason);
     return tally_change_visibility(slot->client_owned, options->queue, handle,
                                    verdict == WORKER_RETRY ? options->retry_after_s : 0);
 }
 
 /* Tells the server what becomes of the message in hand; as often as it takes while the pool goes on. */
-static void settle(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict)
+static void settle(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
+                   const char *reason)
 {
     const struct tally_error *error = tally_client_error(slot->client_owned);
     if (verdict == WORKER_LEAVE)
         return;
-    while (settle_once(slot, verdict) != TALLY_OK) {
+    while (settle_once(slot, verdict, reason) != TALLY_OK) {
         if (error->status != TALLY_REFUSED && worker_pool_pause(slot->pool, error))
             continue;
         complain("message %s could not be %s, so it comes back in at most %u s: %s", message->id,
@@ -205,7 +220,7 @@ static void handle(struct worker_slot *slot, const struct tally_message *message
         verdict = handler->finish(handler->context, slot, message, &job, &end);
         ASSERT(verdict != WORKER_RUN);
     }
-    settle(slot, message, verdict);
+    settle(slot, message, verdict, job.reason);
     let_go(slot);
     arena_reset(&slot->arena);
 }

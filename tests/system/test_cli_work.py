@@ -82,6 +82,23 @@ def test_a_command_that_fails_is_tried_again_until_it_succeeds(tally, queue, scr
     assert counts(tally) == (0, 0)
 
 
+def test_a_failure_is_told_with_the_last_line_of_the_commands_standard_error(tally, queue, script):
+    command = script('[ "$TALLY_RECEIVE_COUNT" -ge 2 ] || { echo first; printf "no such\\001 thing \\n\\n"; exit 3; } >&2')
+    tally("send", queue, "x")
+    done = tally("work", "--queue", queue, "--until-empty", "--", command)
+    assert f"{command} ended with status 3: no such? thing\n" in done.err
+    assert done.err.startswith("first\nno such\x01 thing \n")  # handed on as it came
+
+
+def test_what_a_command_leaves_running_may_go_on_writing_to_standard_error(tally, queue, script):
+    command = script('{ sleep 1; echo late >&2; echo x > "$OUT/late"; } & echo now >&2')
+    tally("send", queue, "x")
+    process = tally.start("work", "--queue", queue, "--", command)
+    wait_until(lambda: counts(tally) == (0, 0), what="the end of the command")
+    wait_until(lambda: (script.out / "late").exists(), what="its child's end")
+    assert process.stop().err == "now\nlate\n"
+
+
 def test_retry_after_keeps_a_failed_message_back(tally, queue, script):
     command = script('date +%s.%N >> "$OUT/times"; [ "$TALLY_RECEIVE_COUNT" -ge 2 ]')
     tally("send", queue, "x")
