@@ -92,6 +92,9 @@ enum error call_check_group(const struct params *params, struct bytes group);
 struct bytes call_queue_url(const struct call *call, const struct queue *queue);
 struct bytes call_queue_arn(const struct call *call, struct bytes queue_name);
 
+/* A SequenceNumber: 20 digits, so that order as text is order as number. In the arena. */
+struct bytes call_sequence_number(const struct call *call, uint64_t number);
+
 /* MaxResults: 1 to 1,000; 1,000 where absent (*is_given false). */
 enum error call_results_max(struct call *call, int64_t *results_max, bool *is_given);
 

@@ -105,17 +105,6 @@ static bool is_number(struct bytes text)
     return i == text.size;
 }
 
-/* Attributes of later versions: to take them and not heed them would break the promise they ask for. */
-static bool is_reserved(struct bytes name)
-{
-    static const char *const reserved[] = {"Tally.After",    "Tally.AfterFailure", "Tally.Type",
-                                           "Tally.Producer", "Tally.Sequence",     "Tally.Priority"};
-    for (size_t i = 0; i < ARRAY_LENGTH(reserved); i++)
-        if (bytes_equal(name, bytes_from_string(reserved[i])))
-            return true;
-    return false;
-}
-
 static enum error check_attribute(struct failure *failure, const struct attribute *attribute)
 {
     int name_size = (int)(attribute->name.size < 80 ? attribute->name.size : 80);
@@ -126,9 +115,6 @@ static enum error check_attribute(struct failure *failure, const struct attribut
             "The name of message (user) attribute '%.*s' is invalid. It can contain alphanumeric characters, "
             "hyphens, underscores and single periods, at most 256, and must not begin with AWS. or Amazon.",
             name_size, name);
-    if (is_reserved(attribute->name))
-        return failure_set(failure, ERROR_UNSUPPORTED_OPERATION,
-                           "The message attribute %.*s is not available in this version of Tally.", name_size, name);
     bool is_text = has_base_type(attribute->type, BYTES("String"));
     bool is_numeric = has_base_type(attribute->type, BYTES("Number"));
     bool is_binary = has_base_type(attribute->type, BYTES("Binary"));

@@ -118,6 +118,11 @@ struct bytes call_queue_arn(const struct call *call, struct bytes queue_name)
                         BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(queue_name));
 }
 
+struct bytes call_sequence_number(const struct call *call, uint64_t number)
+{
+    return arena_format(call->arena, "%020llu", (unsigned long long)number);
+}
+
 enum error call_results_max(struct call *call, int64_t *results_max, bool *is_given)
 {
     *results_max = LIST_RESULTS_MAX;

@@ -80,6 +80,9 @@ static enum error read_target(struct call *call, unsigned which, struct bytes ba
         error = read_target_attributes(call, &params, batch_id, targets[which].event, &attributes);
     if (error != OK)
         return error;
+    if (queue->settings.is_fifo && target->group.ptr == NULL)
+        return call_fail(call, ERROR_MISSING_PARAMETER, "%s: The request must contain the parameter MessageGroupId.",
+                         targets[which].member);
     target->has_body = target->body.size > 0;
     error = check_target(call, targets[which].member, queue, target, &attributes);
     if (error != OK)

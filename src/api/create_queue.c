@@ -5,12 +5,18 @@
 
 #define DELETED_INTERVAL_MS 60000u
 
-static enum error check_name(struct call *call, struct bytes name)
+static enum error check_name(struct call *call, struct bytes name, bool is_fifo)
 {
     if (name.size == 0)
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "Value for parameter QueueName is invalid. Reason: Must specify a queue name.");
-    if (!text_is_word(name, QUEUE_NAME_SIZE_MAX))
+    struct bytes suffix = BYTES(".fifo");
+    if (is_fifo && (!bytes_ends_with(name, suffix) || name.size > QUEUE_NAME_SIZE_MAX ||
+                    !text_is_word(bytes_make(name.ptr, name.size - suffix.size), QUEUE_NAME_SIZE_MAX)))
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, "
+                         "must end with .fifo suffix and be 1 to 80 in length.");
+    if (!is_fifo && !text_is_word(name, QUEUE_NAME_SIZE_MAX))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length");
     return OK;
@@ -30,13 +36,21 @@ static bool was_deleted_recently(const struct call *call, struct bytes name)
 enum error action_create_queue(struct call *call)
 {
     struct bytes name = {NULL, 0};
+    bool is_fifo, names_tally;
     enum error error = params_text(&call->params, "QueueName", &name);
     if (error == OK)
-        error = check_name(call, name);
+        error = queue_attributes_read_kind(call, &is_fifo, &names_tally);
     if (error != OK)
         return error;
     struct queue *queue = core_find_queue(call->core, name);
-    struct queue_settings settings = queue == NULL ? queue_attributes_defaults() : queue->settings;
+    /* A queue that is there is found by its name alone, also a FIFO queue. */
+    if (queue == NULL || is_fifo)
+        error = check_name(call, name, is_fifo);
+    if (error != OK)
+        return error;
+    struct queue_settings settings = queue == NULL ? queue_attributes_defaults(is_fifo) : queue->settings;
+    if (queue == NULL)
+        settings.is_strict = is_fifo && names_tally;
     const char *differing;
     error = queue_attributes_read(call, &settings, &differing);
     if (error != OK)

@@ -5,70 +5,40 @@
 
 #define REGION_SIZE_MAX 64u
 
-/* An attribute that is a number of struct queue_settings. */
-struct numeric_attribute {
-    const char *name;
-    uint32_t min;
-    uint32_t max;
-    uint32_t initial;
-    size_t offset;
-};
-
-#define NUMERIC(name, member, min, max, initial)                                                                       \
-    {                                                                                                                  \
-        name, min, max, initial, offsetof(struct queue_settings, member)                                               \
-    }
-static const struct numeric_attribute numeric_attributes[] = {
-    NUMERIC("DelaySeconds", delay_s, 0, 900, 0),
-    NUMERIC("MaximumMessageSize", message_size_max, 1024, 1048576, 1048576),
-    NUMERIC("MessageRetentionPeriod", retention_s, 60, 1209600, 345600),
-    NUMERIC("ReceiveMessageWaitTimeSeconds", wait_s, 0, 20, 0),
-    NUMERIC("VisibilityTimeout", visibility_timeout_s, 0, 43200, 30),
-};
-
-/* Attributes of SQS and of Tally that this version does not have: refused, because to store them and not heed them would be a
- * promise not kept. */
+/* Attributes of SQS that this version does not have: refused, because to store them and not heed them would be a promise not
+ * kept. */
 static const char *const later_attributes[] = {
-    "Policy",
-    "RedriveAllowPolicy",
-    "KmsMasterKeyId",
-    "KmsDataKeyReusePeriodSeconds",
-    "SqsManagedSseEnabled",
-    "FifoQueue",
-    "ContentBasedDeduplication",
-    "DeduplicationScope",
-    "FifoThroughputLimit",
-    "Tally.Backoff",
-    "Tally.StrictOrder",
-    "Tally.OnGroupFailure",
-    "Tally.GroupConcurrency",
-    "Tally.DeduplicationWindow",
-    "Tally.DeliveryMode",
-    "Tally.RateLimit",
+    "Policy", "RedriveAllowPolicy", "KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", "SqsManagedSseEnabled",
 };
 
-static uint32_t *numeric_value(struct queue_settings *settings, const struct numeric_attribute *attribute)
+/* --- attributes that are a number of struct queue_settings ----------------------------------------------------------- */
+
+static uint32_t *numeric_value(struct queue_settings *settings, const struct queue_attribute *attribute)
 {
     return (uint32_t *)(void *)((char *)settings + attribute->offset);
 }
 
-struct queue_settings queue_attributes_defaults(void)
+static enum error read_numeric(struct call *call, const struct queue_attribute *attribute, struct bytes value,
+                               struct queue_settings *settings)
 {
-    struct queue_settings settings = queue_settings_plain();
-    for (size_t i = 0; i < ARRAY_LENGTH(numeric_attributes); i++)
-        *numeric_value(&settings, &numeric_attributes[i]) = numeric_attributes[i].initial;
-    return settings;
+    uint64_t number;
+    if (!bytes_to_u64(value, &number) || number < attribute->min || number > attribute->max)
+        return call_fail(call, ERROR_INVALID_ATTRIBUTE_VALUE,
+                         "Invalid value for the parameter %s. Reason: Must be an integer from %u to %u.",
+                         attribute->name, attribute->min, attribute->max);
+    *numeric_value(settings, attribute) = (uint32_t)number;
+    return OK;
+}
+
+static struct bytes show_numeric(struct arena *arena, const struct queue_attribute *attribute,
+                                 const struct queue_settings *settings, bool is_named)
+{
+    (void)is_named;
+    struct queue_settings copy = *settings;
+    return arena_format(arena, "%u", *numeric_value(&copy, attribute));
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
-
-static const struct numeric_attribute *find_numeric(struct bytes name)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(numeric_attributes); i++)
-        if (bytes_equal(name, bytes_from_string(numeric_attributes[i].name)))
-            return &numeric_attributes[i];
-    return NULL;
-}
 
 static enum error refuse_policy(struct call *call, struct bytes policy, const char *reason)
 {
@@ -87,8 +57,10 @@ static bool is_arn_of(const struct call *call, struct bytes arn, struct bytes na
 }
 
 /* "" removes the policy; else a JSON object {deadLetterTargetArn, maxReceiveCount}. */
-static enum error read_redrive_policy(struct call *call, struct bytes policy, struct queue_settings *settings)
+static enum error read_redrive_policy(struct call *call, const struct queue_attribute *attribute, struct bytes policy,
+                                      struct queue_settings *settings)
 {
+    (void)attribute;
     if (policy.size == 0) {
         settings->receive_count_max = 0;
         settings->dead_letter_arn = bytes_make(NULL, 0);
@@ -112,48 +84,120 @@ static enum error read_redrive_policy(struct call *call, struct bytes policy, st
         return refuse_policy(call, policy, (const char *)reason.ptr);
     }
     struct bytes name = queue_name_of_arn(arn);
-    if (core_find_queue(call->core, name) == NULL || !is_arn_of(call, arn, name))
+    const struct queue *target = core_find_queue(call->core, name);
+    if (target == NULL || !is_arn_of(call, arn, name))
         return refuse_policy(call, policy, "Dead letter target does not exist.");
+    if (target->settings.is_fifo != settings->is_fifo)
+        return refuse_policy(call, policy, "Dead-letter queue must be same type of queue as the source.");
     settings->receive_count_max = (uint32_t)count;
     settings->dead_letter_arn = arn;
     return OK;
 }
 
-static enum error refuse_name(struct call *call, struct bytes name)
+static struct bytes show_redrive_policy(struct arena *arena, const struct queue_attribute *attribute,
+                                        const struct queue_settings *settings, bool is_named)
 {
-    int size = (int)(name.size < 80 ? name.size : 80);
-    for (size_t i = 0; i < ARRAY_LENGTH(later_attributes); i++)
-        if (bytes_equal(name, bytes_from_string(later_attributes[i])))
-            return call_fail(call, ERROR_UNSUPPORTED_OPERATION,
-                             "The attribute %.*s is not available in this version of Tally.", size,
-                             (const char *)name.ptr);
-    return call_fail(call, ERROR_INVALID_ATTRIBUTE_NAME, "Unknown Attribute %.*s.", size, (const char *)name.ptr);
+    (void)attribute;
+    (void)is_named;
+    if (settings->receive_count_max == 0)
+        return bytes_make(NULL, 0);
+    return arena_format(arena, "{\"deadLetterTargetArn\":\"%.*s\",\"maxReceiveCount\":%u}",
+                        BYTES_FORMAT(settings->dead_letter_arn), settings->receive_count_max);
+}
+
+/* --- the tables --------------------------------------------------------------------------------------------------- */
+
+#define NUMERIC(name, member, min, max, initial)                                                                       \
+    {                                                                                                                  \
+        name, ON_ANY_QUEUE, read_numeric, show_numeric, min, max, initial, offsetof(struct queue_settings, member)     \
+    }
+static const struct queue_attribute standard_attributes[] = {
+    NUMERIC("DelaySeconds", delay_s, 0, 900, 0),
+    NUMERIC("MaximumMessageSize", message_size_max, 1024, 1048576, 1048576),
+    NUMERIC("MessageRetentionPeriod", retention_s, 60, 1209600, 345600),
+    NUMERIC("ReceiveMessageWaitTimeSeconds", wait_s, 0, 20, 0),
+    NUMERIC("VisibilityTimeout", visibility_timeout_s, 0, 43200, 30),
+    {.name = "RedrivePolicy", .kind = ON_ANY_QUEUE, .read = read_redrive_policy, .show = show_redrive_policy},
+};
+
+static const struct {
+    const struct queue_attribute *rows;
+    const size_t *count;
+} tables[] = {
+    {standard_attributes, &(const size_t){ARRAY_LENGTH(standard_attributes)}},
+    {fifo_attributes, &fifo_attribute_count},
+    {tally_attributes, &tally_attribute_count},
+};
+
+static const struct queue_attribute *find_attribute(struct bytes name)
+{
+    for (size_t table = 0; table < ARRAY_LENGTH(tables); table++)
+        for (size_t i = 0; i < *tables[table].count; i++)
+            if (bytes_equal(name, bytes_from_string(tables[table].rows[i].name)))
+                return &tables[table].rows[i];
+    return NULL;
+}
+
+struct queue_settings queue_attributes_defaults(bool is_fifo)
+{
+    struct queue_settings settings = queue_settings_plain();
+    settings.is_fifo = is_fifo;
+    for (size_t i = 0; i < ARRAY_LENGTH(standard_attributes); i++)
+        if (standard_attributes[i].read == read_numeric)
+            *numeric_value(&settings, &standard_attributes[i]) = standard_attributes[i].initial;
+    return settings;
+}
+
+/* --- reading all of them ------------------------------------------------------------------------------------------- */
+
+static enum error refuse_unknown(struct call *call, struct bytes name)
+{
+    return call_fail(call, ERROR_INVALID_ATTRIBUTE_NAME, "Unknown Attribute %.*s.",
+                     (int)(name.size < 80 ? name.size : 80), (const char *)name.ptr);
 }
 
 static enum error read_attribute(struct call *call, struct bytes name, struct bytes value,
                                  struct queue_settings *settings)
 {
-    if (bytes_equal(name, BYTES("RedrivePolicy")))
-        return read_redrive_policy(call, value, settings);
-    const struct numeric_attribute *attribute = find_numeric(name);
-    if (attribute == NULL)
-        return refuse_name(call, name);
-    uint64_t number;
-    if (!bytes_to_u64(value, &number) || number < attribute->min || number > attribute->max)
+    const struct queue_attribute *attribute = find_attribute(name);
+    for (size_t i = 0; i < ARRAY_LENGTH(later_attributes); i++)
+        if (bytes_equal(name, bytes_from_string(later_attributes[i])))
+            return call_fail(call, ERROR_UNSUPPORTED_OPERATION,
+                             "The attribute %s is not available in this version of Tally.", later_attributes[i]);
+    if (attribute == NULL || (attribute->kind == ON_FIFO_UNKNOWN_ELSEWHERE && !settings->is_fifo))
+        return refuse_unknown(call, name);
+    if (attribute->kind == ON_FIFO_QUEUES && !settings->is_fifo)
+        return call_fail(call, ERROR_INVALID_ATTRIBUTE_NAME,
+                         "You can specify the %s only when FifoQueue is set to true.", attribute->name);
+    if (attribute->kind == ON_STANDARD_QUEUES && settings->is_fifo)
+        return call_fail(call, ERROR_INVALID_ATTRIBUTE_NAME,
+                         "You can specify the %s only on a standard queue: a FIFO queue delivers one run of a group at "
+                         "a time.",
+                         attribute->name);
+    return attribute->read(call, attribute, value, settings);
+}
+
+/* What no attribute can say by itself. */
+static enum error check_together(struct call *call, const struct queue_settings *settings)
+{
+    if (settings->is_limit_per_group && settings->deduplication_scope != SCOPE_GROUP)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "The perMessageGroupId value is allowed only when the value for DeduplicationScope is "
+                         "messageGroup");
+    if (settings->is_fifo && settings->is_at_most_once && settings->group_failure == GROUP_FAILURE_HOLD)
         return call_fail(call, ERROR_INVALID_ATTRIBUTE_VALUE,
-                         "Invalid value for the parameter %s. Reason: Must be an integer from %u to %u.",
-                         attribute->name, attribute->min, attribute->max);
-    *numeric_value(settings, attribute) = (uint32_t)number;
+                         "Tally.DeliveryMode at-most-once and Tally.OnGroupFailure hold exclude each other: what ended "
+                         "when it was received can't be held.");
     return OK;
 }
 
-static bool is_same(const struct queue_settings *a, const struct queue_settings *b)
+/* Does the attribute say another thing in `after` than in `before`? */
+static bool differs(struct call *call, struct bytes name, const struct queue_settings *before,
+                    const struct queue_settings *after)
 {
-    struct queue_settings left = *a, right = *b;
-    for (size_t i = 0; i < ARRAY_LENGTH(numeric_attributes); i++)
-        if (*numeric_value(&left, &numeric_attributes[i]) != *numeric_value(&right, &numeric_attributes[i]))
-            return false;
-    return a->receive_count_max == b->receive_count_max && bytes_equal(a->dead_letter_arn, b->dead_letter_arn);
+    const struct queue_attribute *attribute = find_attribute(name);
+    return !bytes_equal(attribute->show(call->arena, attribute, before, true),
+                        attribute->show(call->arena, attribute, after, true));
 }
 
 enum error queue_attributes_read(struct call *call, struct queue_settings *settings, const char **differing)
@@ -175,8 +219,28 @@ enum error queue_attributes_read(struct call *call, struct queue_settings *setti
         error = read_attribute(call, params_bytes(key), text, settings);
         if (error != OK)
             return error;
-        if (differing != NULL && *differing == NULL && !is_same(&before, settings))
+        if (differing != NULL && *differing == NULL && differs(call, params_bytes(key), &before, settings))
             *differing = yyjson_get_str(key);
+    }
+    return check_together(call, settings);
+}
+
+enum error queue_attributes_read_kind(struct call *call, bool *is_fifo, bool *names_tally)
+{
+    yyjson_val *map;
+    *is_fifo = *names_tally = false;
+    enum error error = params_object(&call->params, "Attributes", &map);
+    if (error != OK || map == NULL)
+        return error;
+    struct bytes text = {NULL, 0};
+    bool is_known = params_scalar_text(yyjson_obj_get(map, "FifoQueue"), call->arena, &text);
+    *is_fifo = is_known && queue_attribute_is_true(text);
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(map, index, count, key, value)
+    {
+        (void)value;
+        *names_tally = *names_tally || bytes_starts_with(params_bytes(key), BYTES("Tally."));
     }
     return OK;
 }
@@ -227,13 +291,10 @@ static void write_delayed(struct call *call, const char *name, const struct queu
     write_decimal(call, name, core_shelf(call->core, queue)->delayed_count);
 }
 
-static void write_redrive_policy(struct call *call, const char *name, const struct queue *queue)
+static void write_paused(struct call *call, const char *name, const struct queue *queue)
 {
-    if (queue->settings.receive_count_max == 0)
-        return;
-    writer_text(call->reply, name,
-                arena_format(call->arena, "{\"deadLetterTargetArn\":\"%.*s\",\"maxReceiveCount\":%u}",
-                             BYTES_FORMAT(queue->settings.dead_letter_arn), queue->settings.receive_count_max));
+    if (queue->is_paused)
+        writer_string(call->reply, name, "true");
 }
 
 static const struct computed_attribute computed_attributes[] = {
@@ -243,7 +304,7 @@ static const struct computed_attribute computed_attributes[] = {
     {"ApproximateNumberOfMessages", write_visible},
     {"ApproximateNumberOfMessagesNotVisible", write_in_flight},
     {"ApproximateNumberOfMessagesDelayed", write_delayed},
-    {"RedrivePolicy", write_redrive_policy},
+    {"Tally.Paused", write_paused},
 };
 
 /* What the list of names asks for. */
@@ -252,12 +313,10 @@ struct asked_names {
     bool is_all;
 };
 
-static bool is_asked(const struct asked_names *asked, const char *name)
+static bool is_named(const struct asked_names *asked, const char *name)
 {
     size_t index, count;
     yyjson_val *item;
-    if (asked->is_all)
-        return true;
     yyjson_arr_foreach(asked->names, index, count, item)
     {
         if (yyjson_equals_str(item, name))
@@ -274,7 +333,7 @@ static bool is_known(struct bytes name)
     for (size_t i = 0; i < ARRAY_LENGTH(later_attributes); i++)
         if (bytes_equal(name, bytes_from_string(later_attributes[i])))
             return true; /* known, and not set on any queue */
-    return find_numeric(name) != NULL;
+    return find_attribute(name) != NULL;
 }
 
 static enum error check_names(struct call *call, yyjson_val *names, struct asked_names *asked)
@@ -288,10 +347,34 @@ static enum error check_names(struct call *call, yyjson_val *names, struct asked
         if (bytes_equal(name, BYTES("All")))
             asked->is_all = true;
         else if (!is_known(name))
-            return call_fail(call, ERROR_INVALID_ATTRIBUTE_NAME, "Unknown Attribute %.*s.",
-                             (int)(name.size < 80 ? name.size : 80), (const char *)name.ptr);
+            return refuse_unknown(call, name);
     }
     return OK;
+}
+
+static bool applies(const struct queue_attribute *attribute, const struct queue_settings *settings)
+{
+    switch (attribute->kind) {
+    case ON_ANY_QUEUE:
+        return true;
+    case ON_STANDARD_QUEUES:
+        return !settings->is_fifo;
+    case ON_FIFO_QUEUES:
+    case ON_FIFO_UNKNOWN_ELSEWHERE:
+        break;
+    }
+    return settings->is_fifo;
+}
+
+static void write_row(struct call *call, const struct queue_attribute *attribute, const struct queue_settings *settings,
+                      const struct asked_names *asked)
+{
+    bool is_by_name = is_named(asked, attribute->name);
+    if (!applies(attribute, settings) || !(asked->is_all || is_by_name))
+        return;
+    struct bytes text = attribute->show(call->arena, attribute, settings, is_by_name);
+    if (text.size > 0)
+        writer_text(call->reply, attribute->name, text);
 }
 
 enum error queue_attributes_write(struct call *call, const struct queue *queue, yyjson_val *names)
@@ -303,12 +386,11 @@ enum error queue_attributes_write(struct call *call, const struct queue *queue, 
     size_t size_before = call->reply->out->size;
     writer_object_begin(call->reply, "Attributes");
     size_t size_empty = call->reply->out->size;
-    struct queue_settings settings = queue->settings;
-    for (size_t i = 0; i < ARRAY_LENGTH(numeric_attributes); i++)
-        if (is_asked(&asked, numeric_attributes[i].name))
-            write_decimal(call, numeric_attributes[i].name, *numeric_value(&settings, &numeric_attributes[i]));
+    for (size_t table = 0; table < ARRAY_LENGTH(tables); table++)
+        for (size_t i = 0; i < *tables[table].count; i++)
+            write_row(call, &tables[table].rows[i], &queue->settings, &asked);
     for (size_t i = 0; i < ARRAY_LENGTH(computed_attributes); i++)
-        if (is_asked(&asked, computed_attributes[i].name))
+        if (asked.is_all || is_named(&asked, computed_attributes[i].name))
             computed_attributes[i].write(call, computed_attributes[i].name, queue);
     if (call->reply->out->size == size_empty) {
         buffer_truncate(call->reply->out, size_before);

@@ -1,11 +1,44 @@
-/* Queue attributes: their names, ranges and defaults, as a table; between the wire's strings and struct queue_settings.
+/* Queue attributes: their names, ranges and defaults, as tables; between the wire's strings and struct queue_settings.
  * Source: SQS API reference, CreateQueue. */
 #ifndef TALLY_API_QUEUE_ATTRIBUTES_H
 #define TALLY_API_QUEUE_ATTRIBUTES_H
 
 #include "api/action.h"
 
-struct queue_settings queue_attributes_defaults(void);
+/* Which queues have it, and what SQS answers when it is set on another: that it is for FIFO queues, or that it is unknown. */
+enum queue_attribute_kind { ON_ANY_QUEUE, ON_STANDARD_QUEUES, ON_FIFO_QUEUES, ON_FIFO_UNKNOWN_ELSEWHERE };
+
+/* An attribute that is stored in struct queue_settings. */
+struct queue_attribute {
+    const char *name;
+    enum queue_attribute_kind kind;
+    /* Puts a value into *settings. ERROR_INVALID_ATTRIBUTE_VALUE, ERROR_INVALID_ATTRIBUTE_NAME, ERROR_INVALID_PARAMETER_VALUE. */
+    enum error (*read)(struct call *call, const struct queue_attribute *attribute, struct bytes value,
+                       struct queue_settings *settings);
+    /* Its canonical text, or empty where it is not set. What nobody set is shown only to who asks for it by name. */
+    struct bytes (*show)(struct arena *arena, const struct queue_attribute *attribute,
+                         const struct queue_settings *settings, bool is_named);
+    /* Of those that are a number. */
+    uint32_t min;
+    uint32_t max;
+    uint32_t initial;
+    size_t offset;
+};
+
+/* SQS's own for FIFO queues (fifo_attributes.c), and Tally's (tally_attributes.c). */
+extern const struct queue_attribute fifo_attributes[];
+extern const size_t fifo_attribute_count;
+extern const struct queue_attribute tally_attributes[];
+extern const size_t tally_attribute_count;
+
+/* A boolean as SQS takes it, in either case of its first letter. */
+bool queue_attribute_is_true(struct bytes text);
+bool queue_attribute_is_false(struct bytes text);
+
+struct queue_settings queue_attributes_defaults(bool is_fifo);
+
+/* For CreateQueue: does the map Attributes ask for a FIFO queue, and does it name any attribute of Tally's? */
+enum error queue_attributes_read_kind(struct call *call, bool *is_fifo, bool *names_tally);
 
 /* Applies the map Attributes of the request to *settings. If `differing` is
  * not NULL it receives the name of the first attribute whose value is not what *settings had, else NULL.

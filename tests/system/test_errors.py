@@ -21,6 +21,7 @@ CHARACTERS = (
     "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | "
     "#x10000 to #x10FFFF."
 )
+AFTER_RULE = "An item must be message:<MessageId>, batch:<BatchId> or dedup:<queue name>/<MessageDeduplicationId>."
 
 # name: (__type, code of the header, status)
 KINDS = {
@@ -232,7 +233,33 @@ ROWS = [
         "UnsupportedOperation",
         "Message attribute list values in SendMessage operation are not supported.",
     ),
-    *[("SendMessage", with_attribute(name, text("1")), "UnsupportedOperation", None) for name in ["Tally.After", "Tally.Producer", "Tally.Type"]],
+    # Tally's own attributes.
+    *[("SendMessage", with_attribute("Tally.Priority", text(value)), *invalid("Tally.Priority", value, "It must be an integer from 0 to 9.")) for value in ["10", "-1", "x", "1.0"]],
+    ("SendMessage", with_attribute("Tally.Priority", {"DataType": "Binary", "BinaryValue": "MQ=="}), IPV, None),
+    *[("SendMessage", with_attribute("Tally.Type", text(value)), IPV, None) for value in ["ä", "x" * 129, "a\tb"]],
+    *[
+        ("SendMessage", with_attribute("Tally.After", text(value)), *invalid("Tally.After", item, AFTER_RULE))
+        for value, item in [
+            ("1", "1"),
+            ("batch:", "batch:"),
+            ("batch:a b", "batch:a b"),
+            ("message:1", "message:1"),
+            ("batch:a,message:x", "message:x"),
+            ("dedup:q", "dedup:q"),
+            ("dedup:/x", "dedup:/x"),
+            ("dedup:q/", "dedup:q/"),
+            ("dedup:q.x/y", "dedup:q.x/y"),
+            (" , ", ","),
+        ]
+    ],
+    ("SendMessage", with_attribute("Tally.AfterFailure", text("x")), *invalid("Tally.AfterFailure", "x", "It must be cancel, run or hold.")),
+    ("SendMessage", with_attribute("Tally.Producer", text("p")), IPV, "Tally.Producer and Tally.Sequence go together: the message has only Tally.Producer."),
+    ("SendMessage", with_attribute("Tally.Sequence", text("1")), IPV, "Tally.Producer and Tally.Sequence go together: the message has only Tally.Sequence."),
+    *[
+        ("SendMessage", send(MessageAttributes={"Tally.Producer": text("p"), "Tally.Sequence": text(value)}), *invalid("Tally.Sequence", value, "It must be an integer from 0 to 9223372036854775807."))
+        for value in ["-1", "x", "9223372036854775808"]
+    ],
+    *[("SendMessage", send(MessageAttributes={"Tally.Producer": text(value), "Tally.Sequence": text("1")}), IPV, None) for value in ["a b", "x" * 129]],
     ("SendMessage", with_attribute("Tally.Batch", text("none")), "BatchDoesNotExist", "Tally.Batch: there is no batch 'none'; create it first."),
     *[
         (

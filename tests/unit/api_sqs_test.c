@@ -136,7 +136,7 @@ static void attributes_that_sqs_refuses_are_refused(void **state)
         {"'X':{'DataType':'String','StringListValues':['x']}", "UnsupportedOperation", "list values"},
         {"'X':{'DataType':'String','StringValue':'x'},'X':{'DataType':'String','StringValue':'y'}",
          "InvalidParameterValueException", "twice"},
-        {"'Tally.After':{'DataType':'String','StringValue':'batch:b'}", "UnsupportedOperation", "Tally.After"},
+        {"'Tally.After':{'DataType':'String','StringValue':'batch'}", "InvalidParameterValueException", "Tally.After"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         char body[400];
