@@ -106,10 +106,16 @@ static bool is_over(const struct generator *generator)
            (generator->plan->count > 0 && generator->writes >= generator->plan->count);
 }
 
+/* Is all of the run measured, from its first write to its last answer? */
+static bool is_measured_whole(const struct generator *generator)
+{
+    return generator->plan->count > 0 || generator->workload->is_drain;
+}
+
 /* An answered connection asks again, or waits for its turn, or is done. */
 static void connection_go_on(struct generator *generator, struct connection *connection, uint64_t now_ns)
 {
-    if (is_over(generator))
+    if (is_over(generator) || connection->is_drained)
         return;
     if (generator->plan->rate > 0)
         generator->idle_owned[generator->idle_count++] = (unsigned)(connection - generator->connections_owned);
@@ -187,10 +193,12 @@ static void phase_advance(struct generator *generator, uint64_t now_ns)
 {
     const struct plan *plan = generator->plan;
     uint64_t elapsed_ns = now_ns - generator->started_at_ns;
-    if (generator->phase == PHASE_WARM_UP && (plan->count > 0 || (double)elapsed_ns >= plan->warm_up_s * 1e9))
+    if (generator->phase == PHASE_WARM_UP &&
+        (is_measured_whole(generator) || (double)elapsed_ns >= plan->warm_up_s * 1e9))
         window_begin(generator, now_ns);
-    bool is_done = plan->count > 0 ? is_over(generator) && generator->busy == 0
-                                   : (double)elapsed_ns >= (plan->warm_up_s + plan->duration_s) * 1e9;
+    bool is_done = is_measured_whole(generator) ? generator->busy == 0 && generator->writes > 0 &&
+                                                      (is_over(generator) || generator->workload->is_drain)
+                                                : (double)elapsed_ns >= (plan->warm_up_s + plan->duration_s) * 1e9;
     if (generator->phase == PHASE_MEASURE && is_done)
         window_end(generator, now_ns);
     if (now_ns - generator->last_answer_at_ns > SILENCE_MAX_NS && generator->busy > 0)

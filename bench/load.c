@@ -30,6 +30,10 @@ static void usage_print(FILE *file)
           "  --connections N    each with one write in flight (default 64)\n"
           "  --pipeline N       commands in one write, Redis and beanstalkd only (default 1)\n"
           "  --body BYTES       size of one message (default 200)\n"
+          "  --groups N         each message belongs to one of N groups, in turn (default 0: to none)\n"
+          "  --group-first N    the number of the first of them (default 0)\n"
+          "  --id-first N       each message has a deduplication id, counted from N (default 0: none has)\n"
+          "  --attribute N=V    each message has this attribute\n"
           "  --warm-up S        seconds before the measured window (default 1)\n"
           "  --seconds S        the measured window (default 3)\n"
           "  --count N          instead of both: exactly N writes, all of them measured\n"
@@ -59,7 +63,9 @@ static void latency_print(const struct histogram *latency)
 
 static void result_print(const struct plan *plan, const struct workload *workload, const struct result *result)
 {
-    uint64_t messages = workload->is_life ? result->window.deleted : result->window.sent;
+    uint64_t messages = workload->counted == COUNTED_SENT       ? result->window.sent
+                        : workload->counted == COUNTED_RECEIVED ? result->window.received
+                                                                : result->window.deleted;
     printf("{\"mode\":\"%s\",\"connections\":%u,\"pipeline\":%u,\"body_bytes\":%u,\"rate\":%.1f,\"seconds\":%.6f,",
            plan->mode, plan->connections, plan->pipeline, plan->body_size, plan->rate, result->seconds);
     printf("\"requests\":%" PRIu64 ",\"requests_per_s\":%.1f,\"messages\":%" PRIu64 ",\"messages_per_s\":%.1f,",
@@ -107,6 +113,10 @@ enum option_name {
     OPTION_CONNECTIONS,
     OPTION_PIPELINE,
     OPTION_BODY,
+    OPTION_GROUPS,
+    OPTION_GROUP_FIRST,
+    OPTION_ID_FIRST,
+    OPTION_ATTRIBUTE,
     OPTION_WARM_UP,
     OPTION_SECONDS,
     OPTION_COUNT,
@@ -123,6 +133,10 @@ static const struct option OPTIONS[] = {
     {"connections", required_argument, NULL, OPTION_CONNECTIONS},
     {"pipeline", required_argument, NULL, OPTION_PIPELINE},
     {"body", required_argument, NULL, OPTION_BODY},
+    {"groups", required_argument, NULL, OPTION_GROUPS},
+    {"group-first", required_argument, NULL, OPTION_GROUP_FIRST},
+    {"id-first", required_argument, NULL, OPTION_ID_FIRST},
+    {"attribute", required_argument, NULL, OPTION_ATTRIBUTE},
     {"warm-up", required_argument, NULL, OPTION_WARM_UP},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
     {"count", required_argument, NULL, OPTION_COUNT},
@@ -169,6 +183,18 @@ static void option_apply(struct plan *plan, const char **file, int option, const
         break;
     case OPTION_BODY:
         plan->body_size = positive("body", value, 100000);
+        break;
+    case OPTION_GROUPS:
+        plan->groups = (uint64_t)not_negative("groups", value);
+        break;
+    case OPTION_GROUP_FIRST:
+        plan->group_first = (uint64_t)not_negative("group-first", value);
+        break;
+    case OPTION_ID_FIRST:
+        plan->id_first = (uint64_t)not_negative("id-first", value);
+        break;
+    case OPTION_ATTRIBUTE:
+        plan->attribute = value;
         break;
     case OPTION_WARM_UP:
         plan->warm_up_s = not_negative("warm-up", value);

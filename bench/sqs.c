@@ -6,10 +6,29 @@ enum { TEN = 10 };
 
 enum life_step { LIFE_SEND, LIFE_RECEIVE, LIFE_DELETE };
 
+/* In a prepared request, numbers that differ from message to message have a fixed width and are written over. */
+enum { NUMBER_WIDTH = 10 };
+
+struct send_template {
+    struct text bytes;
+    unsigned count;
+    size_t group_at[TEN]; /* 0: none */
+    size_t id_at[TEN];
+};
+
+/* Goes on from request to request, over all connections. */
+struct numbering {
+    uint64_t next_group;
+    uint64_t next_id;
+};
+
 struct sqs {
-    struct text send;
-    struct text send_batch;
+    const struct plan *plan;
+    struct send_template send;
+    struct send_template send_batch;
+    struct numbering *numbering_owned;
     struct text receive;
+    struct text take;         /* a receive whose leases outlast any run */
     struct text delete_begin; /* head up to the length, without body */
     struct text delete_body;  /* body up to the first entry */
 };
@@ -19,42 +38,101 @@ static void queue_url_append(struct text *out, const struct plan *plan)
     text_append_format(out, "{\"QueueUrl\":\"http://127.0.0.1:%u/000000000000/%s\"", plan->port, plan->queue);
 }
 
-static void send_build(struct text *out, const struct plan *plan)
+/* Appends a key and the place of a number behind `prefix`; returns where in `out` the number stands. */
+static size_t number_append(struct text *out, const char *key, char prefix)
+{
+    text_append_format(out, ",\"%s\":\"%c", key, prefix);
+    size_t at = out->size;
+    text_append_format(out, "%0*u\"", NUMBER_WIDTH, 0);
+    return at;
+}
+
+/* The fields of a message behind the queue's URL or its entry's id. */
+static void message_append(struct send_template *template, struct text *body, const struct plan *plan)
+{
+    text_append(body, VIEW(",\"MessageBody\":\""));
+    workload_body_append(body, plan->body_size);
+    text_append(body, VIEW("\""));
+    template->group_at[template->count] = plan->groups == 0 ? 0 : number_append(body, "MessageGroupId", 'g');
+    template->id_at[template->count] = plan->id_first == 0 ? 0 : number_append(body, "MessageDeduplicationId", 'd');
+    const char *equals = plan->attribute == NULL ? NULL : strchr(plan->attribute, '=');
+    if (equals != NULL)
+        text_append_format(body, ",\"MessageAttributes\":{\"%.*s\":{\"DataType\":\"String\",\"StringValue\":\"%s\"}}",
+                           (int)(equals - plan->attribute), plan->attribute, equals + 1);
+    text_append(body, VIEW("}"));
+    template->count++;
+}
+
+/* Makes the request; the places were counted from the beginning of the body, and now are from that of the request. */
+static void template_finish(struct send_template *template, const char *action, const struct text *body, uint16_t port)
+{
+    text_init(&template->bytes);
+    http_request_begin(&template->bytes, action, port);
+    http_request_end(&template->bytes, text_view(body));
+    size_t head_size = template->bytes.size - body->size;
+    for (unsigned at = 0; at < template->count; at++) {
+        template->group_at[at] += template->group_at[at] == 0 ? 0 : head_size;
+        template->id_at[at] += template->id_at[at] == 0 ? 0 : head_size;
+    }
+}
+
+static void send_build(struct send_template *template, const struct plan *plan)
 {
     struct text body;
     text_init(&body);
     queue_url_append(&body, plan);
-    text_append(&body, VIEW(",\"MessageBody\":\""));
-    workload_body_append(&body, plan->body_size);
-    text_append(&body, VIEW("\"}"));
-    http_request_begin(out, "SendMessage", plan->port);
-    http_request_end(out, text_view(&body));
+    message_append(template, &body, plan);
+    template_finish(template, "SendMessage", &body, plan->port);
     text_deinit(&body);
 }
 
-static void send_batch_build(struct text *out, const struct plan *plan)
+static void send_batch_build(struct send_template *template, const struct plan *plan)
 {
     struct text body;
     text_init(&body);
     queue_url_append(&body, plan);
     text_append(&body, VIEW(",\"Entries\":["));
     for (unsigned entry = 0; entry < TEN; entry++) {
-        text_append_format(&body, "%s{\"Id\":\"%u\",\"MessageBody\":\"", entry > 0 ? "," : "", entry);
-        workload_body_append(&body, plan->body_size);
-        text_append(&body, VIEW("\"}"));
+        text_append_format(&body, "%s{\"Id\":\"%u\"", entry > 0 ? "," : "", entry);
+        message_append(template, &body, plan);
     }
     text_append(&body, VIEW("]}"));
-    http_request_begin(out, "SendMessageBatch", plan->port);
-    http_request_end(out, text_view(&body));
+    template_finish(template, "SendMessageBatch", &body, plan->port);
     text_deinit(&body);
 }
 
-static void receive_build(struct text *out, const struct plan *plan)
+static void number_write(char *at, uint64_t number)
+{
+    for (unsigned digit = NUMBER_WIDTH; digit-- > 0; number /= 10)
+        at[digit] = (char)('0' + number % 10);
+}
+
+/* The next request made from a template: the template itself, or a copy with the next numbers. */
+static void template_ask(const struct sqs *sqs, const struct send_template *template, struct connection *connection)
+{
+    struct numbering *numbering = sqs->numbering_owned;
+    connection->replies_due = 1;
+    connection->out = text_view(&template->bytes);
+    if (template->group_at[0] == 0 && template->id_at[0] == 0)
+        return;
+    connection->own.size = 0;
+    text_append(&connection->own, connection->out);
+    for (unsigned at = 0; at < template->count; at++) {
+        if (template->group_at[at] != 0)
+            number_write(connection->own.ptr_owned + template->group_at[at],
+                         sqs->plan->group_first + numbering->next_group++ % sqs->plan->groups);
+        if (template->id_at[at] != 0)
+            number_write(connection->own.ptr_owned + template->id_at[at], numbering->next_id++);
+    }
+    connection->out = text_view(&connection->own);
+}
+
+static void receive_build(struct text *out, const struct plan *plan, const char *more)
 {
     struct text body;
     text_init(&body);
     queue_url_append(&body, plan);
-    text_append_format(&body, ",\"MaxNumberOfMessages\":%d}", TEN);
+    text_append_format(&body, ",\"MaxNumberOfMessages\":%d%s}", TEN, more);
     http_request_begin(out, "ReceiveMessage", plan->port);
     http_request_end(out, text_view(&body));
     text_deinit(&body);
@@ -63,12 +141,15 @@ static void receive_build(struct text *out, const struct plan *plan)
 static void *sqs_create(const struct plan *plan)
 {
     struct sqs *sqs = allocate(sizeof(*sqs));
-    text_init(&sqs->send);
+    sqs->plan = plan;
+    sqs->numbering_owned = allocate(sizeof(*sqs->numbering_owned));
+    sqs->numbering_owned->next_id = plan->id_first;
     send_build(&sqs->send, plan);
-    text_init(&sqs->send_batch);
     send_batch_build(&sqs->send_batch, plan);
     text_init(&sqs->receive);
-    receive_build(&sqs->receive, plan);
+    receive_build(&sqs->receive, plan, "");
+    text_init(&sqs->take);
+    receive_build(&sqs->take, plan, ",\"VisibilityTimeout\":43200");
     text_init(&sqs->delete_begin);
     http_request_begin(&sqs->delete_begin, "DeleteMessageBatch", plan->port);
     text_init(&sqs->delete_body);
@@ -99,8 +180,7 @@ static void reply_expect(const struct http_message *reply, struct view key, unsi
 static void send_ask(const void *state, struct connection *connection)
 {
     const struct sqs *sqs = state;
-    connection->out = text_view(&sqs->send);
-    connection->replies_due = 1;
+    template_ask(sqs, &sqs->send, connection);
 }
 
 static size_t send_answer(const void *state, struct connection *connection, struct view in, struct counters *counters)
@@ -129,8 +209,7 @@ static size_t static_answer(const void *state, struct connection *connection, st
 static void batch_ask(const void *state, struct connection *connection)
 {
     const struct sqs *sqs = state;
-    connection->out = text_view(&sqs->send_batch);
-    connection->replies_due = 1;
+    template_ask(sqs, &sqs->send_batch, connection);
 }
 
 static size_t batch_answer(const void *state, struct connection *connection, struct view in, struct counters *counters)
@@ -195,7 +274,7 @@ static void life_ask(const void *state, struct connection *connection)
     connection->replies_due = 1;
     switch ((enum life_step)connection->step) {
     case LIFE_SEND:
-        connection->out = text_view(&sqs->send_batch);
+        template_ask(sqs, &sqs->send_batch, connection);
         break;
     case LIFE_RECEIVE:
         connection->out = text_view(&sqs->receive);
@@ -236,6 +315,44 @@ static size_t life_answer(const void *state, struct connection *connection, stru
     return reply.size;
 }
 
+/* Receives only: the messages stay in flight */
+
+static void take_ask(const void *state, struct connection *connection)
+{
+    const struct sqs *sqs = state;
+    connection->out = text_view(&sqs->take);
+    connection->replies_due = 1;
+}
+
+static size_t take_answer(const void *state, struct connection *connection, struct view in, struct counters *counters)
+{
+    (void)state;
+    struct http_message reply;
+    if (!reply_find(in, &reply))
+        return 0;
+    unsigned count = view_count(reply.body, VIEW("\"MessageId\""));
+    counters->received += count;
+    connection->is_drained = count == 0;
+    return reply.size;
+}
+
+/* Receive up to ten, delete those, until nothing is left */
+
+static void drain_ask(const void *state, struct connection *connection)
+{
+    if (connection->step == LIFE_SEND)
+        connection->step = LIFE_RECEIVE;
+    life_ask(state, connection);
+}
+
+static size_t drain_answer(const void *state, struct connection *connection, struct view in, struct counters *counters)
+{
+    bool is_receive = connection->step == LIFE_RECEIVE;
+    size_t size = life_answer(state, connection, in, counters);
+    connection->is_drained = size > 0 && is_receive && connection->step == LIFE_SEND;
+    return size;
+}
+
 const struct workload WORKLOAD_HTTP_SEND = {
     .name = "http-send",
     .help = "SendMessage, one message a request",
@@ -263,8 +380,28 @@ const struct workload WORKLOAD_HTTP_BATCH = {
 const struct workload WORKLOAD_HTTP_LIFE = {
     .name = "http-life",
     .help = "SendMessageBatch of ten, ReceiveMessage of up to ten, DeleteMessageBatch of those",
-    .is_life = true,
+    .counted = COUNTED_DELETED,
     .create = sqs_create,
     .ask = life_ask,
     .answer = life_answer,
+};
+
+const struct workload WORKLOAD_HTTP_TAKE = {
+    .name = "http-take",
+    .help = "ReceiveMessage of up to ten for twelve hours, until nothing is left",
+    .counted = COUNTED_RECEIVED,
+    .is_drain = true,
+    .create = sqs_create,
+    .ask = take_ask,
+    .answer = take_answer,
+};
+
+const struct workload WORKLOAD_HTTP_DRAIN = {
+    .name = "http-drain",
+    .help = "ReceiveMessage of up to ten, DeleteMessageBatch of those, until nothing is left",
+    .counted = COUNTED_DELETED,
+    .is_drain = true,
+    .create = sqs_create,
+    .ask = drain_ask,
+    .answer = drain_answer,
 };

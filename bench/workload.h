@@ -10,7 +10,11 @@
 struct plan {
     const char *mode;
     uint16_t port;
-    const char *queue; /* name of the SQS queue, made before */
+    const char *queue;     /* name of the SQS queue, made before */
+    uint64_t groups;       /* 0: none; else each message belongs to one of so many, in turn */
+    uint64_t group_first;  /* the number of the first */
+    uint64_t id_first;     /* 0: none; else each message has a deduplication id, counted from here */
+    const char *attribute; /* NULL, or one message attribute of each message: NAME=VALUE */
     unsigned connections;
     unsigned pipeline;  /* requests in one write; Redis and beanstalkd only */
     unsigned body_size; /* of one message */
@@ -36,12 +40,17 @@ struct connection {
     struct view out;      /* what is left to write; borrowed from the workload or from `own` */
     struct text own;      /* a request made for this connection alone */
     struct text in;       /* bytes that no reply has used up yet */
+    bool is_drained;      /* a drain: there was nothing more to receive */
 };
+
+/* Which of its confirmations is a message of the run. */
+enum counted { COUNTED_SENT, COUNTED_RECEIVED, COUNTED_DELETED };
 
 struct workload {
     const char *name;
     const char *help;
-    bool is_life; /* a message counts when it is deleted, not when it is sent */
+    enum counted counted;
+    bool is_drain; /* ends by itself when nothing is left, and is measured whole */
     /* Prebuilds the requests; what it returns goes to the functions below and lives as long as the program. */
     void *(*create)(const struct plan *plan);
     /* Sets connection->out and connection->replies_due. */
@@ -64,6 +73,8 @@ extern const struct workload WORKLOAD_HTTP_SEND;
 extern const struct workload WORKLOAD_HTTP_STATIC;
 extern const struct workload WORKLOAD_HTTP_BATCH;
 extern const struct workload WORKLOAD_HTTP_LIFE;
+extern const struct workload WORKLOAD_HTTP_TAKE;
+extern const struct workload WORKLOAD_HTTP_DRAIN;
 extern const struct workload WORKLOAD_REDIS_LPUSH;
 extern const struct workload WORKLOAD_BEANSTALK_PUT;
 extern const struct workload WORKLOAD_BEANSTALK_LIFE;
