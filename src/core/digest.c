@@ -14,15 +14,15 @@ struct digest {
     EVP_MD_CTX *md5_context_owned;
     EVP_MD_CTX *sha256_context_owned;
     EVP_MAC_CTX *keyed_context_owned;
+    EVP_MAC_CTX *keyed_wide_context_owned;
 };
 
-static EVP_MAC_CTX *keyed_context_create(const uint8_t key[DIGEST_KEY_SIZE])
+static EVP_MAC_CTX *keyed_context_create(const uint8_t key[DIGEST_KEY_SIZE], size_t size)
 {
     EVP_MAC *siphash = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
     ASSERT(siphash != NULL);
     EVP_MAC_CTX *context = EVP_MAC_CTX_new(siphash);
     EVP_MAC_free(siphash);
-    size_t size = sizeof(uint64_t);
     const OSSL_PARAM options[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size), OSSL_PARAM_construct_end()};
     int is_ready = context != NULL && EVP_MAC_init(context, key, DIGEST_KEY_SIZE, options) == 1;
     ASSERT(is_ready);
@@ -37,7 +37,8 @@ struct digest *digest_create(const uint8_t key[DIGEST_KEY_SIZE])
     digest->md5_context_owned = EVP_MD_CTX_new();
     digest->sha256_context_owned = EVP_MD_CTX_new();
     ASSERT(digest->md5_owned != NULL && digest->sha256_owned != NULL);
-    digest->keyed_context_owned = keyed_context_create(key);
+    digest->keyed_context_owned = keyed_context_create(key, sizeof(uint64_t));
+    digest->keyed_wide_context_owned = keyed_context_create(key, 2 * sizeof(uint64_t));
     ASSERT(digest->md5_context_owned != NULL && digest->sha256_context_owned != NULL);
     return digest;
 }
@@ -47,6 +48,7 @@ void digest_destroy(struct digest *digest)
     EVP_MD_CTX_free(digest->md5_context_owned);
     EVP_MD_CTX_free(digest->sha256_context_owned);
     EVP_MAC_CTX_free(digest->keyed_context_owned);
+    EVP_MAC_CTX_free(digest->keyed_wide_context_owned);
     EVP_MD_free(digest->md5_owned);
     EVP_MD_free(digest->sha256_owned);
     free(digest);
@@ -78,4 +80,18 @@ uint64_t digest_keyed(struct digest *digest, struct bytes data)
                   EVP_MAC_final(digest->keyed_context_owned, tag, &size, sizeof(tag)) == 1;
     ASSERT(is_done && size == sizeof(tag));
     return bytes_get_u64(tag);
+}
+
+struct digest_tag digest_keyed_wide(struct digest *digest, const struct bytes *parts, size_t count)
+{
+    uint8_t tag[2 * sizeof(uint64_t)];
+    size_t size = 0;
+    EVP_MAC_CTX *context = digest->keyed_wide_context_owned;
+    int is_done = EVP_MAC_init(context, NULL, 0, NULL) == 1;
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].size > 0)
+            is_done = is_done && EVP_MAC_update(context, parts[i].ptr, parts[i].size) == 1;
+    is_done = is_done && EVP_MAC_final(context, tag, &size, sizeof(tag)) == 1;
+    ASSERT(is_done && size == sizeof(tag));
+    return (struct digest_tag){.low = bytes_get_u64(tag), .high = bytes_get_u64(tag + sizeof(uint64_t))};
 }

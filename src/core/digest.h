@@ -24,4 +24,18 @@ void digest_sha256(struct digest *digest, struct bytes data, uint8_t out[DIGEST_
 /* SipHash-2-4 of the data under the key: who does not know the key can't make one up. */
 uint64_t digest_keyed(struct digest *digest, struct bytes data);
 
+/* 128 bits: so many that no two of the texts that are compared ever share them. */
+struct digest_tag {
+    uint64_t low;
+    uint64_t high;
+};
+
+static inline bool digest_tag_equal(struct digest_tag a, struct digest_tag b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+/* The same function with a result of 128 bits, over the parts one behind the other: where one ends is the caller's to say. */
+struct digest_tag digest_keyed_wide(struct digest *digest, const struct bytes *parts, size_t count);
+
 #endif

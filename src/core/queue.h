@@ -69,6 +69,9 @@ struct queue {
     uint64_t rate_tat_us;        /* theoretical arrival time of the next delivery (GCRA) */
     uint64_t order;              /* the id again, for the heap of timers */
     uint32_t timer_index;        /* in the core's heap of queue timers: its bucket lets one through again */
+    uint32_t first_lane;         /* what is remembered of its deduplication ids and producers (deduplication.h): slots */
+    uint32_t first_producer;
+    uint32_t last_producer;
     struct list_link ready_link; /* linked: became deliverable since the api last asked */
     void *waiters;               /* the api's list of waiting receives; never touched by the core */
 };

@@ -180,7 +180,7 @@ static void step_receive(struct core_rig *rig)
     uint32_t timeout_ms = core_rig_draw(rig, 4) * 10000;
     if (queue == NULL)
         return;
-    bool has_attempt = 0 && queue->settings.is_fifo && core_rig_draw(rig, 3) == 0;
+    bool has_attempt = queue->settings.is_fifo && core_rig_draw(rig, 3) == 0;
     if (has_attempt &&
         (decide_receive_again(rig->core, queue, attempt, timeout_ms, messages, &count) != OK || count > 0))
         return;
