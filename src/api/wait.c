@@ -21,6 +21,13 @@ static struct list *waiters_of(struct queue *queue)
     return queue->waiters;
 }
 
+/* Would another look find anything? A FIFO queue at its limit of messages in flight gives nothing, and no error. */
+static bool is_worth_a_look(const struct api *api, struct core *core, const struct queue *queue)
+{
+    bool is_full = core_shelf(core, queue)->in_flight_count >= namespace_in_flight_max(api->ns);
+    return !is_full && core_has_deliverable(core, queue);
+}
+
 void wait_begin(struct call *call, struct queue *queue, const struct receive_command *command, uint64_t deadline_ms)
 {
     struct api *api = call->api;
@@ -36,7 +43,7 @@ void wait_begin(struct call *call, struct queue *queue, const struct receive_com
     call->exchange->state = EXCHANGE_WAITING;
     call->is_waiting = true;
     /* A receive that met many spent messages may have stopped before it saw a good one. */
-    if (core_has_deliverable(call->core, queue))
+    if (is_worth_a_look(api, call->core, queue))
         core_notice_queue(call->core, queue);
 }
 
@@ -124,7 +131,7 @@ void wait_serve(struct api *api, uint64_t now_ms)
         while (queue->waiters != NULL && is_answered)
             is_answered = serve_first(api, queue, now_ms);
         /* A receive that met many spent messages stops before it has seen them all: it goes on at the next turn. */
-        if (queue->waiters != NULL && core_has_deliverable(core, queue)) {
+        if (queue->waiters != NULL && is_worth_a_look(api, core, queue)) {
             core_notice_queue(core, queue);
             looked_at_first = looked_at_first == NULL ? queue : looked_at_first;
         }

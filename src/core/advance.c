@@ -1,25 +1,51 @@
-/* What time does by itself: delays and visibility timeouts end, rate buckets fill. No event is logged: a replay with the same times does the
- * same. Nothing here may depend on anything but the state and the time (docs/architecture.md, "Time does the rest"). */
+/* What time does by itself: delays and visibility timeouts end, rate buckets let one through again. No event is logged: a
+ * replay with the same times does the same. Nothing here may depend on anything but the state and the time
+ * (docs/architecture.md, "Time does the rest").
+ *
+ * The live core passes through times at which nothing was decided, and of which the log knows nothing. So that a replay, which
+ * leaps over them, comes to the same state, everything fires at its own time and in the order of these times. */
 #include "core/state.h"
+
+static uint64_t due_ms(const struct heap *heap)
+{
+    return heap->count == 0 ? UINT64_MAX : heap_top(heap).key;
+}
+
+/* A delay or a lease is over. */
+static void fire_message(struct core *core, uint32_t slot)
+{
+    if (core_message(core, slot)->state == MESSAGE_IN_FLIGHT) {
+        core_give_back(core, slot, 0);
+        return;
+    }
+    core_leave_state(core, slot);
+    core_enter_state(core, slot, MESSAGE_RETURNED);
+}
+
+static void fire_queue(struct core *core, uint32_t slot)
+{
+    heap_remove(&core->queue_timers, slot);
+    core_notice_queue(core, core_queue(core, slot));
+}
 
 void core_advance(struct core *core, uint64_t now_ms)
 {
     ASSERT(now_ms >= core->now_ms);
+    for (;;) {
+        uint64_t message_ms = due_ms(&core->timers);
+        uint64_t group_ms = due_ms(&core->group_timers);
+        uint64_t queue_ms = due_ms(&core->queue_timers);
+        uint64_t earliest_ms = message_ms < group_ms ? message_ms : group_ms;
+        earliest_ms = queue_ms < earliest_ms ? queue_ms : earliest_ms;
+        if (earliest_ms > now_ms)
+            break;
+        core->now_ms = earliest_ms > core->now_ms ? earliest_ms : core->now_ms;
+        if (message_ms == earliest_ms)
+            fire_message(core, heap_top(&core->timers).slot);
+        else if (group_ms == earliest_ms)
+            group_settle(core, heap_top(&core->group_timers).slot, false);
+        else
+            fire_queue(core, heap_top(&core->queue_timers).slot);
+    }
     core->now_ms = now_ms;
-    while (core->timers.count > 0 && heap_top(&core->timers).key <= now_ms) {
-        uint32_t slot = heap_top(&core->timers).slot;
-        if (core_message(core, slot)->state == MESSAGE_IN_FLIGHT) {
-            core_give_back(core, slot, 0);
-            continue;
-        }
-        core_leave_state(core, slot);
-        core_enter_state(core, slot, MESSAGE_RETURNED);
-    }
-    while (core->group_timers.count > 0 && heap_top(&core->group_timers).key <= now_ms)
-        group_settle(core, heap_top(&core->group_timers).slot, false);
-    while (core->queue_timers.count > 0 && heap_top(&core->queue_timers).key <= now_ms) {
-        uint32_t slot = heap_top(&core->queue_timers).slot;
-        heap_remove(&core->queue_timers, slot);
-        core_notice_queue(core, core_queue(core, slot));
-    }
 }

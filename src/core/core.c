@@ -294,7 +294,11 @@ void core_leave_state(struct core *core, uint32_t slot)
     core->delayed_count -= message->state == MESSAGE_DELAYED || message->state == MESSAGE_WAITING;
     if (message->is_grouped)
         group_leave_state(core, slot);
-    shelf_leave_state(core_shelf_at(core, message->shelf), &core->timers, &core->messages, slot);
+    struct shelf *shelf = core_shelf_at(core, message->shelf);
+    bool makes_room = message->state == MESSAGE_IN_FLIGHT && shelf->ring_bits != 0;
+    shelf_leave_state(shelf, &core->timers, &core->messages, slot);
+    if (makes_room)
+        notice_ready(core, shelf); /* a receive may have stopped at the limit of messages in flight */
 }
 
 void core_set_queue_timer(struct core *core, struct queue *queue)
@@ -607,6 +611,7 @@ uint64_t core_due_ms(const struct core *core)
                       heap_due_ms(&core->group_timers),
                       heap_due_ms(&core->queue_timers),
                       deduplication_due_ms(core),
+                      type_order_due_ms(core),
                       schedule_due_ms(core)};
     uint64_t earliest_ms = UINT64_MAX;
     for (size_t i = 0; i < ARRAY_LENGTH(due); i++)

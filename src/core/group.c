@@ -315,8 +315,7 @@ uint32_t group_choose(const struct core *core, uint32_t shelf_slot, bool is_long
 
 /* --- its messages ------------------------------------------------------------------------------------------------- */
 
-/* Puts a message whose place has its sequence number where that belongs: at the end, but for a decode. */
-void group_insert(struct core *core, uint32_t slot, uint32_t message_slot)
+bool group_insert(struct core *core, uint32_t slot, uint32_t message_slot)
 {
     struct group *group = core_group(core, slot);
     struct place *place = place_in(core, message_slot);
@@ -324,6 +323,8 @@ void group_insert(struct core *core, uint32_t slot, uint32_t message_slot)
     uint32_t before = group->last;
     while (before != 0 && place_in(core, before)->sequence > place->sequence)
         before = place_in(core, before)->prev;
+    if (before != 0 && place_in(core, before)->sequence == place->sequence)
+        return false;
     uint32_t behind = before == 0 ? group->first : place_in(core, before)->next;
     place->group = slot;
     place->prev = before;
@@ -332,12 +333,14 @@ void group_insert(struct core *core, uint32_t slot, uint32_t message_slot)
     *(behind == 0 ? &group->last : &place_in(core, behind)->prev) = message_slot;
     message_in(core, message_slot)->is_grouped = true;
     group->count++;
+    return true;
 }
 
 void group_link(struct core *core, uint32_t slot, uint32_t message)
 {
     place_in(core, message)->sequence = core->message_number;
-    group_insert(core, slot, message);
+    bool is_new = group_insert(core, slot, message);
+    ASSERT(is_new);
 }
 
 void group_unlink(struct core *core, uint32_t message_slot)

@@ -471,8 +471,8 @@ static bool read_message(struct core *core, uint32_t shelf, const struct group_r
     if (!is_sound || (group_number != 0 && (group == 0 || core_group(core, group)->shelf != shelf)))
         return false;
     core_place_message(core, slot, shelf);
-    if (group != 0)
-        group_insert(core, group, slot);
+    if (group != 0 && !group_insert(core, group, slot))
+        return false;
     core_enter_state(core, slot, (enum message_state)state);
     return true;
 }
