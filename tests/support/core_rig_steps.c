@@ -157,15 +157,15 @@ static void step_send(struct core_rig *rig)
         command.content.group = draw_name(rig, group, 'g', GROUPS);
     if (core_rig_draw(rig, 2) == 0)
         command.batch_id = draw_name(rig, batch, 'b', BATCHES);
-    if (0 && core_rig_draw(rig, 3) == 0)
+    if (core_rig_draw(rig, 3) == 0)
         command.content.deduplication = draw_name(rig, id, 'd', 6);
     if (0 && core_rig_draw(rig, 6) == 0)
         command.type = draw_name(rig, type, 't', TYPES);
-    if (0 && core_rig_draw(rig, 6) == 0) {
+    if (core_rig_draw(rig, 6) == 0) {
         command.producer = draw_name(rig, producer, 'p', 2);
         command.sequence = core_rig_draw(rig, 400);
     }
-    command.antecedent_count = 0 * draw_antecedents(rig, antecedents, texts);
+    command.antecedent_count = draw_antecedents(rig, antecedents, texts);
     struct send_result result;
     (void)decide_send(rig->core, &command, &result);
 }
@@ -180,7 +180,7 @@ static void step_receive(struct core_rig *rig)
     uint32_t timeout_ms = core_rig_draw(rig, 4) * 10000;
     if (queue == NULL)
         return;
-    bool has_attempt = 0 && queue->settings.is_fifo && core_rig_draw(rig, 3) == 0;
+    bool has_attempt = queue->settings.is_fifo && core_rig_draw(rig, 3) == 0;
     if (has_attempt &&
         (decide_receive_again(rig->core, queue, attempt, timeout_ms, messages, &count) != OK || count > 0))
         return;
