@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "core/identity.h"
 #include "core/shelf.h"
+#include "core/type_order.h"
 
 /* --- the namespace itself ----------------------------------------------------------------------------------------- */
 
@@ -136,6 +137,22 @@ enum group_release { RELEASE_RETRY, RELEASE_SKIP, RELEASE_CANCEL_REST };
 
 /* Lets a held group go on. ERROR_GROUP_NOT_HELD. */
 enum error decide_release_group(struct core *core, struct queue *queue, struct bytes group, enum group_release action);
+
+/* --- type orders -------------------------------------------------------------------------------------------------- */
+
+struct type_order_command {
+    struct bytes name;
+    struct type_list types;
+    uint32_t retention_s; /* of Require; 0: the order does not require anything */
+};
+
+/* Puts an order under its name, in place of the one that had it; with the same list nothing happens. Errors, in order:
+ * ERROR_OVER_LIMIT: more than TYPES_MAX types or TYPE_ORDERS_MAX orders; ERROR_TYPE_ORDER_CONFLICT, with what it contradicts
+ * appended to `conflict`, in words. */
+enum error decide_put_type_order(struct core *core, const struct type_order_command *command, struct buffer *conflict);
+
+/* ERROR_TYPE_ORDER_DOES_NOT_EXIST. */
+enum error decide_delete_type_order(struct core *core, struct bytes name);
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 

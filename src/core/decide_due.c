@@ -98,5 +98,6 @@ bool decide_due(struct core *core)
     dependency_resolve(core, portion.left);
     schedule_fire_due(core, DUE_PORTION);
     deduplication_sweep(core, DUE_PORTION);
+    type_order_forget(core, DUE_PORTION);
     return core_due_ms(core) <= core->now_ms;
 }
