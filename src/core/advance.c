@@ -48,4 +48,5 @@ void core_advance(struct core *core, uint64_t now_ms)
             fire_queue(core, heap_top(&core->queue_timers).slot);
     }
     core->now_ms = now_ms;
+    dependency_advance(core);
 }

@@ -427,7 +427,7 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
         return false;
     uint32_t origin = source->queue;
     core_leave_state(core, slot);
-    dependency_message_ended(core, slot, UNIT_FAILED);
+    dependency_message_dead_lettered(core, slot);
     struct bytes group = leave_order(core, slot);
     shelf_unlink(source, &core->messages, slot);
     core_queue(core, origin)->origin_count++;
@@ -602,6 +602,7 @@ bool apply_batch_deleted(struct core *core, const struct event_batch_deleted *de
     struct batch *batch = core_batch(core, slot);
     table_remove(&core->batch_by_id, bytes_hash(batch->id_owned), slot);
     batch->is_deleted = true;
+    dependency_batch_forgotten(core, slot);
     core_pin_batch(core, slot); /* so that the one way to free a batch is the last unpin */
     core_unpin_batch(core, slot);
     return true;

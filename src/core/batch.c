@@ -130,6 +130,11 @@ static bool is_exhausted(const struct batch *batch)
     return ledger_outstanding(&batch->ledger) == 0;
 }
 
+enum batch_event batch_awaited_event(const struct batch_spec *spec)
+{
+    return spec->targets[BATCH_EVENT_COMPLETE - 1].queue != 0 ? BATCH_EVENT_COMPLETE : BATCH_EVENT_SUCCESS;
+}
+
 enum batch_status batch_status_of_counts(const struct batch *batch)
 {
     struct batch_counts counts = batch_counts(batch);

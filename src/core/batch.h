@@ -127,6 +127,9 @@ struct batch_after {
 };
 unsigned batch_due(const struct batch *batch, const struct batch_after *after);
 
+/* The event whose message the parent of such a batch waits for. */
+enum batch_event batch_awaited_event(const struct batch_spec *spec);
+
 /* How the batch ends when its last unit has ended. */
 enum batch_status batch_status_of_counts(const struct batch *batch);
 

@@ -566,7 +566,6 @@ void core_pin_batch(struct core *core, uint32_t slot)
 static void free_batch(struct core *core, uint32_t slot)
 {
     struct batch *batch = core_batch(core, slot);
-    dependency_batch_forgotten(core, slot);
     uint32_t parent = batch->parent;
     if (batch->deadline_index != 0)
         heap_remove(&core->deadlines, slot);

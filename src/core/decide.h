@@ -7,6 +7,7 @@
 #define TALLY_CORE_DECIDE_H
 
 #include "core/core.h"
+#include "core/dependency.h"
 #include "core/identity.h"
 #include "core/shelf.h"
 #include "core/type_order.h"
@@ -63,7 +64,8 @@ struct send_result {
     uint8_t id[MESSAGE_ID_SIZE];
     bool is_duplicate; /* nothing happened: number and id are the first one's */
     uint32_t failed;   /* on an error of a dependency: which antecedent */
-    char path[512];    /* ERROR_DEPENDENCY_CYCLE: in words, NUL-terminated */
+    bool is_forgotten; /* ERROR_DEPENDENCY_DOES_NOT_EXIST: it was a message, but its outcome is no longer remembered */
+    char path[DEPENDENCY_PATH_SIZE]; /* ERROR_DEPENDENCY_CYCLE: in words, NUL-terminated */
 };
 
 /* Accepts a message and, in the same record, makes it a unit of its batch (B19), which seals at its Total. `content.group` and
@@ -163,11 +165,12 @@ struct create_batch_command {
     struct bytes id;
     struct bytes parent_id; /* empty: none */
     struct batch_spec spec; /* targets name queues that exist */
+    char *path;             /* result, of DEPENDENCY_PATH_SIZE: ERROR_DEPENDENCY_CYCLE in words; NULL: nobody reads it */
 };
 
 /* Creates the batch, or finds the one that was created with the same arguments. Errors, in order: ERROR_BATCH_ALREADY_EXISTS;
  * ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED (of the parent); ERROR_OVER_LIMIT: nested more
- * than BATCH_DEPTH_MAX deep. */
+ * than BATCH_DEPTH_MAX deep; ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP: the parent would wait for itself. */
 enum error decide_create_batch(struct core *core, const struct create_batch_command *command,
                                const struct batch **batch);
 

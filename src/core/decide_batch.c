@@ -52,6 +52,12 @@ enum error decide_create_batch(struct core *core, const struct create_batch_comm
     enum error error = check_parent(core, command->parent_id, &parent);
     if (error != OK)
         return error;
+    char path[DEPENDENCY_PATH_SIZE];
+    error = parent == NULL
+                ? OK
+                : dependency_check_child(core, parent, &command->spec, command->path == NULL ? path : command->path);
+    if (error != OK)
+        return error;
     uint64_t number = core->batch_number + 1;
     core_emit(core, &(struct event){
                         .kind = EVENT_BATCH_CREATED,

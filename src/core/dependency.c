@@ -1,83 +1,451 @@
 #include "core/dependency.h"
 
 #include "core/apply.h"
-#include "core/snapshot.h"
+#include "core/finish.h"
+
+static struct dependencies *of(const struct core *core)
+{
+    return (struct dependencies *)(uintptr_t)&core->dependencies;
+}
 
 void dependency_init(struct dependencies *dependencies)
 {
+    pool_init(&dependencies->antecedents, sizeof(struct antecedent));
+    pool_init(&dependencies->edges, sizeof(struct edge));
+    table_init(&dependencies->by_number);
     list_init(&dependencies->resolving);
+    outcomes_init(&dependencies->failures);
+    outcomes_init(&dependencies->batch_outcomes);
 }
+
 void dependency_deinit(struct dependencies *dependencies)
 {
-    (void)dependencies;
+    pool_deinit(&dependencies->antecedents);
+    pool_deinit(&dependencies->edges);
+    table_deinit(&dependencies->by_number);
+    outcomes_deinit(&dependencies->failures);
+    outcomes_deinit(&dependencies->batch_outcomes);
 }
-void dependency_message_ended(struct core *core, uint32_t message, enum unit_state outcome)
+
+/* --- antecedents and edges ---------------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(enum antecedent_kind kind, uint64_t number)
 {
-    (void)core;
-    (void)message;
-    (void)outcome;
+    return table_hash_u64(number * 2 + (kind == ANTECEDENT_BATCH));
 }
-void dependency_batch_completed(struct core *core, uint32_t batch)
+
+uint32_t antecedent_find(const struct dependencies *dependencies, enum antecedent_kind kind, uint64_t number)
 {
-    (void)core;
-    (void)batch;
+    for (struct table_probe probe = table_probe_start(&dependencies->by_number, hash_of(kind, number));
+         table_probe_next(&dependencies->by_number, &probe);) {
+        const struct antecedent *antecedent = antecedent_at(dependencies, probe.slot);
+        if (antecedent->kind == kind && antecedent->number == number)
+            return probe.slot;
+    }
+    return 0;
 }
-void dependency_batch_forgotten(struct core *core, uint32_t batch)
+
+/* The place of a message that has not ended; only one that something waits for needs it. */
+static struct place *place_of_outstanding(struct core *core, const struct antecedent *antecedent)
 {
-    (void)core;
-    (void)batch;
+    uint32_t message = core_find_message(core, antecedent->number);
+    ASSERT(antecedent->kind == ANTECEDENT_MESSAGE && antecedent->outcome == UNIT_OUTSTANDING && message != 0);
+    return core_give_place(core, message);
 }
-void dependency_forget_dependent(struct core *core, uint32_t message)
+
+static uint32_t antecedent_open(struct core *core, const struct antecedent_found *name)
 {
-    (void)core;
-    (void)message;
+    struct dependencies *dependencies = of(core);
+    uint32_t slot = antecedent_find(dependencies, name->kind, name->number);
+    if (slot != 0)
+        return slot;
+    slot = pool_allocate(&dependencies->antecedents);
+    struct antecedent *antecedent = antecedent_at(dependencies, slot);
+    antecedent->number = name->number;
+    antecedent->kind = (uint8_t)name->kind;
+    antecedent->outcome = (uint8_t)name->outcome;
+    antecedent->is_live = true;
+    table_insert(&dependencies->by_number, hash_of(name->kind, name->number), slot);
+    if (name->kind == ANTECEDENT_MESSAGE && name->outcome == UNIT_OUTSTANDING)
+        place_of_outstanding(core, antecedent)->antecedent = slot;
+    return slot;
 }
-bool dependency_resolve(struct core *core, unsigned portion)
+
+/* An antecedent with nothing to tell leaves the list; one without edges goes. */
+static void antecedent_settle(struct core *core, uint32_t slot)
 {
-    (void)core;
-    (void)portion;
-    return false;
+    struct dependencies *dependencies = of(core);
+    struct antecedent *antecedent = antecedent_at(dependencies, slot);
+    if (antecedent->untold_count > 0)
+        return;
+    if (list_is_linked(&antecedent->resolving_link))
+        list_remove(&antecedent->resolving_link);
+    if (antecedent->told_count > 0)
+        return;
+    if (antecedent->kind == ANTECEDENT_MESSAGE && antecedent->outcome == UNIT_OUTSTANDING)
+        place_of_outstanding(core, antecedent)->antecedent = 0;
+    table_remove(&dependencies->by_number, hash_of((enum antecedent_kind)antecedent->kind, antecedent->number), slot);
+    antecedent->is_live = false;
+    pool_free(&dependencies->antecedents, slot);
 }
-bool dependency_is_resolving(const struct core *core)
+
+/* Puts an edge at the end of those that its antecedent has to tell. */
+static void antecedent_append(struct dependencies *dependencies, struct antecedent *antecedent, uint32_t slot)
 {
-    (void)core;
-    return false;
+    struct edge *edge = edge_at(dependencies, slot);
+    edge->prev = antecedent->last_edge;
+    *(antecedent->last_edge == 0 ? &antecedent->first_edge : &edge_at(dependencies, antecedent->last_edge)->next) =
+        slot;
+    antecedent->last_edge = slot;
+    antecedent->untold_count++;
 }
-void dependency_encode(const struct core *core, struct core_writer *writer)
+
+static void antecedent_remove(struct dependencies *dependencies, struct antecedent *antecedent, struct edge *edge)
 {
-    (void)core;
-    (void)writer;
+    ASSERT(!edge->is_told && antecedent->untold_count > 0);
+    *(edge->prev == 0 ? &antecedent->first_edge : &edge_at(dependencies, edge->prev)->next) = edge->next;
+    *(edge->next == 0 ? &antecedent->last_edge : &edge_at(dependencies, edge->next)->prev) = edge->prev;
+    edge->prev = edge->next = 0;
+    antecedent->untold_count--;
 }
-bool dependency_decode(struct core *core, struct cursor *cursor)
+
+uint32_t edge_link(struct core *core, const struct antecedent_found *name, uint32_t dependent, uint32_t prev,
+                   bool is_told)
 {
-    (void)core;
-    (void)cursor;
+    struct dependencies *dependencies = of(core);
+    uint32_t antecedent_slot = antecedent_open(core, name);
+    struct antecedent *antecedent = antecedent_at(dependencies, antecedent_slot);
+    uint32_t slot = pool_allocate(&dependencies->edges);
+    struct edge *edge = edge_at(dependencies, slot);
+    edge->antecedent = antecedent_slot;
+    edge->dependent = dependent;
+    edge->is_told = is_told;
+    edge->dependent_prev = prev;
+    if (prev == 0)
+        core_give_place(core, dependent)->first_edge = slot;
+    else
+        edge_at(dependencies, prev)->dependent_next = slot;
+    if (is_told)
+        antecedent->told_count++;
+    else
+        antecedent_append(dependencies, antecedent, slot);
+    return slot;
+}
+
+/* Takes an edge away at both ends. */
+static void edge_unlink(struct core *core, uint32_t slot)
+{
+    struct dependencies *dependencies = of(core);
+    struct edge *edge = edge_at(dependencies, slot);
+    struct place *place = core_place_of(core, core_message(core, edge->dependent));
+    uint32_t antecedent_slot = edge->antecedent;
+    struct antecedent *antecedent = antecedent_at(dependencies, antecedent_slot);
+    if (edge->is_told)
+        antecedent->told_count--;
+    else
+        antecedent_remove(dependencies, antecedent, edge);
+    *(edge->dependent_prev == 0 ? &place->first_edge : &edge_at(dependencies, edge->dependent_prev)->dependent_next) =
+        edge->dependent_next;
+    if (edge->dependent_next != 0)
+        edge_at(dependencies, edge->dependent_next)->dependent_prev = edge->dependent_prev;
+    pool_free(&dependencies->edges, slot);
+    antecedent_settle(core, antecedent_slot);
+}
+
+/* --- declaring ---------------------------------------------------------------------------------------------------- */
+
+bool antecedent_is_possible(const struct core *core, const struct antecedent_found *name)
+{
+    uint32_t record = antecedent_find(of(core), name->kind, name->number);
+    if (name->number == 0 || name->outcome > UNIT_CANCELLED ||
+        (record != 0 && antecedent_at(of(core), record)->outcome != name->outcome))
+        return false;
+    bool is_outstanding;
+    if (name->kind == ANTECEDENT_MESSAGE) {
+        uint32_t slot = core_find_message(core, name->number);
+        is_outstanding = slot != 0 && !core_message(core, slot)->is_moved;
+    } else {
+        uint32_t slot = core_find_batch_by_number(core, name->number);
+        is_outstanding = slot != 0 && core_batch(core, slot)->state != BATCH_COMPLETED;
+    }
+    uint64_t newest = name->kind == ANTECEDENT_MESSAGE ? core->message_number : core->batch_number;
+    return name->number <= newest && is_outstanding == (name->outcome == UNIT_OUTSTANDING);
+}
+
+static struct antecedent_found read_entry(struct cursor *cursor)
+{
+    struct antecedent_found name;
+    name.kind = (enum antecedent_kind)cursor_u8(cursor);
+    name.number = cursor_u64(cursor);
+    name.outcome = (enum unit_state)cursor_u8(cursor);
+    return name;
+}
+
+bool antecedent_is_behind(const struct antecedent_found *last, const struct antecedent_found *next)
+{
+    return last->kind < next->kind || (last->kind == next->kind && last->number < next->number);
+}
+
+/* Each once, each of them there, and one that has ended only where that holds the message. */
+static bool antecedents_fit(const struct core *core, const struct event_waited *waited)
+{
+    if (waited->count == 0 || waited->antecedents.size != (size_t)waited->count * WAITED_ENTRY_SIZE)
+        return false;
+    struct antecedent_found last = {0};
+    for (struct cursor cursor = cursor_make(waited->antecedents); cursor.rest.size > 0;) {
+        struct antecedent_found name = read_entry(&cursor);
+        bool is_kind = name.kind == ANTECEDENT_MESSAGE || name.kind == ANTECEDENT_BATCH;
+        bool is_self = name.kind == ANTECEDENT_MESSAGE && name.number >= waited->number;
+        bool is_ended = name.outcome != UNIT_OUTSTANDING;
+        if (!is_kind || is_self || !antecedent_is_behind(&last, &name) ||
+            (is_ended && (waited->policy != AFTER_FAILURE_HOLD || name.outcome == UNIT_SUCCEEDED)) ||
+            !antecedent_is_possible(core, &name))
+            return false;
+        last = name;
+    }
     return true;
 }
-void dependency_check(const struct core *core)
-{
-    (void)core;
-}
+
 bool apply_waited(struct core *core, const struct event_waited *waited)
 {
-    (void)core;
-    (void)waited;
-    return false;
+    uint32_t slot = core_find_message(core, waited->number);
+    if (slot == 0 || waited->number != core->message_number || waited->policy > AFTER_FAILURE_HOLD ||
+        core_message(core, slot)->delivery != 0 || core_message(core, slot)->is_moved ||
+        (core_message(core, slot)->place != 0 && core_place_of(core, core_message(core, slot))->first_edge != 0) ||
+        !antecedents_fit(core, waited))
+        return false;
+    struct place *place = core_give_place(core, slot);
+    place->after_failure = waited->policy;
+    uint32_t edge = 0;
+    for (struct cursor cursor = cursor_make(waited->antecedents); cursor.rest.size > 0;) {
+        struct antecedent_found name = read_entry(&cursor);
+        bool is_told = name.outcome != UNIT_OUTSTANDING;
+        edge = edge_link(core, &name, slot, edge, is_told);
+        place->is_held = place->is_held || is_told;
+        core_wait(core, slot);
+    }
+    return true;
 }
+
+/* --- ends --------------------------------------------------------------------------------------------------------- */
+
+static void start_resolving(struct dependencies *dependencies, uint32_t slot, enum unit_state outcome)
+{
+    struct antecedent *antecedent = antecedent_at(dependencies, slot);
+    ASSERT(antecedent->outcome == UNIT_OUTSTANDING && outcome != UNIT_OUTSTANDING);
+    ASSERT(antecedent->untold_count > 0 && antecedent->told_count == 0);
+    antecedent->outcome = (uint8_t)outcome;
+    list_append(&dependencies->resolving, &antecedent->resolving_link);
+}
+
+static void tell_dependents(struct core *core, uint32_t message, enum unit_state outcome)
+{
+    struct place *place = core_place_of(core, core_message(core, message));
+    if (place == NULL || place->antecedent == 0)
+        return;
+    start_resolving(of(core), place->antecedent, outcome);
+    place->antecedent = 0;
+}
+
+void dependency_message_ended(struct core *core, uint32_t slot, enum unit_state outcome)
+{
+    const struct message *message = core_message(core, slot);
+    tell_dependents(core, slot, outcome);
+    if (outcome != UNIT_SUCCEEDED)
+        outcomes_remember(&of(core)->failures, (struct digest_tag){.low = message->number}, message->number, outcome,
+                          core->now_ms);
+}
+
+void dependency_message_dead_lettered(struct core *core, uint32_t message)
+{
+    tell_dependents(core, message, UNIT_FAILED);
+}
+
+/* Ids of batches are the clients' texts; what is kept of them is a keyed hash. */
+static struct digest_tag batch_key(const struct core *core, struct bytes id)
+{
+    const struct bytes parts[] = {BYTES("batch outcome"), id};
+    return digest_keyed_wide(core->digest_owned, parts, ARRAY_LENGTH(parts));
+}
+
+const struct outcome *dependency_batch_outcome(const struct core *core, struct bytes id)
+{
+    return outcomes_find(&of(core)->batch_outcomes, batch_key(core, id));
+}
+
+enum unit_state dependency_outcome_of_batch(const struct batch *batch)
+{
+    ASSERT(batch->state == BATCH_COMPLETED);
+    if (batch->status == BATCH_SUCCEEDED)
+        return UNIT_SUCCEEDED;
+    return batch->status == BATCH_CANCELLED ? UNIT_CANCELLED : UNIT_FAILED;
+}
+
+void dependency_batch_completed(struct core *core, uint32_t slot)
+{
+    const struct batch *batch = core_batch(core, slot);
+    uint32_t antecedent = antecedent_find(of(core), ANTECEDENT_BATCH, batch->number);
+    if (antecedent != 0)
+        start_resolving(of(core), antecedent, dependency_outcome_of_batch(batch));
+}
+
+void dependency_batch_forgotten(struct core *core, uint32_t slot)
+{
+    const struct batch *batch = core_batch(core, slot);
+    outcomes_remember(&of(core)->batch_outcomes, batch_key(core, batch->id_owned), batch->number,
+                      dependency_outcome_of_batch(batch), core->now_ms);
+}
+
+void dependency_forget_dependent(struct core *core, uint32_t slot)
+{
+    struct place *place = core_place_of(core, core_message(core, slot));
+    while (place->first_edge != 0) {
+        ASSERT(place->wait_count > 0);
+        edge_unlink(core, place->first_edge);
+        place->wait_count--;
+    }
+    place->is_held = false;
+}
+
+void dependency_advance(struct core *core)
+{
+    outcomes_forget(&of(core)->failures, core->now_ms);
+    outcomes_forget(&of(core)->batch_outcomes, core->now_ms);
+}
+
+/* --- telling ------------------------------------------------------------------------------------------------------ */
+
+static struct antecedent *first_resolving(const struct core *core)
+{
+    struct list_link *link = list_first(&of(core)->resolving);
+    return link == NULL ? NULL : CONTAINER_OF(link, struct antecedent, resolving_link);
+}
+
+static struct place *dependent_of(const struct core *core, const struct edge *edge)
+{
+    return core_place_of(core, core_message(core, edge->dependent));
+}
+
+/* What the policy of the edge's dependent makes of this end of its antecedent. */
+static enum after_failure consequence(const struct core *core, const struct antecedent *antecedent,
+                                      const struct edge *edge)
+{
+    if (antecedent->outcome == UNIT_SUCCEEDED)
+        return AFTER_FAILURE_RUN;
+    return (enum after_failure)dependent_of(core, edge)->after_failure;
+}
+
+/* How many of the antecedent's next edges, at most `count_max`, belong to dependents that go on or are held. */
+static uint32_t count_tellable(const struct core *core, const struct antecedent *antecedent, uint32_t count_max)
+{
+    uint32_t count = 0;
+    for (uint32_t slot = antecedent->first_edge; slot != 0 && count < count_max; slot = edge_at(of(core), slot)->next) {
+        if (consequence(core, antecedent, edge_at(of(core), slot)) == AFTER_FAILURE_CANCEL)
+            break;
+        count++;
+    }
+    return count;
+}
+
+static void hold(struct dependencies *dependencies, struct antecedent *antecedent, struct edge *edge,
+                 struct place *place)
+{
+    antecedent_remove(dependencies, antecedent, edge);
+    edge->is_told = true;
+    antecedent->told_count++;
+    place->is_held = true;
+}
+
 bool apply_resolved(struct core *core, const struct event_resolved *resolved)
 {
-    (void)core;
-    (void)resolved;
-    return false;
+    struct antecedent *antecedent = first_resolving(core);
+    if (antecedent == NULL || antecedent->kind != resolved->kind || antecedent->number != resolved->number ||
+        resolved->count == 0 || count_tellable(core, antecedent, resolved->count) != resolved->count)
+        return false;
+    uint32_t slot = edge_at(of(core), antecedent->first_edge)->antecedent;
+    for (uint32_t i = 0; i < resolved->count; i++) {
+        uint32_t edge_slot = antecedent->first_edge;
+        struct edge *edge = edge_at(of(core), edge_slot);
+        uint32_t dependent = edge->dependent;
+        if (consequence(core, antecedent, edge) == AFTER_FAILURE_HOLD) {
+            hold(of(core), antecedent, edge, dependent_of(core, edge));
+            continue;
+        }
+        edge_unlink(core, edge_slot); /* the last one frees the antecedent */
+        core_stop_waiting(core, dependent);
+    }
+    if (antecedent_at(of(core), slot)->is_live)
+        antecedent_settle(core, slot);
+    return true;
 }
-enum error dependency_plan(const struct core *core, const struct send_command *command, const struct batch *batch,
-                           struct dependency_plan *plan, struct send_result *result)
+
+bool dependency_is_resolving(const struct core *core)
 {
-    (void)core;
-    (void)command;
-    (void)batch;
-    (void)result;
-    *plan = (struct dependency_plan){0};
-    buffer_init(&plan->waits);
-    return OK;
+    return !list_is_empty(&of(core)->resolving);
+}
+
+/* The dependent ends because of its antecedent; one that was out of reach already ends as what took it there says. */
+static void end_dependent(struct core *core, uint32_t slot)
+{
+    const struct message *message = core_message(core, slot);
+    enum end_reason reason = END_UNMET;
+    if (core_message_is_dead(core, message))
+        reason = core_shelf_at(core, message->shelf)->queue == 0 ? END_PURGED : END_CANCELLED;
+    finish_message(core, slot, reason);
+}
+
+/* Ends of dependents put their own antecedent records at the end of the list, so a long chain takes many turns of this loop,
+ * not a deep stack. */
+bool dependency_resolve(struct core *core, unsigned portion)
+{
+    const struct antecedent *antecedent;
+    while (portion > 0 && !core_frame_is_ample(core) && (antecedent = first_resolving(core)) != NULL) {
+        uint32_t count = count_tellable(core, antecedent, portion);
+        if (count == 0) {
+            end_dependent(core, edge_at(of(core), antecedent->first_edge)->dependent);
+            portion--;
+            continue;
+        }
+        core_emit(core, &(struct event){
+                            .kind = EVENT_RESOLVED,
+                            .resolved = {.kind = antecedent->kind, .number = antecedent->number, .count = count},
+                        });
+        portion -= count;
+    }
+    return dependency_is_resolving(core);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+bool dependency_next(const struct core *core, uint32_t message, uint32_t *edge_slot, struct antecedent_view *view)
+{
+    const struct place *place = core_place_of(core, core_message(core, message));
+    if (place == NULL)
+        return false;
+    *edge_slot = *edge_slot == 0 ? place->first_edge : edge_at(of(core), *edge_slot)->dependent_next;
+    if (*edge_slot == 0)
+        return false;
+    const struct edge *edge = edge_at(of(core), *edge_slot);
+    const struct antecedent *antecedent = antecedent_at(of(core), edge->antecedent);
+    *view = (struct antecedent_view){.kind = (enum antecedent_kind)antecedent->kind,
+                                     .number = antecedent->number,
+                                     .outcome = (enum unit_state)antecedent->outcome,
+                                     .is_holding = edge->is_told};
+    uint32_t batch = antecedent->kind == ANTECEDENT_BATCH ? core_find_batch_by_number(core, antecedent->number) : 0;
+    if (batch != 0)
+        view->batch_id = core_batch(core, batch)->id_owned;
+    return true;
+}
+
+uint32_t dependency_count(const struct core *core, uint32_t message, bool *is_held)
+{
+    const struct place *place = core_place_of(core, core_message(core, message));
+    uint32_t count = 0;
+    *is_held = false;
+    for (uint32_t slot = place == NULL ? 0 : place->first_edge; slot != 0;
+         slot = edge_at(of(core), slot)->dependent_next) {
+        *is_held = *is_held || edge_at(of(core), slot)->is_told;
+        count++;
+    }
+    return count;
 }

@@ -152,10 +152,12 @@
 /* A receive gave these deliveries, a run of u64 message number + u64 delivery, under an attempt id. */
 #define EVENT_FIELDS_attempted(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(attempt) U64(expires_at_ms) TEXT(deliveries)
 
-/* A message waits for these: a run of u8 kind (enum antecedent_kind) + u64 number. policy is enum after_failure. */
+/* The newest message waits for these, by kind and number: a run of u8 kind (enum antecedent_kind) + u64 number + u8 outcome
+ * (enum unit_state). An outcome that is not outstanding is a failure that holds it. policy is enum after_failure. */
 #define EVENT_FIELDS_waited(U8, U32, U64, RAW, TEXT) U64(number) U8(policy) U32(count) TEXT(antecedents)
 
-/* The next `count` of those that waited for this antecedent, which has ended, were told so. */
+/* The next `count` of those that wait for this antecedent, the first of those that have ended, were told so: they wait no more
+ * for it, or, where it did not succeed and that is their policy, are held. */
 #define EVENT_FIELDS_resolved(U8, U32, U64, RAW, TEXT) U8(kind) U64(number) U32(count)
 
 /* `types` is a run of u32 size + bytes, the first to come first. */

@@ -113,13 +113,6 @@ static bool fire(struct core *core, uint32_t slot, enum batch_event event, enum 
     return send_event_message(core, batch, event);
 }
 
-/* The event whose message the parent waits for. */
-static enum batch_event event_awaited_by_parent(const struct batch *batch)
-{
-    bool has_complete = batch->spec.targets[BATCH_EVENT_COMPLETE - 1].queue != 0;
-    return has_complete ? BATCH_EVENT_COMPLETE : BATCH_EVENT_SUCCESS;
-}
-
 /* Ends the unit that a completed child batch is in its parent. */
 static void finish_child(struct core *core, uint32_t slot, bool is_good)
 {
@@ -162,7 +155,7 @@ void finish_step(struct core *core, uint32_t slot, bool has_failure, enum batch_
     has_message[BATCH_EVENT_COMPLETE] = fire(core, slot, BATCH_EVENT_COMPLETE, status);
     if (due & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS))
         has_message[BATCH_EVENT_SUCCESS] = fire(core, slot, BATCH_EVENT_SUCCESS, BATCH_NO_STATUS);
-    if (!has_message[event_awaited_by_parent(batch)])
+    if (!has_message[batch_awaited_event(&batch->spec)])
         finish_child(core, slot, true);
 }
 
@@ -213,7 +206,7 @@ static void finish_unit_of_message(struct core *core, const struct message *mess
 static void finish_event_message(struct core *core, const struct message *message, bool is_good)
 {
     const struct batch *batch = core_batch(core, message->batch);
-    if (message->completes == event_awaited_by_parent(batch) && !message->is_moved)
+    if (message->completes == batch_awaited_event(&batch->spec) && !message->is_moved)
         finish_child(core, message->batch, is_good);
 }
 

@@ -375,6 +375,7 @@ void group_enter_state(struct core *core, uint32_t message_slot)
     const struct place *place = place_in(core, message_slot);
     struct group *group = core_group(core, place->group);
     group->in_flight_count += message->state == MESSAGE_IN_FLIGHT;
+    group->waiting_count += message->state == MESSAGE_WAITING;
     if (message->state == MESSAGE_IN_FLIGHT)
         group->since_ms = core->now_ms;
     if (group->is_line)
@@ -390,6 +391,7 @@ void group_leave_state(struct core *core, uint32_t message_slot)
     const struct message *message = message_in(core, message_slot);
     struct group *group = core_group(core, place_in(core, message_slot)->group);
     group->in_flight_count -= message->state == MESSAGE_IN_FLIGHT;
+    group->waiting_count -= message->state == MESSAGE_WAITING;
     if (!group->is_line && message->state == MESSAGE_RETURNED)
         heap_remove(&group->returned, message_slot);
 }
@@ -496,7 +498,7 @@ bool group_is_sound(const struct core *core, uint32_t slot)
 void group_check(const struct core *core, uint32_t slot)
 {
     const struct group *group = core_group(core, slot);
-    uint32_t count = 0, in_flight = 0, returned = 0, prev = 0;
+    uint32_t count = 0, in_flight = 0, waiting = 0, returned = 0, prev = 0;
     bool is_before_cursor = true;
     for (uint32_t at = group->first; at != 0; prev = at, at = place_in(core, at)->next) {
         const struct message *message = message_in(core, at);
@@ -507,9 +509,11 @@ void group_check(const struct core *core, uint32_t slot)
         ASSERT(group->is_line || !is_before_cursor || message->state != MESSAGE_FRESH);
         count++;
         in_flight += message->state == MESSAGE_IN_FLIGHT;
+        waiting += message->state == MESSAGE_WAITING;
         returned += message->state == MESSAGE_RETURNED;
     }
     ASSERT(group->last == prev && group->count == count && group->in_flight_count == in_flight);
+    ASSERT(group->waiting_count == waiting);
     ASSERT(group->returned.count == (group->is_line ? 0 : returned));
     heap_check(&group->returned);
     ASSERT(group_is_sound(core, slot));

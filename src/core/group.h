@@ -40,6 +40,7 @@ struct group {
     uint32_t cursor; /* standard: no fresh message stands before it in the line; 0: none is left */
     uint32_t count;
     uint32_t in_flight_count;
+    uint32_t waiting_count;
     uint32_t ring_prev;
     uint32_t ring_next;
     uint8_t ring;

@@ -29,7 +29,7 @@ struct place {
     uint32_t prev;             /* in the group's line: message slots */
     uint32_t next;
     uint32_t spared_count; /* deliveries that were not charged as attempts */
-    uint32_t wait_count;   /* what it waits for: unresolved antecedents, plus 1 while a type order holds it back */
+    uint32_t wait_count;   /* what it waits for: its edges, plus 1 while a type order holds it back */
     uint32_t first_edge;   /* to its antecedents (dependency.h); 0: none */
     uint32_t antecedent;   /* record of those that wait for it (dependency.h); 0: none */
     uint32_t typed;        /* its record among type orders (type_order.h); 0: none */

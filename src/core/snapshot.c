@@ -548,7 +548,8 @@ bool core_decode(struct core *core, struct bytes encoded)
     if (!read_identity(core, &cursor) || !read_records(core, &cursor, read_queue) ||
         !read_records(core, &cursor, read_batch) || !read_records(core, &cursor, read_drained_shelf) ||
         !read_shelves(core, &cursor) || !deduplication_decode(core, &cursor) || !dependency_decode(core, &cursor) ||
-        !type_order_decode(core, &cursor) || !schedule_decode(core, &cursor) || !cursor_is_done(&cursor))
+        !type_order_decode(core, &cursor) || !schedule_decode(core, &cursor) || !cursor_is_done(&cursor) ||
+        !core_waits_add_up(core))
         return false;
     for (size_t i = 0; i < core->batch_order_count; i++) {
         const struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);

@@ -164,6 +164,9 @@ uint32_t core_attempt_count(const struct core *core, const struct message *messa
 void core_wait(struct core *core, uint32_t message);
 void core_stop_waiting(struct core *core, uint32_t message);
 
+/* Does every message wait for just as much as it says, and is it held if something holds it? O(places, edges). */
+bool core_waits_add_up(const struct core *core);
+
 /* The attempt that holds the message is over: it is visible at visible_at_ms, or now. A strict queue fences those behind it. */
 void core_give_back(struct core *core, uint32_t message, uint64_t visible_at_ms);
 

@@ -1,0 +1,288 @@
+/* The search for cycles (invariant D9). "X waits for Y" comes from an edge (dependency.h), from a batch to its outstanding
+ * units and child batches, from a parent to the completion message of a child, and from a message of a FIFO group to the one
+ * before it.
+ *
+ * A message that is new has nothing waiting for it but the batch that it joins and, in a FIFO group into which a child batch will
+ * put its completion message, that child's parent. So the search begins there and goes from each thing to those that wait for
+ * it, breadth first, until it meets something that the newcomer would wait for. It need not look at the units of a batch,
+ * which may be millions, nor at what stands in front in a line. */
+#include "core/dependency.h"
+
+#include "core/batch.h"
+#include "core/identity.h"
+#include "core/state.h"
+
+#include <stdio.h>
+
+/* How a node waits for the one that it was found from. */
+enum via { VIA_EDGE, VIA_LINE, VIA_UNIT, VIA_CHILD, VIA_EVENT, VIA_TAIL };
+
+struct node {
+    uint32_t slot; /* of a message or a batch */
+    uint32_t from; /* index of the node that this one waits for; NODE_NEWCOMER */
+    bool is_batch;
+    uint8_t via; /* enum via */
+};
+
+#define NODE_NEWCOMER UINT32_MAX
+
+struct search {
+    const struct core *core;
+    const struct newcomer *newcomer;
+    struct buffer nodes; /* in the order of finding; those before `next` have been walked from */
+    uint32_t count;
+    uint32_t next;
+    struct table seen; /* (is_batch, slot) -> index of the node, plus 1 */
+};
+
+static struct node *node_at(const struct search *search, uint32_t index)
+{
+    ASSERT(index < search->count);
+    return (struct node *)(void *)search->nodes.data_owned + index;
+}
+
+static void add(struct search *search, bool is_batch, uint32_t slot, uint32_t from, enum via via)
+{
+    uint64_t hash = table_hash_u64((uint64_t)slot * 2 + is_batch);
+    for (struct table_probe probe = table_probe_start(&search->seen, hash); table_probe_next(&search->seen, &probe);) {
+        const struct node *node = node_at(search, probe.slot - 1);
+        if (node->is_batch == is_batch && node->slot == slot)
+            return;
+    }
+    struct node node = {.slot = slot, .from = from, .is_batch = is_batch, .via = (uint8_t)via};
+    buffer_append(&search->nodes, &node, sizeof(node));
+    table_insert(&search->seen, hash, ++search->count);
+}
+
+/* A batch that has completed waits for nothing. */
+static void add_batch(struct search *search, uint32_t slot, uint32_t from, enum via via)
+{
+    if (slot != 0 && core_batch(search->core, slot)->state != BATCH_COMPLETED)
+        add(search, true, slot, from, via);
+}
+
+/* --- who waits ---------------------------------------------------------------------------------------------------- */
+
+static void add_dependents(struct search *search, enum antecedent_kind kind, uint64_t number, uint32_t from)
+{
+    const struct dependencies *dependencies = &search->core->dependencies;
+    uint32_t antecedent = antecedent_find(dependencies, kind, number);
+    uint32_t edge = antecedent == 0 ? 0 : antecedent_at(dependencies, antecedent)->first_edge;
+    for (; edge != 0 && search->count <= DEPENDENCY_VISITS_MAX; edge = edge_at(dependencies, edge)->next)
+        add(search, false, edge_at(dependencies, edge)->dependent, from, VIA_EDGE);
+}
+
+/* The target whose message the batch's parent waits for, if the message will stand in this line. */
+static bool will_stand_in(const struct batch *batch, const struct queue *queue, struct bytes group)
+{
+    const struct batch_target *target = &batch->spec.targets[batch_awaited_event(&batch->spec) - 1];
+    return target->queue == queue->id && bytes_equal(target->group, group);
+}
+
+/* Parents that wait for completion messages which will stand at the end of this line. O(batches), where any has the queue as a
+ * target. */
+static void add_parents_at_tail(struct search *search, uint32_t queue_slot, struct bytes group, uint32_t from)
+{
+    const struct core *core = search->core;
+    const struct queue *queue = core_queue(core, queue_slot);
+    if (queue->target_count == 0)
+        return;
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        uint32_t slot = core->batch_order_owned[i].slot;
+        const struct batch *batch = slot == 0 ? NULL : core_batch(core, slot);
+        if (batch != NULL && batch->parent != 0 && batch->state != BATCH_COMPLETED &&
+            will_stand_in(batch, queue, group))
+            add_batch(search, batch->parent, from, VIA_TAIL);
+    }
+}
+
+/* Those behind a message in its line: the next one, which leads to the rest. */
+static void add_behind(struct search *search, const struct message *message, uint32_t from)
+{
+    const struct core *core = search->core;
+    uint32_t slot = core_group_of(core, message);
+    if (slot == 0 || !core_group(core, slot)->is_line)
+        return;
+    const struct group *group = core_group(core, slot);
+    uint32_t behind = core_place_of(core, message)->next;
+    if (behind != 0)
+        add(search, false, behind, from, VIA_LINE);
+    else if (core_shelf_at(core, group->shelf)->queue != 0)
+        add_parents_at_tail(search, core_shelf_at(core, group->shelf)->queue, group->id_owned, from);
+}
+
+static void add_who_waits_for_message(struct search *search, uint32_t slot, uint32_t from)
+{
+    const struct message *message = core_message(search->core, slot);
+    if (message->is_moved)
+        return; /* it has failed: nobody waits for it, though it stands in a line of dead letters */
+    if (message->place != 0 && core_place_of(search->core, message)->antecedent != 0)
+        add_dependents(search, ANTECEDENT_MESSAGE, message->number, from);
+    add_behind(search, message, from);
+    if (message->batch == 0)
+        return;
+    const struct batch *batch = core_batch(search->core, message->batch);
+    if (message->completes == 0)
+        add_batch(search, message->batch, from, VIA_UNIT);
+    else if (message->completes == batch_awaited_event(&batch->spec))
+        add_batch(search, batch->parent, from, VIA_EVENT);
+}
+
+static void add_who_waits_for_batch(struct search *search, uint32_t slot, uint32_t from)
+{
+    const struct batch *batch = core_batch(search->core, slot);
+    add_dependents(search, ANTECEDENT_BATCH, batch->number, from);
+    add_batch(search, batch->parent, from, VIA_CHILD);
+}
+
+static void add_who_waits_for_newcomer(struct search *search)
+{
+    const struct newcomer *newcomer = search->newcomer;
+    if (newcomer->batch != NULL)
+        add_batch(search, core_find_batch_by_number(search->core, newcomer->batch->number), NODE_NEWCOMER,
+                  newcomer->is_batch ? VIA_CHILD : VIA_UNIT);
+    if (newcomer->queue != 0 && !newcomer->is_batch)
+        add_parents_at_tail(search, newcomer->queue, newcomer->group_id, NODE_NEWCOMER);
+}
+
+/* --- what the newcomer waits for ---------------------------------------------------------------------------------- */
+
+/* Has it anything to wait for that lasts? A line in which nothing waits goes by itself. */
+static bool waits_for_something(const struct core *core, const struct newcomer *newcomer)
+{
+    for (uint32_t i = 0; i < newcomer->antecedent_count; i++)
+        if (newcomer->antecedents[i].outcome == UNIT_OUTSTANDING)
+            return true;
+    return newcomer->group != 0 && core_group(core, newcomer->group)->waiting_count > 0;
+}
+
+static bool is_antecedent(const struct newcomer *newcomer, enum antecedent_kind kind, uint64_t number)
+{
+    uint32_t low = 0, high = newcomer->antecedent_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct antecedent_found *at = &newcomer->antecedents[middle];
+        if (at->kind < kind || (at->kind == kind && at->number < number))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < newcomer->antecedent_count && newcomer->antecedents[low].kind == kind &&
+           newcomer->antecedents[low].number == number;
+}
+
+/* Would the newcomer wait for this node? Then says how. */
+static bool is_hit(const struct search *search, const struct node *node, enum via *via)
+{
+    *via = VIA_EDGE;
+    if (node->is_batch)
+        return is_antecedent(search->newcomer, ANTECEDENT_BATCH, core_batch(search->core, node->slot)->number);
+    const struct message *message = core_message(search->core, node->slot);
+    if (is_antecedent(search->newcomer, ANTECEDENT_MESSAGE, message->number))
+        return true;
+    *via = VIA_LINE;
+    return search->newcomer->group != 0 && core_group_of(search->core, message) == search->newcomer->group;
+}
+
+/* --- the way in words --------------------------------------------------------------------------------------------- */
+
+static const char *const words_of[] = {
+    [VIA_EDGE] = "waits for",
+    [VIA_LINE] = "stands behind",
+    [VIA_UNIT] = "waits for its unit",
+    [VIA_CHILD] = "waits for its child",
+    [VIA_EVENT] = "waits for the completion message",
+    [VIA_TAIL] = "waits for a completion message that will stand behind",
+};
+
+/* The longest a node's name gets: the id of a batch. */
+#define NODE_NAME_SIZE (sizeof("message ") + BATCH_ID_SIZE_MAX)
+
+static void name_node(const struct core *core, const struct node *node, char name[NODE_NAME_SIZE])
+{
+    if (node->is_batch) {
+        struct bytes id = core_batch(core, node->slot)->id_owned;
+        snprintf(name, NODE_NAME_SIZE, "batch %.*s", BYTES_FORMAT(id));
+        return;
+    }
+    uint8_t id[MESSAGE_ID_SIZE];
+    char text[IDENTITY_TEXT_SIZE];
+    identity_message(core->digest_owned, core_message(core, node->slot)->number, id);
+    identity_to_text(id, text);
+    snprintf(name, NODE_NAME_SIZE, "message %.*s", IDENTITY_TEXT_SIZE, text);
+}
+
+/* "this message stands behind message X, which waits for batch B, which waits for its unit, this message". A way that is too
+ * long for `path` ends in dots. */
+static void describe(const struct search *search, uint32_t index, enum via via, char path[DEPENDENCY_PATH_SIZE])
+{
+    const char *subject = search->newcomer->is_batch ? "this batch" : "this message";
+    bool is_later = search->newcomer->is_batch && via == VIA_LINE;
+    struct buffer text;
+    buffer_init(&text);
+    buffer_append_format(&text, "%s %s ", subject,
+                         is_later ? "has a completion message that will stand behind" : words_of[via]);
+    for (uint32_t at = index; at != NODE_NEWCOMER && text.size < DEPENDENCY_PATH_SIZE;) {
+        const struct node *node = node_at(search, at);
+        char name[NODE_NAME_SIZE];
+        name_node(search->core, node, name);
+        buffer_append_format(&text, "%s, which %s ", name, words_of[node->via]);
+        at = node->from;
+    }
+    buffer_append_bytes(&text, bytes_from_string(subject));
+    bool is_whole = text.size < DEPENDENCY_PATH_SIZE;
+    size_t size = is_whole ? text.size : DEPENDENCY_PATH_SIZE - sizeof(" ...");
+    memcpy(path, text.data_owned, size);
+    memcpy(path + size, is_whole ? "" : " ...", is_whole ? 1 : sizeof(" ..."));
+    buffer_deinit(&text);
+}
+
+/* --- the search --------------------------------------------------------------------------------------------------- */
+
+static enum error walk(struct search *search, char path[DEPENDENCY_PATH_SIZE])
+{
+    add_who_waits_for_newcomer(search);
+    for (; search->next < search->count; search->next++) {
+        if (search->next == DEPENDENCY_VISITS_MAX)
+            return ERROR_DEPENDENCY_TOO_DEEP;
+        struct node node = *node_at(search, search->next);
+        enum via via;
+        if (is_hit(search, &node, &via)) {
+            describe(search, search->next, via, path);
+            return ERROR_DEPENDENCY_CYCLE;
+        }
+        if (node.is_batch)
+            add_who_waits_for_batch(search, node.slot, search->next);
+        else
+            add_who_waits_for_message(search, node.slot, search->next);
+    }
+    return OK;
+}
+
+enum error dependency_find_cycle(const struct core *core, const struct newcomer *newcomer,
+                                 char path[DEPENDENCY_PATH_SIZE])
+{
+    if (!waits_for_something(core, newcomer))
+        return OK;
+    struct search search = {.core = core, .newcomer = newcomer};
+    buffer_init(&search.nodes);
+    table_init(&search.seen);
+    enum error error = walk(&search, path);
+    table_deinit(&search.seen);
+    buffer_deinit(&search.nodes);
+    return error;
+}
+
+enum error dependency_check_child(const struct core *core, const struct batch *parent, const struct batch_spec *spec,
+                                  char path[DEPENDENCY_PATH_SIZE])
+{
+    const struct batch_target *target = &spec->targets[batch_awaited_event(spec) - 1];
+    const struct queue *queue = target->queue == 0 ? NULL : core_find_queue_by_id(core, target->queue);
+    if (queue == NULL || !queue->settings.is_fifo)
+        return OK;
+    struct newcomer newcomer = {.is_batch = true, .batch = parent};
+    newcomer.queue = core_find_queue_slot(core, queue->id);
+    newcomer.group = group_find(core, queue->shelf, target->group);
+    newcomer.group_id = target->group;
+    return dependency_find_cycle(core, &newcomer, path);
+}

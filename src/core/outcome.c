@@ -1,0 +1,149 @@
+#include "core/outcome.h"
+
+#include "core/snapshot.h"
+
+static struct outcome *outcome_at(const struct outcomes *outcomes, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    return pool_at(&outcomes->records, slot);
+}
+
+static uint64_t hash_of(struct digest_tag key)
+{
+    return table_hash_u64(key.low ^ key.high);
+}
+
+void outcomes_init(struct outcomes *outcomes)
+{
+    *outcomes = (struct outcomes){0};
+    pool_init(&outcomes->records, sizeof(struct outcome));
+    table_init(&outcomes->by_key);
+}
+
+void outcomes_deinit(struct outcomes *outcomes)
+{
+    pool_deinit(&outcomes->records);
+    table_deinit(&outcomes->by_key);
+}
+
+static void forget_oldest(struct outcomes *outcomes)
+{
+    uint32_t slot = outcomes->oldest;
+    struct outcome *outcome = outcome_at(outcomes, slot);
+    if (outcome->number > outcomes->forgotten_number)
+        outcomes->forgotten_number = outcome->number;
+    outcomes->oldest = outcome->next;
+    if (outcomes->oldest == 0)
+        outcomes->newest = 0;
+    table_remove(&outcomes->by_key, hash_of(outcome->key), slot);
+    pool_free(&outcomes->records, slot);
+}
+
+static void append(struct outcomes *outcomes, const struct outcome *outcome)
+{
+    uint32_t slot = pool_allocate(&outcomes->records);
+    *outcome_at(outcomes, slot) = *outcome;
+    table_insert(&outcomes->by_key, hash_of(outcome->key), slot);
+    if (outcomes->newest == 0)
+        outcomes->oldest = slot;
+    else
+        outcome_at(outcomes, outcomes->newest)->next = slot;
+    outcomes->newest = slot;
+}
+
+void outcomes_remember(struct outcomes *outcomes, struct digest_tag key, uint64_t number, enum unit_state state,
+                       uint64_t now_ms)
+{
+    ASSERT(number > 0 && state != UNIT_OUTSTANDING);
+    ASSERT(outcomes->newest == 0 || outcome_at(outcomes, outcomes->newest)->ended_at_ms <= now_ms);
+    if (outcomes->records.used == OUTCOMES_MAX)
+        forget_oldest(outcomes);
+    append(outcomes, &(struct outcome){.key = key, .number = number, .ended_at_ms = now_ms, .state = (uint8_t)state});
+}
+
+const struct outcome *outcomes_find(const struct outcomes *outcomes, struct digest_tag key)
+{
+    const struct outcome *newest = NULL;
+    for (struct table_probe probe = table_probe_start(&outcomes->by_key, hash_of(key));
+         table_probe_next(&outcomes->by_key, &probe);) {
+        const struct outcome *outcome = outcome_at(outcomes, probe.slot);
+        if (digest_tag_equal(outcome->key, key) && (newest == NULL || outcome->number > newest->number))
+            newest = outcome;
+    }
+    return newest;
+}
+
+static bool is_over(const struct outcome *outcome, uint64_t now_ms)
+{
+    return outcome->ended_at_ms + OUTCOME_WINDOW_MS <= now_ms;
+}
+
+void outcomes_forget(struct outcomes *outcomes, uint64_t now_ms)
+{
+    while (outcomes->oldest != 0 && is_over(outcome_at(outcomes, outcomes->oldest), now_ms))
+        forget_oldest(outcomes);
+}
+
+/* --- snapshots ---------------------------------------------------------------------------------------------------- */
+
+void outcomes_encode(const struct outcomes *outcomes, struct core_writer *writer)
+{
+    buffer_append_u64(&writer->piece, outcomes->forgotten_number);
+    buffer_append_u32(&writer->piece, outcomes->records.used);
+    for (uint32_t slot = outcomes->oldest; slot != 0; slot = outcome_at(outcomes, slot)->next) {
+        const struct outcome *outcome = outcome_at(outcomes, slot);
+        buffer_append_u64(&writer->piece, outcome->key.low);
+        buffer_append_u64(&writer->piece, outcome->key.high);
+        buffer_append_u64(&writer->piece, outcome->number);
+        buffer_append_u64(&writer->piece, outcome->ended_at_ms);
+        buffer_append_u8(&writer->piece, outcome->state);
+        core_writer_pass_on(writer);
+    }
+}
+
+static bool read_outcome(struct outcomes *outcomes, struct cursor *cursor, uint64_t number_max, uint64_t now_ms)
+{
+    struct outcome outcome = {0};
+    outcome.key.low = cursor_u64(cursor);
+    outcome.key.high = cursor_u64(cursor);
+    outcome.number = cursor_u64(cursor);
+    outcome.ended_at_ms = cursor_u64(cursor);
+    outcome.state = cursor_u8(cursor);
+    const struct outcome *known = outcomes_find(outcomes, outcome.key);
+    uint64_t newest_ms = outcomes->newest == 0 ? 0 : outcome_at(outcomes, outcomes->newest)->ended_at_ms;
+    if (cursor->is_failed || outcome.number == 0 || outcome.number > number_max || outcome.state < UNIT_SUCCEEDED ||
+        outcome.state > UNIT_CANCELLED || outcome.ended_at_ms < newest_ms || outcome.ended_at_ms > now_ms ||
+        is_over(&outcome, now_ms) || (known != NULL && known->number >= outcome.number))
+        return false;
+    append(outcomes, &outcome);
+    return true;
+}
+
+bool outcomes_decode(struct outcomes *outcomes, struct cursor *cursor, uint64_t number_max, uint64_t now_ms)
+{
+    ASSERT(outcomes->records.used == 0);
+    outcomes->forgotten_number = cursor_u64(cursor);
+    uint32_t count = cursor_u32(cursor);
+    if (cursor->is_failed || outcomes->forgotten_number > number_max || count > OUTCOMES_MAX)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!read_outcome(outcomes, cursor, number_max, now_ms))
+            return false;
+    return true;
+}
+
+void outcomes_check(const struct outcomes *outcomes, uint64_t now_ms)
+{
+    uint32_t count = 0;
+    uint64_t ended_at_ms = 0;
+    for (uint32_t slot = outcomes->oldest; slot != 0; slot = outcome_at(outcomes, slot)->next) {
+        const struct outcome *outcome = outcome_at(outcomes, slot);
+        ASSERT(outcome->ended_at_ms >= ended_at_ms && outcome->ended_at_ms <= now_ms);
+        ASSERT(outcome->number > 0 && !is_over(outcome, now_ms));
+        ASSERT(outcomes_find(outcomes, outcome->key) != NULL && (outcome->next != 0 || slot == outcomes->newest));
+        ended_at_ms = outcome->ended_at_ms;
+        count++;
+    }
+    ASSERT(count == outcomes->records.used && count <= OUTCOMES_MAX);
+    ASSERT(table_count(&outcomes->by_key) == count);
+}
