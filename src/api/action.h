@@ -115,6 +115,7 @@ enum error entries_run(struct call *call, const char *entry_name,
 struct receive_command {
     unsigned count_max;
     uint32_t timeout_ms;
+    struct bytes attempt;                /* ReceiveRequestAttemptId, on FIFO queues; empty: none */
     yyjson_val *attribute_names[2];      /* MessageSystemAttributeNames and AttributeNames; NULL: absent */
     yyjson_val *message_attribute_names; /* NULL: absent */
 };

@@ -310,29 +310,53 @@ static void write_attribute(struct writer *writer, const struct attribute *attri
     writer_object_end(writer);
 }
 
-void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], yyjson_val *names,
-                      struct digest *digest, struct buffer *scratch, struct writer *writer)
+/* What attributes_write() writes into, and what it has written. */
+struct written {
+    struct writer *writer;
+    struct buffer *hashed;
+    yyjson_val *names;
+    unsigned count;
+};
+
+/* True if it was written. */
+static bool write_if_asked_for(struct written *written, const struct attribute *attribute)
+{
+    if (!is_asked_for(attribute->name, written->names))
+        return false;
+    if (written->count++ == 0)
+        writer_object_begin(written->writer, "MessageAttributes");
+    append_hashed(written->hashed, attribute);
+    write_attribute(written->writer, attribute);
+    return true;
+}
+
+void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], const struct attributes *own,
+                      yyjson_val *names, struct digest *digest, struct buffer *scratch, struct writer *writer)
 {
     struct cursor cursor = cursor_make(encoded);
-    uint16_t count = cursor_u16(&cursor);
-    uint16_t written = 0;
+    uint16_t count = encoded.size == 0 ? 0 : cursor_u16(&cursor);
+    struct written written = {.writer = writer, .hashed = scratch, .names = names};
+    uint32_t next_own = 0;
+    unsigned stored_count = 0;
     buffer_truncate(scratch, 0);
     for (uint16_t i = 0; i < count; i++) {
         struct attribute attribute = decode_attribute(&cursor);
         ASSERT(!cursor.is_failed); /* the content's checksum was right */
-        if (!is_asked_for(attribute.name, names))
-            continue;
-        if (written++ == 0)
-            writer_object_begin(writer, "MessageAttributes");
-        append_hashed(scratch, &attribute);
-        write_attribute(writer, &attribute);
+        while (next_own < own->count && bytes_compare(own->items[next_own].name, attribute.name) < 0)
+            write_if_asked_for(&written, &own->items[next_own++]);
+        /* A message that was sent on with what came with it says the sender's; ours is the one that counts. */
+        if (attributes_find(own, attribute.name) == NULL)
+            stored_count += write_if_asked_for(&written, &attribute);
     }
-    if (written == 0)
+    while (next_own < own->count)
+        write_if_asked_for(&written, &own->items[next_own++]);
+    if (written.count == 0)
         return;
     writer_object_end(writer);
     uint8_t md5[DIGEST_MD5_SIZE];
-    memcpy(md5, all_md5, sizeof(md5));
-    if (written < count)
+    if (stored_count == count && written.count == count)
+        memcpy(md5, all_md5, sizeof(md5));
+    else
         digest_md5(digest, buffer_bytes(scratch), md5);
     writer_hex(writer, "MD5OfMessageAttributes", bytes_make(md5, sizeof(md5)));
 }

@@ -45,9 +45,10 @@ void attributes_encode(const struct attributes *attributes, struct buffer *out);
 void attributes_md5(const struct attributes *attributes, struct digest *digest, struct buffer *scratch,
                     uint8_t md5[DIGEST_MD5_SIZE]);
 
-/* Writes MessageAttributes and MD5OfMessageAttributes of those among `encoded` that `names` (a list of texts, or NULL) asks
- * for; nothing if none is. `all_md5` is the digest of them all. */
-void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], yyjson_val *names,
-                      struct digest *digest, struct buffer *scratch, struct writer *writer);
+/* Writes MessageAttributes and MD5OfMessageAttributes of those among `encoded` (or empty: there are none) and `own` that `names`
+ * (a list of texts, or NULL) asks for; nothing if none is. `own` are those that the receive adds, sorted; they stand in place
+ * of what was sent under their names. `all_md5` is the digest of all that were sent; that of the reply covers what it has. */
+void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], const struct attributes *own,
+                      yyjson_val *names, struct digest *digest, struct buffer *scratch, struct writer *writer);
 
 #endif

@@ -12,6 +12,8 @@ static enum error delete_one(struct call *call, const struct params *params)
         error = decide_delete(call->core, queue, handle);
     if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
         return call_fail_handle(call, handle);
+    if (error == ERROR_INVALID_PARAMETER_VALUE)
+        return params_invalid(params, "ReceiptHandle", handle, "The receipt handle has expired.");
     return error;
 }
 

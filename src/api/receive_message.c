@@ -1,8 +1,12 @@
 /* ReceiveMessage, at once or after a wait. */
 #include "api/state.h"
+#include "api/text.h"
+#include "core/deduplication.h"
 #include "log/log.h"
 
 #include <stdio.h>
+
+#define ATTEMPT_SIZE_MAX 128u
 
 /* --- writing a message -------------------------------------------------------------------------------------------- */
 
@@ -38,12 +42,24 @@ static struct bytes decimal(struct arena *arena, uint64_t value)
     return arena_format(arena, "%llu", (unsigned long long)value);
 }
 
-static void write_system_attributes(struct call *call, const struct receive_command *command,
+/* As sent. What comes to a FIFO queue in another way, from a queue that it failed in or from a batch, goes by its MessageId. */
+static struct bytes deduplication_id(struct call *call, bool is_fifo, const struct received_message *message,
+                                     const struct content *content)
+{
+    if (!is_fifo || (message->origin == 0 && content->deduplication.size > 0))
+        return content->deduplication;
+    char *id = arena_allocate(call->arena, IDENTITY_TEXT_SIZE);
+    identity_to_text(content->id, id);
+    return bytes_make(id, IDENTITY_TEXT_SIZE);
+}
+
+static void write_system_attributes(struct call *call, const struct receive_command *command, bool is_fifo,
                                     const struct received_message *message, const struct content *content)
 {
     if (command->attribute_names[0] == NULL && command->attribute_names[1] == NULL)
         return;
     bool has_any = false;
+    struct bytes deduplication = deduplication_id(call, is_fifo, message, content);
     struct bytes origin = {NULL, 0};
     if (message->origin != 0)
         origin = call_queue_arn(call, core_queue_at(call->core, message->origin)->name_owned);
@@ -54,13 +70,30 @@ static void write_system_attributes(struct call *call, const struct receive_comm
     write_system(call->reply, command, &has_any, "ApproximateFirstReceiveTimestamp",
                  decimal(call->arena, message->first_received_at_ms));
     write_system(call->reply, command, &has_any, "MessageGroupId", content->group);
+    if (is_fifo)
+        write_system(call->reply, command, &has_any, "SequenceNumber", call_sequence_number(call, message->sequence));
+    write_system(call->reply, command, &has_any, "MessageDeduplicationId", deduplication);
     write_system(call->reply, command, &has_any, "AWSTraceHeader", content->trace);
     write_system(call->reply, command, &has_any, "DeadLetterQueueSourceArn", origin);
     if (has_any)
         writer_object_end(call->reply);
 }
 
-static void write_message(struct call *call, const struct receive_command *command,
+/* The message's attributes, and the two that the receive adds: the fencing token, and why the newest failed attempt failed. */
+static void write_message_attributes(struct call *call, const struct receive_command *command,
+                                     const struct received_message *message, const struct content *content)
+{
+    struct attributes own = {.count = 0};
+    if (message->reason.size > 0)
+        attributes_add(&own, BYTES("Tally.FailureReason"), message->reason);
+    attributes_add(&own, BYTES("Tally.FencingToken"), decimal(call->arena, message->handle.delivery));
+    own.items[own.count - 1].type = BYTES("Number");
+    attributes_sort(&own);
+    attributes_write(content->attributes, content->attributes_md5, &own, command->message_attribute_names,
+                     call_digest(call), call_scratch(call), call->reply);
+}
+
+static void write_message(struct call *call, const struct receive_command *command, bool is_fifo,
                           const struct received_message *message, const struct content *content)
 {
     struct writer *writer = call->reply;
@@ -72,10 +105,9 @@ static void write_message(struct call *call, const struct receive_command *comma
     writer_text(writer, "ReceiptHandle", bytes_make(handle, sizeof(handle)));
     writer_hex(writer, "MD5OfBody", bytes_make(content->body_md5, sizeof(content->body_md5)));
     writer_text(writer, "Body", content->body);
-    write_system_attributes(call, command, message, content);
-    if (command->message_attribute_names != NULL && content->attributes.size > 0)
-        attributes_write(content->attributes, content->attributes_md5, command->message_attribute_names,
-                         call_digest(call), call_scratch(call), writer);
+    write_system_attributes(call, command, is_fifo, message, content);
+    if (command->message_attribute_names != NULL)
+        write_message_attributes(call, command, message, content);
     writer_object_end(writer);
 }
 
@@ -102,15 +134,38 @@ static enum error fail_damaged(struct call *call, const struct received_message 
         count, BYTES_FORMAT(buffer_bytes(place)));
 }
 
+/* Takes messages, or gives those of an earlier receive with the same attempt id again. */
+static enum error take(struct call *call, struct queue *queue, const struct receive_command *command,
+                       struct received_message messages[RECEIVE_MAX], unsigned *count)
+{
+    bool has_attempt = queue->settings.is_fifo && command->attempt.size > 0;
+    enum error error = OK;
+    *count = 0;
+    if (has_attempt)
+        error = decide_receive_again(call->core, queue, command->attempt, command->timeout_ms, messages, count);
+    if (error != OK)
+        return params_invalid(&(struct params){.failure = call->failure}, "ReceiveRequestAttemptId", command->attempt,
+                              "The receiveRequestAttemptId is not valid anymore since the receive call is not "
+                              "retryable.");
+    if (*count > 0)
+        return OK;
+    uint32_t in_flight_max = namespace_in_flight_max(call->ns);
+    error = decide_receive(call->core, queue, command->count_max, command->timeout_ms, in_flight_max, messages, count);
+    if (error == ERROR_OVER_LIMIT)
+        return call_fail(call, error, "The queue has %u messages in flight, its limit; delete some first.",
+                         in_flight_max);
+    if (has_attempt && *count > 0)
+        decide_remember_attempt(call->core, queue, command->attempt, messages, *count);
+    return error;
+}
+
 enum error receive_now(struct call *call, struct queue *queue, const struct receive_command *command, unsigned *count)
 {
     struct received_message messages[RECEIVE_MAX];
     unsigned received;
-    enum error error = decide_receive(call->core, queue, command->count_max, command->timeout_ms,
-                                      namespace_in_flight_max(call->ns), messages, &received);
-    if (error == ERROR_OVER_LIMIT)
-        return call_fail(call, error, "The queue has %u messages in flight, its limit; delete some first.",
-                         namespace_in_flight_max(call->ns));
+    enum error error = take(call, queue, command, messages, &received);
+    if (error != OK)
+        return error;
     *count = 0;
     for (unsigned i = 0; i < received; i++) {
         struct content content;
@@ -118,7 +173,7 @@ enum error receive_now(struct call *call, struct queue *queue, const struct rece
             continue; /* it stays in flight, and goes to the dead-letter queue in the end, if there is one */
         if ((*count)++ == 0)
             writer_list_begin(call->reply, "Messages");
-        write_message(call, command, &messages[i], &content);
+        write_message(call, command, queue->settings.is_fifo, &messages[i], &content);
     }
     if (*count > 0)
         writer_list_end(call->reply);
@@ -126,6 +181,16 @@ enum error receive_now(struct call *call, struct queue *queue, const struct rece
 }
 
 /* --- the action --------------------------------------------------------------------------------------------------- */
+
+static enum error read_attempt(const struct params *params, struct receive_command *command)
+{
+    enum error error = params_text(params, "ReceiveRequestAttemptId", &command->attempt);
+    if (error == OK && command->attempt.ptr != NULL && !text_is_identifier(command->attempt, ATTEMPT_SIZE_MAX))
+        return params_invalid(
+            params, "ReceiveRequestAttemptId", command->attempt,
+            "ReceiveRequestAttemptId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
+    return error;
+}
 
 static enum error read_command(struct call *call, const struct queue *queue, struct receive_command *command,
                                int64_t *wait_s)
@@ -147,6 +212,8 @@ static enum error read_command(struct call *call, const struct queue *queue, str
         error = params_names(params, "AttributeNames", &command->attribute_names[1]);
     if (error == OK)
         error = params_names(params, "MessageAttributeNames", &command->message_attribute_names);
+    if (error == OK && queue->settings.is_fifo)
+        error = read_attempt(params, command);
     command->count_max = (unsigned)count_max;
     command->timeout_ms = (uint32_t)timeout_s * 1000;
     return error;
@@ -169,8 +236,10 @@ enum error action_receive_message(struct call *call)
     if (error != OK)
         return error;
     unsigned count = 0;
-    /* Whoever waits already comes first. */
-    if (queue->waiters == NULL || wait_s == 0)
+    /* Whoever waits already comes first, but not before a repeat of a receive that was answered. */
+    bool is_repeat =
+        command.attempt.size > 0 && deduplication_find_attempt(call->core, queue, command.attempt).size > 0;
+    if (queue->waiters == NULL || wait_s == 0 || is_repeat)
         error = receive_now(call, queue, &command, &count);
     if (error == OK && count == 0 && wait_s > 0)
         wait_begin(call, queue, &command, call->now_ms + (uint64_t)wait_s * 1000);

@@ -115,15 +115,17 @@ static void change_lease(struct core *core, uint64_t number, uint32_t timeout_ms
 
 /* After all are chosen, or one receive would take one twice: with a timeout of 0 the messages stay visible, the last first so
  * that a strict queue fences none of them; from an at-most-once queue they are over. */
-static void let_go(struct core *core, const struct queue *queue, uint32_t timeout_ms,
-                   const struct received_message *messages, unsigned count)
+static void let_go(struct core *core, const struct queue *queue, uint32_t timeout_ms, struct received_message *messages,
+                   unsigned count)
 {
     for (unsigned i = count; i > 0; i--) {
         uint64_t number = messages[i - 1].handle.message;
-        if (queue->settings.is_at_most_once)
+        if (queue->settings.is_at_most_once) {
+            messages[i - 1].reason = bytes_make(NULL, 0); /* it goes with the message */
             finish_message(core, core_find_message(core, number), END_TAKEN);
-        else if (timeout_ms == 0)
+        } else if (timeout_ms == 0) {
             change_lease(core, number, 0);
+        }
     }
 }
 

@@ -79,12 +79,16 @@ def test_messages(sqs):
     sent = sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
     assert sent["MD5OfMessageBody"] == hashlib.md5(body.encode()).hexdigest()
     assert sent["MD5OfMessageAttributes"] == "d838729972a4b70e2d2acd9d59ac847c"
-    (message,) = receive(sqs, url, MessageAttributeNames=["All"], AttributeNames=["All"], WaitTimeSeconds=5)
+    names = {"MessageAttributeNames": [*attributes], "AttributeNames": ["All"]}
+    (message,) = receive(sqs, url, **names, WaitTimeSeconds=5)
     assert message["Body"] == body and message["MessageAttributes"] == attributes
     assert message["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"]
     assert message["Attributes"]["ApproximateReceiveCount"] == "1"
     handle = {"QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"]}
     sqs.change_message_visibility(**handle, VisibilityTimeout=0)
+    (message,) = receive(sqs, url, MessageAttributeNames=["All"], VisibilityTimeout=0)
+    token = message["MessageAttributes"].pop("Tally.FencingToken")
+    assert token["DataType"] == "Number" and message["MessageAttributes"] == attributes
     (message,) = receive(sqs, url, MessageAttributeNames=["color"])
     assert message["MD5OfMessageAttributes"] == "da1b33cc3cbfe8b1630921e78e6b9880"
     sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
