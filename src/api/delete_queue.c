@@ -32,8 +32,8 @@ enum error action_delete_queue(struct call *call)
     if (queue->target_count > 0)
         return call_fail(
             call, ERROR_QUEUE_IN_USE,
-            "%u batch targets that have not completed send their messages to this queue; complete or cancel those "
-            "batches first.",
+            "%u targets of batches that have not completed, and schedules, send messages to this queue; complete or "
+            "cancel those batches and delete those schedules first.",
             queue->target_count);
     remember_deleted(call, queue->name_owned);
     struct list *waiters = wait_take_all(queue);

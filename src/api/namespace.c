@@ -1,5 +1,6 @@
 #include "api/namespace.h"
 
+#include "api/calendar.h"
 #include "base/list.h"
 #include "base/memory.h"
 #include "core/decide.h"
@@ -44,6 +45,7 @@ struct namespace
     struct log *log;
     struct flusher *flusher; /* NULL: frames are written in line */
     struct core *core;
+    struct calendar *calendar;
     struct open_frame *frame; /* the open one; NULL: none */
     struct list closed;       /* frames that wait for the log, oldest first; the first is with the flusher */
     bool is_flushing;         /* the first of `closed` is with the flusher */
@@ -342,6 +344,7 @@ static void namespace_free(struct namespace *ns)
         frame_destroy(frame);
     }
     core_destroy(ns->core);
+    calendar_destroy(ns->calendar);
     if (ns->log != NULL)
         log_close(ns->log);
     free(ns->job.needed_owned);
@@ -355,6 +358,8 @@ enum error namespace_open(struct disk *disk, const struct namespace_options *opt
     ns->options = *options;
     ns->disk = disk;
     ns->core = core_create();
+    ns->calendar = calendar_create();
+    core_set_calendar(ns->core, calendar_next, ns->calendar);
     list_init(&ns->closed);
     enum error error = recover(ns, now_ms, key, failure);
     if (error != OK) {
@@ -553,6 +558,11 @@ uint64_t namespace_time(const struct namespace *ns)
 uint32_t namespace_in_flight_max(const struct namespace *ns)
 {
     return ns->options.in_flight_max;
+}
+
+struct calendar *namespace_calendar(struct namespace *ns)
+{
+    return ns->calendar;
 }
 
 struct log *namespace_log(struct namespace *ns)

@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "core/dependency.h"
 #include "core/identity.h"
+#include "core/schedule.h"
 #include "core/shelf.h"
 #include "core/type_order.h"
 
@@ -33,7 +34,7 @@ void decide_set_queue(struct core *core, struct queue *queue, const struct queue
 /* Whatever the queue holds ends: units of it as failed. O(1); the messages are ended in portions by decide_due(). */
 void decide_purge_queue(struct core *core, struct queue *queue);
 
-/* ERROR_QUEUE_IN_USE while a batch that has not completed has it as a target. */
+/* ERROR_QUEUE_IN_USE while a batch that has not completed has it as a target, or a schedule. */
 enum error decide_delete_queue(struct core *core, struct queue *queue);
 
 /* --- messages ----------------------------------------------------------------------------------------------------- */
@@ -155,6 +156,17 @@ enum error decide_put_type_order(struct core *core, const struct type_order_comm
 
 /* ERROR_TYPE_ORDER_DOES_NOT_EXIST. */
 enum error decide_delete_type_order(struct core *core, struct bytes name);
+
+/* --- schedules ---------------------------------------------------------------------------------------------------- */
+
+/* Puts a schedule under its name, in place of the one that had it; it is next due after now. The spec's queue exists, and the group
+ * is given if that is a FIFO queue. ERROR_OVER_LIMIT: there are SCHEDULES_MAX. */
+enum error decide_put_schedule(struct core *core, struct bytes name, const struct schedule_spec *spec,
+                               const struct schedule **schedule);
+
+/* A paused schedule is not due; what it would have done meanwhile is not made up for. */
+void decide_pause_schedule(struct core *core, const struct schedule *schedule, bool is_paused);
+void decide_delete_schedule(struct core *core, const struct schedule *schedule);
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 

@@ -167,9 +167,10 @@
 /* The type of a message that type orders bind. */
 #define EVENT_FIELDS_typed(U8, U32, U64, RAW, TEXT) U64(number) TEXT(type)
 
-/* `spec` is an encoded struct schedule_spec (schedule.h). next_at_ms UINT64_MAX: never. */
+/* `spec` is an encoded struct schedule_spec (schedule.h). next_at_ms UINT64_MAX: never. `number` is that of the message, which
+ * stands in the same frame; 0: the firing was missed and left out. */
 #define EVENT_FIELDS_schedule_put(U8, U32, U64, RAW, TEXT) TEXT(name) TEXT(spec) U64(next_at_ms)
-#define EVENT_FIELDS_schedule_fired(U8, U32, U64, RAW, TEXT) TEXT(name) U64(due_at_ms) U64(next_at_ms)
+#define EVENT_FIELDS_schedule_fired(U8, U32, U64, RAW, TEXT) TEXT(name) U64(due_at_ms) U64(next_at_ms) U64(number)
 #define EVENT_FIELDS_schedule_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
 
 #define EVENT_STRUCT_U8(name) uint8_t name;

@@ -64,7 +64,7 @@ struct queue {
     uint64_t modified_at_ms;
     uint64_t purged_at_ms; /* 0: never */
     uint32_t origin_count; /* messages elsewhere that were dead-lettered from here */
-    uint32_t target_count; /* targets of batches not completed that name this queue */
+    uint32_t target_count; /* targets of batches not completed, and schedules, that name this queue */
     bool is_paused;
     uint64_t rate_tat_us;        /* theoretical arrival time of the next delivery (GCRA) */
     uint64_t order;              /* the id again, for the heap of timers */

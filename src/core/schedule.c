@@ -3,54 +3,311 @@
 #include "core/apply.h"
 #include "core/snapshot.h"
 
+#include "base/memory.h"
+#include <stdlib.h>
+
+static struct schedule *schedule_of(const struct core *core, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    return pool_at(&core->schedules.schedules, slot);
+}
+
 void schedule_init(struct schedules *schedules)
 {
-    (void)schedules;
+    *schedules = (struct schedules){0};
+    pool_init(&schedules->schedules, sizeof(struct schedule));
+    heap_init(&schedules->due, &schedules->schedules, offsetof(struct schedule, due_index),
+              offsetof(struct schedule, number));
 }
+
 void schedule_deinit(struct schedules *schedules)
 {
-    (void)schedules;
+    for (uint32_t i = 0; i < schedules->count; i++) {
+        struct schedule *schedule = pool_at(&schedules->schedules, schedules->order_owned[i]);
+        free((void *)schedule->name_owned.ptr);
+        free((void *)schedule->spec_encoded_owned.ptr);
+    }
+    free(schedules->order_owned);
+    heap_deinit(&schedules->due);
+    pool_deinit(&schedules->schedules);
 }
-void schedule_fire_due(struct core *core, unsigned portion)
+
+/* --- what a schedule says ------------------------------------------------------------------------------------------ */
+
+void schedule_spec_encode(const struct schedule_spec *spec, struct buffer *out)
 {
-    (void)core;
-    (void)portion;
+    buffer_append_u32(out, spec->queue);
+    buffer_append_u8(out, (uint8_t)spec->catch_up);
+    buffer_append_u8(out, spec->is_paused);
+    buffer_append(out, spec->attributes_md5, sizeof(spec->attributes_md5));
+    buffer_append_sized(out, spec->cron);
+    buffer_append_sized(out, spec->zone);
+    buffer_append_sized(out, spec->group);
+    buffer_append_sized(out, spec->attributes);
+    buffer_append_sized(out, spec->body);
 }
-uint64_t schedule_due_ms(const struct core *core)
+
+bool schedule_spec_decode(struct bytes encoded, struct schedule_spec *spec)
 {
-    (void)core;
-    return UINT64_MAX;
-}
-void schedule_encode(const struct core *core, struct core_writer *writer)
-{
-    (void)core;
-    (void)writer;
-}
-bool schedule_decode(struct core *core, struct cursor *cursor)
-{
-    (void)core;
-    (void)cursor;
+    struct cursor cursor = cursor_make(encoded);
+    struct schedule_spec decoded = {.queue = cursor_u32(&cursor)};
+    uint8_t catch_up = cursor_u8(&cursor);
+    uint8_t is_paused = cursor_u8(&cursor);
+    decoded.catch_up = (enum catch_up)catch_up;
+    decoded.is_paused = is_paused != 0;
+    cursor_copy(&cursor, decoded.attributes_md5, sizeof(decoded.attributes_md5));
+    decoded.cron = cursor_sized(&cursor);
+    decoded.zone = cursor_sized(&cursor);
+    decoded.group = cursor_sized(&cursor);
+    decoded.attributes = cursor_sized(&cursor);
+    decoded.body = cursor_sized(&cursor);
+    if (!cursor_is_done(&cursor) || catch_up > CATCH_UP_ALL || is_paused > 1 ||
+        decoded.cron.size > SCHEDULE_CRON_SIZE_MAX || decoded.zone.size > SCHEDULE_ZONE_SIZE_MAX ||
+        decoded.group.size > GROUP_ID_SIZE_MAX)
+        return false;
+    *spec = decoded;
     return true;
 }
+
+/* Can a message be sent as the spec says? */
+static bool spec_fits(const struct core *core, const struct schedule_spec *spec, uint64_t next_at_ms)
+{
+    const struct queue *queue = core_find_queue_by_id(core, spec->queue);
+    return queue != NULL && (!queue->settings.is_fifo || spec->group.size > 0) &&
+           (!spec->is_paused || next_at_ms == SCHEDULE_NEVER);
+}
+
+/* --- finding ------------------------------------------------------------------------------------------------------- */
+
+uint32_t schedule_count(const struct core *core)
+{
+    return core->schedules.count;
+}
+
+const struct schedule *schedule_at(const struct core *core, uint32_t index)
+{
+    ASSERT(index < core->schedules.count);
+    return schedule_of(core, core->schedules.order_owned[index]);
+}
+
+uint32_t schedule_place(const struct core *core, struct bytes name)
+{
+    uint32_t low = 0, high = core->schedules.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (bytes_compare(schedule_at(core, middle)->name_owned, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Its slot, or 0. */
+static uint32_t find_slot(const struct core *core, struct bytes name)
+{
+    uint32_t place = schedule_place(core, name);
+    bool is_there = place < core->schedules.count && bytes_equal(schedule_at(core, place)->name_owned, name);
+    return is_there ? core->schedules.order_owned[place] : 0;
+}
+
+const struct schedule *schedule_find(const struct core *core, struct bytes name)
+{
+    uint32_t slot = find_slot(core, name);
+    return slot == 0 ? NULL : schedule_of(core, slot);
+}
+
+uint64_t schedule_due_ms(const struct core *core)
+{
+    return core->schedules.due.count == 0 ? UINT64_MAX : heap_top(&core->schedules.due).key;
+}
+
+/* --- changing ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t add_schedule(struct core *core, struct bytes name, uint64_t number)
+{
+    struct schedules *schedules = &core->schedules;
+    uint32_t place = schedule_place(core, name);
+    uint32_t slot = pool_allocate(&schedules->schedules);
+    *schedule_of(core, slot) =
+        (struct schedule){.number = number, .name_owned = memory_duplicate(name), .next_at_ms = SCHEDULE_NEVER};
+    if (schedules->count == schedules->capacity) {
+        schedules->capacity = schedules->capacity == 0 ? 16 : schedules->capacity * 2;
+        schedules->order_owned =
+            memory_resize(schedules->order_owned, schedules->capacity * sizeof(*schedules->order_owned));
+    }
+    memmove(schedules->order_owned + place + 1, schedules->order_owned + place,
+            (schedules->count - place) * sizeof(*schedules->order_owned));
+    schedules->order_owned[place] = slot;
+    schedules->count++;
+    return slot;
+}
+
+static void count_target(struct core *core, const struct schedule_spec *spec, bool is_added)
+{
+    struct queue *queue = core_find_queue_by_id(core, spec->queue);
+    ASSERT(queue != NULL && (is_added || queue->target_count > 0));
+    queue->target_count += is_added ? 1 : UINT32_MAX;
+}
+
+/* Takes a copy of the spec, which can be decoded, in place of the one it has. */
+static void adopt_spec(struct core *core, struct schedule *schedule, struct bytes encoded)
+{
+    if (schedule->spec_encoded_owned.ptr != NULL)
+        count_target(core, &schedule->spec, false);
+    struct bytes copy = memory_duplicate(encoded);
+    free((void *)schedule->spec_encoded_owned.ptr);
+    schedule->spec_encoded_owned = copy;
+    bool is_good = schedule_spec_decode(copy, &schedule->spec);
+    ASSERT(is_good);
+    count_target(core, &schedule->spec, true);
+}
+
+static void set_next(struct core *core, uint32_t slot, uint64_t next_at_ms)
+{
+    struct schedule *schedule = schedule_of(core, slot);
+    schedule->next_at_ms = next_at_ms;
+    bool is_due_once = next_at_ms != SCHEDULE_NEVER;
+    if (schedule->due_index != 0 && !is_due_once)
+        heap_remove(&core->schedules.due, slot);
+    else if (schedule->due_index != 0)
+        heap_update(&core->schedules.due, next_at_ms, slot);
+    else if (is_due_once)
+        heap_push(&core->schedules.due, next_at_ms, slot);
+}
+
+bool apply_schedule_put(struct core *core, const struct event_schedule_put *put)
+{
+    struct schedule_spec spec;
+    uint32_t slot = find_slot(core, put->name);
+    if (put->name.size == 0 || put->name.size > SCHEDULE_NAME_SIZE_MAX || !schedule_spec_decode(put->spec, &spec) ||
+        !spec_fits(core, &spec, put->next_at_ms) || (slot == 0 && core->schedules.count == SCHEDULES_MAX))
+        return false;
+    if (slot == 0)
+        slot = add_schedule(core, put->name, ++core->schedules.number);
+    schedule_of(core, slot)->late_count = 0;
+    adopt_spec(core, schedule_of(core, slot), put->spec);
+    set_next(core, slot, put->next_at_ms);
+    return true;
+}
+
+bool apply_schedule_fired(struct core *core, const struct event_schedule_fired *fired)
+{
+    uint32_t slot = find_slot(core, fired->name);
+    if (slot == 0)
+        return false;
+    struct schedule *schedule = schedule_of(core, slot);
+    if (fired->due_at_ms != schedule->next_at_ms || fired->due_at_ms > core->now_ms ||
+        fired->next_at_ms <= fired->due_at_ms || fired->number > core->message_number)
+        return false;
+    bool is_late = core->now_ms - fired->due_at_ms > SCHEDULE_MISSED_MS;
+    schedule->late_count = is_late ? schedule->late_count + 1 : 0;
+    if (fired->number != 0) {
+        schedule->last_at_ms = fired->due_at_ms;
+        schedule->last_message = fired->number;
+    }
+    set_next(core, slot, fired->next_at_ms);
+    return true;
+}
+
+bool apply_schedule_deleted(struct core *core, const struct event_schedule_deleted *deleted)
+{
+    struct schedules *schedules = &core->schedules;
+    uint32_t slot = find_slot(core, deleted->name);
+    if (slot == 0)
+        return false;
+    uint32_t place = schedule_place(core, deleted->name);
+    struct schedule *schedule = schedule_of(core, slot);
+    set_next(core, slot, SCHEDULE_NEVER);
+    count_target(core, &schedule->spec, false);
+    schedules->count--;
+    memmove(schedules->order_owned + place, schedules->order_owned + place + 1,
+            (schedules->count - place) * sizeof(*schedules->order_owned));
+    free((void *)schedule->name_owned.ptr);
+    free((void *)schedule->spec_encoded_owned.ptr);
+    pool_free(&schedules->schedules, slot);
+    return true;
+}
+
+/* --- snapshots ----------------------------------------------------------------------------------------------------- */
+
+void schedule_encode(const struct core *core, struct core_writer *writer)
+{
+    buffer_append_u64(&writer->piece, core->schedules.number);
+    buffer_append_u32(&writer->piece, core->schedules.count);
+    for (uint32_t i = 0; i < core->schedules.count; i++) {
+        const struct schedule *schedule = schedule_at(core, i);
+        buffer_append_u64(&writer->piece, schedule->number);
+        buffer_append_sized(&writer->piece, schedule->name_owned);
+        buffer_append_sized(&writer->piece, schedule->spec_encoded_owned);
+        buffer_append_u64(&writer->piece, schedule->next_at_ms);
+        buffer_append_u64(&writer->piece, schedule->last_at_ms);
+        buffer_append_u64(&writer->piece, schedule->last_message);
+        buffer_append_u32(&writer->piece, schedule->late_count);
+        core_writer_pass_on(writer);
+    }
+}
+
+static bool has_number(const struct core *core, uint64_t number)
+{
+    for (uint32_t i = 0; i < core->schedules.count; i++)
+        if (schedule_at(core, i)->number == number)
+            return true;
+    return false;
+}
+
+/* They come in order of name. */
+static bool decode_one(struct core *core, struct cursor *cursor)
+{
+    uint64_t number = cursor_u64(cursor);
+    struct bytes name = cursor_sized(cursor);
+    struct bytes encoded = cursor_sized(cursor);
+    uint64_t next_at_ms = cursor_u64(cursor);
+    uint64_t last_at_ms = cursor_u64(cursor);
+    uint64_t last_message = cursor_u64(cursor);
+    uint32_t late_count = cursor_u32(cursor);
+    struct schedule_spec spec;
+    if (cursor->is_failed || number == 0 || number > core->schedules.number || has_number(core, number) ||
+        name.size == 0 || name.size > SCHEDULE_NAME_SIZE_MAX || schedule_place(core, name) != core->schedules.count ||
+        !schedule_spec_decode(encoded, &spec) || !spec_fits(core, &spec, next_at_ms) ||
+        last_message > core->message_number || (last_at_ms == 0) != (last_message == 0))
+        return false;
+    uint32_t slot = add_schedule(core, name, number);
+    struct schedule *schedule = schedule_of(core, slot);
+    schedule->last_at_ms = last_at_ms;
+    schedule->last_message = last_message;
+    schedule->late_count = late_count;
+    adopt_spec(core, schedule, encoded);
+    set_next(core, slot, next_at_ms);
+    return true;
+}
+
+bool schedule_decode(struct core *core, struct cursor *cursor)
+{
+    core->schedules.number = cursor_u64(cursor);
+    uint32_t count = cursor_u32(cursor);
+    if (cursor->is_failed || count > SCHEDULES_MAX)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!decode_one(core, cursor))
+            return false;
+    return true;
+}
+
 void schedule_check(const struct core *core)
 {
-    (void)core;
-}
-bool apply_schedule_put(struct core *core, const struct event_schedule_put *schedule_put)
-{
-    (void)core;
-    (void)schedule_put;
-    return false;
-}
-bool apply_schedule_fired(struct core *core, const struct event_schedule_fired *schedule_fired)
-{
-    (void)core;
-    (void)schedule_fired;
-    return false;
-}
-bool apply_schedule_deleted(struct core *core, const struct event_schedule_deleted *schedule_deleted)
-{
-    (void)core;
-    (void)schedule_deleted;
-    return false;
+    const struct schedules *schedules = &core->schedules;
+    uint32_t due_count = 0;
+    ASSERT(schedules->count == schedules->schedules.used && schedules->count <= SCHEDULES_MAX);
+    for (uint32_t i = 0; i < schedules->count; i++) {
+        const struct schedule *schedule = schedule_at(core, i);
+        ASSERT(i == 0 || bytes_compare(schedule_at(core, i - 1)->name_owned, schedule->name_owned) < 0);
+        ASSERT(spec_fits(core, &schedule->spec, schedule->next_at_ms));
+        ASSERT(core_find_queue_by_id(core, schedule->spec.queue)->target_count > 0);
+        ASSERT((schedule->due_index != 0) == (schedule->next_at_ms != SCHEDULE_NEVER));
+        ASSERT(schedule->number <= schedules->number && schedule->last_message <= core->message_number);
+        due_count += schedule->due_index != 0;
+    }
+    ASSERT(due_count == schedules->due.count);
+    heap_check(&schedules->due);
 }
