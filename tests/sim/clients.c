@@ -72,7 +72,7 @@ static int draw_queue(struct clients *clients)
     struct random *random = &clients->random;
     if (random_chance(random, 60))
         return (int)random_below(random, WORK_QUEUES);
-    return (int)random_below(random, QUEUE_NAMES);
+    return (int)random_below(random, BRIEF_QUEUE + 1);
 }
 
 /* Mostly one of the newest, so that batches come to an end. */
@@ -129,6 +129,9 @@ static void draw_send(struct clients *clients, const struct oracle *oracle, stru
             .size = random_between(random, 1, operation->is_many ? 250 : clients->body_max),
             .delay_s = random_chance(random, 15) ? (int)random_below(random, 20) : NONE,
             .batch = batch != NONE && has_room(oracle, batch, (int)ENTRIES_MAX) ? batch : NONE,
+            .group = NONE,
+            .priority = NONE,
+            .dedup = NONE,
         };
     }
 }
@@ -179,7 +182,7 @@ static void draw_create_batch(struct clients *clients, const struct oracle *orac
     operation->retention_s = random_chance(random, 20) ? (int)random_below(random, 60) : 7200;
     for (unsigned i = 0; i < TARGETS; i++) {
         static const unsigned percents[TARGETS] = {75, 40, 30};
-        operation->targets[i] = NONE;
+        operation->targets[i] = operation->target_groups[i] = NONE;
         if (random_chance(random, percents[i]))
             operation->targets[i] =
                 random_chance(random, 90) ? FIRST_EVENT_QUEUE + (int)random_below(random, 2) : draw_queue(clients);
@@ -274,7 +277,7 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
     case OPERATION_CREATE_QUEUE:
     case OPERATION_SET_QUEUE:
         operation->queue = random_chance(random, 50) ? BRIEF_QUEUE : draw_queue(clients);
-        for (int queue = 0; queue < QUEUE_NAMES && operation->kind == OPERATION_CREATE_QUEUE; queue++)
+        for (int queue = 0; queue <= BRIEF_QUEUE && operation->kind == OPERATION_CREATE_QUEUE; queue++)
             if (model_find_queue(&oracle->model, queue) == NONE && random_chance(random, 80))
                 operation->queue = queue; /* somebody deleted it */
         operation->numbers = draw_numbers(clients, operation->queue);

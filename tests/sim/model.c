@@ -3,15 +3,14 @@
 #include "base/assert.h"
 #include <string.h>
 
-#define LEASE_MS_MAX ((uint64_t)12 * 3600 * 1000)
-#define GRACE_MS 30000u
+#define NUMBER_UNKNOWN ((uint64_t)1 << 40) /* above every number that the server gives out */
 
-static void finish(struct model *model, struct model_message *message, enum fate fate);
 static void step(struct model *model, struct model_batch *batch, bool has_failure, int forced_status);
 
 void model_copy(struct model *to, const struct model *from)
 {
-    memcpy(to, from, offsetof(struct model, batches));
+    memcpy(to, from, offsetof(struct model, groups));
+    memcpy(to->groups, from->groups, sizeof(from->groups[0]) * (size_t)from->group_count);
     memcpy(to->batches, from->batches, sizeof(from->batches[0]) * (size_t)from->batch_count);
     memcpy(to->messages, from->messages, sizeof(from->messages[0]) * (size_t)from->message_count);
 }
@@ -47,7 +46,8 @@ static enum error adopt_numbers(const struct model *model, struct queue_numbers 
     return OK;
 }
 
-enum error model_create_queue(struct model *model, int name, const struct queue_numbers *numbers)
+enum error model_create_queue(struct model *model, int name, const struct queue_numbers *numbers,
+                              const struct queue_traits *traits)
 {
     int found = model_find_queue(model, name);
     struct queue_numbers adopted = {.dead_letters = NONE};
@@ -64,8 +64,25 @@ enum error model_create_queue(struct model *model, int name, const struct queue_
         return is_same ? OK : ERROR_QUEUE_NAME_EXISTS;
     }
     ASSERT(model->queue_count < MODEL_QUEUES_MAX);
-    model->queues[model->queue_count++] = (struct model_queue){.exists = true, .name = name, .numbers = adopted};
+    model->queues[model->queue_count++] = (struct model_queue){
+        .exists = true,
+        .name = name,
+        .numbers = adopted,
+        .traits = *traits,
+        .tokens = traits->queue_burst,
+        .tokens_at = model->now,
+    };
     return OK;
+}
+
+/* A FIFO queue's delay counts for what it holds already. */
+static void delay_anew(struct model *model, int queue)
+{
+    for (int i = 0; i < model->message_count; i++) {
+        struct model_message *message = &model->messages[i];
+        if (message->is_alive && !message->is_condemned && message->queue == queue && message->receive_count == 0)
+            message->visible_at = message->sent_at + (uint64_t)model->queues[queue].numbers.delay_s * 1000;
+    }
 }
 
 enum error model_set_queue(struct model *model, int name, const struct queue_numbers *numbers)
@@ -73,10 +90,14 @@ enum error model_set_queue(struct model *model, int name, const struct queue_num
     int found = model_find_queue(model, name);
     if (found == NONE)
         return ERROR_QUEUE_DOES_NOT_EXIST;
-    return adopt_numbers(model, &model->queues[found].numbers, numbers);
+    int delay_before_s = model->queues[found].numbers.delay_s;
+    enum error error = adopt_numbers(model, &model->queues[found].numbers, numbers);
+    if (error == OK && model->queues[found].traits.is_fifo && numbers->delay_s != delay_before_s)
+        delay_anew(model, found);
+    return error;
 }
 
-static void condemn(struct model *model, int queue)
+void model_condemn(struct model *model, int queue)
 {
     for (int i = 0; i < model->message_count; i++)
         if (model->messages[i].is_alive && model->messages[i].queue == queue)
@@ -88,7 +109,10 @@ enum error model_purge_queue(struct model *model, int name)
     int found = model_find_queue(model, name);
     if (found == NONE)
         return ERROR_QUEUE_DOES_NOT_EXIST;
-    condemn(model, found);
+    model_condemn(model, found);
+    for (int i = 0; i < model->group_count; i++)
+        if (model->groups[i].queue == found)
+            model->groups[i].tokens = model->queues[found].traits.group_burst;
     return OK;
 }
 
@@ -102,7 +126,7 @@ enum error model_delete_queue(struct model *model, int name)
             if (model->batches[i].is_record && model->batches[i].state != MODEL_COMPLETED &&
                 model->batches[i].targets[k] == found)
                 return ERROR_QUEUE_IN_USE;
-    condemn(model, found);
+    model_condemn(model, found);
     model->queues[found].exists = false;
     return OK;
 }
@@ -128,13 +152,14 @@ struct queue_counts model_count_queue(const struct model *model, int queue)
 
 bool model_is_dead(const struct model *model, const struct model_message *message)
 {
-    return message->is_condemned || (message->batch != NONE && message->completes == 0 &&
-                                     model->batches[message->batch].status == STATUS_CANCELLED);
+    return message->is_condemned || message->is_cancelled ||
+           (message->batch != NONE && message->completes == 0 &&
+            model->batches[message->batch].status == STATUS_CANCELLED);
 }
 
-bool model_is_deliverable(const struct model *model, const struct model_message *message)
+uint64_t model_next_place(struct model *model)
 {
-    return message->is_alive && !message->is_condemned && message->visible_at <= model->now;
+    return NUMBER_UNKNOWN + ++model->order;
 }
 
 static struct model_message *add_message(struct model *model, int queue, uint64_t delay_ms)
@@ -147,12 +172,16 @@ static struct model_message *add_message(struct model *model, int queue, uint64_
         .origin = NONE,
         .batch = NONE,
         .handle = NONE,
-        .settled_in = NONE,
+        .group = NO_GROUP,
+        .priority = PRIORITY_USUAL,
+        .reason = NONE,
         .sent_at = model->now,
+        .counted_from = model->now,
         .visible_at = model->now + delay_ms,
-        .order = ++model->order,
-        .tie = model->tie,
+        .order = model_next_place(model),
+        .is_of_tick = model->is_in_tick,
     };
+    message->line = message->order;
     return message;
 }
 
@@ -205,154 +234,17 @@ enum error model_send(struct model *model, int queue_name, const struct entry *e
     struct model_message *message = add_message(model, queue, (uint64_t)delay_s * 1000);
     *sent = model->message_count - 1;
     message->tag = entry->tag;
+    message->group = entry->group;
+    if (entry->priority != NONE && entry->priority != PRIORITY_USUAL) {
+        message->priority = entry->priority;
+        message->group = entry->group != NO_GROUP ? entry->group : OWN_GROUP;
+    }
     message->body_size = entry->size;
     if (batch != NULL) {
         message->batch = (int)(batch - model->batches);
         message->unit = add_unit(batch, UNIT_OF_MESSAGE, *sent);
         seal_at_total(model, batch);
     }
-    return OK;
-}
-
-/* The queue that the policy names, if it is there, or NONE. */
-static int policy_target(const struct model *model, int queue)
-{
-    const struct queue_numbers *numbers = &model->queues[queue].numbers;
-    return numbers->dead_letters == NONE ? NONE : model_find_queue(model, numbers->dead_letters);
-}
-
-/* The queue that messages out of attempts go to, or NONE: also where the policies lead back to the queue. */
-static int dead_letter_queue(const struct model *model, int queue)
-{
-    int next = policy_target(model, queue);
-    for (int hops = 0; hops < model->queue_count && next != NONE && next != queue; hops++)
-        next = policy_target(model, next);
-    return next == queue ? NONE : policy_target(model, queue);
-}
-
-static void move_to_dead_letters(struct model *model, struct model_message *message, int to)
-{
-    finish(model, message, FATE_FAILED);
-    message->origin = message->queue;
-    message->queue = to;
-    message->is_moved = true;
-    message->is_leased = false;
-    message->visible_at = model->now;
-}
-
-static struct model_message *oldest_deliverable(struct model *model, int queue)
-{
-    struct model_message *oldest = NULL;
-    for (int i = 0; i < model->message_count; i++) {
-        struct model_message *message = &model->messages[i];
-        if (message->queue == queue && model_is_deliverable(model, message) &&
-            (oldest == NULL || message->order < oldest->order))
-            oldest = message;
-    }
-    return oldest;
-}
-
-/* `first` turns out to have been accepted before `second`, with which it was tied. */
-static void settle_tie(struct model *model, struct model_message *first, const struct model_message *second)
-{
-    uint32_t place = second->order;
-    for (int i = 0; i < model->message_count; i++)
-        if (model->messages[i].order >= place && model->messages[i].order < first->order)
-            model->messages[i].order++;
-    first->order = place;
-}
-
-static void end_message(struct model *model, struct model_message *message, enum fate fate);
-
-enum error model_receive(struct model *model, struct model_receive *receive)
-{
-    unsigned in_flight = model_count_queue(model, receive->queue).in_flight;
-    receive->count = 0;
-    if (in_flight >= receive->in_flight_max)
-        return ERROR_OVER_LIMIT;
-    unsigned max =
-        receive->in_flight_max - in_flight < receive->max ? receive->in_flight_max - in_flight : receive->max;
-    int dead_letters = dead_letter_queue(model, receive->queue);
-    int attempts = model->queues[receive->queue].numbers.receive_max;
-    while (receive->count < max) {
-        struct model_message *message = oldest_deliverable(model, receive->queue);
-        if (message == NULL)
-            break;
-        int place = receive->seen == NULL ? NONE : receive->seen(receive->context, receive->count);
-        if (place != NONE) {
-            struct model_message *seen = &model->messages[place];
-            bool is_settled = message->settled_in == receive->queue && seen->origin == NONE;
-            if (seen != message && seen->tie != 0 && seen->tie == message->tie && !is_settled &&
-                seen->queue == receive->queue && model_is_deliverable(model, seen)) {
-                settle_tie(model, seen, message);
-                message = seen;
-            }
-        }
-        if (model_is_dead(model, message)) {
-            end_message(model, message, FATE_CANCELLED);
-            continue;
-        }
-        if (dead_letters != NONE && message->receive_count >= (uint32_t)attempts) {
-            move_to_dead_letters(model, message, dead_letters);
-            continue;
-        }
-        message->receive_count++;
-        message->settled_in = receive->queue;
-        message->is_leased = true;
-        message->received_at = model->now;
-        message->timeout_ms = receive->timeout_ms > 0 ? receive->timeout_ms : 1;
-        message->visible_at = model->now + message->timeout_ms;
-        receive->taken[receive->count++] = (int)(message - model->messages);
-    }
-    for (unsigned i = 0; receive->timeout_ms == 0 && i < receive->count; i++) {
-        model->messages[receive->taken[i]].visible_at = model->now;
-        model->messages[receive->taken[i]].timeout_ms = 0;
-    }
-    return OK;
-}
-
-/* Checks a handle; *held is the message if the handle is the newest of a live one, else NULL. */
-static enum error find_held(struct model *model, int queue_name, int queue, int index, int handle,
-                            struct model_message **held, bool *is_gone)
-{
-    int found = model_find_queue(model, queue_name);
-    if (found == NONE)
-        return ERROR_QUEUE_DOES_NOT_EXIST;
-    if (found != queue)
-        return ERROR_RECEIPT_HANDLE_IS_INVALID;
-    struct model_message *message = &model->messages[index];
-    *is_gone = !message->is_alive || message->queue != queue || model_is_dead(model, message);
-    *held = !*is_gone && message->handle == handle ? message : NULL;
-    return OK;
-}
-
-enum error model_delete(struct model *model, int queue_name, int queue, int message, int handle)
-{
-    struct model_message *held;
-    bool is_gone;
-    enum error error = find_held(model, queue_name, queue, message, handle, &held, &is_gone);
-    if (error == OK && held != NULL)
-        end_message(model, held, FATE_SUCCEEDED);
-    return error;
-}
-
-enum error model_change_visibility(struct model *model, int queue_name, int queue, int message, int handle,
-                                   uint64_t timeout_ms)
-{
-    struct model_message *held;
-    bool is_gone;
-    enum error error = find_held(model, queue_name, queue, message, handle, &held, &is_gone);
-    if (error != OK)
-        return error;
-    if (is_gone)
-        return ERROR_INVALID_PARAMETER_VALUE;
-    if (held == NULL)
-        return OK;
-    if (timeout_ms > 0 && model->now + timeout_ms > held->received_at + LEASE_MS_MAX)
-        return ERROR_INVALID_PARAMETER_VALUE;
-    held->is_leased = true;
-    held->timeout_ms = timeout_ms;
-    held->visible_at = model->now + timeout_ms;
     return OK;
 }
 
@@ -383,9 +275,9 @@ static void unpinned(struct model *model, int record)
         unpinned(model, batch->parent);
 }
 
-static void end_message(struct model *model, struct model_message *message, enum fate fate)
+void model_end(struct model *model, struct model_message *message, enum fate fate)
 {
-    finish(model, message, fate);
+    model_finish(model, message, fate);
     message->is_alive = false;
     if (message->batch != NONE)
         unpinned(model, message->batch);
@@ -442,6 +334,7 @@ static bool fire(struct model *model, struct model_batch *batch, unsigned event)
     struct model_message *message = add_message(model, queue, (uint64_t)model->queues[queue].numbers.delay_s * 1000);
     message->batch = (int)(batch - model->batches);
     message->completes = event;
+    message->group = batch->target_groups[event - 1];
     message->said_status = batch->state == MODEL_COMPLETED ? batch->status : STATUS_FAILED;
     message->said = model_counts(batch);
     return true;
@@ -516,7 +409,7 @@ static void step(struct model *model, struct model_batch *batch, bool has_failur
 }
 
 /* A message is over or has been dead-lettered: what that means for the batch it belongs to. */
-static void finish(struct model *model, struct model_message *message, enum fate fate)
+void model_finish(struct model *model, struct model_message *message, enum fate fate)
 {
     if (message->batch == NONE || message->is_moved) /* the unit of a dead-lettered message ended then */
         return;
@@ -536,7 +429,8 @@ static bool is_created_alike(const struct model *model, const struct model_batch
         return false;
     for (unsigned i = 0; i < TARGETS; i++) {
         int queue = operation->targets[i] == NONE ? NONE : model_find_queue(model, operation->targets[i]);
-        if (batch->targets[i] != queue || (queue != NONE && batch->has_body[i] != operation->has_body[i]))
+        if (batch->targets[i] != queue || (queue != NONE && (batch->has_body[i] != operation->has_body[i] ||
+                                                             batch->target_groups[i] != operation->target_groups[i])))
             return false;
     }
     return true;
@@ -575,6 +469,7 @@ enum error model_create_batch(struct model *model, const struct operation *opera
     };
     for (unsigned i = 0; i < TARGETS; i++) {
         batch->targets[i] = operation->targets[i] == NONE ? NONE : model_find_queue(model, operation->targets[i]);
+        batch->target_groups[i] = operation->target_groups[i];
         batch->has_body[i] = operation->has_body[i];
     }
     if (parent != NONE) {
@@ -727,12 +622,12 @@ static int batch_due(const struct model *model)
 
 void model_tick(struct model *model)
 {
-    model->tie = ++model->tick_count;
+    model->is_in_tick = true;
     for (int i = 0; i < model->message_count; i++) {
         struct model_message *message = &model->messages[i];
         uint64_t retention_ms = (uint64_t)model->queues[message->queue].numbers.retention_s * 1000;
-        if (message->is_alive && !message->is_condemned && message->sent_at + retention_ms <= model->now)
-            end_message(model, message, FATE_FAILED);
+        if (message->is_alive && !message->is_condemned && message->counted_from + retention_ms <= model->now)
+            model_end(model, message, FATE_FAILED);
     }
     for (int due; (due = batch_due(model)) != NONE;)
         if (model->batches[due].state == MODEL_COMPLETED)
@@ -741,12 +636,15 @@ void model_tick(struct model *model)
             step(model, &model->batches[due], false, STATUS_EXPIRED);
     for (int i = 0; i < model->message_count; i++)
         if (model->messages[i].is_alive && model->messages[i].is_condemned)
-            end_message(model, &model->messages[i], FATE_FAILED);
+            model_end(model, &model->messages[i], FATE_FAILED);
     for (int i = 0; i < model->message_count; i++)
         if (model->messages[i].is_alive && model->messages[i].batch != NONE &&
             !model->batches[model->messages[i].batch].is_xor && model_is_dead(model, &model->messages[i]))
-            end_message(model, &model->messages[i], FATE_CANCELLED);
-    model->tie = 0;
+            model_end(model, &model->messages[i], FATE_CANCELLED);
+    for (int i = 0; i < model->message_count; i++)
+        if (model->messages[i].is_alive && model->messages[i].is_cancelled)
+            model_end(model, &model->messages[i], FATE_CANCELLED);
+    model->is_in_tick = false;
 }
 
 uint64_t model_due_bytes(const struct model *model, uint64_t now)
@@ -755,22 +653,11 @@ uint64_t model_due_bytes(const struct model *model, uint64_t now)
     for (int i = 0; i < model->message_count; i++) {
         const struct model_message *message = &model->messages[i];
         uint64_t retention_ms = (uint64_t)model->queues[message->queue].numbers.retention_s * 1000;
-        if (message->is_alive && (model_is_dead(model, message) || message->sent_at + retention_ms <= now))
+        if (message->is_alive && (model_is_dead(model, message) || message->counted_from + retention_ms <= now))
             bytes += message->batch == NONE ? 20 : 150;
     }
     for (int i = 0; i < model->batch_count; i++)
         if (model->batches[i].is_record && deadline_of(model, i) <= now)
             bytes += model->batches[i].state == MODEL_COMPLETED ? 20 : 900;
     return bytes;
-}
-
-void model_restart(struct model *model, uint64_t last_ms)
-{
-    for (int i = 0; i < model->message_count; i++) {
-        struct model_message *message = &model->messages[i];
-        uint64_t grace_ms = message->timeout_ms < GRACE_MS ? message->timeout_ms : GRACE_MS;
-        if (message->is_alive && message->is_leased && message->visible_at > last_ms &&
-            message->visible_at < model->now + grace_ms)
-            message->visible_at = model->now + grace_ms;
-    }
 }

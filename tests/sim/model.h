@@ -15,11 +15,29 @@
 #define MODEL_UNITS_MAX 128
 #define MODEL_TOKENS_MAX 24
 #define MODEL_ID_SIZE 40
+#define MODEL_GROUPS_MAX 400
+#define NO_GROUP NONE
+#define OWN_GROUP (-2) /* a tenant of its own */
+#define PRIORITY_USUAL 4
 
 struct model_queue {
     bool exists; /* false: deleted */
     int name;
     struct queue_numbers numbers;
+    struct queue_traits traits;
+    bool is_paused;
+    double tokens; /* of its rate, at tokens_at */
+    uint64_t tokens_at;
+};
+
+/* A group that was held, paused or limited once. */
+struct model_group {
+    int queue;
+    int name;
+    bool is_paused;
+    int held; /* the message at its head that holds it up, or NONE */
+    double tokens;
+    uint64_t tokens_at;
 };
 
 struct model_counts {
@@ -40,13 +58,23 @@ struct model_message {
     uint32_t tag;
     uint32_t body_size;
     uint32_t receive_count;
-    uint64_t timeout_ms; /* of the newest lease */
+    uint32_t spared_count; /* of those, not charged as attempts */
+    int group;             /* a name, NO_GROUP or OWN_GROUP */
+    int priority;
+    bool is_fenced;         /* its newest handle is dead */
+    bool is_final;          /* failed for good */
+    bool is_cancelled;      /* with the rest of its group */
+    int reason;             /* of its newest failure, or NONE */
+    uint64_t number;        /* the server's; 0: not seen yet */
+    uint64_t line;          /* its number in its group's line */
+    uint64_t said_sequence; /* SequenceNumber in the reply to its send; 0: none */
+    uint64_t counted_from;  /* retention counts from here */
+    uint64_t timeout_ms;    /* of the newest lease */
     uint64_t sent_at;
     uint64_t visible_at;
     uint64_t received_at;
-    uint32_t order; /* of acceptance */
-    uint32_t tie;   /* not 0: messages with the same tie may have been accepted in any order, so far as is known */
-    int settled_in; /* the queue in which a delivery has shown its place among those it was tied with; or NONE */
+    uint64_t order;         /* of acceptance: its number, or more than any number while that has not been seen */
+    bool is_of_tick;        /* something else may have happened at the same time, in an order that nobody promises */
     char id[MODEL_ID_SIZE]; /* "": not seen yet */
     int said_status;        /* of the batch when its event fired, and what was counted then */
     struct model_counts said;
@@ -82,6 +110,7 @@ struct model_batch {
     int expires_s;
     int retention_s;
     int targets[TARGETS]; /* queue index, or NONE */
+    int target_groups[TARGETS];
     bool has_body[TARGETS];
     int parent; /* record, or NONE */
     int parent_unit;
@@ -105,13 +134,14 @@ struct model_batch {
 
 struct model {
     uint64_t now;
-    uint32_t order;
-    uint32_t tie; /* not 0: what is sent now is tied */
-    uint32_t tick_count;
+    uint64_t order;
+    bool is_in_tick;
     int queue_count;
+    int group_count;
     int message_count;
     int batch_count;
     struct model_queue queues[MODEL_QUEUES_MAX];
+    struct model_group groups[MODEL_GROUPS_MAX];
     struct model_batch batches[MODEL_BATCHES_MAX];
     struct model_message messages[MODEL_MESSAGES_MAX];
 };
@@ -122,7 +152,8 @@ void model_copy(struct model *to, const struct model *from);
 int model_find_queue(const struct model *model, int name);
 int model_find_batch(const struct model *model, int name);
 
-enum error model_create_queue(struct model *model, int name, const struct queue_numbers *numbers);
+enum error model_create_queue(struct model *model, int name, const struct queue_numbers *numbers,
+                              const struct queue_traits *traits);
 enum error model_set_queue(struct model *model, int name, const struct queue_numbers *numbers);
 enum error model_delete_queue(struct model *model, int name);
 enum error model_purge_queue(struct model *model, int name);
@@ -135,25 +166,41 @@ struct queue_counts model_count_queue(const struct model *model, int queue);
 /* *sent: index of the message. */
 enum error model_send(struct model *model, int queue_name, const struct entry *entry, int *sent);
 
-/* What a receive takes, in order. `seen` tells which message the server gave in that place, or NONE, which settles the order
- * among tied ones; it is asked in the middle, because putting aside what is out of attempts may complete a batch whose
- * message goes to this very queue. */
+/* A receive, step by step. The model does not say which group comes next: it says of each message that the server took
+ * whether that was allowed, and at the end whether something was left that should have been taken. */
 struct model_receive {
     int queue;
     unsigned max;
     uint64_t timeout_ms;
     unsigned in_flight_max;
-    int (*seen)(void *context, unsigned place); /* or NULL */
-    void *context;
-    int taken[ENTRIES_MAX];
     unsigned count;
+    int taken[ENTRIES_MAX];
 };
-enum error model_receive(struct model *model, struct model_receive *receive);
+
+/* Works out how many there is room for. ERROR_OVER_LIMIT. */
+enum error model_receive_begin(const struct model *model, struct model_receive *receive);
+/* NULL, or why the message could not be taken next. */
+const char *model_take(struct model *model, struct model_receive *receive, int message);
+/* A message out of attempts, or cancelled, was put out of the way by a receive. NULL, or why it should not have been. */
+const char *model_put_aside(struct model *model, int message);
+/* A message that the receive should have taken or put aside, or NONE. */
+int model_left(struct model *model, const struct model_receive *receive);
+void model_receive_end(struct model *model, const struct model_receive *receive);
 
 /* `handle` is the newest of message `message` in queue `queue` if the model says so; `queue` is the one that the handle is of. */
 enum error model_delete(struct model *model, int queue_name, int queue, int message, int handle);
 enum error model_change_visibility(struct model *model, int queue_name, int queue, int message, int handle,
                                    uint64_t timeout_ms);
+
+/* seen_visible_at: when the server says the message comes back, which is a matter of chance where there is jitter. */
+enum error model_fail(struct model *model, const struct operation *operation, int queue, int message,
+                      uint64_t seen_visible_at);
+enum error model_release_group(struct model *model, const struct operation *operation);
+enum error model_pause(struct model *model, const struct operation *operation);
+
+/* The group of a queue, made if it is not there. */
+struct model_group *model_group(struct model *model, int queue, int name);
+bool model_is_held(const struct model *model, const struct model_group *group);
 
 enum error model_create_batch(struct model *model, const struct operation *operation, int *batch);
 enum error model_add_units(struct model *model, int batch, const struct operation *operation, int *added);
@@ -172,8 +219,19 @@ void model_tick(struct model *model);
 /* About how many bytes of events a tick at `now` would log. */
 uint64_t model_due_bytes(const struct model *model, uint64_t now);
 
-/* A new owner takes over at `now`; the log's newest time is `last_ms`. */
-void model_restart(struct model *model, uint64_t last_ms);
+/* A new owner takes over at `resumed_at`; the log's newest time is `last_ms`. */
+void model_restart(struct model *model, uint64_t last_ms, uint64_t resumed_at);
+
+/* Time passes: leases end, and with one in a strict line those behind it. */
+void model_advance(struct model *model, uint64_t now);
+/* Would that change more than the time? */
+bool model_has_lapse(const struct model *model, uint64_t now);
+
+/* For the files of the model. */
+void model_end(struct model *model, struct model_message *message, enum fate fate);
+void model_finish(struct model *model, struct model_message *message, enum fate fate);
+void model_condemn(struct model *model, int queue);
+uint64_t model_next_place(struct model *model);
 
 /* Is the message out of reach for every receive? */
 bool model_is_dead(const struct model *model, const struct model_message *message);

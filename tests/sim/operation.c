@@ -26,6 +26,14 @@ const char *operation_target(const struct operation *operation)
         return operation->is_many ? "AmazonSQS.DeleteMessageBatch" : "AmazonSQS.DeleteMessage";
     case OPERATION_CHANGE_VISIBILITY:
         return operation->is_many ? "AmazonSQS.ChangeMessageVisibilityBatch" : "AmazonSQS.ChangeMessageVisibility";
+    case OPERATION_FAIL:
+        return "Tally.FailMessage";
+    case OPERATION_RELEASE_GROUP:
+        return "Tally.ReleaseGroup";
+    case OPERATION_PAUSE:
+        if (operation->group == NONE)
+            return operation->is_paused ? "Tally.PauseQueue" : "Tally.ResumeQueue";
+        return operation->is_paused ? "Tally.PauseGroup" : "Tally.ResumeGroup";
     case OPERATION_CREATE_BATCH:
         return "Tally.CreateBatch";
     case OPERATION_ADD_UNITS:
@@ -69,12 +77,58 @@ void operation_write_key(int key, struct buffer *out)
     buffer_append_format(out, key < 1000 ? "%d" : "k%d", key);
 }
 
-static void write_queue_url(int queue, struct buffer *out)
+bool operation_is_fifo(int queue)
 {
-    buffer_append_format(out, "\"QueueUrl\":\"http://sim/000000000000/q%d\"", queue);
+    return queue >= FIRST_FIFO_QUEUE && queue <= LAST_FIFO_QUEUE;
 }
 
-static void write_attributes(const struct queue_numbers *numbers, struct buffer *out)
+void operation_write_queue(int queue, struct buffer *out)
+{
+    buffer_append_format(out, operation_is_fifo(queue) ? "q%d.fifo" : "q%d", queue);
+}
+
+static void write_queue_url(int queue, struct buffer *out)
+{
+    buffer_append_format(out, "\"QueueUrl\":\"http://sim/000000000000/");
+    operation_write_queue(queue, out);
+    buffer_append_format(out, "\"");
+}
+
+static void write_traits(const struct queue_traits *traits, struct buffer *out)
+{
+    static const char *const policies[] = {"skip", "hold", "cancel-rest"};
+    if (traits->is_fifo)
+        buffer_append_format(out,
+                             ",\"FifoQueue\":\"true\",\"ContentBasedDeduplication\":\"%s\","
+                             "\"DeduplicationScope\":\"%s\",\"Tally.StrictOrder\":\"%s\","
+                             "\"Tally.OnGroupFailure\":\"%s\"",
+                             traits->is_content_based ? "true" : "false",
+                             traits->is_scope_group ? "messageGroup" : "queue", traits->is_strict ? "true" : "false",
+                             policies[traits->on_failure]);
+    if (traits->window_s != NONE)
+        buffer_append_format(out, ",\"Tally.DeduplicationWindow\":\"%d\"",
+                             traits->window_s == WINDOW_EVER ? -1 : traits->window_s);
+    if (traits->is_at_most_once)
+        buffer_append_format(out, ",\"Tally.DeliveryMode\":\"at-most-once\"");
+    if (traits->concurrency > 0)
+        buffer_append_format(out, ",\"Tally.GroupConcurrency\":\"%d\"", traits->concurrency);
+    if (traits->has_backoff)
+        buffer_append_format(
+            out, ",\"Tally.Backoff\":\"{\\\"min\\\":%d,\\\"max\\\":%d,\\\"factor\\\":%d,\\\"jitter\\\":0.%02d}\"",
+            traits->backoff_min_s, traits->backoff_max_s, traits->backoff_factor, traits->backoff_jitter);
+    if (traits->queue_rate_ms == 0 && traits->group_rate_ms == 0)
+        return;
+    buffer_append_format(out, ",\"Tally.RateLimit\":\"{");
+    if (traits->queue_rate_ms > 0)
+        buffer_append_format(out, "\\\"queue\\\":{\\\"rate\\\":%g,\\\"burst\\\":%d}%s", 1000.0 / traits->queue_rate_ms,
+                             traits->queue_burst, traits->group_rate_ms > 0 ? "," : "");
+    if (traits->group_rate_ms > 0)
+        buffer_append_format(out, "\\\"group\\\":{\\\"rate\\\":%g,\\\"burst\\\":%d}", 1000.0 / traits->group_rate_ms,
+                             traits->group_burst);
+    buffer_append_format(out, "}\"");
+}
+
+static void write_attributes(const struct queue_numbers *numbers, const struct queue_traits *traits, struct buffer *out)
 {
     buffer_append_format(out,
                          "\"Attributes\":{\"DelaySeconds\":\"%d\",\"VisibilityTimeout\":\"%d\","
@@ -83,10 +137,21 @@ static void write_attributes(const struct queue_numbers *numbers, struct buffer 
     if (numbers->dead_letters != NONE)
         buffer_append_format(
             out,
-            ",\"RedrivePolicy\":\"{\\\"deadLetterTargetArn\\\":\\\"arn:aws:sqs:sim:000000000000:q%d\\\","
+            ",\"RedrivePolicy\":\"{\\\"deadLetterTargetArn\\\":\\\"arn:aws:sqs:sim:000000000000:q%d%s\\\","
             "\\\"maxReceiveCount\\\":%d}\"",
-            numbers->dead_letters, numbers->receive_max);
+            numbers->dead_letters, operation_is_fifo(numbers->dead_letters) ? ".fifo" : "", numbers->receive_max);
+    if (traits != NULL)
+        write_traits(traits, out);
     buffer_append_format(out, "}");
+}
+
+/* *before: what stands before the next attribute. */
+static void write_message_attribute(const char **before, const char *name, const char *prefix, int value,
+                                    struct buffer *out)
+{
+    buffer_append_format(out, "%s\"%s\":{\"DataType\":\"String\",\"StringValue\":\"%s%d\"}", *before, name, prefix,
+                         value);
+    *before = ",";
 }
 
 static void write_send(const struct entry *entry, struct buffer *out)
@@ -96,10 +161,17 @@ static void write_send(const struct entry *entry, struct buffer *out)
     buffer_append_format(out, "\"");
     if (entry->delay_s != NONE)
         buffer_append_format(out, ",\"DelaySeconds\":%d", entry->delay_s);
+    if (entry->group != NONE)
+        buffer_append_format(out, ",\"MessageGroupId\":\"g%d\"", entry->group);
+    if (entry->dedup != NONE)
+        buffer_append_format(out, ",\"MessageDeduplicationId\":\"d%d\"", entry->dedup);
+    const char *before = ",\"MessageAttributes\":{";
     if (entry->batch != NONE)
-        buffer_append_format(
-            out, ",\"MessageAttributes\":{\"Tally.Batch\":{\"DataType\":\"String\",\"StringValue\":\"b%d\"}}",
-            entry->batch);
+        write_message_attribute(&before, "Tally.Batch", "b", entry->batch, out);
+    if (entry->priority != NONE)
+        write_message_attribute(&before, "Tally.Priority", "", entry->priority, out);
+    if (before[1] == '\0')
+        buffer_append_format(out, "}");
 }
 
 static void write_entry(const struct operation *operation, const struct entry *entry, char (*handles)[HANDLE_SIZE],
@@ -156,6 +228,8 @@ static void write_create_batch(const struct operation *operation, struct buffer 
             continue;
         buffer_append_format(out, ",\"%s\":{", members[i]);
         write_queue_url(operation->targets[i], out);
+        if (operation->target_groups[i] != NONE)
+            buffer_append_format(out, ",\"MessageGroupId\":\"g%d\"", operation->target_groups[i]);
         if (operation->has_body[i]) {
             buffer_append_format(out, ",\"MessageBody\":\"");
             operation_write_target_body(operation->batch, i + 1, out);
@@ -202,18 +276,30 @@ static void write_of_batch(const struct operation *operation, struct buffer *out
             operation->value, operation->registered, operation->finished, operation->token);
 }
 
+static void write_group(const struct operation *operation, struct buffer *out)
+{
+    static const char *const actions[] = {"retry", "skip", "cancel-rest"};
+    write_queue_url(operation->queue, out);
+    if (operation->group != NONE)
+        buffer_append_format(out, ",\"MessageGroupId\":\"g%d\"", operation->group);
+    if (operation->kind == OPERATION_RELEASE_GROUP)
+        buffer_append_format(out, ",\"Action\":\"%s\"", actions[operation->action]);
+}
+
 void operation_write(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
 {
     buffer_append_format(out, "{");
     switch (operation->kind) {
     case OPERATION_CREATE_QUEUE:
-        buffer_append_format(out, "\"QueueName\":\"q%d\",", operation->queue);
-        write_attributes(&operation->numbers, out);
+        buffer_append_format(out, "\"QueueName\":\"");
+        operation_write_queue(operation->queue, out);
+        buffer_append_format(out, "\",");
+        write_attributes(&operation->numbers, &operation->traits, out);
         break;
     case OPERATION_SET_QUEUE:
         write_queue_url(operation->queue, out);
         buffer_append_format(out, ",");
-        write_attributes(&operation->numbers, out);
+        write_attributes(&operation->numbers, NULL, out);
         break;
     case OPERATION_DELETE_QUEUE:
     case OPERATION_PURGE_QUEUE:
@@ -230,6 +316,17 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
         break;
     case OPERATION_RECEIVE:
         write_receive(operation, out);
+        break;
+    case OPERATION_FAIL:
+        write_entries(operation, handles, out);
+        if (operation->reason != NONE)
+            buffer_append_format(out, ",\"Reason\":\"reason %d\"", operation->reason);
+        if (operation->is_final)
+            buffer_append_format(out, ",\"Final\":true");
+        break;
+    case OPERATION_RELEASE_GROUP:
+    case OPERATION_PAUSE:
+        write_group(operation, out);
         break;
     case OPERATION_LIST_BATCHES:
         if (operation->only != NONE)

@@ -14,6 +14,9 @@ enum operation_kind {
     OPERATION_RECEIVE,
     OPERATION_DELETE,
     OPERATION_CHANGE_VISIBILITY,
+    OPERATION_FAIL,
+    OPERATION_RELEASE_GROUP,
+    OPERATION_PAUSE,
     OPERATION_CREATE_BATCH,
     OPERATION_ADD_UNITS,
     OPERATION_COMPLETE_UNITS,
@@ -32,6 +35,26 @@ enum operation_kind {
 #define KEYS_MAX 12u
 #define TARGETS 3u
 #define HANDLE_SIZE 40u
+#define FIRST_FIFO_QUEUE 8
+#define LAST_FIFO_QUEUE 11
+
+/* What CreateQueue says of a queue once and for all, the same for each life of its name. */
+struct queue_traits {
+    bool is_fifo;
+    bool is_strict;
+    bool is_content_based;
+    bool is_scope_group;
+    enum { ON_FAILURE_SKIP, ON_FAILURE_HOLD, ON_FAILURE_CANCEL_REST } on_failure;
+    bool is_at_most_once;
+    int window_s;    /* of deduplication; NONE: not said; WINDOW_EVER */
+    int concurrency; /* of a group; 0: no limit */
+    bool has_backoff;
+    int backoff_min_s, backoff_max_s, backoff_factor;
+    int backoff_jitter;             /* in hundredths */
+    int queue_rate_ms, queue_burst; /* one delivery each so many milliseconds; 0: no limit */
+    int group_rate_ms, group_burst;
+};
+#define WINDOW_EVER (-2)
 
 /* What CreateQueue and SetQueueAttributes say of a queue. */
 struct queue_numbers {
@@ -49,26 +72,36 @@ struct entry {
     int batch;     /* send: or NONE */
     int handle;    /* delete, change: index in the table of handles */
     int timeout_s; /* change */
+    int group;     /* send: "g<group>", or NONE */
+    int priority;  /* send: or NONE */
+    int dedup;     /* send: "d<dedup>", or NONE */
 };
 
 struct operation {
     enum operation_kind kind;
     int queue; /* a name: "q<queue>" */
     struct queue_numbers numbers;
-    bool is_many;   /* the form with entries (SendMessageBatch …) */
-    unsigned count; /* of entries or keys */
+    struct queue_traits traits; /* create queue */
+    bool is_many;               /* the form with entries (SendMessageBatch …) */
+    unsigned count;             /* of entries or keys */
     struct entry entries[ENTRIES_MAX];
     unsigned receive_max; /* receive */
     int timeout_s;        /* receive: or NONE */
     int lease_s;          /* receive: the same, or what the queue said when the request came; the oracle fills it in */
     int wait_s;           /* receive */
-    int batch;            /* a name: "b<batch>" */
-    bool is_xor;          /* create batch */
-    int total;            /* create batch: or NONE */
-    int parent;           /* create batch: or NONE */
+    int group;            /* release, pause; NONE: the queue */
+    enum { RELEASE_RETRY_, RELEASE_SKIP_, RELEASE_CANCEL_REST_ } action; /* release */
+    bool is_paused;                                                      /* pause, or resume */
+    bool is_final;                                                       /* fail */
+    int reason;                                                          /* fail: or NONE */
+    int batch;                                                           /* a name: "b<batch>" */
+    bool is_xor;                                                         /* create batch */
+    int total;                                                           /* create batch: or NONE */
+    int parent;                                                          /* create batch: or NONE */
     int expires_s;
     int retention_s;
-    int targets[TARGETS]; /* create batch, by event - 1: queue or NONE */
+    int targets[TARGETS];       /* create batch, by event - 1: queue or NONE */
+    int target_groups[TARGETS]; /* or NONE */
     bool has_body[TARGETS];
     int keys[KEYS_MAX];       /* add, complete: a key below 1,000 is written as that number, others as "k<key>" */
     bool is_failed[KEYS_MAX]; /* complete */
@@ -94,6 +127,10 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
 /* The body of a sent message, and that of a batch's message whose target gives one. */
 void operation_write_body(uint32_t tag, uint32_t size, struct buffer *out);
 void operation_write_target_body(int batch, unsigned event, struct buffer *out);
+
+/* "q<queue>", with .fifo behind the names of FIFO queues. */
+void operation_write_queue(int queue, struct buffer *out);
+bool operation_is_fifo(int queue);
 
 /* A unit's key as text. */
 void operation_write_key(int key, struct buffer *out);

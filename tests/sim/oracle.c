@@ -17,7 +17,8 @@ static void save(struct oracle *oracle)
         fail("more than %d frames wait to be durable: the simulator should have flushed.", SAVED_MAX);
     if (oracle->saved_owned[oracle->saved_count] == NULL)
         oracle->saved_owned[oracle->saved_count] = memory_allocate_zeroed(sizeof(struct model));
-    model_copy(oracle->saved_owned[oracle->saved_count], &oracle->model);
+    model_copy(oracle->saved_owned[oracle->saved_count],
+               oracle->has_lapsed ? oracle->before_lapse_owned : &oracle->model);
     oracle->saved_sequences[oracle->saved_count++] = oracle->sequence;
 }
 
@@ -25,7 +26,7 @@ struct oracle *oracle_create(unsigned in_flight_max)
 {
     struct oracle *oracle = memory_allocate_zeroed(sizeof(*oracle));
     oracle->in_flight_max = in_flight_max;
-    oracle->scratch_owned = memory_allocate_zeroed(sizeof(*oracle->scratch_owned));
+    oracle->before_lapse_owned = memory_allocate_zeroed(sizeof(*oracle->before_lapse_owned));
     return oracle;
 }
 
@@ -33,7 +34,7 @@ void oracle_destroy(struct oracle *oracle)
 {
     for (unsigned i = 0; i < SAVED_MAX; i++)
         free(oracle->saved_owned[i]);
-    free(oracle->scratch_owned);
+    free(oracle->before_lapse_owned);
     free(oracle);
 }
 
@@ -44,8 +45,12 @@ void oracle_begin(struct oracle *oracle, uint64_t now, uint64_t sequence)
     if (sequence > oracle->sequence) {
         save(oracle);
         oracle->sequence = sequence;
+        oracle->has_lapsed = false;
+    } else if (!oracle->has_lapsed && model_has_lapse(&oracle->model, now)) {
+        model_copy(oracle->before_lapse_owned, &oracle->model);
+        oracle->has_lapsed = true;
     }
-    oracle->model.now = now;
+    model_advance(&oracle->model, now);
 }
 
 /* Drops the saved models before the newest one that is not above `sequence`. */
@@ -99,14 +104,16 @@ void oracle_recover(struct oracle *oracle, uint64_t survived, uint64_t last_ms, 
             fail("the log has come back to frame %" PRIu64 ", but frame %" PRIu64 " was durable", survived,
                  oracle->saved_count > 0 ? oracle->saved_sequences[0] : oracle->sequence);
         model_copy(&oracle->model, oracle->saved_owned[i - 1]);
+    } else if (oracle->has_lapsed) {
+        model_copy(&oracle->model, oracle->before_lapse_owned);
     }
+    oracle->has_lapsed = false;
     oracle->saved_count = 0;
-    oracle->model.tie = 0;
     oracle->sequence = sequence;
-    oracle->model.now = now_ms;
-    check_facts(oracle);
-    model_restart(&oracle->model, last_ms);
+    model_advance(&oracle->model, last_ms);
     oracle->model.now = last_ms;
+    check_facts(oracle);
+    model_restart(&oracle->model, last_ms, now_ms);
 }
 
 void oracle_acknowledge(struct oracle *oracle, const struct lesson *lesson)
@@ -308,30 +315,6 @@ static enum likeness likeness(const struct oracle *oracle, int index, yyjson_val
     return known[0] == '\0' ? LIKE_PERHAPS : strcmp(known, id) == 0 ? LIKE_SURE : LIKE_NONE;
 }
 
-/* The message that `item` is, or NONE. A batch's name may have had several lives: of messages that it may perhaps be, the one
- * that a receive of `queue` would give out first. */
-static int find_message(const struct oracle *oracle, int queue, yyjson_val *item)
-{
-    const struct model *model = &oracle->model;
-    int found = NONE, found_rank = 0;
-    for (int i = 0; i < model->message_count; i++) {
-        enum likeness like = likeness(oracle, i, item);
-        if (like == LIKE_SURE)
-            return i;
-        if (like == LIKE_NONE || !model->messages[i].is_alive)
-            continue;
-        bool is_here = model->messages[i].queue == queue;
-        int rank = !is_here ? 1 : model_is_deliverable(model, &model->messages[i]) ? 3 : 2;
-        bool is_better =
-            rank > found_rank || (rank == found_rank && model->messages[i].order < model->messages[found].order);
-        if (is_better) {
-            found = i;
-            found_rank = rank;
-        }
-    }
-    return found;
-}
-
 /* A completion message's id is a function of batch and event, whatever crashes lie between two deliveries (B16). */
 static void check_completion_id(struct oracle *oracle, int record, unsigned event, const char *id)
 {
@@ -356,7 +339,7 @@ static void check_summary(const struct reply_view *view, const struct model_mess
     expect_text(view, root, "batch", name);
     expect_text(view, root, "status", status_names[message->said_status]);
     /* Of several units that fail in one turn of the clock, nobody knows which was the first. */
-    if (message->completes != EVENT_FAILURE_ || message->tie == 0) {
+    if (message->completes != EVENT_FAILURE_ || !message->is_of_tick) {
         expect_number(view, root, "total", message->said.total);
         expect_number(view, root, "succeeded", message->said.succeeded);
         expect_number(view, root, "failed", message->said.failed);
@@ -414,87 +397,6 @@ static void take_handle(const struct reply_view *view, int index, const char *te
     view->lesson->handles[view->lesson->handle_count++] = handle;
 }
 
-/* Why the message may not be delivered, for people. */
-static const char *why_not(const struct model *model, const struct model_message *message, int queue)
-{
-    if (!message->is_alive)
-        return "has ended";
-    if (message->is_condemned)
-        return "was purged";
-    if (model_is_dead(model, message))
-        return "was cancelled with its batch";
-    if (message->queue != queue)
-        return "is in another queue";
-    if (message->visible_at > model->now)
-        return message->is_leased ? "is leased (perhaps by this very receive, in another place)" : "is delayed";
-    return "is not next";
-}
-
-/* Is a turn under way, in which waiting receives are served? */
-static bool is_in_turn(const struct oracle *oracle)
-{
-    return oracle->model.tie != 0;
-}
-
-/* A receive that waits at `queue` puts aside what is out of attempts, and then answers nothing. Those messages, and the
- * messages of batches that fail by it, may serve another receive at the same turn. */
-static void put_aside(struct oracle *oracle, int queue)
-{
-    struct model *model = &oracle->model;
-    if (queue == NONE || model->queues[queue].numbers.dead_letters == NONE)
-        return;
-    for (int i = 0; i < model->message_count; i++)
-        if (model->messages[i].queue == queue && model_is_deliverable(model, &model->messages[i]) &&
-            !model_is_dead(model, &model->messages[i]) &&
-            model->messages[i].receive_count < (uint32_t)model->queues[queue].numbers.receive_max)
-            return; /* that one would have been given out first */
-    struct model_receive receive = {.queue = queue, .max = 1, .timeout_ms = 1, .in_flight_max = oracle->in_flight_max};
-    (void)model_receive(model, &receive);
-    ASSERT(receive.count == 0);
-}
-
-/* The messages of a reply, for the model to look at. */
-struct seen_messages {
-    struct oracle *oracle;
-    int queue;
-    yyjson_val *items;
-};
-
-static int find_seen(void *context, unsigned place)
-{
-    struct seen_messages *seen = context;
-    yyjson_val *item = yyjson_arr_get(seen->items, place);
-    return item == NULL ? NONE : find_message(seen->oracle, seen->queue, item);
-}
-
-/* Would the model's receive, as things stand, give what the reply holds? */
-static bool is_explained(const struct reply_view *view, const struct model_receive *receive, yyjson_val *items)
-{
-    struct oracle *oracle = view->oracle;
-    struct model_receive trial = *receive;
-    model_copy(oracle->scratch_owned, &oracle->model);
-    enum error error = model_receive(&oracle->model, &trial);
-    bool is_right = view->error == ERROR_INTERNAL_FAILURE ? trial.count > 0 : error == view->error;
-    for (size_t i = 0; i < yyjson_arr_size(items) && is_right; i++) {
-        yyjson_val *item = yyjson_arr_get(items, i);
-        is_right = oracle->has_read_failed ? find_message(oracle, receive->queue, item) != NONE
-                                           : i < trial.count && likeness(oracle, trial.taken[i], item) != LIKE_NONE;
-    }
-    model_copy(&oracle->model, oracle->scratch_owned);
-    return is_right;
-}
-
-/* Lets other queues' waiting receives put aside what they may have put aside before this reply was made, until it fits. */
-static void put_aside_before(const struct reply_view *view, const struct model_receive *receive, yyjson_val *items)
-{
-    struct oracle *oracle = view->oracle;
-    for (int name = 0; name < QUEUE_NAMES && !is_explained(view, receive, items); name++) {
-        int queue = model_find_queue(&oracle->model, name);
-        if (oracle->waiting_counts[name] > 0 && queue != receive->queue)
-            put_aside(oracle, queue);
-    }
-}
-
 static void describe_message(const struct model *model, int index, struct buffer *out)
 {
     const struct model_message *message = &model->messages[index];
@@ -504,87 +406,260 @@ static void describe_message(const struct model *model, int index, struct buffer
         buffer_append_format(out, "message %s (m%" PRIu32 ")", message->id, message->tag);
     if (message->batch != NONE)
         buffer_append_format(out, " of b%d", model->batches[message->batch].name);
+    if (message->group >= 0)
+        buffer_append_format(out, " of g%d", message->group);
 }
 
-static void fail_receive(const struct reply_view *view, int given, int expected)
+/* What the server did with a message is wrong because of the message's state. */
+_Noreturn static void fail_message(const struct model *model, int index, const char *what, const char *why)
 {
-    const struct model *model = &view->oracle->model;
-    struct buffer what;
-    buffer_init(&what);
-    buffer_append_format(&what, "a receive of q%d gave ", view->operation->queue);
-    if (given != NONE) {
-        describe_message(model, given, &what);
-        int queue = model_find_queue(model, view->operation->queue);
-        buffer_append_format(&what, ", which %s", why_not(model, &model->messages[given], queue));
-    } else {
-        buffer_append_format(&what, "nothing more");
+    struct buffer text;
+    buffer_init(&text);
+    describe_message(model, index, &text);
+    fail("%.*s %s, but it %s", BYTES_FORMAT(buffer_bytes(&text)), what, why);
+}
+
+/* --- what the server did, one thing after the other ------------------------------------------------------------------ */
+
+static int find_number(const struct model *model, uint64_t number)
+{
+    for (int i = model->message_count - 1; i >= 0; i--)
+        if (model->messages[i].number == number)
+            return i;
+    return NONE;
+}
+
+/* The message that a sight of a send is of, among those whose number is not known yet; or NONE. */
+static int find_numberless(const struct model *model, const struct sight *sight)
+{
+    for (int i = 0; i < model->message_count; i++) {
+        const struct model_message *message = &model->messages[i];
+        bool is_like = sight->completes == 0
+                           ? message->completes == 0
+                           : message->completes == sight->completes && message->batch + 1 == (int)sight->batch;
+        if (message->number == 0 && is_like)
+            return i;
     }
-    buffer_append_format(&what, "; expected was ");
-    if (expected != NONE)
-        describe_message(model, expected, &what);
-    else
-        buffer_append_format(&what, "nothing more");
-    fail("%.*s", BYTES_FORMAT(buffer_bytes(&what)));
+    return NONE;
 }
 
-/* The message was taken, but its body could not be read: nobody has its handle, and it comes back after its timeout. */
-static void lose_handle(struct oracle *oracle, int index)
+/* Gives what the model has accepted or moved the numbers that the server gave it. */
+static void learn_numbers(struct oracle *oracle)
 {
-    oracle->model.messages[index].handle = UNKNOWN_HANDLE;
-}
-
-/* The reply holds what the model took, in that order; if the disk would not be read meanwhile, some may be missing (R7). */
-static void expect_taken(const struct reply_view *view, const struct model_receive *receive, yyjson_val *items)
-{
-    struct oracle *oracle = view->oracle;
     struct model *model = &oracle->model;
-    unsigned place = 0;
-    size_t i, count;
-    yyjson_val *item;
-    yyjson_arr_foreach(items, i, count, item)
-    {
-        while (oracle->has_read_failed && place < receive->count &&
-               likeness(oracle, receive->taken[place], item) == LIKE_NONE)
-            lose_handle(oracle, receive->taken[place++]);
-        if (place >= receive->count || likeness(oracle, receive->taken[place], item) == LIKE_NONE) {
-            int given = find_message(oracle, receive->queue, item);
-            if (given == NONE)
-                fail("message %s was delivered, which no send made: %s", text_in(view, item, "MessageId"),
-                     text_in(view, item, "Body"));
-            fail_receive(view, given, place < receive->count ? receive->taken[place] : NONE);
+    for (unsigned i = 0; i < oracle->witness.count; i++) {
+        struct sight *sight = &oracle->witness.sights[i];
+        if (sight->is_known || (sight->kind != SIGHT_SENT && (sight->kind != SIGHT_MOVED || sight->line == 0)))
+            continue;
+        int index = sight->kind == SIGHT_SENT ? find_numberless(model, sight) : find_number(model, sight->number);
+        if (index == NONE || (sight->kind == SIGHT_MOVED && model->messages[index].queue != sight->queue))
+            continue;
+        sight->is_known = true;
+        struct model_message *message = &model->messages[index];
+        message->line = sight->line;
+        if (sight->kind == SIGHT_SENT)
+            message->number = message->order = sight->number;
+    }
+}
+
+/* Has the model done so already, as part of what the call was for? */
+static bool is_accounted(struct model *model, const struct sight *sight)
+{
+    if (sight->kind == SIGHT_HELD)
+        return model_is_held(model, model_group(model, sight->queue, sight->group));
+    int index = find_number(model, sight->number);
+    if (index == NONE)
+        return false;
+    const struct model_message *message = &model->messages[index];
+    if (sight->kind == SIGHT_MOVED)
+        return message->is_moved && message->queue == sight->queue;
+    return sight->kind == SIGHT_ENDED && !message->is_alive;
+}
+
+static void follow_moved(struct oracle *oracle, const struct sight *sight)
+{
+    struct model *model = &oracle->model;
+    int index = find_number(model, sight->number);
+    if (index == NONE)
+        fail("message %" PRIu64 ", which no send made, was dead-lettered", sight->number);
+    struct model_message *message = &model->messages[index];
+    const char *why = model_put_aside(model, index);
+    if (why != NULL)
+        fail_message(model, index, "was dead-lettered", why);
+    if (message->queue != sight->queue)
+        fail_message(model, index, "went to the wrong queue", "should have gone elsewhere");
+}
+
+static void follow_ended(struct oracle *oracle, const struct sight *sight)
+{
+    struct model *model = &oracle->model;
+    int index = find_number(model, sight->number);
+    if (index == NONE)
+        fail("message %" PRIu64 ", which no send made, was ended", sight->number);
+    const char *why = model_put_aside(model, index);
+    if (why != NULL)
+        fail_message(model, index, "was ended", why);
+    if (model->messages[index].is_alive)
+        fail_message(model, index, "was ended", "should have been kept");
+}
+
+static void follow_held(struct oracle *oracle, const struct sight *sight)
+{
+    struct model *model = &oracle->model;
+    struct model_group *group = model_group(model, sight->queue, sight->group);
+    int head = NONE;
+    for (int i = 0; i < model->message_count; i++) {
+        const struct model_message *message = &model->messages[i];
+        if (message->is_alive && !message->is_condemned && message->queue == sight->queue &&
+            message->group == sight->group && (head == NONE || message->line < model->messages[head].line))
+            head = i;
+    }
+    if (head == NONE)
+        fail("group g%d was held, which has no message", sight->group);
+    const char *why = model_put_aside(model, head);
+    if (why != NULL)
+        fail_message(model, head, "holds its group up", why);
+    if (!model_is_held(model, group))
+        fail_message(model, head, "holds its group up", "should have made way");
+}
+
+/* The queue in which the sight's message stands by the model, or NONE where that does not matter. */
+static int queue_of_sight(const struct model *model, const struct sight *sight)
+{
+    if (sight->kind == SIGHT_SENT || sight->kind == SIGHT_FAILED)
+        return NONE;
+    int index = sight->kind == SIGHT_HELD ? NONE : find_number(model, sight->number);
+    return sight->kind == SIGHT_HELD ? sight->queue : index == NONE ? NONE : model->messages[index].queue;
+}
+
+#define ANY_QUEUE NONE
+
+/* Follows the server to the next message that it took, and returns that; or, with a queue, to where it did something to
+ * another one: NONE. */
+static int follow(struct oracle *oracle, int queue)
+{
+    struct witness *witness = &oracle->witness;
+    for (; witness->next < witness->count; witness->next++) {
+        const struct sight *sight = &witness->sights[witness->next];
+        learn_numbers(oracle);
+        if (queue != ANY_QUEUE && sight->kind == SIGHT_LET_GO)
+            return NONE; /* a receive ends with that */
+        int here = queue_of_sight(&oracle->model, sight);
+        if (queue != ANY_QUEUE && here != NONE && here != queue && !is_accounted(&oracle->model, sight))
+            return NONE;
+        if (sight->kind == SIGHT_TAKEN) {
+            int index = find_number(&oracle->model, sight->number);
+            if (index == NONE)
+                fail("message number %" PRIu64 " was delivered, which no send made", sight->number);
+            return index;
         }
-        int given = receive->taken[place];
-        /* Known from here on, so that the next place can't be taken for the same message of another life of its batch. */
-        if (model->messages[given].completes != 0)
-            check_completion_id(oracle, model->messages[given].batch, model->messages[given].completes,
-                                text_in(view, item, "MessageId"));
-        check_delivered(view, given, item);
-        take_handle(view, given, text_in(view, item, "ReceiptHandle"));
-        place++;
+        if (is_accounted(&oracle->model, sight))
+            continue;
+        if (sight->kind == SIGHT_MOVED)
+            follow_moved(oracle, sight);
+        else if (sight->kind == SIGHT_ENDED)
+            follow_ended(oracle, sight);
+        else if (sight->kind == SIGHT_HELD)
+            follow_held(oracle, sight);
     }
-    for (; place < receive->count; place++) {
-        if (!oracle->has_read_failed)
-            fail_receive(view, NONE, receive->taken[place]);
-        lose_handle(oracle, receive->taken[place]);
-    }
+    return NONE;
+}
+
+/* What a receive does begins behind what the one before let go. */
+static void skip_let_go(struct witness *witness)
+{
+    while (witness->next < witness->count && witness->sights[witness->next].kind == SIGHT_LET_GO)
+        witness->next++;
+}
+
+void oracle_settle(struct oracle *oracle)
+{
+    int taken = follow(oracle, ANY_QUEUE);
+    if (taken != NONE)
+        fail_message(&oracle->model, taken, "was taken", "is in no reply");
+    learn_numbers(oracle);
+    for (unsigned i = 0; i < oracle->witness.count; i++)
+        if (oracle->witness.sights[i].kind == SIGHT_SENT && !oracle->witness.sights[i].is_known)
+            fail("message number %" PRIu64 " was accepted, which nobody sent", oracle->witness.sights[i].number);
+    oracle->witness.count = oracle->witness.next = 0;
+}
+
+/* --- receives ------------------------------------------------------------------------------------------------------- */
+
+/* Nothing may be left that the receive should have dealt with. */
+static void expect_no_more(struct oracle *oracle, const struct model_receive *receive,
+                           const struct operation *operation)
+{
+    int left = model_left(&oracle->model, receive);
+    if (left == NONE)
+        return;
+    struct buffer text;
+    buffer_init(&text);
+    describe_message(&oracle->model, left, &text);
+    const struct model_message *message = &oracle->model.messages[left];
+    fail("a receive of q%d gave %u of %u messages although %.*s is there (received %u times, %u not charged%s%s)",
+         operation->queue, receive->count, receive->max, BYTES_FORMAT(buffer_bytes(&text)), message->receive_count,
+         message->spared_count, model_is_dead(&oracle->model, message) ? ", cancelled" : "",
+         message->is_final ? ", failed for good" : "");
 }
 
 /* A receive that found nothing, although it may have put messages aside. */
-static void expect_nothing(struct oracle *oracle, const struct operation *operation)
+static void expect_nothing(struct oracle *oracle, const struct operation *operation, bool is_alone)
 {
     struct model_receive receive = {
         .queue = model_find_queue(&oracle->model, operation->queue),
         .max = operation->receive_max,
-        .timeout_ms = 1,
         .in_flight_max = oracle->in_flight_max,
     };
     if (receive.queue == NONE)
         fail("a receive waits at q%d, which does not exist", operation->queue);
-    enum error error = model_receive(&oracle->model, &receive);
-    if (error == OK && receive.count > 0)
-        fail("a receive waits at q%d although message %s of tag %u, event %u is there", operation->queue,
-             oracle->model.messages[receive.taken[0]].id, oracle->model.messages[receive.taken[0]].tag,
-             oracle->model.messages[receive.taken[0]].completes);
+    skip_let_go(&oracle->witness);
+    (void)follow(oracle, is_alone ? receive.queue : ANY_QUEUE);
+    if (model_receive_begin(&oracle->model, &receive) == OK)
+        expect_no_more(oracle, &receive, operation);
+}
+
+static void expect_delivered(const struct reply_view *view, int index, yyjson_val *item)
+{
+    struct oracle *oracle = view->oracle;
+    struct model *model = &oracle->model;
+    if (likeness(oracle, index, item) == LIKE_NONE)
+        fail_message(model, index, "was taken", "is not what the reply gives in its place");
+    if (model->messages[index].completes != 0)
+        check_completion_id(oracle, model->messages[index].batch, model->messages[index].completes,
+                            text_in(view, item, "MessageId"));
+    check_delivered(view, index, item);
+    take_handle(view, index, text_in(view, item, "ReceiptHandle"));
+}
+
+/* Follows the server through the receive; of what it took, all is in the reply, unless the disk would not be read (R7). */
+static void follow_receive(const struct reply_view *view, struct model_receive *receive, yyjson_val *items)
+{
+    struct oracle *oracle = view->oracle;
+    struct model *model = &oracle->model;
+    size_t given = 0, count = yyjson_arr_size(items);
+    while (receive->count < ENTRIES_MAX) {
+        if (given == count && (!oracle->has_read_failed || receive->count >= receive->max))
+            break;
+        /* Before it others may have waited in vain, and put aside what they met. */
+        int index = follow(oracle, given < count ? ANY_QUEUE : receive->queue);
+        if (index == NONE)
+            break;
+        const char *why = model_take(model, receive, index);
+        if (why != NULL)
+            fail_message(model, index, "was delivered", why);
+        oracle->witness.next++;
+        yyjson_val *item = yyjson_arr_get(items, given);
+        if (oracle->has_read_failed && (item == NULL || likeness(oracle, index, item) == LIKE_NONE)) {
+            /* Nobody has its handle: it comes back after its timeout. */
+            model->messages[index].handle = UNKNOWN_HANDLE;
+            continue;
+        }
+        expect_delivered(view, index, item);
+        given++;
+    }
+    if (given < count)
+        fail("a receive of q%d gives %zu messages, but took %u", view->operation->queue, count, receive->count);
 }
 
 static void judge_receive(const struct reply_view *view)
@@ -598,33 +673,24 @@ static void judge_receive(const struct reply_view *view)
         return;
     }
     yyjson_val *items = yyjson_obj_get(view->root, "Messages");
-    unsigned seen_count = (unsigned)yyjson_arr_size(items);
-    struct seen_messages seen = {oracle, queue, items};
     struct model_receive receive = {
         .queue = queue,
         .max = operation->receive_max,
         .timeout_ms = 1000 * (uint64_t)operation->lease_s,
         .in_flight_max = oracle->in_flight_max,
-        .seen = oracle->has_read_failed ? NULL : find_seen,
-        .context = &seen,
     };
-    if (seen_count > operation->receive_max)
-        fail("a receive gave %u messages and was asked for %u", seen_count, operation->receive_max);
-    /* One that may wait can have done so for a moment, until others put aside what it was then given. */
-    bool has_waited = !is_in_turn(oracle) && operation->wait_s > 0 && !is_explained(view, &receive, items);
-    if (has_waited) {
-        expect_nothing(oracle, operation);
-        oracle_turn_begin(oracle);
+    skip_let_go(&oracle->witness);
+    (void)follow(oracle, yyjson_arr_size(items) > 0 ? ANY_QUEUE : queue);
+    enum error error = model_receive_begin(model, &receive);
+    if (error == OK) {
+        follow_receive(view, &receive, items);
+        if (receive.count < receive.max)
+            (void)follow(oracle, queue);
+        expect_no_more(oracle, &receive, operation);
+        model_receive_end(model, &receive);
     }
-    if (is_in_turn(oracle))
-        put_aside_before(view, &receive, items);
-    enum error error = model_receive(model, &receive);
-    bool is_unreadable = oracle->has_read_failed && error == OK && receive.count > 0 && seen_count == 0;
+    bool is_unreadable = oracle->has_read_failed && receive.count > 0 && yyjson_arr_size(items) == 0;
     expect_error(view, is_unreadable ? ERROR_INTERNAL_FAILURE : error);
-    if (error == OK)
-        expect_taken(view, &receive, items);
-    if (has_waited)
-        oracle_turn_end(oracle);
 }
 
 static void judge_handles(const struct reply_view *view)
@@ -894,7 +960,7 @@ static void judge(const struct reply_view *view)
     const struct operation *operation = view->operation;
     switch (operation->kind) {
     case OPERATION_CREATE_QUEUE:
-        expect_error(view, model_create_queue(model, operation->queue, &operation->numbers));
+        expect_error(view, model_create_queue(model, operation->queue, &operation->numbers, &operation->traits));
         break;
     case OPERATION_SET_QUEUE:
         expect_error(view, model_set_queue(model, operation->queue, &operation->numbers));
@@ -953,22 +1019,12 @@ void oracle_judge(struct oracle *oracle, const struct operation *operation, enum
 void oracle_judge_wait(struct oracle *oracle, const struct operation *operation, bool is_first)
 {
     if (is_first)
-        expect_nothing(oracle, operation);
+        expect_nothing(oracle, operation, true);
 }
 
 void oracle_judge_waiting(struct oracle *oracle, const struct operation *operation)
 {
-    expect_nothing(oracle, operation);
-}
-
-void oracle_turn_begin(struct oracle *oracle)
-{
-    oracle->model.tie = ++oracle->model.tick_count;
-}
-
-void oracle_turn_end(struct oracle *oracle)
-{
-    oracle->model.tie = 0;
+    expect_nothing(oracle, operation, false);
 }
 
 void oracle_tick(struct oracle *oracle)

@@ -8,11 +8,12 @@
 #define TALLY_TESTS_SIM_ORACLE_H
 
 #include "model.h"
+#include "witness.h"
 
 #define HANDLES_MAX 4096
 #define FACTS_MAX 8192
 #define SAVED_MAX 64
-#define QUEUE_NAMES 8
+#define QUEUE_NAMES 14
 #define UNKNOWN_HANDLE (-2)
 
 /* Something that a client was told. */
@@ -37,7 +38,9 @@ struct oracle {
     unsigned saved_count;
     uint64_t saved_sequences[SAVED_MAX];
     struct model *saved_owned[SAVED_MAX];
-    struct model *scratch_owned; /* to try things out */
+    struct model *before_lapse_owned; /* the model before time changed it that no frame has recorded */
+    bool has_lapsed;
+    struct witness witness;
     /* never forgotten */
     int handle_count;
     char handles[HANDLES_MAX][HANDLE_SIZE];
@@ -75,10 +78,8 @@ void oracle_judge_wait(struct oracle *oracle, const struct operation *operation,
 /* A turn has ended with this receive still waiting: is there really nothing for it? */
 void oracle_judge_waiting(struct oracle *oracle, const struct operation *operation);
 
-/* Receives that wait at several queues are served in an order that nobody promises: what they put aside in one turn, and the
- * messages of batches that fail by it, may stand in any order. */
-void oracle_turn_begin(struct oracle *oracle);
-void oracle_turn_end(struct oracle *oracle);
+/* A call is over: whatever the server did in it has been accounted for. */
+void oracle_settle(struct oracle *oracle);
 
 void oracle_tick(struct oracle *oracle);
 

@@ -157,17 +157,17 @@ enum error __wrap_decide_xor_units(struct core *core, const struct batch *batch,
     return __real_decide_xor_units(core, batch, &forgetful, is_zero, is_completed);
 }
 
-void __real_finish_by_dead_letter(struct core *core, uint32_t slot, const struct queue *target);
-void __wrap_finish_by_dead_letter(struct core *core, uint32_t slot, const struct queue *target);
-void __wrap_finish_by_dead_letter(struct core *core, uint32_t slot, const struct queue *target)
+void __real_finish_spent(struct core *core, const struct queue *queue, uint32_t slot, const struct queue *dead_letters);
+void __wrap_finish_spent(struct core *core, const struct queue *queue, uint32_t slot, const struct queue *dead_letters);
+void __wrap_finish_spent(struct core *core, const struct queue *queue, uint32_t slot, const struct queue *dead_letters)
 {
-    if (planted.plant != PLANT_LOST_UNIT) {
-        __real_finish_by_dead_letter(core, slot, target);
+    if (planted.plant != PLANT_LOST_UNIT || dead_letters == NULL) {
+        __real_finish_spent(core, queue, slot, dead_letters);
         return;
     }
     core_emit(core, &(struct event){
                         .kind = EVENT_DEAD_LETTERED,
-                        .dead_lettered = {.number = core_message(core, slot)->number, .queue = target->id},
+                        .dead_lettered = {.number = core_message(core, slot)->number, .queue = dead_letters->id},
                     });
 }
 

@@ -170,7 +170,6 @@ static void judge_waiters(struct world *world, struct connection *first)
 {
     struct connection *connection = first != NULL ? first : take_finished(world);
     uint64_t time_ms = namespace_time(world->ns);
-    oracle_turn_begin(world->oracle);
     for (; connection != NULL; connection = take_finished(world)) {
         world->oracle->waiting_counts[connection->operation.queue]--;
         judge(world, connection, time_ms);
@@ -178,7 +177,7 @@ static void judge_waiters(struct world *world, struct connection *first)
     /* With an ample frame the rest comes at the next turn. */
     if (!core_has_ready_queue(namespace_core(world->ns)))
         judge_waiting(world);
-    oracle_turn_end(world->oracle);
+    oracle_settle(world->oracle);
 }
 
 /* Did the disk just refuse to be read? It does so once. */
@@ -197,7 +196,9 @@ static void tick(struct world *world)
     for (unsigned turn = 0; turn < 64; turn++) {
         uint64_t time_ms = core_now_ms(namespace_begin(world->ns, world->now_ms));
         uint64_t sequence = namespace_hold_sequence(world->ns);
+        witness_begin(&world->oracle->witness, namespace_core(world->ns));
         api_tick(world->api, world->now_ms);
+        witness_look(&world->oracle->witness, namespace_core(world->ns));
         notice_failed_read(world);
         bool is_changed = namespace_hold_sequence(world->ns) > sequence;
         oracle_begin(world->oracle, time_ms, sequence + (is_changed ? 1 : 0));
@@ -319,9 +320,12 @@ static void submit(struct world *world, struct connection *connection)
     world->pending_bytes += bytes;
     bool is_first = operation->kind == OPERATION_RECEIVE && world->oracle->waiting_counts[operation->queue] == 0;
     uint64_t time_ms = core_now_ms(namespace_begin(world->ns, world->now_ms));
+    witness_begin(&world->oracle->witness, namespace_core(world->ns));
     api_submit(world->api, exchange, world->now_ms);
     notice_failed_read(world);
+    witness_look(&world->oracle->witness, namespace_core(world->ns));
     plant_after_request(world->ns);
+    witness_look(&world->oracle->witness, namespace_core(world->ns));
     struct connection *first = take_finished(world);
     if (exchange->state == EXCHANGE_WAITING || (first != connection && operation->kind == OPERATION_RECEIVE)) {
         /* It waits, or did so for a moment behind others that were answered first. */

@@ -1,0 +1,96 @@
+#include "witness.h"
+
+#include "core/state.h"
+#include "fail.h"
+#include "log/frame.h"
+#include <stdlib.h>
+
+void witness_begin(struct witness *witness, const struct core *core)
+{
+    witness->count = witness->next = 0;
+    witness->frame_base = core->frame_base;
+    witness->frame_size = core->frame->size;
+    witness->message_number = core->message_number;
+}
+
+/* Groups are called "g<number>". */
+static int group_of(struct bytes text)
+{
+    char name[16] = "";
+    if (text.size > 1 && text.size < sizeof(name))
+        memcpy(name, text.ptr + 1, text.size - 1);
+    return atoi(name);
+}
+
+static bool is_fifo(const struct core *core, uint32_t id)
+{
+    const struct queue *queue = core_find_queue_by_id(core, id);
+    return queue != NULL && queue->settings.is_fifo;
+}
+
+static bool see(struct witness *witness, const struct core *core, const struct event *event, struct sight *sight)
+{
+    *sight = (struct sight){0};
+    switch (event->kind) {
+    case EVENT_SENT:
+        *sight = (struct sight){.kind = SIGHT_SENT, .number = event->sent.number, .completes = event->sent.completes};
+        sight->batch = sight->completes != 0 ? event->sent.batch : 0;
+        break;
+    case EVENT_SENT_IN_GROUP:
+        *sight = (struct sight){
+            .kind = SIGHT_SENT, .number = event->sent_in_group.number, .completes = event->sent_in_group.completes};
+        sight->batch = sight->completes != 0 ? event->sent_in_group.batch : 0;
+        break;
+    case EVENT_RECEIVED:
+        *sight = (struct sight){.kind = SIGHT_TAKEN, .number = event->received.number};
+        return true;
+    case EVENT_DEAD_LETTERED:
+        *sight = (struct sight){
+            .kind = SIGHT_MOVED, .number = event->dead_lettered.number, .queue = (int)event->dead_lettered.queue - 1};
+        if (is_fifo(core, event->dead_lettered.queue))
+            sight->line = ++witness->message_number;
+        return true;
+    case EVENT_ENDED:
+        *sight = (struct sight){.kind = event->ended.reason == END_TAKEN ? SIGHT_LET_GO : SIGHT_ENDED,
+                                .number = event->ended.number};
+        return true;
+    case EVENT_VISIBILITY_CHANGED:
+        *sight = (struct sight){.kind = SIGHT_LET_GO, .number = event->visibility_changed.number};
+        return true;
+    case EVENT_GROUP_HELD:
+        *sight = (struct sight){
+            .kind = SIGHT_HELD, .queue = (int)event->group_held.queue - 1, .group = group_of(event->group_held.group)};
+        return true;
+    case EVENT_FAILED:
+        *sight = (struct sight){
+            .kind = SIGHT_FAILED, .number = event->failed.number, .visible_at = event->failed.visible_at_ms};
+        return true;
+    default:
+        return false;
+    }
+    if (sight->number != ++witness->message_number)
+        fail("message number %llu was given out behind %llu", (unsigned long long)sight->number,
+             (unsigned long long)witness->message_number - 1);
+    sight->line = sight->number;
+    return true;
+}
+
+void witness_look(struct witness *witness, const struct core *core)
+{
+    if (core->frame == NULL)
+        return;
+    if (core->frame_base != witness->frame_base) {
+        witness->frame_base = core->frame_base;
+        witness->frame_size = FRAME_HEADER_SIZE;
+    }
+    struct bytes rest = bytes_skip(buffer_bytes(core->frame), witness->frame_size);
+    struct event event;
+    while (rest.size > 0) {
+        if (!event_decode(&rest, &event))
+            fail("an event of the open frame can't be decoded");
+        if (witness->count == SIGHTS_MAX)
+            fail("one call did more than %d things", SIGHTS_MAX);
+        witness->count += see(witness, core, &event, &witness->sights[witness->count]);
+    }
+    witness->frame_size = core->frame->size;
+}

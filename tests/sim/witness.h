@@ -1,0 +1,41 @@
+/* What the server decided where it had a choice, read from the events that a call has left in the open frame: which message it
+ * took next of several groups, what it put aside meanwhile, which number a message got. The oracle follows these choices,
+ * and its model says of each whether it was allowed. */
+#ifndef TALLY_TESTS_SIM_WITNESS_H
+#define TALLY_TESTS_SIM_WITNESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIGHTS_MAX 4096
+
+struct core;
+
+struct sight {
+    enum { SIGHT_SENT, SIGHT_TAKEN, SIGHT_MOVED, SIGHT_ENDED, SIGHT_HELD, SIGHT_FAILED, SIGHT_LET_GO } kind;
+    bool is_known;       /* the model has it */
+    uint64_t number;     /* of the message */
+    uint64_t line;       /* sent, moved to a FIFO queue: its number in the line */
+    uint64_t batch;      /* sent: number of the batch of whose event it is the message; else 0 */
+    unsigned completes;  /* sent: that event */
+    int queue;           /* moved, held: the place of the queue in the order of creation, from 0 */
+    int group;           /* held */
+    uint64_t visible_at; /* failed */
+};
+
+struct witness {
+    unsigned count;
+    unsigned next; /* the oracle's, of sights not looked at */
+    uint64_t frame_base;
+    uint64_t frame_size;
+    uint64_t message_number;
+    struct sight sights[SIGHTS_MAX];
+};
+
+/* A call is about to be made; a frame is open. */
+void witness_begin(struct witness *witness, const struct core *core);
+
+/* Notes what the call has done since then, or since the last look. */
+void witness_look(struct witness *witness, const struct core *core);
+
+#endif
