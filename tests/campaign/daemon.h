@@ -1,0 +1,39 @@
+/* The daemon under test: started on one port and one folder, killed with SIGKILL every so often, and started again. */
+#ifndef TALLY_CAMPAIGN_DAEMON_H
+#define TALLY_CAMPAIGN_DAEMON_H
+
+#include "text.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct daemon {
+    const char *program;
+    const char *folder;   /* its data; its log stands beside it, in FOLDER.log */
+    char *const *options; /* more arguments; ends with NULL */
+    uint16_t port;
+    uint32_t kill_every_ms; /* 0: never */
+    pid_t pid;
+    uint64_t killed_at_ms; /* or when it was first started */
+    bool is_back;          /* it has taken a connection since it was started */
+    unsigned kills;
+    uint64_t restart_max_ms; /* the longest time from a kill to the first connection behind it */
+};
+
+/* Starts it; the caller's connections say when it serves. Ends the program if it can't be started. */
+void daemon_start(struct daemon *daemon, uint64_t now_ms);
+
+/* Kills and starts it if that is due, which it is only once it was back since the last time. Returns true if it did.
+ * Ends the program if the daemon has ended by itself. */
+bool daemon_kill_due(struct daemon *daemon, uint64_t now_ms);
+
+/* Kills and starts it now. */
+void daemon_kill(struct daemon *daemon, uint64_t now_ms);
+
+/* It has taken a connection. */
+void daemon_found(struct daemon *daemon, uint64_t now_ms);
+
+/* Ends it with SIGTERM; returns its exit status, or -1 if it was none. */
+int daemon_stop(struct daemon *daemon);
+
+#endif
