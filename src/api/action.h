@@ -60,6 +60,12 @@ DECLARE_ACTION(describe_batch)
 DECLARE_ACTION(list_batches)
 DECLARE_ACTION(list_units)
 DECLARE_ACTION(delete_batch)
+DECLARE_ACTION(fail_message)
+DECLARE_ACTION(pause_queue)
+DECLARE_ACTION(resume_queue)
+DECLARE_ACTION(pause_group)
+DECLARE_ACTION(resume_group)
+DECLARE_ACTION(release_group)
 
 /* --- what several actions use (call.c) ---------------------------------------------------------------------------- */
 
@@ -87,6 +93,9 @@ enum error call_batch(struct call *call, const struct batch **batch);
 
 /* A MessageGroupId as read, if there is one: 1 to 128 letters, digits and punctuation. ERROR_INVALID_PARAMETER_VALUE. */
 enum error call_check_group(const struct params *params, struct bytes group);
+
+/* MessageGroupId, which must be there. ERROR_MISSING_PARAMETER, ERROR_INVALID_PARAMETER_VALUE. */
+enum error call_group(struct call *call, struct bytes *group);
 
 /* URL and ARN of a queue, in the arena. */
 struct bytes call_queue_url(const struct call *call, const struct queue *queue);

@@ -26,6 +26,12 @@ const struct action actions[] = {
     {"Tally.ListBatches", false, action_list_batches},
     {"Tally.ListUnits", false, action_list_units},
     {"Tally.DeleteBatch", true, action_delete_batch},
+    {"Tally.FailMessage", true, action_fail_message},
+    {"Tally.PauseQueue", true, action_pause_queue},
+    {"Tally.ResumeQueue", true, action_resume_queue},
+    {"Tally.PauseGroup", true, action_pause_group},
+    {"Tally.ResumeGroup", true, action_resume_group},
+    {"Tally.ReleaseGroup", true, action_release_group},
 };
 
 const size_t action_count = ARRAY_LENGTH(actions);

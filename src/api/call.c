@@ -100,6 +100,14 @@ enum error call_check_group(const struct params *params, struct bytes group)
         "MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
 }
 
+enum error call_group(struct call *call, struct bytes *group)
+{
+    enum error error = params_text(&call->params, "MessageGroupId", group);
+    if (error == OK && group->ptr == NULL)
+        return call_fail(call, ERROR_MISSING_PARAMETER, "The request must contain the parameter MessageGroupId.");
+    return error == OK ? call_check_group(&call->params, *group) : error;
+}
+
 struct bytes call_queue_url(const struct call *call, const struct queue *queue)
 {
     const char *public_url = call_options(call)->public_url;

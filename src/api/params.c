@@ -131,6 +131,18 @@ enum error params_integer_in(const struct params *params, const char *name, int6
     return OK;
 }
 
+enum error params_boolean(const struct params *params, const char *name, bool *value)
+{
+    yyjson_val *found = find(params, name);
+    if (found == NULL)
+        return OK;
+    bool is_true = yyjson_is_true(found) || yyjson_equals_str(found, "true");
+    if (!is_true && !yyjson_is_false(found) && !yyjson_equals_str(found, "false"))
+        return wrong_type(params, name, "a Boolean");
+    *value = is_true;
+    return OK;
+}
+
 enum error params_list(const struct params *params, const char *name, yyjson_val **value)
 {
     *value = find(params, name);

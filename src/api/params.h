@@ -33,6 +33,9 @@ enum error params_integer(const struct params *params, const char *name, int64_t
 enum error params_integer_in(const struct params *params, const char *name, int64_t min, int64_t max,
                              const char *reason, int64_t *value);
 
+/* true or false (also as text); absent: *value keeps what it has. ERROR_SERIALIZATION. */
+enum error params_boolean(const struct params *params, const char *name, bool *value);
+
 /* An array / object of that name, NULL in *value if it is absent. ERROR_SERIALIZATION for another type. */
 enum error params_list(const struct params *params, const char *name, yyjson_val **value);
 enum error params_object(const struct params *params, const char *name, yyjson_val **value);

@@ -1,0 +1,39 @@
+/* FailMessage: ends this attempt now, with a reason. */
+#include "api/action.h"
+#include "api/text.h"
+
+static enum error read_reason(struct call *call, struct bytes *reason)
+{
+    enum error error = params_text(&call->params, "Reason", reason);
+    if (error != OK)
+        return error;
+    if (reason->size > FAILURE_REASON_SIZE_MAX)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Reason has %zu bytes; the limit is %u.", reason->size,
+                         FAILURE_REASON_SIZE_MAX);
+    if (!text_is_allowed(*reason))
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "Reason contains characters that a message attribute can't have.");
+    return OK;
+}
+
+enum error action_fail_message(struct call *call)
+{
+    struct queue *queue;
+    struct bytes handle = {NULL, 0}, reason = {NULL, 0};
+    bool is_final = false, is_gone = false;
+    enum error error = call_queue(call, &queue);
+    if (error == OK)
+        error = params_required_text(&call->params, "ReceiptHandle", &handle);
+    if (error == OK)
+        error = read_reason(call, &reason);
+    if (error == OK)
+        error = params_boolean(&call->params, "Final", &is_final);
+    if (error != OK)
+        return error;
+    error = decide_fail(call->core, queue, handle, reason, is_final, &is_gone);
+    if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
+        return call_fail_handle(call, handle);
+    if (error == ERROR_INVALID_PARAMETER_VALUE)
+        return params_invalid(&call->params, "ReceiptHandle", handle, "The receipt handle has expired.");
+    return error;
+}
