@@ -66,10 +66,10 @@ struct queue {
     uint32_t origin_count; /* messages elsewhere that were dead-lettered from here */
     uint32_t target_count; /* targets of batches not completed, and schedules, that name this queue */
     bool is_paused;
-    uint64_t rate_tat_us;        /* theoretical arrival time of the next delivery (GCRA) */
-    uint64_t order;              /* the id again, for the heap of timers */
-    uint32_t timer_index;        /* in the core's heap of queue timers: its bucket lets one through again */
-    uint32_t first_lane;         /* what is remembered of its deduplication ids and producers (deduplication.h): slots */
+    uint64_t rate_tat_us; /* theoretical arrival time of the next delivery (GCRA) */
+    uint64_t order;       /* the id again, for the heap of timers */
+    uint32_t timer_index; /* in the core's heap of queue timers: its bucket lets one through again */
+    uint32_t first_lane;  /* what is remembered of its deduplication ids and producers (deduplication.h): slots */
     uint32_t first_producer;
     uint32_t last_producer;
     struct list_link ready_link; /* linked: became deliverable since the api last asked */

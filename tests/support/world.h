@@ -114,6 +114,7 @@ struct taken {
     char body[WORLD_BODY_SIZE];
     char event[32];    /* Tally.Batch.Event, or "" */
     char of_batch[64]; /* Tally.Batch.Completed, or "" */
+    char deduplication[129];
     unsigned receive_count;
     uint64_t sent_at_ms;
 };

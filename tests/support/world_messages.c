@@ -61,6 +61,8 @@ static void read_message(yyjson_val *message, struct taken *taken)
     const char *body = yyjson_get_str(yyjson_obj_get(message, "Body"));
     snprintf(taken->body, sizeof(taken->body), "%s", body == NULL ? "" : body);
     yyjson_val *system = yyjson_obj_get(message, "Attributes");
+    copy_text(taken->deduplication, sizeof(taken->deduplication),
+              yyjson_get_str(yyjson_obj_get(system, "MessageDeduplicationId")));
     taken->receive_count = (unsigned)atoi(yyjson_get_str(yyjson_obj_get(system, "ApproximateReceiveCount")));
     taken->sent_at_ms = strtoull(yyjson_get_str(yyjson_obj_get(system, "SentTimestamp")), NULL, 10);
 }
