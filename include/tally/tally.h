@@ -198,8 +198,8 @@ struct tally_outgoing {
  * tally_options.repeats_sends says so.
  * Errors, in order: TALLY_INVALID if something is not UTF-8 or the body is NULL; TALLY_UNREACHABLE, where
  * is_outcome_unknown says that the message may be in the queue all the same; TALLY_REFUSED with QueueDoesNotExist,
- * InvalidMessageContents, InvalidParameterValueException (size, delay, attributes), MissingParameter (a FIFO queue
- * without a group), BatchDoesNotExist, BatchSealed, BatchTotalExceeded, DependencyDoesNotExist, DependencyCycle,
+ * InvalidMessageContents, InvalidParameterValueException (size, delay, attributes), MissingRequiredParameterException (a FIFO
+ * queue without a group), BatchDoesNotExist, BatchSealed, BatchTotalExceeded, DependencyDoesNotExist, DependencyCycle,
  * DependencyTooDeep. */
 enum tally_status tally_send(struct tally_client *client, const char *queue, const struct tally_outgoing *message,
                              char id[TALLY_MESSAGE_ID_SIZE]);
@@ -383,15 +383,21 @@ struct tally_commit {
     size_t unit_count; /* 0 to 100 */
 };
 
+struct tally_committed_unit {
+    bool is_recorded;  /* false: the unit had ended before */
+    bool is_completed; /* this commit completed its batch */
+};
+
 /* Deletes, sends and counts in one record: all of it or nothing. So a worker that turns a message into others can neither
- * lose nor repeat them: if its delete counts, its sends do. `sent`, unless NULL, has send_count places and receives what
- * became of each send; a duplicate among them is no error.
+ * lose nor repeat them: if its delete counts, its sends do. `sent` and `ended`, unless NULL, have as many places as there
+ * are sends and units and receive what became of each; a duplicate, or a unit that had ended before, is no error.
  * Not repeated after a lost answer (TALLY_UNREACHABLE, is_outcome_unknown): if nothing was done, the message to delete
  * comes back by its visibility timeout, and the work is done again from there.
- * Errors: TALLY_INVALID if a count is out of range or a body NULL; TALLY_REFUSED with ReceiptHandleIsInvalid (a handle
- * that is not the newest of a message that is there: another worker has it, or had it), with the errors of tally_send()
- * and tally_batch_complete(). Whatever the error, nothing was done. Commit. */
-enum tally_status tally_commit(struct tally_client *client, const struct tally_commit *commit, struct tally_sent *sent);
+ * Errors: TALLY_INVALID if a count is out of range or a body NULL; TALLY_REFUSED with the errors of tally_send() and
+ * tally_batch_complete(), and with ReceiptHandleIsInvalid (not the newest handle of a message that is there: another
+ * worker has it, or it has ended). Whatever the server refuses, nothing was done. Commit. */
+enum tally_status tally_commit(struct tally_client *client, const struct tally_commit *commit, struct tally_sent *sent,
+                               struct tally_committed_unit *ended);
 
 /* ---- Batches: Tally's own ---------------------------------------------------------------------------------------- */
 

@@ -45,25 +45,39 @@ static void add_units(struct json_body *body, const struct tally_commit *commit)
     }
 }
 
-/* Reads the list of sends, which stands in the order of the request. */
-static bool read_sends(yyjson_val *root, size_t count, struct tally_sent *sent)
+/* What the server says of sends and units, in the order of the request. */
+struct results {
+    struct tally_sent sent[TALLY_COMMIT_SENDS_MAX];
+    struct tally_committed_unit ended[TALLY_COMMIT_UNITS_MAX];
+};
+
+static bool read_results(yyjson_val *root, const struct tally_commit *commit, struct results *results)
 {
-    yyjson_val *list = yyjson_obj_get(root, "Sends");
+    yyjson_val *sends = yyjson_obj_get(root, "Sends");
+    yyjson_val *units = yyjson_obj_get(root, "Units");
     size_t i, max;
     yyjson_val *item;
 
-    if (yyjson_arr_size(list) != count)
+    if (yyjson_arr_size(sends) != commit->send_count || yyjson_arr_size(units) != commit->unit_count)
         return false;
-    yyjson_arr_foreach(list, i, max, item)
+    yyjson_arr_foreach(sends, i, max, item)
     {
-        outgoing_read_sent(item, &sent[i]);
+        outgoing_read_sent(item, &results->sent[i]);
+    }
+    yyjson_arr_foreach(units, i, max, item)
+    {
+        results->ended[i] = (struct tally_committed_unit){
+            .is_recorded = json_is_true(item, "Recorded"),
+            .is_completed = json_is_true(item, "Completed"),
+        };
     }
     return true;
 }
 
-enum tally_status tally_commit(struct tally_client *client, const struct tally_commit *commit, struct tally_sent *sent)
+enum tally_status tally_commit(struct tally_client *client, const struct tally_commit *commit, struct tally_sent *sent,
+                               struct tally_committed_unit *ended)
 {
-    struct tally_sent results[TALLY_COMMIT_SENDS_MAX];
+    struct results results;
     struct json_body body;
     struct tally_reply reply;
     enum tally_status status = check_commit(client, commit);
@@ -80,11 +94,15 @@ enum tally_status tally_commit(struct tally_client *client, const struct tally_c
     status = json_body_call(&body, client, "Tally.Commit", &reply);
     if (status != TALLY_OK)
         return status;
-    memset(results, 0, sizeof results);
-    if (!read_sends(json_root(&reply), commit->send_count, results))
+    memset(&results, 0, sizeof results);
+    if (!read_results(json_root(&reply), commit, &results)) {
         status = client_garbled(client, "Commit");
-    else if (sent != NULL)
-        memcpy(sent, results, commit->send_count * sizeof *sent);
+    } else {
+        if (sent != NULL)
+            memcpy(sent, results.sent, commit->send_count * sizeof *sent);
+        if (ended != NULL)
+            memcpy(ended, results.ended, commit->unit_count * sizeof *ended);
+    }
     tally_reply_deinit(&reply);
     return status;
 }

@@ -20,7 +20,7 @@ static const struct group_text {
               "group goes on\n"
               "without it, or is held until you say what to do (the queue's Tally.OnGroupFailure).\n"
               "\n"
-              "  tally queue create comments.fifo FifoQueue=true Tally.OnGroupFailure=hold\n"
+              "  tally queue create comments.fifo Tally.OnGroupFailure=hold\n"
               "  tally send comments.fifo 'first!' --group post-17 --deduplication-id comment-1\n"
               "  tally group list comments.fifo\n"
               "  tally group release comments.fifo post-17 --retry\n"},

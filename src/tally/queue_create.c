@@ -5,6 +5,7 @@
 #include "tally/output.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct settings {
     struct option_list attributes;
@@ -15,7 +16,22 @@ static const struct option_row options[] = {
      offsetof(struct settings, attributes), 0, 0, NULL},
 };
 
-/* Makes the queue; `pairs` has room for the attributes of both forms. */
+/* No other queue may have such a name. */
+static bool is_fifo_name(const char *name)
+{
+    size_t size = strlen(name);
+    return size >= 5 && strcmp(name + size - 5, ".fifo") == 0;
+}
+
+static bool has_pair(const struct tally_pair *pairs, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(pairs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Makes the queue; `pairs` has room for the attributes of both forms and one more. */
 static int create(struct invocation *invocation, struct tally_pair *pairs)
 {
     const struct option_list *given = &((const struct settings *)invocation->settings)->attributes;
@@ -33,7 +49,10 @@ static int create(struct invocation *invocation, struct tally_pair *pairs)
         status = invocation_connect(invocation);
     if (status != EXIT_DONE)
         return status;
-    if (tally_queue_create(invocation->client, invocation->arguments[0], pairs, given->count + count, &url) != TALLY_OK)
+    count += given->count;
+    if (is_fifo_name(invocation->arguments[0]) && !has_pair(pairs, count, "FifoQueue"))
+        pairs[count++] = (struct tally_pair){.name = "FifoQueue", .value = "true"};
+    if (tally_queue_create(invocation->client, invocation->arguments[0], pairs, count, &url) != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
     printf(invocation->is_json ? "{\"QueueUrl\":\"%s\"}\n" : "%s\n", url);
     free(url);
@@ -43,7 +62,7 @@ static int create(struct invocation *invocation, struct tally_pair *pairs)
 static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
-    size_t count = settings->attributes.count + (size_t)invocation->argument_count - 1;
+    size_t count = settings->attributes.count + (size_t)invocation->argument_count;
     struct tally_pair *pairs = memory_allocate_zeroed(count * sizeof *pairs);
     int status = create(invocation, pairs);
     free(pairs);
@@ -52,28 +71,30 @@ static int run(struct invocation *invocation)
 
 const struct command command_queue_create = {
     .arguments = "NAME [ATTRIBUTE=VALUE...]",
-    .text = "Makes a queue and prints its URL. A queue that exists already with the same values of the attributes "
-            "given is\n"
-            "found instead, so the command may be repeated. Attributes, all optional:\n"
-            "  VisibilityTimeout=30             seconds a received message is hidden from other workers\n"
-            "  MessageRetentionPeriod=345600    seconds a message is kept\n"
-            "  DelaySeconds=0                   seconds before a message sent is delivered\n"
-            "  ReceiveMessageWaitTimeSeconds=0  seconds a receive waits for a message\n"
-            "  MaximumMessageSize=1048576       bytes\n"
-            "  RedrivePolicy={\"deadLetterTargetArn\": ARN, \"maxReceiveCount\": N}\n"
-            "                                   where a message goes that was received N times in vain\n"
-            "  FifoQueue=true                   order inside each MessageGroupId; the name must end with .fifo\n"
-            "  Tally.OnGroupFailure=skip        FIFO: skip, hold or cancel-rest when a message is out of attempts\n"
-            "  Tally.DeduplicationWindow=300    seconds; 0 none, -1 for ever\n"
-            "  Tally.DeliveryMode=at-least-once or at-most-once: the receive ends the message\n"
-            "  Tally.Backoff={\"min\": 1, \"max\": 900, \"factor\": 2, \"jitter\": 0.2}\n"
-            "                                   seconds before a failed message is tried again\n"
-            "  Tally.RateLimit={\"queue\": {\"rate\": 100}, \"group\": {\"rate\": 1, \"burst\": 5}}\n"
-            "                                   deliveries a second\n"
-            "docs/protocol.md has them all.\n",
+    .text =
+        "Makes a queue and prints its URL. A queue that exists already with the same values of the attributes "
+        "given is\n"
+        "found instead, so the command may be repeated. Attributes, all optional:\n"
+        "  VisibilityTimeout=30             seconds a received message is hidden from other workers\n"
+        "  MessageRetentionPeriod=345600    seconds a message is kept\n"
+        "  DelaySeconds=0                   seconds before a message sent is delivered\n"
+        "  ReceiveMessageWaitTimeSeconds=0  seconds a receive waits for a message\n"
+        "  MaximumMessageSize=1048576       bytes\n"
+        "  RedrivePolicy={\"deadLetterTargetArn\": ARN, \"maxReceiveCount\": N}\n"
+        "                                   where a message goes that was received N times in vain\n"
+        "  FifoQueue=true                   order inside each MessageGroupId; goes with a name that ends with .fifo,\n"
+        "                                   and is understood there\n"
+        "  Tally.OnGroupFailure=skip        FIFO: skip, hold or cancel-rest when a message is out of attempts\n"
+        "  Tally.DeduplicationWindow=300    seconds; 0 none, -1 for ever\n"
+        "  Tally.DeliveryMode=at-least-once or at-most-once: the receive ends the message\n"
+        "  Tally.Backoff={\"min\": 1, \"max\": 900, \"factor\": 2, \"jitter\": 0.2}\n"
+        "                                   seconds before a failed message is tried again\n"
+        "  Tally.RateLimit={\"queue\": {\"rate\": 100}, \"group\": {\"rate\": 1, \"burst\": 5}}\n"
+        "                                   deliveries a second\n"
+        "docs/protocol.md has them all.\n",
     .examples = "  tally queue create orders\n"
                 "  tally queue create slow-jobs VisibilityTimeout=600\n"
-                "  tally queue create comments.fifo FifoQueue=true Tally.OnGroupFailure=hold\n"
+                "  tally queue create comments.fifo Tally.OnGroupFailure=hold\n"
                 "\n"
                 "  # A queue whose messages go to another one after five failed attempts:\n"
                 "  tally queue create dead\n"

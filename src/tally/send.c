@@ -102,8 +102,10 @@ static void print_sent(const struct invocation *invocation, const struct tally_s
 {
     if (!invocation->is_json) {
         puts(sent->id);
-        if (sent->is_duplicate)
-            complain("%s a duplicate: nothing was sent", *sent->id == '\0' ? "this is" : sent->id);
+        if (sent->is_duplicate && *sent->id != '\0')
+            complain("a duplicate of message %s: nothing was sent", sent->id);
+        else if (sent->is_duplicate)
+            complain("a duplicate of a message too long ago to be known: nothing was sent");
         return;
     }
     printf("{\"MessageId\":\"%s\"", sent->id);
