@@ -8,15 +8,64 @@
 #define MESSAGES_LIMIT (MODEL_MESSAGES_MAX - 300)
 #define QUEUES_LIMIT (MODEL_QUEUES_MAX - 6)
 
+/* Actions that the server does not have yet. */
+#define HAS_GROUP_ACTIONS 1
+
 static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
-    [OPERATION_CREATE_QUEUE] = 3,   [OPERATION_SET_QUEUE] = 1,   [OPERATION_DELETE_QUEUE] = 1,
-    [OPERATION_PURGE_QUEUE] = 1,    [OPERATION_COUNT_QUEUE] = 3, [OPERATION_SEND] = 18,
-    [OPERATION_RECEIVE] = 26,       [OPERATION_DELETE] = 24,     [OPERATION_CHANGE_VISIBILITY] = 6,
-    [OPERATION_CREATE_BATCH] = 6,   [OPERATION_ADD_UNITS] = 4,   [OPERATION_COMPLETE_UNITS] = 7,
-    [OPERATION_XOR_UNITS] = 5,      [OPERATION_SEAL_BATCH] = 4,  [OPERATION_CANCEL_BATCH] = 1,
-    [OPERATION_DESCRIBE_BATCH] = 5, [OPERATION_LIST_UNITS] = 3,  [OPERATION_LIST_BATCHES] = 1,
+    [OPERATION_CREATE_QUEUE] = 3,
+    [OPERATION_SET_QUEUE] = 1,
+    [OPERATION_DELETE_QUEUE] = 1,
+    [OPERATION_PURGE_QUEUE] = 1,
+    [OPERATION_COUNT_QUEUE] = 3,
+    [OPERATION_SEND] = 18,
+    [OPERATION_RECEIVE] = 26,
+    [OPERATION_DELETE] = 24,
+    [OPERATION_CHANGE_VISIBILITY] = 6,
+    [OPERATION_FAIL] = 5 * HAS_GROUP_ACTIONS,
+    [OPERATION_RELEASE_GROUP] = 3 * HAS_GROUP_ACTIONS,
+    [OPERATION_PAUSE] = 2 * HAS_GROUP_ACTIONS,
+    [OPERATION_CREATE_BATCH] = 6,
+    [OPERATION_ADD_UNITS] = 4,
+    [OPERATION_COMPLETE_UNITS] = 7,
+    [OPERATION_XOR_UNITS] = 5,
+    [OPERATION_SEAL_BATCH] = 4,
+    [OPERATION_CANCEL_BATCH] = 1,
+    [OPERATION_DESCRIBE_BATCH] = 5,
+    [OPERATION_LIST_UNITS] = 3,
+    [OPERATION_LIST_BATCHES] = 1,
     [OPERATION_DELETE_BATCH] = 1,
 };
+
+static struct queue_traits draw_traits(struct random *random, int queue)
+{
+    static const int windows[] = {NONE, NONE, 0, 10, 300, WINDOW_EVER};
+    static const int rates_ms[] = {100, 200, 500, 1000, 2000};
+    struct queue_traits traits = {.is_fifo = operation_is_fifo(queue), .window_s = NONE};
+    if (queue < FIRST_ORDER_QUEUE)
+        return traits;
+    traits.is_strict = traits.is_fifo && random_chance(random, 50);
+    traits.is_content_based = traits.is_fifo && random_chance(random, 30);
+    traits.is_scope_group = traits.is_fifo && random_chance(random, 30);
+    if (traits.is_fifo && queue != FIFO_DEAD_QUEUE)
+        traits.on_failure = HAS_GROUP_ACTIONS ? random_below(random, 3) : 2 * random_below(random, 2);
+    traits.window_s = windows[random_below(random, ARRAY_LENGTH(windows))];
+    traits.is_at_most_once = queue == ONCE_QUEUE && random_chance(random, 50);
+    traits.concurrency = queue == TENANT_QUEUE && random_chance(random, 50) ? (int)random_between(random, 1, 4) : 0;
+    traits.has_backoff = random_chance(random, 60);
+    traits.backoff_min_s = (int)random_below(random, 5);
+    traits.backoff_max_s = traits.backoff_min_s + (int)random_below(random, 100);
+    traits.backoff_factor = (int)random_between(random, 1, 4);
+    traits.backoff_jitter = random_chance(random, 30) ? (int)random_between(random, 1, 99) : 0;
+    if (random_chance(random, 15)) {
+        traits.queue_rate_ms = rates_ms[random_below(random, ARRAY_LENGTH(rates_ms))];
+        traits.queue_burst = (int)random_between(random, 1, 8);
+    }
+    if (random_chance(random, 15)) {
+        traits.group_rate_ms = rates_ms[random_below(random, ARRAY_LENGTH(rates_ms))];
+        traits.group_burst = (int)random_between(random, 1, 4);
+    }
+    return traits;
+}
 
 void clients_init(struct clients *clients, uint64_t seed, uint32_t body_max)
 {
@@ -33,6 +82,12 @@ void clients_init(struct clients *clients, uint64_t seed, uint32_t body_max)
     clients->batch_percent = random_between(random, 20, 90);
     clients->dead_letter_percent = random_below(random, 3) * 40;
     clients->child_percent = random_below(random, 3) * 35;
+    clients->order_percent = random_below(random, 4) * 30;
+    clients->dedup_percent = random_below(random, 3) * 25;
+    clients->producer_percent = random_below(random, 3) * 10;
+    clients->dedup_ids = (int)random_between(random, 2, 60);
+    for (int i = 0; i < QUEUE_NAMES; i++)
+        clients->traits[i] = draw_traits(random, i);
     clients->body_max = body_max;
     clients->xor_salt = random_u64(random);
 }
@@ -57,6 +112,13 @@ static struct queue_numbers draw_numbers(struct clients *clients, int queue)
     if (queue < FIRST_DEAD_QUEUE && random_chance(random, clients->dead_letter_percent)) {
         numbers.dead_letters = FIRST_DEAD_QUEUE + (int)random_below(random, 2);
         numbers.receive_max = (int)random_between(random, 1, 3);
+    } else if (operation_is_fifo(queue) && queue != FIFO_DEAD_QUEUE &&
+               random_chance(random, clients->dead_letter_percent)) {
+        numbers.dead_letters = FIFO_DEAD_QUEUE;
+        numbers.receive_max = (int)random_between(random, 1, 3);
+    } else if (queue >= TENANT_QUEUE && random_chance(random, clients->dead_letter_percent)) {
+        numbers.dead_letters = FIRST_DEAD_QUEUE + (int)random_below(random, 2);
+        numbers.receive_max = (int)random_between(random, 1, 3);
     } else if (queue == FIRST_DEAD_QUEUE + 1 && random_chance(random, 30)) {
         numbers.dead_letters = FIRST_DEAD_QUEUE; /* dead letters of dead letters */
         numbers.receive_max = 4;
@@ -70,6 +132,8 @@ static struct queue_numbers draw_numbers(struct clients *clients, int queue)
 static int draw_queue(struct clients *clients)
 {
     struct random *random = &clients->random;
+    if (random_chance(random, clients->order_percent))
+        return FIRST_ORDER_QUEUE + (int)random_below(random, QUEUE_NAMES - FIRST_ORDER_QUEUE);
     if (random_chance(random, 60))
         return (int)random_below(random, WORK_QUEUES);
     return (int)random_below(random, BRIEF_QUEUE + 1);
@@ -113,10 +177,48 @@ static bool has_room(const struct oracle *oracle, int name, int count)
     return record == NONE || oracle->model.batches[record].unit_count + count < MODEL_UNITS_MAX / 2;
 }
 
+/* Mostly one that work is sent to. */
+static int draw_order_queue(struct random *random)
+{
+    return FIRST_ORDER_QUEUE + (int)random_below(random, random_chance(random, 40) ? 6 : 3);
+}
+
+/* Group, priority, and what tells a repeat: few different ones, so that there are some. */
+static void draw_ids(struct clients *clients, int queue, struct entry *entry)
+{
+    struct random *random = &clients->random;
+    const struct queue_traits *traits = &clients->traits[queue];
+    if (queue < FIRST_ORDER_QUEUE && random_chance(random, 90))
+        return;
+    if (traits->is_fifo)
+        entry->delay_s = NONE;
+    if (traits->is_fifo || random_chance(random, queue == TENANT_QUEUE ? 80 : 10))
+        entry->group = (int)random_below(random, GROUPS);
+    if (random_chance(random, 30) && (entry->group != NONE || traits->group_rate_ms == 0))
+        entry->priority = (int)random_below(random, 10);
+    if (traits->is_fifo && traits->is_content_based && random_chance(random, clients->dedup_percent)) {
+        entry->tag = 1000000 + random_below(random, (uint32_t)clients->dedup_ids); /* the same body again */
+        entry->size = 20;
+    } else if (random_chance(random, clients->dedup_percent)) {
+        entry->dedup = (int)random_below(random, (uint32_t)clients->dedup_ids);
+    } else if (traits->is_fifo && !traits->is_content_based) {
+        entry->dedup = 1000 + (int)entry->tag;
+    }
+    if (random_chance(random, clients->producer_percent)) {
+        entry->producer = (int)random_below(random, 3);
+        clients->sequence += (int)random_below(random, 3);
+        entry->sequence = clients->sequence - (random_chance(random, 20) ? (int)random_below(random, 8) : 0);
+        if (entry->sequence < 0)
+            entry->sequence = 0;
+    }
+}
+
 static void draw_send(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
     struct random *random = &clients->random;
     operation->queue = random_chance(random, 80) ? (int)random_below(random, WORK_QUEUES) : draw_queue(clients);
+    if (random_chance(random, clients->order_percent))
+        operation->queue = draw_order_queue(random);
     operation->is_many = random_chance(random, 40);
     operation->count = operation->is_many ? random_between(random, 1, ENTRIES_MAX) : 1;
     const unsigned wanted = WANTED_OPEN | WANTED_EXACT | WANTED_XOR;
@@ -132,7 +234,9 @@ static void draw_send(struct clients *clients, const struct oracle *oracle, stru
             .group = NONE,
             .priority = NONE,
             .dedup = NONE,
+            .producer = NONE,
         };
+        draw_ids(clients, operation->queue, &operation->entries[i]);
     }
 }
 
@@ -186,6 +290,8 @@ static void draw_create_batch(struct clients *clients, const struct oracle *orac
         if (random_chance(random, percents[i]))
             operation->targets[i] =
                 random_chance(random, 90) ? FIRST_EVENT_QUEUE + (int)random_below(random, 2) : draw_queue(clients);
+        if (operation->targets[i] >= FIRST_ORDER_QUEUE)
+            operation->target_groups[i] = (int)random_below(random, GROUPS);
         operation->has_body[i] = random_chance(random, 40);
     }
 }
@@ -245,6 +351,49 @@ static void draw_xor(struct clients *clients, const struct oracle *oracle, struc
         operation->value ^= 1; /* another value under a token, or one that never comes to zero */
 }
 
+/* Mostly a group that is held. */
+static void draw_release(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    const struct model *model = &oracle->model;
+    operation->queue = draw_order_queue(random);
+    operation->group = (int)random_below(random, GROUPS);
+    operation->action = random_below(random, 3);
+    unsigned start = model->group_count == 0 ? 0 : random_below(random, (uint32_t)model->group_count);
+    for (int i = 0; i < model->group_count && random_chance(random, 98); i++) {
+        const struct model_group *group = &model->groups[(start + (unsigned)i) % (unsigned)model->group_count];
+        if (!model_is_held(model, group))
+            continue;
+        operation->queue = model->queues[group->queue].name;
+        operation->group = group->name;
+        return;
+    }
+}
+
+/* Resumes what is paused rather than pausing more. */
+static void draw_pause(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    const struct model *model = &oracle->model;
+    operation->queue = random_chance(random, 70) ? draw_order_queue(random) : draw_queue(clients);
+    operation->group = random_chance(random, 50) ? (int)random_below(random, GROUPS) : NONE;
+    operation->is_paused = true;
+    for (int i = 0; i < model->queue_count && random_chance(random, 97); i++) {
+        if (!model->queues[i].exists || !model->queues[i].is_paused)
+            continue;
+        *operation = (struct operation){.kind = OPERATION_PAUSE, .queue = model->queues[i].name, .group = NONE};
+        return;
+    }
+    for (int i = 0; i < model->group_count && random_chance(random, 97); i++) {
+        const struct model_group *group = &model->groups[i];
+        if (!model->queues[group->queue].exists || !group->is_paused)
+            continue;
+        *operation = (struct operation){
+            .kind = OPERATION_PAUSE, .queue = model->queues[group->queue].name, .group = group->name};
+        return;
+    }
+}
+
 static enum operation_kind draw_kind(struct clients *clients, const struct oracle *oracle)
 {
     for (;;) {
@@ -252,7 +401,8 @@ static enum operation_kind draw_kind(struct clients *clients, const struct oracl
         int kind = 0;
         while (at >= clients->weights[kind])
             at -= clients->weights[kind++];
-        if ((kind == OPERATION_DELETE || kind == OPERATION_CHANGE_VISIBILITY) && clients->held_count == 0)
+        if ((kind == OPERATION_DELETE || kind == OPERATION_CHANGE_VISIBILITY || kind == OPERATION_FAIL) &&
+            clients->held_count == 0)
             continue;
         if (kind == OPERATION_CREATE_BATCH && oracle->model.batch_count >= BATCHES_LIMIT)
             continue;
@@ -277,10 +427,11 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
     case OPERATION_CREATE_QUEUE:
     case OPERATION_SET_QUEUE:
         operation->queue = random_chance(random, 50) ? BRIEF_QUEUE : draw_queue(clients);
-        for (int queue = 0; queue <= BRIEF_QUEUE && operation->kind == OPERATION_CREATE_QUEUE; queue++)
+        for (int queue = 0; queue < QUEUE_NAMES && operation->kind == OPERATION_CREATE_QUEUE; queue++)
             if (model_find_queue(&oracle->model, queue) == NONE && random_chance(random, 80))
                 operation->queue = queue; /* somebody deleted it */
         operation->numbers = draw_numbers(clients, operation->queue);
+        operation->traits = clients->traits[operation->queue];
         break;
     case OPERATION_DELETE_QUEUE:
     case OPERATION_PURGE_QUEUE:
@@ -298,6 +449,19 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
     case OPERATION_DELETE:
     case OPERATION_CHANGE_VISIBILITY:
         draw_handles(clients, operation);
+        break;
+    case OPERATION_FAIL:
+        draw_handles(clients, operation);
+        operation->is_many = false;
+        operation->count = 1;
+        operation->is_final = random_chance(random, 20);
+        operation->reason = random_chance(random, 60) ? (int)random_below(random, 1000) : NONE;
+        break;
+    case OPERATION_RELEASE_GROUP:
+        draw_release(clients, oracle, operation);
+        break;
+    case OPERATION_PAUSE:
+        draw_pause(clients, oracle, operation);
         break;
     case OPERATION_CREATE_BATCH:
         draw_create_batch(clients, oracle, operation);
@@ -325,11 +489,12 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
 bool clients_open(struct clients *clients, unsigned step, struct operation *operation)
 {
     /* Dead-letter queues first: a policy must name one that exists. */
-    static const int order[] = {5, 6, 0, 1, 2, 3, 4};
+    static const int order[] = {5, 6, 11, 0, 1, 2, 3, 4, 8, 9, 10, 12, 13};
     if (step >= ARRAY_LENGTH(order))
         return false;
     *operation = (struct operation){.kind = OPERATION_CREATE_QUEUE, .queue = order[step]};
     operation->numbers = draw_numbers(clients, order[step]);
+    operation->traits = clients->traits[order[step]];
     return true;
 }
 

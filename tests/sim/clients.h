@@ -11,6 +11,11 @@
 #define FIRST_EVENT_QUEUE 3 /* q3 and q4 take completion messages */
 #define FIRST_DEAD_QUEUE 5  /* q5 and q6 take dead letters */
 #define BRIEF_QUEUE 7       /* comes and goes */
+#define FIRST_ORDER_QUEUE 8 /* q8 to q10 are FIFO queues, q11 takes their dead letters */
+#define FIFO_DEAD_QUEUE 11
+#define TENANT_QUEUE 12 /* a standard queue with groups */
+#define ONCE_QUEUE 13   /* delivers at most once, in some seeds */
+#define GROUPS 5
 
 struct held {
     int handle;
@@ -25,6 +30,11 @@ struct clients {
     int next_batch;
     unsigned held_count;
     struct held held[HELD_MAX]; /* newest last */
+    struct queue_traits traits[QUEUE_NAMES];
+    unsigned order_percent; /* of what is sent and received concerns q8 and above */
+    unsigned dedup_percent, producer_percent, release_percent;
+    int dedup_ids;
+    int sequence; /* of the numbered producers */
     unsigned xor_percent, batch_percent, dead_letter_percent, child_percent;
     uint32_t body_max;
     uint64_t xor_salt;

@@ -11,6 +11,8 @@ void model_copy(struct model *to, const struct model *from)
 {
     memcpy(to, from, offsetof(struct model, groups));
     memcpy(to->groups, from->groups, sizeof(from->groups[0]) * (size_t)from->group_count);
+    memcpy(to->memories, from->memories, sizeof(from->memories[0]) * (size_t)from->memory_count);
+    memcpy(to->productions, from->productions, sizeof(from->productions[0]) * (size_t)from->production_count);
     memcpy(to->batches, from->batches, sizeof(from->batches[0]) * (size_t)from->batch_count);
     memcpy(to->messages, from->messages, sizeof(from->messages[0]) * (size_t)from->message_count);
 }
@@ -110,6 +112,8 @@ enum error model_purge_queue(struct model *model, int name)
     if (found == NONE)
         return ERROR_QUEUE_DOES_NOT_EXIST;
     model_condemn(model, found);
+    if (model->queues[found].traits.window_s == NONE)
+        model_forget_ids(model, found);
     for (int i = 0; i < model->group_count; i++)
         if (model->groups[i].queue == found)
             model->groups[i].tokens = model->queues[found].traits.group_burst;
@@ -215,11 +219,14 @@ static int add_unit(struct model_batch *batch, enum unit_of kind, int key)
     return batch->unit_count++;
 }
 
-enum error model_send(struct model *model, int queue_name, const struct entry *entry, int *sent)
+enum error model_send(struct model *model, int queue_name, const struct entry *entry, int *sent, bool *is_duplicate)
 {
     int queue = model_find_queue(model, queue_name);
     if (queue == NONE)
         return ERROR_QUEUE_DOES_NOT_EXIST;
+    *is_duplicate = model_find_duplicate(model, queue, entry, sent);
+    if (*is_duplicate)
+        return OK;
     struct model_batch *batch = NULL;
     if (entry->batch != NONE) {
         int record = model_find_batch(model, entry->batch);
@@ -240,6 +247,7 @@ enum error model_send(struct model *model, int queue_name, const struct entry *e
         message->group = entry->group != NO_GROUP ? entry->group : OWN_GROUP;
     }
     message->body_size = entry->size;
+    model_remember(model, queue, entry, *sent);
     if (batch != NULL) {
         message->batch = (int)(batch - model->batches);
         message->unit = add_unit(batch, UNIT_OF_MESSAGE, *sent);

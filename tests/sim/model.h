@@ -16,6 +16,8 @@
 #define MODEL_TOKENS_MAX 24
 #define MODEL_ID_SIZE 40
 #define MODEL_GROUPS_MAX 400
+#define MODEL_MEMORIES_MAX 900
+#define MODEL_PRODUCTIONS_MAX 900
 #define NO_GROUP NONE
 #define OWN_GROUP (-2) /* a tenant of its own */
 #define PRIORITY_USUAL 4
@@ -38,6 +40,21 @@ struct model_group {
     int held; /* the message at its head that holds it up, or NONE */
     double tokens;
     uint64_t tokens_at;
+};
+
+/* A deduplication id that is a duplicate until then; and what a producer sent. */
+struct model_memory {
+    int queue;
+    int scope; /* a group, or NO_GROUP */
+    int id;
+    int message;
+    uint64_t until;
+};
+struct model_production {
+    int queue;
+    int producer;
+    int sequence;
+    int message;
 };
 
 struct model_counts {
@@ -135,13 +152,18 @@ struct model_batch {
 struct model {
     uint64_t now;
     uint64_t order;
+    uint64_t token; /* the highest Tally.FencingToken given out */
     bool is_in_tick;
     int queue_count;
     int group_count;
+    int memory_count;
+    int production_count;
     int message_count;
     int batch_count;
     struct model_queue queues[MODEL_QUEUES_MAX];
     struct model_group groups[MODEL_GROUPS_MAX];
+    struct model_memory memories[MODEL_MEMORIES_MAX];
+    struct model_production productions[MODEL_PRODUCTIONS_MAX];
     struct model_batch batches[MODEL_BATCHES_MAX];
     struct model_message messages[MODEL_MESSAGES_MAX];
 };
@@ -163,8 +185,8 @@ struct queue_counts {
 };
 struct queue_counts model_count_queue(const struct model *model, int queue);
 
-/* *sent: index of the message. */
-enum error model_send(struct model *model, int queue_name, const struct entry *entry, int *sent);
+/* *sent: index of the message; that of the first one where it is a duplicate, or NONE where nobody remembers that. */
+enum error model_send(struct model *model, int queue_name, const struct entry *entry, int *sent, bool *is_duplicate);
 
 /* A receive, step by step. The model does not say which group comes next: it says of each message that the server took
  * whether that was allowed, and at the end whether something was left that should have been taken. */
@@ -174,6 +196,7 @@ struct model_receive {
     uint64_t timeout_ms;
     unsigned in_flight_max;
     unsigned count;
+    int known_count; /* messages there were when it began */
     int taken[ENTRIES_MAX];
 };
 
@@ -228,6 +251,9 @@ void model_advance(struct model *model, uint64_t now);
 bool model_has_lapse(const struct model *model, uint64_t now);
 
 /* For the files of the model. */
+bool model_find_duplicate(struct model *model, int queue, const struct entry *entry, int *first);
+void model_remember(struct model *model, int queue, const struct entry *entry, int message);
+void model_forget_ids(struct model *model, int queue);
 void model_end(struct model *model, struct model_message *message, enum fate fate);
 void model_finish(struct model *model, struct model_message *message, enum fate fate);
 void model_condemn(struct model *model, int queue);

@@ -186,6 +186,7 @@ enum error model_receive_begin(const struct model *model, struct model_receive *
 {
     unsigned in_flight = model_count_queue(model, receive->queue).in_flight;
     receive->count = 0;
+    receive->known_count = model->message_count;
     if (in_flight >= receive->in_flight_max) {
         receive->max = 0;
         return model->queues[receive->queue].traits.is_fifo ? OK : ERROR_OVER_LIMIT;
@@ -330,9 +331,10 @@ int model_left(struct model *model, const struct model_receive *receive)
         if (message->queue != receive->queue || !model_is_deliverable(model, message) ||
             why_not(model, receive, message) != NULL || group_has_token(model, message) <= 0)
             continue;
-        /* Behind what this receive took a run ends where one can't be delivered; it is dealt with when it is the head. */
-        bool is_bad = model_is_dead(model, message) || is_spent(model, message);
-        if (!is_bad || !is_line(model, message) || why_not(model, NULL, message) == NULL)
+        /* Behind what this receive took a run ends where one can't be delivered, or was not there yet: it is dealt with when
+         * it is the head. */
+        bool is_end = model_is_dead(model, message) || is_spent(model, message) || i >= receive->known_count;
+        if (!is_end || !is_line(model, message) || why_not(model, NULL, message) == NULL)
             return i;
     }
     return NONE;

@@ -170,6 +170,10 @@ static void write_send(const struct entry *entry, struct buffer *out)
         write_message_attribute(&before, "Tally.Batch", "b", entry->batch, out);
     if (entry->priority != NONE)
         write_message_attribute(&before, "Tally.Priority", "", entry->priority, out);
+    if (entry->producer != NONE) {
+        write_message_attribute(&before, "Tally.Producer", "p", entry->producer, out);
+        write_message_attribute(&before, "Tally.Sequence", "", entry->sequence, out);
+    }
     if (before[1] == '\0')
         buffer_append_format(out, "}");
 }

@@ -75,6 +75,8 @@ struct entry {
     int group;     /* send: "g<group>", or NONE */
     int priority;  /* send: or NONE */
     int dedup;     /* send: "d<dedup>", or NONE */
+    int producer;  /* send: "p<producer>", or NONE */
+    int sequence;  /* send: with a producer */
 };
 
 struct operation {

@@ -263,6 +263,45 @@ static bool is_whole_failure(const struct reply_view *view)
     return !exists;
 }
 
+/* SequenceNumber: rising in its queue, and the same whenever it is said (O2). */
+static void expect_sequence(const struct reply_view *view, yyjson_val *object, int index)
+{
+    struct model *model = &view->oracle->model;
+    struct model_message *message = &model->messages[index];
+    if (!model->queues[message->queue].traits.is_fifo && message->said_sequence == 0)
+        return;
+    uint64_t said = strtoull(text_in(view, object, "SequenceNumber"), NULL, 10);
+    if (message->said_sequence == 0)
+        for (int i = 0; i < model->message_count; i++)
+            if (model->messages[i].queue == message->queue && model->messages[i].said_sequence >= said)
+                fail("SequenceNumber %" PRIu64 " of message %s is not above that of an earlier one", said, message->id);
+    if (message->said_sequence != 0 && message->said_sequence != said)
+        fail("SequenceNumber of message %s is %" PRIu64 "; it was %" PRIu64, message->id, said, message->said_sequence);
+    message->said_sequence = said;
+}
+
+static void expect_sent(const struct reply_view *view, yyjson_val *reply, int index, bool is_duplicate)
+{
+    struct model *model = &view->oracle->model;
+    if (is_duplicate != yyjson_is_true(yyjson_obj_get(reply, "Duplicate")))
+        fail("a send of q%d should %sbe a duplicate", view->operation->queue, is_duplicate ? "" : "not ");
+    if (index == NONE) {
+        if (yyjson_obj_get(reply, "MessageId") != NULL)
+            fail("a duplicate whose first message is not known has a MessageId");
+        return;
+    }
+    struct model_message *message = &model->messages[index];
+    const char *id = text_in(view, reply, "MessageId");
+    if (is_duplicate && strcmp(message->id, id) != 0)
+        fail("a duplicate has the MessageId %s; the first had %s", id, message->id);
+    for (int i = 0; i < model->message_count && !is_duplicate; i++)
+        if (strcmp(model->messages[i].id, id) == 0)
+            fail("MessageId %s was given out twice", id);
+    snprintf(message->id, MODEL_ID_SIZE, "%s", id);
+    expect_sequence(view, reply, index);
+    teach(view->lesson, FACT_SENT, index, id);
+}
+
 static void judge_send(const struct reply_view *view)
 {
     struct model *model = &view->oracle->model;
@@ -270,16 +309,12 @@ static void judge_send(const struct reply_view *view)
         return;
     for (unsigned i = 0; i < view->operation->count; i++) {
         int sent = NONE;
-        enum error error = model_send(model, view->operation->queue, &view->operation->entries[i], &sent);
+        bool is_duplicate = false;
+        enum error error =
+            model_send(model, view->operation->queue, &view->operation->entries[i], &sent, &is_duplicate);
         yyjson_val *good = expect_entry(view, i, error);
-        if (error != OK)
-            continue;
-        const char *id = text_in(view, good, "MessageId");
-        for (int k = 0; k < model->message_count; k++)
-            if (strcmp(model->messages[k].id, id) == 0)
-                fail("MessageId %s was given out twice", id);
-        snprintf(model->messages[sent].id, MODEL_ID_SIZE, "%s", id);
-        teach(view->lesson, FACT_SENT, sent, id);
+        if (error == OK)
+            expect_sent(view, good, sent, is_duplicate);
     }
 }
 
@@ -364,6 +399,21 @@ static void check_body(const struct reply_view *view, const struct model_message
     buffer_deinit(&expected);
 }
 
+/* The fencing token grows with every delivery (R4); the reason is that of the newest failure. */
+static void check_attempt(const struct reply_view *view, yyjson_val *item, const struct model_message *message)
+{
+    struct model *model = &view->oracle->model;
+    const char *token = attribute_of(item, "Tally.FencingToken"), *reason = attribute_of(item, "Tally.FailureReason");
+    char expected[32];
+    if (token == NULL || strtoull(token, NULL, 10) <= model->token)
+        fail("message %s: Tally.FencingToken is %s; it should be above %" PRIu64, message->id, token, model->token);
+    model->token = strtoull(token, NULL, 10);
+    snprintf(expected, sizeof(expected), "reason %d", message->reason);
+    if ((message->reason == NONE) != (reason == NULL) || (reason != NULL && strcmp(reason, expected) != 0))
+        fail("message %s: Tally.FailureReason is %s; it should be %s", message->id, reason,
+             message->reason == NONE ? "absent" : expected);
+}
+
 static void check_delivered(const struct reply_view *view, int index, yyjson_val *item)
 {
     const struct model *model = &view->oracle->model;
@@ -375,10 +425,20 @@ static void check_delivered(const struct reply_view *view, int index, yyjson_val
     expect_text(view, attributes, "ApproximateReceiveCount", expected);
     snprintf(expected, sizeof(expected), "%" PRIu64, message->sent_at);
     expect_text(view, attributes, "SentTimestamp", expected);
+    if (message->group >= 0) {
+        snprintf(expected, sizeof(expected), "g%d", message->group);
+        expect_text(view, attributes, "MessageGroupId", expected);
+    }
+    if (message->group >= 0 && !message->is_moved && model->queues[message->queue].traits.is_fifo &&
+        message->completes == 0)
+        expect_sequence(view, attributes, index);
+    check_attempt(view, item, message);
     if ((yyjson_obj_get(attributes, "DeadLetterQueueSourceArn") != NULL) != (message->origin != NONE))
         fail("message %s: DeadLetterQueueSourceArn is there and should not be, or the other way round", message->id);
     if (message->origin != NONE) {
-        snprintf(expected, sizeof(expected), "arn:aws:sqs:sim:000000000000:q%d", model->queues[message->origin].name);
+        int origin = model->queues[message->origin].name;
+        snprintf(expected, sizeof(expected), "arn:aws:sqs:sim:000000000000:q%d%s", origin,
+                 operation_is_fifo(origin) ? ".fifo" : "");
         expect_text(view, attributes, "DeadLetterQueueSourceArn", expected);
     }
 }
@@ -427,6 +487,25 @@ static int find_number(const struct model *model, uint64_t number)
         if (model->messages[i].number == number)
             return i;
     return NONE;
+}
+
+void oracle_look(struct oracle *oracle, const struct core *core)
+{
+    struct witness *witness = &oracle->witness;
+    const struct model *model = &oracle->model;
+    unsigned i = witness->count;
+    witness_look(witness, core);
+    for (; i < witness->count; i++) {
+        struct sight *sight = &witness->sights[i];
+        int index = sight->kind == SIGHT_MOVED ? find_number(model, sight->number) : NONE;
+        bool is_grouped =
+            index != NONE && (model->messages[index].group >= 0 || model->queues[sight->queue].traits.is_fifo);
+        if (sight->kind != SIGHT_SENT && !is_grouped)
+            continue;
+        sight->line = ++witness->message_number;
+        if (sight->kind == SIGHT_SENT && sight->number != sight->line)
+            fail("message number %" PRIu64 " was given out; %" PRIu64 " comes next", sight->number, sight->line);
+    }
 }
 
 /* The message that a sight of a send is of, among those whose number is not known yet; or NONE. */
@@ -712,6 +791,31 @@ static void judge_handles(const struct reply_view *view)
     }
 }
 
+/* Where the back-off has a jitter, the event says what was drawn; the model says whether that is within the bounds (R13). */
+static void judge_fail(const struct reply_view *view)
+{
+    struct oracle *oracle = view->oracle;
+    struct model *model = &oracle->model;
+    struct handle_of of = oracle->handle_of[view->operation->entries[0].handle];
+    uint64_t seen_visible_at = 0;
+    bool has_failed = false;
+    for (unsigned i = 0; i < oracle->witness.count; i++) {
+        const struct sight *sight = &oracle->witness.sights[i];
+        has_failed = has_failed || sight->kind == SIGHT_FAILED;
+        if (sight->kind == SIGHT_FAILED)
+            seen_visible_at = sight->visible_at;
+    }
+    uint32_t fenced_before = model->messages[of.message].is_fenced;
+    enum error error = model_fail(model, view->operation, of.queue, of.message, seen_visible_at);
+    expect_error(view, error);
+    const struct model_message *message = &model->messages[of.message];
+    uint64_t expected = message->visible_at > model->now ? message->visible_at : 0;
+    if (has_failed && message->is_alive && !message->is_moved && !message->is_final && expected != seen_visible_at)
+        fail("message %s comes back at %" PRIu64 "; it should at %" PRIu64, message->id, seen_visible_at, expected);
+    if (has_failed != (error == OK && message->is_fenced && !fenced_before))
+        fail("FailMessage of %s should %sdo something", message->id, has_failed ? "not " : "");
+}
+
 static void judge_count_queue(const struct reply_view *view)
 {
     const struct model *model = &view->oracle->model;
@@ -983,6 +1087,15 @@ static void judge(const struct reply_view *view)
     case OPERATION_DELETE:
     case OPERATION_CHANGE_VISIBILITY:
         judge_handles(view);
+        break;
+    case OPERATION_FAIL:
+        judge_fail(view);
+        break;
+    case OPERATION_RELEASE_GROUP:
+        expect_error(view, model_release_group(model, operation));
+        break;
+    case OPERATION_PAUSE:
+        expect_error(view, model_pause(model, operation));
         break;
     case OPERATION_CREATE_BATCH:
         judge_create_batch(view);

@@ -78,6 +78,9 @@ void oracle_judge_wait(struct oracle *oracle, const struct operation *operation,
 /* A turn has ended with this receive still waiting: is there really nothing for it? */
 void oracle_judge_waiting(struct oracle *oracle, const struct operation *operation);
 
+/* Notes what a call has done (witness.h). */
+void oracle_look(struct oracle *oracle, const struct core *core);
+
 /* A call is over: whatever the server did in it has been accounted for. */
 void oracle_settle(struct oracle *oracle);
 

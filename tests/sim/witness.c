@@ -22,13 +22,7 @@ static int group_of(struct bytes text)
     return atoi(name);
 }
 
-static bool is_fifo(const struct core *core, uint32_t id)
-{
-    const struct queue *queue = core_find_queue_by_id(core, id);
-    return queue != NULL && queue->settings.is_fifo;
-}
-
-static bool see(struct witness *witness, const struct core *core, const struct event *event, struct sight *sight)
+static bool see(const struct event *event, struct sight *sight)
 {
     *sight = (struct sight){0};
     switch (event->kind) {
@@ -47,8 +41,6 @@ static bool see(struct witness *witness, const struct core *core, const struct e
     case EVENT_DEAD_LETTERED:
         *sight = (struct sight){
             .kind = SIGHT_MOVED, .number = event->dead_lettered.number, .queue = (int)event->dead_lettered.queue - 1};
-        if (is_fifo(core, event->dead_lettered.queue))
-            sight->line = ++witness->message_number;
         return true;
     case EVENT_ENDED:
         *sight = (struct sight){.kind = event->ended.reason == END_TAKEN ? SIGHT_LET_GO : SIGHT_ENDED,
@@ -68,10 +60,6 @@ static bool see(struct witness *witness, const struct core *core, const struct e
     default:
         return false;
     }
-    if (sight->number != ++witness->message_number)
-        fail("message number %llu was given out behind %llu", (unsigned long long)sight->number,
-             (unsigned long long)witness->message_number - 1);
-    sight->line = sight->number;
     return true;
 }
 
@@ -90,7 +78,7 @@ void witness_look(struct witness *witness, const struct core *core)
             fail("an event of the open frame can't be decoded");
         if (witness->count == SIGHTS_MAX)
             fail("one call did more than %d things", SIGHTS_MAX);
-        witness->count += see(witness, core, &event, &witness->sights[witness->count]);
+        witness->count += see(&event, &witness->sights[witness->count]);
     }
     witness->frame_size = core->frame->size;
 }

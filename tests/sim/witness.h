@@ -15,7 +15,7 @@ struct sight {
     enum { SIGHT_SENT, SIGHT_TAKEN, SIGHT_MOVED, SIGHT_ENDED, SIGHT_HELD, SIGHT_FAILED, SIGHT_LET_GO } kind;
     bool is_known;       /* the model has it */
     uint64_t number;     /* of the message */
-    uint64_t line;       /* sent, moved to a FIFO queue: its number in the line */
+    uint64_t line;       /* sent, moved: its number in its group's line; 0: it has none. The oracle works it out */
     uint64_t batch;      /* sent: number of the batch of whose event it is the message; else 0 */
     unsigned completes;  /* sent: that event */
     int queue;           /* moved, held: the place of the queue in the order of creation, from 0 */
@@ -28,7 +28,7 @@ struct witness {
     unsigned next; /* the oracle's, of sights not looked at */
     uint64_t frame_base;
     uint64_t frame_size;
-    uint64_t message_number;
+    uint64_t message_number; /* the newest; one that is moved into a group takes one too */
     struct sight sights[SIGHTS_MAX];
 };
 

@@ -198,7 +198,7 @@ static void tick(struct world *world)
         uint64_t sequence = namespace_hold_sequence(world->ns);
         witness_begin(&world->oracle->witness, namespace_core(world->ns));
         api_tick(world->api, world->now_ms);
-        witness_look(&world->oracle->witness, namespace_core(world->ns));
+        oracle_look(world->oracle, namespace_core(world->ns));
         notice_failed_read(world);
         bool is_changed = namespace_hold_sequence(world->ns) > sequence;
         oracle_begin(world->oracle, time_ms, sequence + (is_changed ? 1 : 0));
@@ -323,9 +323,9 @@ static void submit(struct world *world, struct connection *connection)
     witness_begin(&world->oracle->witness, namespace_core(world->ns));
     api_submit(world->api, exchange, world->now_ms);
     notice_failed_read(world);
-    witness_look(&world->oracle->witness, namespace_core(world->ns));
+    oracle_look(world->oracle, namespace_core(world->ns));
     plant_after_request(world->ns);
-    witness_look(&world->oracle->witness, namespace_core(world->ns));
+    oracle_look(world->oracle, namespace_core(world->ns));
     struct connection *first = take_finished(world);
     if (exchange->state == EXCHANGE_WAITING || (first != connection && operation->kind == OPERATION_RECEIVE)) {
         /* It waits, or did so for a moment behind others that were answered first. */
@@ -675,6 +675,27 @@ static void drain_queue(struct world *world, int queue)
     }
 }
 
+/* Lets everything go on that somebody stopped, and what is held make way. */
+static void let_all_go(struct world *world)
+{
+    const struct model *model = &world->oracle->model;
+    for (int i = 0; i < model->queue_count; i++)
+        if (model->queues[i].exists && model->queues[i].is_paused)
+            call(world, &(struct operation){.kind = OPERATION_PAUSE, .queue = model->queues[i].name, .group = NONE});
+    for (int i = 0; i < model->group_count; i++) {
+        const struct model_group *group = &model->groups[i];
+        if (!model->queues[group->queue].exists)
+            continue;
+        int queue = model->queues[group->queue].name;
+        if (group->is_paused)
+            call(world, &(struct operation){.kind = OPERATION_PAUSE, .queue = queue, .group = group->name});
+        if (model_is_held(model, group))
+            call(world,
+                 &(struct operation){
+                     .kind = OPERATION_RELEASE_GROUP, .queue = queue, .group = group->name, .action = RELEASE_SKIP_});
+    }
+}
+
 static bool is_finished(const struct model *model)
 {
     for (int i = 0; i < model->message_count; i++)
@@ -698,6 +719,7 @@ static void wind_up(struct world *world)
     for (unsigned round = 0; round < 300 && !is_finished(&world->oracle->model); round++) {
         server_tick(world);
         server_flush(world);
+        let_all_go(world);
         for (int queue = 0; queue < QUEUE_NAMES; queue++)
             if (model_find_queue(&world->oracle->model, queue) != NONE)
                 drain_queue(world, queue);
