@@ -169,6 +169,11 @@ static enum error explain(struct call *call, const struct create_batch_command *
         return call_fail(call, error, "Parent: batch '%.*s' is sealed; no child can join it.", size, parent);
     case ERROR_BATCH_TOTAL_EXCEEDED:
         return call_fail(call, error, "Parent: batch '%.*s' has all the units of its Total.", size, parent);
+    case ERROR_DEPENDENCY_CYCLE:
+        return call_fail(call, error, "Parent: batch '%.*s' would wait for itself: %s", size, parent, command->path);
+    case ERROR_DEPENDENCY_TOO_DEEP:
+        return call_fail(call, error, "Parent: so much waits for batch '%.*s' that the search for a cycle met its limit.",
+                         size, parent);
     default:
         return call_fail(
             call, error,
@@ -183,6 +188,8 @@ enum error action_create_batch(struct call *call)
     enum error error = read_command(call, &command);
     if (error != OK)
         return error;
+    char path[DEPENDENCY_PATH_SIZE];
+    command.path = path;
     const struct batch *batch;
     error = decide_create_batch(call->core, &command, &batch);
     if (error != OK)

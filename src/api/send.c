@@ -202,12 +202,10 @@ enum error send_fail(struct call *call, const struct send_parameters *send, enum
         antecedent = antecedent_text(call, &send->antecedents[result->failed]);
     switch (error) {
     case ERROR_DEPENDENCY_DOES_NOT_EXIST:
-        if (result->path[0] != '\0')
-            return call_fail(call, error, "Tally.After: %.*s: %s", BYTES_FORMAT(antecedent), result->path);
-        return call_fail(call, error,
-                         "Tally.After: %.*s is not known here: it never was, or it ended so long ago that its outcome "
-                         "is no longer remembered.",
-                         BYTES_FORMAT(antecedent));
+        if (result->is_forgotten)
+            return call_fail(call, error, "Tally.After: %.*s ended so long ago that how it ended is forgotten.",
+                             BYTES_FORMAT(antecedent));
+        return call_fail(call, error, "Tally.After: %.*s is not known in this namespace.", BYTES_FORMAT(antecedent));
     case ERROR_DEPENDENCY_CYCLE:
         return call_fail(call, error, "Tally.After: the message would wait for itself: %s", result->path);
     case ERROR_DEPENDENCY_TOO_DEEP:

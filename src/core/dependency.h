@@ -120,6 +120,8 @@ struct newcomer {
     uint32_t queue;            /* slot; with `group`, the line at whose end the message will stand */
     uint32_t group;            /* slot; 0: it stands in no line, or alone */
     struct bytes group_id;
+    uint32_t type_group;   /* slot (type_lane.h) */
+    uint64_t types_before; /* in that group it will wait for messages of these types; 0: for none */
     const struct antecedent_found *antecedents; /* that it will wait for, rising by kind and number */
     uint32_t antecedent_count;
 };

@@ -1,6 +1,7 @@
 /* The search for cycles (invariant D9). "X waits for Y" comes from an edge (dependency.h), from a batch to its outstanding
- * units and child batches, from a parent to the completion message of a child, and from a message of a FIFO group to the one
- * before it.
+ * units and child batches, from a parent to the completion message of a child, from a message of a FIFO group to the one before
+ * it, and from a message with a type to the earlier ones whose types stand before its own. (That a type order requires a
+ * success of a type is no such step: any message of it will do, and one may be sent later.)
  *
  * A message that is new has nothing waiting for it but the batch that it joins and, in a FIFO group into which a child batch will
  * put its completion message, that child's parent. So the search begins there and goes from each thing to those that wait for
@@ -11,11 +12,12 @@
 #include "core/batch.h"
 #include "core/identity.h"
 #include "core/state.h"
+#include "core/type_lane.h"
 
 #include <stdio.h>
 
 /* How a node waits for the one that it was found from. */
-enum via { VIA_EDGE, VIA_LINE, VIA_UNIT, VIA_CHILD, VIA_EVENT, VIA_TAIL };
+enum via { VIA_EDGE, VIA_LINE, VIA_UNIT, VIA_CHILD, VIA_EVENT, VIA_TAIL, VIA_TYPE };
 
 struct node {
     uint32_t slot; /* of a message or a batch */
@@ -111,6 +113,25 @@ static void add_behind(struct search *search, const struct message *message, uin
         add_parents_at_tail(search, core_shelf_at(core, group->shelf)->queue, group->id_owned, from);
 }
 
+/* Those of later types that were sent after it. */
+static void add_later_types(struct search *search, const struct typed *typed, uint32_t from)
+{
+    const struct core *core = search->core;
+    const struct type_lane *lane = type_lane_at(core, typed->lane);
+    const struct type_group *group = type_group_at(core, lane->group);
+    for (unsigned i = 0; i < (unsigned)__builtin_popcountll(group->mask); i++) {
+        const struct type_lane *later = type_lane_at(core, group->lanes_owned[i]);
+        for (uint32_t at = later->last; at != 0 && search->count <= DEPENDENCY_VISITS_MAX;) {
+            const struct typed *other = typed_at(core, at);
+            if (other->number < typed->number)
+                break;
+            if ((other->waits & type_bit(lane->type)) != 0)
+                add(search, false, other->message, from, VIA_TYPE);
+            at = other->prev;
+        }
+    }
+}
+
 static void add_who_waits_for_message(struct search *search, uint32_t slot, uint32_t from)
 {
     const struct message *message = core_message(search->core, slot);
@@ -118,6 +139,8 @@ static void add_who_waits_for_message(struct search *search, uint32_t slot, uint
         return; /* it has failed: nobody waits for it, though it stands in a line of dead letters */
     if (message->place != 0 && core_place_of(search->core, message)->antecedent != 0)
         add_dependents(search, ANTECEDENT_MESSAGE, message->number, from);
+    if (message->place != 0 && core_place_of(search->core, message)->typed != 0)
+        add_later_types(search, typed_at(search->core, core_place_of(search->core, message)->typed), from);
     add_behind(search, message, from);
     if (message->batch == 0)
         return;
@@ -153,6 +176,8 @@ static bool waits_for_something(const struct core *core, const struct newcomer *
     for (uint32_t i = 0; i < newcomer->antecedent_count; i++)
         if (newcomer->antecedents[i].outcome == UNIT_OUTSTANDING)
             return true;
+    if (newcomer->type_group != 0 && (type_group_at(core, newcomer->type_group)->busy & newcomer->types_before) != 0)
+        return true;
     return newcomer->group != 0 && core_group(core, newcomer->group)->waiting_count > 0;
 }
 
@@ -171,6 +196,16 @@ static bool is_antecedent(const struct newcomer *newcomer, enum antecedent_kind 
            newcomer->antecedents[low].number == number;
 }
 
+/* Is it of a type that comes before the newcomer's, in its group? */
+static bool is_of_type_before(const struct search *search, const struct message *message)
+{
+    const struct place *place = core_place_of(search->core, message);
+    if (search->newcomer->types_before == 0 || place == NULL || place->typed == 0)
+        return false;
+    const struct type_lane *lane = type_lane_at(search->core, typed_at(search->core, place->typed)->lane);
+    return lane->group == search->newcomer->type_group && (search->newcomer->types_before & type_bit(lane->type)) != 0;
+}
+
 /* Would the newcomer wait for this node? Then says how. */
 static bool is_hit(const struct search *search, const struct node *node, enum via *via)
 {
@@ -179,6 +214,9 @@ static bool is_hit(const struct search *search, const struct node *node, enum vi
         return is_antecedent(search->newcomer, ANTECEDENT_BATCH, core_batch(search->core, node->slot)->number);
     const struct message *message = core_message(search->core, node->slot);
     if (is_antecedent(search->newcomer, ANTECEDENT_MESSAGE, message->number))
+        return true;
+    *via = VIA_TYPE;
+    if (is_of_type_before(search, message))
         return true;
     *via = VIA_LINE;
     return search->newcomer->group != 0 && core_group_of(search->core, message) == search->newcomer->group;
@@ -191,7 +229,8 @@ static const char *const words_of[] = {
     [VIA_LINE] = "stands behind",
     [VIA_UNIT] = "waits for its unit",
     [VIA_CHILD] = "waits for its child",
-    [VIA_EVENT] = "waits for the completion message",
+    [VIA_EVENT] = "waits for its child's completion,",
+    [VIA_TYPE] = "waits, by its type, for",
     [VIA_TAIL] = "waits for a completion message that will stand behind",
 };
 

@@ -3,6 +3,7 @@
 
 #include "core/decide.h"
 #include "core/state.h"
+#include "core/type_lane.h"
 
 #include "base/memory.h"
 #include <stdlib.h>
@@ -124,6 +125,22 @@ static void write_waits(const struct antecedent_found *found, struct dependency_
     ASSERT(plan->waits.size == (size_t)plan->count * WAITED_ENTRY_SIZE);
 }
 
+/* Says in which line the message will stand, and after which types of its group it will come. */
+static void find_order(const struct core *core, const struct send_command *command, struct newcomer *newcomer)
+{
+    struct bytes group = command->content.group;
+    if (command->queue->settings.is_fifo) {
+        newcomer->queue = core_find_queue_slot(core, command->queue->id);
+        newcomer->group = group_find(core, command->queue->shelf, group);
+        newcomer->group_id = group;
+    }
+    unsigned type = command->type.size > 0 && group.size > 0 ? type_find(&core->type_orders, command->type) : TYPE_NONE;
+    if (type == TYPE_NONE)
+        return;
+    newcomer->type_group = type_group_find(core, group);
+    newcomer->types_before = core->type_orders.types[type].before;
+}
+
 static enum error check_cycle(const struct core *core, const struct send_command *command, const struct batch *batch,
                               const struct antecedent_found *found, uint32_t count, struct send_result *result)
 {
@@ -131,11 +148,7 @@ static enum error check_cycle(const struct core *core, const struct send_command
     if (batch == NULL && !(is_in_line && command->queue->target_count > 0))
         return OK; /* nothing can wait for a message that is new */
     struct newcomer newcomer = {.batch = batch, .antecedents = found, .antecedent_count = count};
-    if (is_in_line) {
-        newcomer.queue = core_find_queue_slot(core, command->queue->id);
-        newcomer.group = group_find(core, command->queue->shelf, command->content.group);
-        newcomer.group_id = command->content.group;
-    }
+    find_order(core, command, &newcomer);
     return dependency_find_cycle(core, &newcomer, result->path);
 }
 

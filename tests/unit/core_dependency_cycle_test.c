@@ -1,0 +1,268 @@
+/* Cycles: the request that would close one is refused, and the way is named (invariant D9). */
+#include "dependency.h"
+
+/* The id of a message, for paths. */
+static const char *id_of(const struct core_rig *rig, uint64_t number)
+{
+    static char texts[4][IDENTITY_TEXT_SIZE + 1];
+    static unsigned which;
+    uint8_t id[MESSAGE_ID_SIZE];
+    char *text = texts[which++ % 4];
+    identity_message(core_digest(rig->core), number, id);
+    identity_to_text(id, text);
+    text[IDENTITY_TEXT_SIZE] = '\0';
+    return text;
+}
+
+static void expect_path(const char *path, const char *format, ...)
+{
+    char expected[DEPENDENCY_PATH_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(expected, sizeof(expected), format, arguments);
+    va_end(arguments);
+    assert_string_equal(path, expected);
+}
+
+static void D9_a_unit_that_waits_for_its_own_batch_is_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    create_batch(&rig, "outer", "", NULL, "", OK, NULL);
+    create_batch(&rig, "b", "outer", NULL, "", OK, NULL);
+    struct after own = {.count = 0}, outer = {.count = 0};
+    after_batch(&own, "b");
+    after_batch(&outer, "outer");
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &own, AFTER_FAILURE_RUN), ERROR_DEPENDENCY_CYCLE);
+    expect_path(newest.path, "this message waits for batch b, which waits for its unit this message");
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &outer, AFTER_FAILURE_RUN), ERROR_DEPENDENCY_CYCLE);
+    expect_path(newest.path, "this message waits for batch outer, which waits for its child batch b, which waits for "
+                             "its unit this message");
+    assert_int_equal(send_alone(&rig, "plain", "", "outer", &own, AFTER_FAILURE_RUN), OK);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
+static void T60_a_cycle_through_membership_and_the_order_of_a_group_is_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "line.fifo", true, NULL);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    struct after after = {.count = 0};
+    after_batch(&after, "b");
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "", &after, AFTER_FAILURE_CANCEL), OK);
+    uint64_t waiting = newest.number;
+    /* One behind it in the group would be a unit that the batch waits for. */
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "b", NULL, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    expect_path(newest.path,
+                "this message stands behind message %s, which waits for batch b, which waits for its unit "
+                "this message",
+                id_of(&rig, waiting));
+    assert_int_equal(send_alone(&rig, "line.fifo", "other", "b", NULL, AFTER_FAILURE_CANCEL), OK);
+    /* And one that goes the long way: over another batch and another group. */
+    create_batch(&rig, "c", "", NULL, "", OK, NULL);
+    assert_int_equal(send_alone(&rig, "line.fifo", "far", "c", &after, AFTER_FAILURE_CANCEL), OK);
+    struct after far = {.count = 0};
+    after_batch(&far, "c");
+    assert_int_equal(send_alone(&rig, "line.fifo", "new", "b", &far, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    assert_int_equal(send_alone(&rig, "line.fifo", "new", "c", &after, AFTER_FAILURE_CANCEL), OK);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
+static void T51_two_groups_that_would_wait_for_each_other_are_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "line.fifo", true, NULL);
+    create_batch(&rig, "a", "", NULL, "", OK, NULL);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    struct after after_a = {.count = 0}, after_b = {.count = 0};
+    after_batch(&after_a, "a");
+    after_batch(&after_b, "b");
+    /* Group x holds back units of a until b is done, and group y units of b until a is. */
+    assert_int_equal(send_alone(&rig, "line.fifo", "x", "a", &after_b, AFTER_FAILURE_CANCEL), OK);
+    uint64_t one = newest.number;
+    assert_int_equal(send_alone(&rig, "line.fifo", "y", "b", &after_a, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    expect_path(newest.path,
+                "this message waits for batch a, which waits for its unit message %s, which waits for batch b, which "
+                "waits for its unit this message",
+                id_of(&rig, one));
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
+static void T60_a_cycle_through_a_childs_completion_message_is_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    char path[DEPENDENCY_PATH_SIZE];
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "line.fifo", true, NULL);
+    create_batch(&rig, "parent", "", NULL, "", OK, NULL);
+    create_batch(&rig, "child", "parent", "line.fifo", "done", OK, NULL);
+    struct after after = {.count = 0};
+    after_batch(&after, "parent");
+    /* It would stand in front of the completion message that the parent waits for. */
+    assert_int_equal(send_alone(&rig, "line.fifo", "done", "", &after, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    expect_path(newest.path, "this message waits for batch parent, which waits for a completion message that will "
+                             "stand behind this message");
+    assert_int_equal(send_alone(&rig, "line.fifo", "elsewhere", "", &after, AFTER_FAILURE_CANCEL), OK);
+    uint64_t waiting = newest.number;
+    /* A child whose completion message would stand behind that one. */
+    create_batch(&rig, "second", "parent", "line.fifo", "elsewhere", ERROR_DEPENDENCY_CYCLE, path);
+    expect_path(path,
+                "this batch has a completion message that will stand behind message %s, which waits for batch parent, "
+                "which waits for its child this batch",
+                id_of(&rig, waiting));
+    assert_null(core_find_batch(rig.core, BYTES("second")));
+    create_batch(&rig, "second", "parent", "line.fifo", "third", OK, path);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
+static void D9_a_way_along_another_line_is_found(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "line.fifo", true, NULL);
+    make_queue(&rig, "plain", false, NULL);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    struct after after_b = {.count = 0}, after_last = {.count = 0};
+    after_batch(&after_b, "b");
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "", &after_b, AFTER_FAILURE_CANCEL), OK);
+    uint64_t waiting = newest.number;
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    uint64_t last = newest.number;
+    after_message(&rig, &after_last, last);
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &after_last, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    expect_path(newest.path,
+                "this message waits for message %s, which stands behind message %s, which waits for batch b, which "
+                "waits for its unit this message",
+                id_of(&rig, last), id_of(&rig, waiting));
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
+static void D9_a_way_along_a_childs_completion_message_is_found(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "line.fifo", true, NULL);
+    make_queue(&rig, "plain", false, NULL);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    create_batch(&rig, "parent", "", NULL, "", OK, NULL);
+    create_batch(&rig, "child", "parent", "line.fifo", "done", OK, NULL);
+    struct after after_b = {.count = 0}, after_parent = {.count = 0};
+    after_batch(&after_b, "b");
+    after_batch(&after_parent, "parent");
+    assert_int_equal(send_alone(&rig, "line.fifo", "done", "", &after_b, AFTER_FAILURE_CANCEL), OK);
+    uint64_t waiting = newest.number;
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &after_parent, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    expect_path(newest.path,
+                "this message waits for batch parent, which waits for a completion message that will stand behind "
+                "message %s, which waits for batch b, which waits for its unit this message",
+                id_of(&rig, waiting));
+    /* The same when the completion message stands there. */
+    bool is_completed;
+    core_rig_begin(&rig);
+    decide_seal_batch(rig.core, core_find_batch(rig.core, BYTES("child")), &is_completed);
+    core_rig_end(&rig);
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &after_parent, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    expect_path(newest.path,
+                "this message waits for batch parent, which waits for its child's completion, message %s, which stands "
+                "behind message %s, which waits for batch b, which waits for its unit this message",
+                id_of(&rig, waiting + 1), id_of(&rig, waiting));
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
+static void D9_a_way_along_types_is_found(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    struct type_order_command order = {.name = BYTES("posts"), .types = {.count = 2}};
+    order.types.names[0] = BYTES("post");
+    order.types.names[1] = BYTES("comment");
+    struct buffer conflict;
+    buffer_init(&conflict);
+    core_rig_begin(&rig);
+    assert_int_equal(decide_put_type_order(rig.core, &order, &conflict), OK);
+    core_rig_end(&rig);
+    buffer_deinit(&conflict);
+    struct after after_b = {.count = 0}, after_comment = {.count = 0};
+    after_batch(&after_b, "b");
+    core_rig_begin(&rig);
+    send_type = BYTES("post");
+    assert_int_equal(send(&rig, "plain", "g", "", &after_b, AFTER_FAILURE_CANCEL), OK);
+    uint64_t post = newest.number;
+    send_type = BYTES("comment");
+    assert_int_equal(send(&rig, "plain", "g", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    uint64_t comment = newest.number;
+    assert_int_equal(send(&rig, "plain", "g", "b", NULL, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    expect_path(newest.path,
+                "this message waits, by its type, for message %s, which waits for batch b, which waits for its unit "
+                "this message",
+                id_of(&rig, post));
+    assert_int_equal(send(&rig, "plain", "other", "b", NULL, AFTER_FAILURE_CANCEL), OK);
+    send_type = BYTES("");
+    after_message(&rig, &after_comment, comment);
+    assert_int_equal(send(&rig, "plain", "", "b", &after_comment, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    expect_path(newest.path,
+                "this message waits for message %s, which waits, by its type, for message %s, which waits for batch b, "
+                "which waits for its unit this message",
+                id_of(&rig, comment), id_of(&rig, post));
+    core_rig_end(&rig);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
+/* The search gives up instead of holding up the server. */
+static void a_search_that_meets_too_much_is_refused_as_too_deep(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    struct after after = {.count = 0}, other = {.count = 0};
+    after_batch(&after, "b");
+    core_rig_begin(&rig);
+    after_message(&rig, &other, send_plain(&rig, "plain"));
+    for (unsigned i = 0; i < DEPENDENCY_VISITS_MAX - 2; i++)
+        assert_int_equal(send(&rig, "plain", "", "", &after, AFTER_FAILURE_CANCEL), OK);
+    assert_int_equal(send(&rig, "plain", "", "b", &other, AFTER_FAILURE_CANCEL), OK);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(send(&rig, "plain", "", "", &after, AFTER_FAILURE_CANCEL), OK);
+    assert_int_equal(send(&rig, "plain", "", "b", &other, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_TOO_DEEP);
+    /* Nothing is searched where the new message waits for nothing. */
+    assert_int_equal(send(&rig, "plain", "", "b", NULL, AFTER_FAILURE_CANCEL), OK);
+    core_rig_end(&rig);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(D9_a_unit_that_waits_for_its_own_batch_is_refused),
+        cmocka_unit_test(T60_a_cycle_through_membership_and_the_order_of_a_group_is_refused),
+        cmocka_unit_test(T51_two_groups_that_would_wait_for_each_other_are_refused),
+        cmocka_unit_test(T60_a_cycle_through_a_childs_completion_message_is_refused),
+        cmocka_unit_test(D9_a_way_along_another_line_is_found),
+        cmocka_unit_test(D9_a_way_along_a_childs_completion_message_is_found),
+        cmocka_unit_test(D9_a_way_along_types_is_found),
+        cmocka_unit_test(a_search_that_meets_too_much_is_refused_as_too_deep),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
