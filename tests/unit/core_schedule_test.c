@@ -1,0 +1,245 @@
+/* Schedules in the core, with a calendar of whole minutes: random lives of them replay to the same state, come back from a
+ * snapshot as they were, and no bytes whatever crash the decoder. */
+#include "support/core_rig.h"
+
+#include "random.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MINUTE_MS 60000u
+
+/* The cron text is a number of minutes; 0: never. Counts how often it was asked. */
+static uint64_t next_whole_minutes(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms)
+{
+    (void)zone;
+    ++*(unsigned *)context;
+    uint64_t minutes = 0;
+    if (!bytes_to_u64(cron, &minutes) || minutes == 0)
+        return SCHEDULE_NEVER;
+    return (after_ms / (minutes * MINUTE_MS) + 1) * minutes * MINUTE_MS;
+}
+
+static uint64_t no_calendar(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms)
+{
+    (void)context, (void)cron, (void)zone, (void)after_ms;
+    fail_msg("a replay asked the calendar");
+    return 0;
+}
+
+static void make_queue(struct core_rig *rig, const char *name, bool is_fifo)
+{
+    struct queue_settings settings = core_rig_settings();
+    settings.is_fifo = is_fifo;
+    settings.retention_s = 3600;
+    decide_create_queue(core_rig_begin(rig), bytes_from_string(name), &settings);
+    core_rig_end(rig);
+}
+
+static const struct schedule *put(struct core *core, const char *name, const char *cron, const char *queue,
+                                  enum catch_up catch_up)
+{
+    struct schedule_spec spec = {
+        .queue = core_find_queue(core, bytes_from_string(queue))->id,
+        .catch_up = catch_up,
+        .cron = bytes_from_string(cron),
+        .zone = BYTES("UTC"),
+        .group = strstr(queue, ".fifo") != NULL ? BYTES("group") : bytes_make(NULL, 0),
+        .body = BYTES("tick"),
+    };
+    const struct schedule *schedule = NULL;
+    assert_int_equal(decide_put_schedule(core, bytes_from_string(name), &spec, &schedule), OK);
+    return schedule;
+}
+
+static void pass_time(struct core_rig *rig)
+{
+    uint32_t kind = core_rig_draw(rig, 20);
+    rig->now_ms += kind == 0 ? core_rig_draw(rig, 90000000) : kind < 5 ? core_rig_draw(rig, 600000) : MINUTE_MS / 2;
+    for (bool is_more = true; is_more; core_rig_end(rig))
+        is_more = decide_due(core_rig_begin(rig));
+}
+
+static void step(struct core_rig *rig)
+{
+    static const char *const names[] = {"c", "a", "b", "e", "d"};
+    static const char *const crons[] = {"1", "7", "60", "1440", "0"};
+    static const char *const queues[] = {"q", "r.fifo"};
+    pass_time(rig);
+    struct core *core = core_rig_begin(rig);
+    const char *name = names[core_rig_draw(rig, 5)];
+    const struct schedule *schedule = schedule_find(core, bytes_from_string(name));
+    switch (core_rig_draw(rig, 6)) {
+    case 0:
+        put(core, name, crons[core_rig_draw(rig, 5)], queues[core_rig_draw(rig, 2)],
+            (enum catch_up)core_rig_draw(rig, 3));
+        break;
+    case 1:
+        if (schedule != NULL)
+            decide_pause_schedule(core, schedule, core_rig_draw(rig, 2) == 0);
+        break;
+    case 2:
+        if (schedule != NULL)
+            decide_delete_schedule(core, schedule);
+        break;
+    case 3:
+        if (core_find_queue(core, BYTES("q"))->target_count > 0)
+            assert_int_equal(decide_delete_queue(core, core_find_queue(core, BYTES("q"))), ERROR_QUEUE_IN_USE);
+        break;
+    default:
+        break;
+    }
+    core_rig_end(rig);
+    core_check(rig->core);
+}
+
+static void live_for(struct core_rig *rig, uint64_t seed, unsigned steps, unsigned *asked)
+{
+    core_rig_init(rig, seed);
+    core_set_calendar(rig->core, next_whole_minutes, asked);
+    make_queue(rig, "q", false);
+    make_queue(rig, "r.fifo", true);
+    for (unsigned i = 0; i < steps; i++)
+        step(rig);
+}
+
+static void expect_same(const struct core *core, const struct core *live)
+{
+    struct buffer a, b;
+    buffer_init(&a);
+    buffer_init(&b);
+    core_rig_encode(core, &a);
+    core_rig_encode(live, &b);
+    assert_true(bytes_equal(buffer_bytes(&a), buffer_bytes(&b)));
+    buffer_deinit(&a);
+    buffer_deinit(&b);
+}
+
+static void a_replay_gives_the_live_state_and_asks_no_calendar(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct core_rig rig;
+        unsigned asked = 0;
+        live_for(&rig, seed, 150, &asked);
+        assert_true(asked > 50);
+        struct core *replayed = core_rig_replay(&rig);
+        core_set_calendar(replayed, no_calendar, NULL);
+        core_check(replayed);
+        expect_same(replayed, rig.core);
+        core_destroy(replayed);
+        core_rig_deinit(&rig);
+    }
+}
+
+static void a_snapshot_gives_the_state_back(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct core_rig rig;
+        unsigned asked = 0;
+        live_for(&rig, seed, 40, &asked);
+        struct buffer encoded;
+        buffer_init(&encoded);
+        core_rig_encode(rig.core, &encoded);
+        struct core *decoded = core_create();
+        assert_true(core_decode(decoded, buffer_bytes(&encoded)));
+        core_check(decoded);
+        expect_same(decoded, rig.core);
+        core_destroy(decoded);
+        buffer_deinit(&encoded);
+        core_rig_deinit(&rig);
+    }
+}
+
+static void no_damage_crashes_the_decoder(void **state)
+{
+    (void)state;
+    struct random random = {1};
+    struct core_rig rig;
+    unsigned asked = 0, refused = 0;
+    core_rig_init(&rig, 1);
+    core_set_calendar(rig.core, next_whole_minutes, &asked);
+    make_queue(&rig, "q", false);
+    core_rig_begin(&rig);
+    put(rig.core, "a", "5", "q", CATCH_UP_ONE);
+    put(rig.core, "b", "0", "q", CATCH_UP_ALL);
+    put(rig.core, "c", "1", "q", CATCH_UP_NONE);
+    core_rig_end(&rig);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    for (unsigned round = 0; round < 20000; round++) {
+        /* The schedules stand at the end. */
+        size_t at = encoded.size - 1 - random_below(&random, 300);
+        uint8_t was = encoded.data_owned[at];
+        encoded.data_owned[at] = (uint8_t)random_u64(&random);
+        struct core *core = core_create();
+        if (core_decode(core, buffer_bytes(&encoded)))
+            core_check(core);
+        else
+            refused++;
+        core_destroy(core);
+        encoded.data_owned[at] = was;
+    }
+    assert_true(refused > 1000);
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
+static void events_that_do_not_fit_change_nothing(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    unsigned asked = 0;
+    core_rig_init(&rig, 1);
+    core_set_calendar(rig.core, next_whole_minutes, &asked);
+    make_queue(&rig, "q", false);
+    make_queue(&rig, "r.fifo", true);
+    core_rig_begin(&rig);
+    const struct schedule *schedule = put(rig.core, "a", "1", "q", CATCH_UP_ONE);
+    core_rig_end(&rig);
+    uint64_t due_ms = schedule->next_at_ms;
+    struct bytes spec = schedule->spec_encoded_owned;
+    struct buffer without_group;
+    buffer_init(&without_group);
+    buffer_append_bytes(&without_group, spec);
+    bytes_put_u32(without_group.data_owned, core_find_queue(rig.core, BYTES("r.fifo"))->id);
+    const struct event wrong[] = {
+        {.kind = EVENT_SCHEDULE_FIRED, .schedule_fired = {BYTES("a"), due_ms, due_ms + 1, 0}}, /* is not due yet */
+        {.kind = EVENT_SCHEDULE_FIRED, .schedule_fired = {BYTES("b"), due_ms, due_ms + 1, 0}},
+        {.kind = EVENT_SCHEDULE_DELETED, .schedule_deleted = {BYTES("b")}},
+        {.kind = EVENT_SCHEDULE_PUT, .schedule_put = {BYTES(""), spec, due_ms}},
+        {.kind = EVENT_SCHEDULE_PUT, .schedule_put = {BYTES("b"), bytes_make(spec.ptr, spec.size - 1), due_ms}},
+        {.kind = EVENT_SCHEDULE_PUT, .schedule_put = {BYTES("b"), buffer_bytes(&without_group), due_ms}},
+        {.kind = EVENT_QUEUE_DELETED, .queue_deleted = {core_find_queue(rig.core, BYTES("q"))->id}},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        struct buffer payload;
+        struct failure failure;
+        buffer_init(&payload);
+        event_encode(&wrong[i], &payload);
+        assert_false(core_replay(rig.core, buffer_bytes(&payload), rig.position, rig.now_ms, &failure));
+        core_check(rig.core);
+        assert_int_equal(schedule_count(rig.core), 1);
+        buffer_deinit(&payload);
+    }
+    buffer_deinit(&without_group);
+    core_rig_deinit(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_replay_gives_the_live_state_and_asks_no_calendar),
+        cmocka_unit_test(a_snapshot_gives_the_state_back),
+        cmocka_unit_test(no_damage_crashes_the_decoder),
+        cmocka_unit_test(events_that_do_not_fit_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
