@@ -194,6 +194,23 @@ const struct type_order *type_order_find(const struct core *core, struct bytes n
     return is_found ? &core->type_orders.orders_owned[place] : NULL;
 }
 
+uint32_t type_order_count(const struct core *core)
+{
+    return core->type_orders.order_count;
+}
+
+const struct type_order *type_order_at(const struct core *core, uint32_t place)
+{
+    ASSERT(place < core->type_orders.order_count);
+    return &core->type_orders.orders_owned[place];
+}
+
+struct bytes type_order_type(const struct core *core, const struct type_order *order, uint32_t index)
+{
+    ASSERT(index < order->count);
+    return core->type_orders.types[order->types[index]].name_owned;
+}
+
 bool type_order_has_room(const struct core *core, struct bytes name, const struct type_list *list)
 {
     const struct type_orders *type_orders = &core->type_orders;

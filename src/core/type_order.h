@@ -88,6 +88,10 @@ bool type_order_binds(const struct core *core, struct bytes type);
 uint32_t type_order_place(const struct core *core, struct bytes name);
 const struct type_order *type_order_find(const struct core *core, struct bytes name);
 
+uint32_t type_order_count(const struct core *core);
+const struct type_order *type_order_at(const struct core *core, uint32_t place);
+struct bytes type_order_type(const struct core *core, const struct type_order *order, uint32_t index);
+
 /* Would this order find room beside the others, in place of the one that has its name now? */
 bool type_order_has_room(const struct core *core, struct bytes name, const struct type_list *list);
 
