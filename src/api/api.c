@@ -141,6 +141,7 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
     };
     enum error error = run_action(&call, action);
     api->call_counts_owned[2 * (size_t)(action - actions) + (error != OK)]++;
+    decide_time_passed(call.core);
     if (error != OK)
         api_write_error(exchange, error, &failure);
     if (!call.is_waiting)

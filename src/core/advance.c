@@ -40,6 +40,7 @@ void core_advance(struct core *core, uint64_t now_ms)
         if (earliest_ms > now_ms)
             break;
         core->now_ms = earliest_ms > core->now_ms ? earliest_ms : core->now_ms;
+        core->has_fired = true;
         if (message_ms == earliest_ms)
             fire_message(core, heap_top(&core->timers).slot);
         else if (group_ms == earliest_ms)

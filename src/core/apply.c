@@ -38,6 +38,11 @@ bool apply_restarted(struct core *core, const struct event_restarted *restarted)
     return true;
 }
 
+bool apply_time_passed(struct core *core, const struct event_time_passed *passed)
+{
+    return passed->time_ms == core->now_ms; /* opening the frame has let it pass */
+}
+
 bool apply_queue_created(struct core *core, const struct event_queue_created *created)
 {
     struct queue_settings settings;

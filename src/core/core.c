@@ -154,6 +154,7 @@ void core_emit(struct core *core, const struct event *event)
     ASSERT(core->frame != NULL);
     uint64_t position = core->frame_base + core->frame->size + EVENT_HEADER_SIZE;
     event_encode(event, core->frame);
+    core->has_fired = false;
     bool is_applied = core_apply(core, event, position);
     ASSERT(is_applied); /* what was decided against the state fits the state */
 }

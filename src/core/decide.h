@@ -21,6 +21,10 @@ void decide_found(struct core *core, struct bytes name, const uint8_t key[CORE_K
 /* The first event of each owner; in a frame of its own whose time is that of the last frame. O(leases). */
 void decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms);
 
+/* Before a reply is given: what time has done by itself may show in it, so it is logged, if no event of this frame or a later
+ * one has done that yet. Else a crash could take back what somebody was told, the end of a lease for one. */
+void decide_time_passed(struct core *core);
+
 /* Decides what has fallen due: messages whose retention is over, deadlines and retention of batches, and a portion of what
  * purges and cancels left to end. Does a bounded amount; true if more is due now. */
 bool decide_due(struct core *core);
@@ -230,5 +234,53 @@ void decide_cancel_batch(struct core *core, const struct batch *batch);
 
 /* ERROR_BATCH_NOT_COMPLETED. The id is free at once; the record goes when nothing refers to it. */
 enum error decide_delete_batch(struct core *core, const struct batch *batch);
+
+/* --- several at once ---------------------------------------------------------------------------------------------- */
+
+#define COMMIT_SENDS_MAX 10u
+#define COMMIT_UNITS_MAX 100u
+#define COMMIT_DELETES_MAX 10u
+
+struct commit_send {
+    struct send_command command;
+    struct send_result result;
+};
+
+struct commit_unit {
+    const struct batch *batch;
+    struct unit_report report;
+    bool is_completed; /* result: this commit completed the batch */
+};
+
+struct commit_delete {
+    struct queue *queue;
+    struct bytes handle;
+};
+
+struct commit_command {
+    struct commit_send *sends;
+    struct commit_unit *units;
+    struct commit_delete *deletes;
+    uint32_t send_count;
+    uint32_t unit_count;
+    uint32_t delete_count;
+    uint64_t size_max; /* bytes of events that the frame has room for */
+};
+
+enum commit_part { COMMIT_WHOLE, COMMIT_SENDS, COMMIT_UNITS, COMMIT_DELETES };
+
+/* What stood in the way: an entry, or the whole. */
+struct commit_fault {
+    enum commit_part part;
+    uint32_t index;
+    uint64_t size; /* COMMIT_WHOLE: what it needs */
+};
+
+/* Sends, counts and consumes, in this order, in one frame: all of it or, on an error, nothing. A duplicate among the sends is
+ * none the worse. Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID: not the newest handle of a live message;
+ * ERROR_INVALID_PARAMETER_VALUE: two deletes of one message; of the sends, those of decide_send(), and
+ * ERROR_UNSUPPORTED_OPERATION: with an earlier one of this commit it might wait for itself; of the units, those of
+ * decide_complete_units(); ERROR_OVER_LIMIT: needs more than size_max. O(entries^2 + batches they are in). */
+enum error decide_commit(struct core *core, struct commit_command *command, struct commit_fault *fault);
 
 #endif

@@ -20,6 +20,12 @@ void decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms)
                     });
 }
 
+void decide_time_passed(struct core *core)
+{
+    if (core->has_fired)
+        core_emit(core, &(struct event){.kind = EVENT_TIME_PASSED, .time_passed = {.time_ms = core->now_ms}});
+}
+
 struct queue *decide_create_queue(struct core *core, struct bytes name, const struct queue_settings *settings)
 {
     ASSERT(core_find_queue(core, name) == NULL);

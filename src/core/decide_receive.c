@@ -194,6 +194,8 @@ enum error decide_receive_again(struct core *core, struct queue *queue, struct b
 void decide_remember_attempt(struct core *core, const struct queue *queue, struct bytes attempt,
                              const struct received_message *messages, unsigned count)
 {
+    if (queue->settings.is_at_most_once)
+        return; /* they are over: a reply that was lost is lost with its messages */
     buffer_truncate(&core->scratch, 0);
     for (unsigned i = 0; i < count; i++) {
         buffer_append_u64(&core->scratch, messages[i].handle.message);

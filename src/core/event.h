@@ -19,6 +19,7 @@
 #define EVENT_LIST(X)                                                                                                  \
     X(FOUNDED, founded, 1)                                                                                             \
     X(RESTARTED, restarted, 2)                                                                                         \
+    X(TIME_PASSED, time_passed, 3)                                                                                     \
     X(QUEUE_CREATED, queue_created, 10)                                                                                \
     X(QUEUE_SET, queue_set, 11)                                                                                        \
     X(QUEUE_PURGED, queue_purged, 12)                                                                                  \
@@ -62,6 +63,9 @@
  * from then on: its worker could not send a heartbeat while nobody served (invariant R11). The frame of this event carries
  * the time of the frame before it, so that no lease ends before this event could save it. */
 #define EVENT_FIELDS_restarted(U8, U32, U64, RAW, TEXT) U64(epoch) U64(resumed_at_ms) U32(grace_ms)
+
+/* Nothing but time, to that of the frame: delays and leases that were over by then stay over. */
+#define EVENT_FIELDS_time_passed(U8, U32, U64, RAW, TEXT) U64(time_ms)
 
 /* Queue ids are never reused. `settings` is an encoded struct queue_settings (queue.h). */
 #define EVENT_FIELDS_queue_created(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(name) TEXT(settings)

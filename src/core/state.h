@@ -88,6 +88,7 @@ struct core {
     uint64_t in_flight_count;
     uint64_t delayed_count;
 
+    bool has_fired;       /* time did something that no logged frame says yet */
     struct buffer *frame; /* the open frame; NULL: none is open, or replaying */
     uint64_t frame_base;  /* log position of frame's first byte */
     size_t frame_ample_size;
