@@ -60,6 +60,7 @@ DECLARE_ACTION(describe_batch)
 DECLARE_ACTION(list_batches)
 DECLARE_ACTION(list_units)
 DECLARE_ACTION(delete_batch)
+DECLARE_ACTION(commit)
 DECLARE_ACTION(put_type_order)
 DECLARE_ACTION(list_type_orders)
 DECLARE_ACTION(delete_type_order)
@@ -97,8 +98,12 @@ enum error call_fail_handle(struct call *call, struct bytes handle);
 enum error call_queue(struct call *call, struct queue **queue);
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);
 
-/* The batch that BatchId names. ERROR_MISSING_PARAMETER, ERROR_BATCH_DOES_NOT_EXIST. */
+/* The batch that BatchId, or a member of that name in `params`, names. ERROR_MISSING_PARAMETER, ERROR_BATCH_DOES_NOT_EXIST. */
 enum error call_batch(struct call *call, const struct batch **batch);
+enum error call_find_batch(struct call *call, const struct params *params, const struct batch **batch);
+
+/* One report of a unit (complete_units.c): `item` is entry `index` of Units. */
+enum error call_read_report(struct call *call, yyjson_val *item, size_t index, struct unit_report *report);
 
 /* A MessageGroupId as read, if there is one: 1 to 128 letters, digits and punctuation. ERROR_INVALID_PARAMETER_VALUE. */
 enum error call_check_group(const struct params *params, struct bytes group);

@@ -26,6 +26,7 @@ const struct action actions[] = {
     {"Tally.ListBatches", false, action_list_batches},
     {"Tally.ListUnits", false, action_list_units},
     {"Tally.DeleteBatch", true, action_delete_batch},
+    {"Tally.Commit", false, action_commit},
     {"Tally.PutTypeOrder", false, action_put_type_order},
     {"Tally.ListTypeOrders", false, action_list_type_orders},
     {"Tally.DeleteTypeOrder", true, action_delete_type_order},

@@ -80,8 +80,13 @@ enum error call_queue(struct call *call, struct queue **queue)
 
 enum error call_batch(struct call *call, const struct batch **batch)
 {
+    return call_find_batch(call, &call->params, batch);
+}
+
+enum error call_find_batch(struct call *call, const struct params *params, const struct batch **batch)
+{
     struct bytes id = {NULL, 0};
-    enum error error = params_required_text(&call->params, "BatchId", &id);
+    enum error error = params_required_text(params, "BatchId", &id);
     if (error != OK)
         return error;
     *batch = core_find_batch(call->core, id);

@@ -5,7 +5,7 @@
 #define REPORTS_MAX 100000u
 #define DETAIL_SIZE_MAX 1024u
 
-static enum error read_report(struct call *call, yyjson_val *item, size_t index, struct unit_report *report)
+enum error call_read_report(struct call *call, yyjson_val *item, size_t index, struct unit_report *report)
 {
     struct params params = {.object = item, .failure = call->failure};
     struct bytes status = BYTES("succeeded");
@@ -49,7 +49,7 @@ static enum error read_reports(struct call *call, struct unit_report **reports, 
     yyjson_val *item;
     yyjson_arr_foreach(list, index, count, item)
     {
-        error = read_report(call, item, index, &(*reports)[index]);
+        error = call_read_report(call, item, index, &(*reports)[index]);
         if (error != OK)
             return error;
     }

@@ -142,6 +142,11 @@ struct core *namespace_begin(struct namespace *ns, uint64_t now_ms)
     return ns->core;
 }
 
+uint64_t namespace_decision_size_max(const struct namespace *ns)
+{
+    return log_frame_size_max(ns->log) - frame_full_size(ns) - FRAME_HEADER_SIZE - FRAME_SECTOR_SIZE;
+}
+
 uint64_t namespace_hold_sequence(const struct namespace *ns)
 {
     if (ns->frame != NULL && !frame_is_empty(ns->frame))

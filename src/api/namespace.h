@@ -37,6 +37,9 @@ struct core *namespace_begin(struct namespace *ns, uint64_t now_ms);
 /* The core for reading only. */
 const struct core *namespace_core(const struct namespace *ns);
 
+/* Bytes of events that one decision may yield, whatever the frame holds that it finds open. */
+uint64_t namespace_decision_size_max(const struct namespace *ns);
+
 /* After a decision: the sequence whose durability its reply must wait for (the open frame's if it carries events). */
 uint64_t namespace_hold_sequence(const struct namespace *ns);
 

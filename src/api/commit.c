@@ -1,0 +1,234 @@
+/* Commit: what a worker sends, the units it reports and the messages it deletes, in one step, all or nothing.
+ *
+ * Order of the checks: the lists' lengths; each send by itself, each unit's batch and report, each delete's queue; the sum of
+ * the sends; then what decide_commit() checks, receipt handles first. What an entry did wrong says which one it was. */
+#include "api/send.h"
+#include "api/state.h"
+
+#define SENDS_SIZE_MAX 1048576u
+
+struct commit {
+    struct commit_command command;
+    struct send_parameters *sends; /* by command.sends */
+};
+
+/* --- faults ------------------------------------------------------------------------------------------------------- */
+
+/* Puts the entry's name before what is said of it. */
+static enum error fail_entry(struct call *call, const char *list, size_t index, enum error error)
+{
+    struct failure entry = *call->failure;
+    return call_fail(call, error, "%s[%zu]: %s", list, index,
+                     entry.text[0] != '\0' ? entry.text : error_row(error)->text);
+}
+
+static enum error explain_send(struct call *call, const struct commit *commit, uint32_t index, enum error error)
+{
+    if (error == ERROR_UNSUPPORTED_OPERATION)
+        call_fail(
+            call, error,
+            "it and an earlier send of this Commit both wait for others, and its batch may be what they wait for: "
+            "send it by itself.");
+    else
+        send_fail(call, &commit->sends[index], error, &commit->command.sends[index].result);
+    return fail_entry(call, "Sends", index, error);
+}
+
+static enum error explain_unit(struct call *call, const struct commit_unit *unit, uint32_t index, enum error error)
+{
+    int size = (int)(unit->report.key.size < 256 ? unit->report.key.size : 256);
+    struct bytes batch = unit->batch->id_owned;
+    if (error == ERROR_UNSUPPORTED_OPERATION)
+        call_fail(call, error, "batch '%.*s' has Tracking xor, which knows no keys; use XorUnits.",
+                  BYTES_FORMAT(batch));
+    else
+        call_fail(call, error, "batch '%.*s' has no external unit '%.*s'; nothing was done.", BYTES_FORMAT(batch), size,
+                  (const char *)unit->report.key.ptr);
+    return fail_entry(call, "Units", index, error);
+}
+
+static enum error explain_delete(struct call *call, struct bytes handle, uint32_t index, enum error error)
+{
+    int size = (int)(handle.size < 100 ? handle.size : 100);
+    if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
+        call_fail(call, error,
+                  "\"%.*s\" is not the newest receipt handle of a message of this queue: the message was delivered "
+                  "again, or it has ended, maybe by this very Commit sent before. Nothing was done.",
+                  size, (const char *)handle.ptr);
+    else
+        call_fail(call, error, "the message of \"%.*s\" is among the Deletes already.", size, (const char *)handle.ptr);
+    return fail_entry(call, "Deletes", index, error);
+}
+
+static enum error explain(struct call *call, const struct commit *commit, const struct commit_fault *fault,
+                          enum error error)
+{
+    const struct commit_command *command = &commit->command;
+    switch (fault->part) {
+    case COMMIT_SENDS:
+        return explain_send(call, commit, fault->index, error);
+    case COMMIT_UNITS:
+        return explain_unit(call, &command->units[fault->index], fault->index, error);
+    case COMMIT_DELETES:
+        return explain_delete(call, command->deletes[fault->index].handle, fault->index, error);
+    case COMMIT_WHOLE:
+        break;
+    }
+    return call_fail(call, error,
+                     "With the completion messages that it may make due this Commit takes up to %llu bytes; one record "
+                     "takes %llu. Make it smaller.",
+                     (unsigned long long)fault->size, (unsigned long long)command->size_max);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
+
+/* A list of up to `max` objects; *count 0 where it is absent. */
+static enum error read_list(struct call *call, const char *name, uint32_t max, yyjson_val **list, uint32_t *count)
+{
+    enum error error = params_list(&call->params, name, list);
+    if (error != OK)
+        return error;
+    size_t size = yyjson_arr_size(*list);
+    if (size > max)
+        return call_fail(call, ERROR_TOO_MANY_ENTRIES, "%s holds %zu entries; a Commit takes at most %u.", name, size,
+                         max);
+    for (size_t i = 0; i < size; i++)
+        if (!yyjson_is_obj(yyjson_arr_get(*list, i)))
+            return call_fail(call, ERROR_SERIALIZATION, "%s[%zu] is not an object.", name, i);
+    *count = (uint32_t)size;
+    return OK;
+}
+
+static enum error read_send(struct call *call, const struct params *entry, struct commit_send *send,
+                            struct send_parameters *parameters)
+{
+    struct queue *queue;
+    enum error error = call_find_queue(call, entry, &queue);
+    if (error == OK)
+        error = send_read(call, entry, queue, SEND_IN_ENTRY, parameters);
+    if (error == OK)
+        *send = (struct commit_send){.command = send_command_of(call, parameters)};
+    return error;
+}
+
+static enum error read_sends(struct call *call, yyjson_val *list, struct commit *commit)
+{
+    uint32_t count = commit->command.send_count;
+    size_t sum = 0;
+    commit->sends = arena_allocate(call->arena, count * sizeof(*commit->sends));
+    commit->command.sends = arena_allocate(call->arena, count * sizeof(*commit->command.sends));
+    for (uint32_t i = 0; i < count; i++) {
+        struct params entry = {.object = yyjson_arr_get(list, i), .failure = call->failure};
+        enum error error = read_send(call, &entry, &commit->command.sends[i], &commit->sends[i]);
+        if (error != OK)
+            return fail_entry(call, "Sends", i, error);
+        sum += commit->sends[i].body.size + commit->sends[i].attributes.size;
+    }
+    if (sum > SENDS_SIZE_MAX)
+        return call_fail(call, ERROR_BATCH_REQUEST_TOO_LONG,
+                         "The sends of a Commit cannot be longer than %u bytes in sum. You have sent %zu bytes.",
+                         SENDS_SIZE_MAX, sum);
+    return OK;
+}
+
+static enum error read_units(struct call *call, yyjson_val *list, struct commit *commit)
+{
+    uint32_t count = commit->command.unit_count;
+    commit->command.units = arena_allocate(call->arena, count * sizeof(*commit->command.units));
+    for (uint32_t i = 0; i < count; i++) {
+        struct params entry = {.object = yyjson_arr_get(list, i), .failure = call->failure};
+        struct commit_unit *unit = &commit->command.units[i];
+        *unit = (struct commit_unit){0};
+        enum error error = call_find_batch(call, &entry, &unit->batch);
+        if (error == OK)
+            error = call_read_report(call, entry.object, i, &unit->report);
+        if (error != OK)
+            return fail_entry(call, "Units", i, error);
+    }
+    return OK;
+}
+
+static enum error read_deletes(struct call *call, yyjson_val *list, struct commit *commit)
+{
+    uint32_t count = commit->command.delete_count;
+    commit->command.deletes = arena_allocate(call->arena, count * sizeof(*commit->command.deletes));
+    for (uint32_t i = 0; i < count; i++) {
+        struct params entry = {.object = yyjson_arr_get(list, i), .failure = call->failure};
+        struct commit_delete *deleted = &commit->command.deletes[i];
+        *deleted = (struct commit_delete){0};
+        enum error error = call_find_queue(call, &entry, &deleted->queue);
+        if (error == OK)
+            error = params_required_text(&entry, "ReceiptHandle", &deleted->handle);
+        if (error != OK)
+            return fail_entry(call, "Deletes", i, error);
+    }
+    return OK;
+}
+
+static enum error read_commit(struct call *call, struct commit *commit)
+{
+    struct commit_command *command = &commit->command;
+    yyjson_val *sends, *units, *deletes;
+    *commit = (struct commit){.command = {.size_max = namespace_decision_size_max(call->ns)}};
+    enum error error = read_list(call, "Sends", COMMIT_SENDS_MAX, &sends, &command->send_count);
+    if (error == OK)
+        error = read_list(call, "Units", COMMIT_UNITS_MAX, &units, &command->unit_count);
+    if (error == OK)
+        error = read_list(call, "Deletes", COMMIT_DELETES_MAX, &deletes, &command->delete_count);
+    if (error != OK)
+        return error;
+    if (command->send_count + command->unit_count + command->delete_count == 0)
+        return call_fail(call, ERROR_EMPTY_BATCH_REQUEST,
+                         "A Commit needs at least one entry in Sends, Units or Deletes.");
+    error = read_sends(call, sends, commit);
+    if (error == OK)
+        error = read_units(call, units, commit);
+    return error == OK ? read_deletes(call, deletes, commit) : error;
+}
+
+/* --- the reply ---------------------------------------------------------------------------------------------------- */
+
+static void write_sends(struct call *call, const struct commit *commit)
+{
+    if (commit->command.send_count == 0)
+        return;
+    writer_list_begin(call->reply, "Sends");
+    for (uint32_t i = 0; i < commit->command.send_count; i++) {
+        writer_object_begin(call->reply, NULL);
+        send_write_reply(call, &commit->sends[i], &commit->command.sends[i].result);
+        writer_object_end(call->reply);
+    }
+    writer_list_end(call->reply);
+}
+
+static void write_units(struct call *call, const struct commit_command *command)
+{
+    if (command->unit_count == 0)
+        return;
+    writer_list_begin(call->reply, "Units");
+    for (uint32_t i = 0; i < command->unit_count; i++) {
+        const struct commit_unit *unit = &command->units[i];
+        writer_object_begin(call->reply, NULL);
+        writer_text(call->reply, "BatchId", unit->batch->id_owned);
+        writer_text(call->reply, "Unit", unit->report.key);
+        writer_boolean(call->reply, "Recorded", unit->report.is_recorded);
+        writer_boolean(call->reply, "Completed", unit->is_completed);
+        writer_object_end(call->reply);
+    }
+    writer_list_end(call->reply);
+}
+
+enum error action_commit(struct call *call)
+{
+    struct commit commit;
+    struct commit_fault fault;
+    enum error error = read_commit(call, &commit);
+    if (error != OK)
+        return error;
+    error = decide_commit(call->core, &commit.command, &fault);
+    if (error != OK)
+        return explain(call, &commit, &fault, error);
+    write_sends(call, &commit);
+    write_units(call, &commit.command);
+    return OK;
+}
