@@ -76,6 +76,8 @@ DECLARE_ACTION(resume_queue)
 DECLARE_ACTION(pause_group)
 DECLARE_ACTION(resume_group)
 DECLARE_ACTION(release_group)
+DECLARE_ACTION(list_groups)
+DECLARE_ACTION(explain_message)
 
 /* --- what several actions use (call.c) ---------------------------------------------------------------------------- */
 

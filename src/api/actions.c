@@ -42,6 +42,8 @@ const struct action actions[] = {
     {"Tally.PauseGroup", true, action_pause_group},
     {"Tally.ResumeGroup", true, action_resume_group},
     {"Tally.ReleaseGroup", true, action_release_group},
+    {"Tally.ListGroups", false, action_list_groups},
+    {"Tally.ExplainMessage", false, action_explain_message},
 };
 
 const size_t action_count = ARRAY_LENGTH(actions);

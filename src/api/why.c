@@ -1,0 +1,226 @@
+#include "api/why.h"
+
+#include <time.h>
+
+#define DAY_MS 86400000u
+
+struct bytes why_message_id(const struct call *call, uint64_t number)
+{
+    uint8_t id[MESSAGE_ID_SIZE];
+    char *text = arena_allocate(call->arena, IDENTITY_TEXT_SIZE);
+    explain_message_id(call->core, number, id);
+    identity_to_text(id, text);
+    return bytes_make(text, IDENTITY_TEXT_SIZE);
+}
+
+/* --- words -------------------------------------------------------------------------------------------------------- */
+
+/* "12:03:04Z", with the day where it is not today's. */
+static struct bytes time_text(const struct call *call, uint64_t time_ms)
+{
+    time_t seconds = (time_t)(time_ms / 1000);
+    struct tm tm;
+    char text[40];
+    gmtime_r(&seconds, &tm);
+    bool is_today = time_ms / DAY_MS == core_now_ms(call->core) / DAY_MS;
+    size_t size = strftime(text, sizeof(text), is_today ? "%H:%M:%SZ" : "%Y-%m-%d %H:%M:%SZ", &tm);
+    return arena_copy(call->arena, bytes_make(text, size));
+}
+
+#define SENTENCE(...) arena_format(call->arena, __VA_ARGS__)
+
+/* "in flight since 12:03:04Z (delivery 4711) until 12:03:34Z" */
+static struct bytes lease_text(const struct call *call, const struct why *why)
+{
+    struct bytes since = time_text(call, why->since_ms), until = time_text(call, why->until_ms);
+    return SENTENCE("in flight since %.*s (delivery %llu) until %.*s", BYTES_FORMAT(since),
+                    (unsigned long long)why->delivery, BYTES_FORMAT(until));
+}
+
+static struct bytes head_text(const struct call *call, const struct why *why)
+{
+    struct bytes until = time_text(call, why->until_ms);
+    switch (why->head_state) {
+    case MESSAGE_IN_FLIGHT:
+        return SENTENCE("is %.*s", BYTES_FORMAT(lease_text(call, why)));
+    case MESSAGE_DELAYED:
+        return SENTENCE("is delayed until %.*s", BYTES_FORMAT(until));
+    case MESSAGE_WAITING:
+        return BYTES("waits for something else");
+    case MESSAGE_FRESH:
+    case MESSAGE_RETURNED:
+        break;
+    }
+    return BYTES("comes first");
+}
+
+static const char *outcome_text(enum unit_state outcome)
+{
+    return outcome == UNIT_SUCCEEDED ? "succeeded" : outcome == UNIT_CANCELLED ? "was cancelled" : "failed";
+}
+
+static struct bytes antecedent_text(const struct call *call, const struct why *why)
+{
+    if (why->number != 0)
+        return SENTENCE("message %.*s", BYTES_FORMAT(why_message_id(call, why->number)));
+    return why->text.size == 0 ? BYTES("a batch that is gone") : SENTENCE("batch '%.*s'", BYTES_FORMAT(why->text));
+}
+
+static struct bytes batch_text(const struct call *call, const struct why *why)
+{
+    if (why->count == 0)
+        return SENTENCE("It waits for batch '%.*s', which has not completed.", BYTES_FORMAT(why->text));
+    return SENTENCE("It waits for batch '%.*s' (%llu units outstanding).", BYTES_FORMAT(why->text),
+                    (unsigned long long)why->count);
+}
+
+static struct bytes back_off_text(const struct call *call, const struct why *why)
+{
+    struct bytes until = time_text(call, why->until_ms);
+    if (why->text.size == 0)
+        return SENTENCE("Its last attempt failed; it is tried again from %.*s on.", BYTES_FORMAT(until));
+    return SENTENCE("Its last attempt failed: %.*s; it is tried again from %.*s on.", BYTES_FORMAT(why->text),
+                    BYTES_FORMAT(until));
+}
+
+static struct bytes end_text(const struct call *call, const struct why *why)
+{
+    if (why->since_ms == 0)
+        return SENTENCE("It has %s.", outcome_text(why->outcome));
+    struct bytes since = time_text(call, why->since_ms);
+    return SENTENCE("It %s at %.*s.", outcome_text(why->outcome), BYTES_FORMAT(since));
+}
+
+static struct bytes held_text(const struct call *call, const struct why *why)
+{
+    struct bytes since = time_text(call, why->since_ms);
+    return SENTENCE("Its group is held since %.*s: %.*s; ReleaseGroup lets it go on.", BYTES_FORMAT(since),
+                    BYTES_FORMAT(why->text));
+}
+
+static struct bytes limit_text(const struct call *call, const struct why *why)
+{
+    bool is_group = why->code == WHY_GROUP_RATE;
+    struct bytes until = time_text(call, why->until_ms);
+    return SENTENCE("Limited: the %s's rate lets the next one through at %.*s.", is_group ? "group" : "queue",
+                    BYTES_FORMAT(until));
+}
+
+struct bytes why_text(const struct call *call, const struct why *why)
+{
+    unsigned long long count = (unsigned long long)why->count, limit = (unsigned long long)why->limit;
+    struct bytes text = why->text, until = time_text(call, why->until_ms);
+    switch (why->code) {
+    case WHY_IN_FLIGHT:
+        return SENTENCE("It is %.*s.", BYTES_FORMAT(lease_text(call, why)));
+    case WHY_DELAYED:
+        return SENTENCE("It is delayed until %.*s.", BYTES_FORMAT(until));
+    case WHY_BACK_OFF:
+        return back_off_text(call, why);
+    case WHY_GROUP_HEAD: {
+        struct bytes id = why_message_id(call, why->number), head = head_text(call, why);
+        return SENTENCE("It waits behind message %.*s, the head of its group, which %.*s.", BYTES_FORMAT(id),
+                        BYTES_FORMAT(head));
+    }
+    case WHY_GROUP_HELD:
+        return held_text(call, why);
+    case WHY_GROUP_PAUSED:
+        return BYTES("Its group is paused; ResumeGroup lets it go on.");
+    case WHY_GROUP_CONCURRENCY:
+        return SENTENCE("Its group has %llu messages in flight; Tally.GroupConcurrency allows %llu.", count, limit);
+    case WHY_GROUP_RATE:
+    case WHY_QUEUE_RATE:
+        return limit_text(call, why);
+    case WHY_QUEUE_PAUSED:
+        return BYTES("The queue is paused; ResumeQueue lets it go on.");
+    case WHY_MESSAGE:
+        return SENTENCE("It waits for message %.*s.", BYTES_FORMAT(why_message_id(call, why->number)));
+    case WHY_BATCH:
+        return batch_text(call, why);
+    case WHY_ANTECEDENT_FAILED:
+        return SENTENCE("It is held because %.*s %s.", BYTES_FORMAT(antecedent_text(call, why)),
+                        outcome_text(why->outcome));
+    case WHY_TYPE: {
+        struct bytes id = why_message_id(call, why->number);
+        return SENTENCE("It waits for message %.*s of type '%.*s', which a type order puts first.", BYTES_FORMAT(id),
+                        BYTES_FORMAT(text));
+    }
+    case WHY_TYPE_REQUIRED:
+        return SENTENCE("It waits until a message of type '%.*s' has succeeded, as a type order requires.",
+                        BYTES_FORMAT(text));
+    case WHY_OUT_OF_ATTEMPTS:
+        return SENTENCE(
+            "It had %llu attempts of %llu: the next receive that meets it moves it to the dead-letter queue.", count,
+            limit);
+    case WHY_OTHER_QUEUE:
+        return SENTENCE("It was dead-lettered and is in queue %.*s now.", BYTES_FORMAT(text));
+    case WHY_CANCELLED:
+        return BYTES("It was purged or cancelled and is not delivered any more.");
+    case WHY_OUTCOME:
+        return end_text(call, why);
+    }
+    ASSERT(false);
+    return BYTES("");
+}
+
+/* --- fields ------------------------------------------------------------------------------------------------------- */
+
+/* The name of each code, and that of the member in which its text stands. */
+static const struct {
+    const char *name;
+    const char *text_name;
+} codes[] = {
+    [WHY_IN_FLIGHT] = {"InFlight", NULL},
+    [WHY_DELAYED] = {"Delayed", NULL},
+    [WHY_BACK_OFF] = {"BackOff", "Reason"},
+    [WHY_GROUP_HEAD] = {"GroupHead", NULL},
+    [WHY_GROUP_HELD] = {"GroupHeld", "Reason"},
+    [WHY_GROUP_PAUSED] = {"GroupPaused", NULL},
+    [WHY_GROUP_CONCURRENCY] = {"GroupConcurrency", NULL},
+    [WHY_GROUP_RATE] = {"GroupRate", NULL},
+    [WHY_QUEUE_PAUSED] = {"QueuePaused", NULL},
+    [WHY_QUEUE_RATE] = {"QueueRate", NULL},
+    [WHY_MESSAGE] = {"Message", NULL},
+    [WHY_BATCH] = {"Batch", "BatchId"},
+    [WHY_ANTECEDENT_FAILED] = {"AntecedentFailed", "BatchId"},
+    [WHY_TYPE] = {"TypeOrder", "Type"},
+    [WHY_TYPE_REQUIRED] = {"TypeRequired", "Type"},
+    [WHY_OUT_OF_ATTEMPTS] = {"OutOfAttempts", NULL},
+    [WHY_OTHER_QUEUE] = {"OtherQueue", "QueueName"},
+    [WHY_CANCELLED] = {"Cancelled", NULL},
+    [WHY_OUTCOME] = {"Ended", NULL},
+};
+
+static const char *const outcome_names[] = {
+    [UNIT_SUCCEEDED] = "succeeded", [UNIT_FAILED] = "failed", [UNIT_CANCELLED] = "cancelled"};
+
+void why_write(struct call *call, const struct why *why)
+{
+    struct writer *reply = call->reply;
+    bool is_head_free = why->code == WHY_GROUP_HEAD && why->head_state != MESSAGE_IN_FLIGHT;
+    bool has_until = why->until_ms != 0 && !(is_head_free && why->head_state != MESSAGE_DELAYED);
+    bool names_message = why->number != 0 && why->code != WHY_IN_FLIGHT;
+    bool has_outcome = why->code == WHY_ANTECEDENT_FAILED || why->code == WHY_OUTCOME;
+    writer_object_begin(reply, NULL);
+    writer_string(reply, "Code", codes[why->code].name);
+    writer_text(reply, "Text", why_text(call, why));
+    if (names_message)
+        writer_text(reply, "MessageId", why_message_id(call, why->number));
+    if (why->text.size > 0)
+        writer_text(reply, codes[why->code].text_name, why->text);
+    if (has_outcome)
+        writer_string(reply, "Outcome", outcome_names[why->outcome]);
+    if (why->since_ms != 0 && !is_head_free)
+        writer_time(reply, "Since", why->since_ms);
+    if (has_until)
+        writer_time(reply, "Until", why->until_ms);
+    if (why->delivery != 0 && !is_head_free)
+        writer_number(reply, "Delivery", why->delivery);
+    if (why->code == WHY_BATCH)
+        writer_number(reply, "Remaining", why->count);
+    if (why->limit != 0) {
+        writer_number(reply, "Count", why->count);
+        writer_number(reply, "Limit", why->limit);
+    }
+    writer_object_end(reply);
+}

@@ -1,0 +1,17 @@
+/* Why a message is not delivered, in words and in fields (core/explain.h). Private to src/api. */
+#ifndef TALLY_API_WHY_H
+#define TALLY_API_WHY_H
+
+#include "api/action.h"
+#include "core/explain.h"
+
+/* One sentence, in the arena. */
+struct bytes why_text(const struct call *call, const struct why *why);
+
+/* Writes it as an item of a list: {Code, Text, and the fields that it has}. */
+void why_write(struct call *call, const struct why *why);
+
+/* A MessageId, in the arena. */
+struct bytes why_message_id(const struct call *call, uint64_t number);
+
+#endif
