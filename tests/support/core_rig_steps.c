@@ -159,7 +159,7 @@ static void step_send(struct core_rig *rig)
         command.batch_id = draw_name(rig, batch, 'b', BATCHES);
     if (core_rig_draw(rig, 3) == 0)
         command.content.deduplication = draw_name(rig, id, 'd', 6);
-    if (0 && core_rig_draw(rig, 6) == 0)
+    if (core_rig_draw(rig, 6) == 0)
         command.type = draw_name(rig, type, 't', TYPES);
     if (core_rig_draw(rig, 6) == 0) {
         command.producer = draw_name(rig, producer, 'p', 2);
@@ -231,6 +231,31 @@ static void step_group(struct core_rig *rig)
     default:
         (void)decide_release_group(rig->core, queue, group, (enum group_release)core_rig_draw(rig, 3));
     }
+}
+
+/* Orders of two or three types; they may contradict each other, and are then refused. */
+static void step_type_order(struct core_rig *rig)
+{
+    char name[8], texts[3][8];
+    struct type_order_command command = {.name = draw_name(rig, name, 'o', 3)};
+    if (core_rig_draw(rig, 3) == 0) {
+        (void)decide_delete_type_order(rig->core, command.name);
+        return;
+    }
+    uint32_t first = core_rig_draw(rig, TYPES), step = 1 + core_rig_draw(rig, TYPES - 1);
+    command.types.count = 2 + core_rig_draw(rig, 2);
+    for (uint32_t i = 0; i < command.types.count; i++) {
+        int size = snprintf(texts[i], sizeof(texts[i]), "t%u", (first + i * step) % TYPES);
+        command.types.names[i] = bytes_make(texts[i], (size_t)size);
+        for (uint32_t earlier = 0; earlier < i; earlier++)
+            if (bytes_equal(command.types.names[earlier], command.types.names[i]))
+                return;
+    }
+    command.retention_s = core_rig_draw(rig, 2) == 0 ? 1 + core_rig_draw(rig, 300) : 0;
+    struct buffer conflict;
+    buffer_init(&conflict);
+    (void)decide_put_type_order(rig->core, &command, &conflict);
+    buffer_deinit(&conflict);
 }
 
 static void step_add_units(struct core_rig *rig)
@@ -314,7 +339,8 @@ static void step_restart(struct core_rig *rig)
 /* Time passes in frames at which nothing is decided: the log does not know of them. */
 static void step_time(struct core_rig *rig)
 {
-    uint64_t end_ms = rig->now_ms + (core_rig_draw(rig, 8) == 0 ? core_rig_draw(rig, 120000) : core_rig_draw(rig, 2000));
+    uint64_t end_ms =
+        rig->now_ms + (core_rig_draw(rig, 8) == 0 ? core_rig_draw(rig, 120000) : core_rig_draw(rig, 2000));
     for (uint32_t stops = core_rig_draw(rig, 4); stops > 0; stops--) {
         rig->now_ms += core_rig_draw(rig, (uint32_t)(end_ms - rig->now_ms) + 1);
         core_rig_begin(rig);
@@ -329,9 +355,9 @@ void core_rig_step(struct core_rig *rig)
         unsigned weight;
         void (*run)(struct core_rig *rig);
     } steps[] = {
-        {4, step_queue},     {4, step_create_batch}, {20, step_send},     {14, step_receive},
-        {14, step_handle},   {5, step_group},        {6, step_add_units}, {12, step_complete_units},
-        {6, step_xor_units}, {4, step_end_batch},    {1, step_restart},
+        {4, step_queue},           {4, step_create_batch}, {20, step_send},      {14, step_receive},
+        {14, step_handle},         {5, step_group},        {3, step_type_order}, {6, step_add_units},
+        {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},  {1, step_restart},
     };
     if (core_rig_draw(rig, 3) == 0)
         step_time(rig);
