@@ -8,7 +8,8 @@ extern const struct command command_queue_create, command_queue_list, command_qu
     command_batch_add, command_batch_complete, command_batch_seal, command_batch_show, command_batch_list,
     command_batch_units, command_batch_cancel, command_batch_delete, command_work, command_run, command_bench,
     command_call, command_explain, command_queue_pause, command_queue_resume, command_group_list, command_group_release,
-    command_group_pause, command_group_resume;
+    command_group_pause, command_group_resume, command_schedule_put, command_schedule_list, command_schedule_show,
+    command_schedule_pause, command_schedule_resume, command_schedule_delete;
 
 const struct command_row commands[] = {
     {"queue create", "make a queue", &command_queue_create},
@@ -38,6 +39,12 @@ const struct command_row commands[] = {
     {"batch units", "list the units of a batch, for example the outstanding ones", &command_batch_units},
     {"batch cancel", "cancel the units that have not ended", &command_batch_cancel},
     {"batch delete", "forget a completed batch", &command_batch_delete},
+    {"schedule put", "send a message at times that a cron expression names", &command_schedule_put},
+    {"schedule list", "list the schedules", &command_schedule_list},
+    {"schedule show", "show a schedule, and when it is next due", &command_schedule_show},
+    {"schedule pause", "stop a schedule for a while", &command_schedule_pause},
+    {"schedule resume", "let a paused schedule go on", &command_schedule_resume},
+    {"schedule delete", "delete a schedule", &command_schedule_delete},
     {"bench", "measure how fast the server is", &command_bench},
     {"call", "call any action of the server with a JSON body", &command_call},
 };

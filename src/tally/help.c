@@ -34,6 +34,10 @@ static const struct group_text {
      "  tally batch seal night\n"
      "  tally batch complete night page-1 page-2\n"
      "  tally receive results --wait 20 --delete\n"},
+    {"schedule", "A schedule sends a message at each time that a cron expression names: once, also across restarts.\n"
+                 "\n"
+                 "  tally schedule put nightly '30 2 * * *' jobs 'clean up' --time-zone Europe/Berlin\n"
+                 "  tally schedule list\n"},
 };
 
 static const char overview_end[] =

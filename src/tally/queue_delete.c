@@ -18,7 +18,7 @@ const struct command command_queue_delete = {
     .arguments = "QUEUE",
     .text = "Deletes a queue with all its messages, which can't be brought back. Refused (QueueInUse) while a batch "
             "that has\n"
-            "not completed will send its completion message there.\n",
+            "not completed, or a schedule, will send messages there.\n",
     .examples = "  tally queue delete orders\n",
     .arguments_min = 1,
     .arguments_max = 1,

@@ -40,6 +40,12 @@ COMMANDS = [
     "batch units",
     "batch cancel",
     "batch delete",
+    "schedule put",
+    "schedule list",
+    "schedule show",
+    "schedule pause",
+    "schedule resume",
+    "schedule delete",
     "bench",
     "call",
 ]
@@ -321,6 +327,31 @@ def test_a_batch_of_external_units_from_create_to_completion(tally):
     assert tally("receive", "results").out == ""
     tally("batch", "delete", "night")
     assert "BatchDoesNotExist" in tally("batch", "show", "night", status=1).err
+
+
+def test_a_schedule_is_put_shown_paused_listed_and_deleted(tally):
+    tally("queue", "create", "jobs")
+    out = tally(
+        *["schedule", "put", "nightly", "30 2 * * *", "jobs", "clean up"],
+        *["--time-zone", "Europe/Berlin", "--catch-up", "none", "--attribute", "size=3:Number"],
+    ).out
+    assert re.fullmatch(r"next +20\d\d-\d\d-\d\d 0[01]:30:00 UTC\n", out)
+    shown = tally.json("schedule", "show", "nightly")[0]
+    assert (shown["Cron"], shown["TimeZone"], shown["CatchUp"]) == ("30 2 * * *", "Europe/Berlin", "none")
+    assert shown["MessageAttributes"]["size"] == {"DataType": "Number", "StringValue": "3"}
+    assert shown["MessageAttributes"]["Tally.Schedule"]["StringValue"] == "nightly"
+    assert "body        clean up" in tally("schedule", "show", "nightly").out
+    assert "QueueInUse" in tally("queue", "delete", "jobs", status=1).err
+    tally("schedule", "put", "never", "0 0 30 2 *", "jobs", "x")
+    tally("schedule", "pause", "nightly")
+    lines = tally("schedule", "list").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["never", "paused"]
+    assert "nightly 30 2 * * * Europe/Berlin" in lines[1]
+    assert tally("schedule", "resume", "nightly").out == out
+    error = tally("schedule", "put", "bad", "61 * * * *", "jobs", "x", status=1).err
+    assert "The minute field: '61' is not from 0 to 59." in error
+    tally("schedule", "delete", "nightly")
+    assert "ScheduleDoesNotExist" in tally("schedule", "show", "nightly", status=1).err
 
 
 def test_a_batch_of_messages_completes_when_they_are_deleted(tally):
