@@ -313,11 +313,14 @@ void tally_explanation_deinit(struct tally_explanation *explanation);
 /* ---- Groups: Tally's own ----------------------------------------------------------------------------------------- */
 
 struct tally_group {
-    const char *id;     /* MessageGroupId */
-    const char *state;  /* "held", "busy" or "ready" */
-    const char *reason; /* why it is held; NULL: it is not, or nothing is known */
-    uint64_t messages;  /* that have not ended, those in flight included */
-    bool is_paused;
+    const char *id;              /* MessageGroupId */
+    const char *state;           /* "held", "busy", "ready" or "paused" */
+    const char *reason;          /* for people, in a sentence: why it is not ready; NULL: it is, or nothing is known */
+    const char *head_message_id; /* the message whose turn it is; NULL: it has none */
+    uint64_t messages;           /* that have not ended, those in flight included */
+    uint64_t in_flight;
+    double since;   /* seconds since the epoch; 0: not known */
+    bool is_paused; /* also beside "held" */
 };
 
 struct tally_groups {

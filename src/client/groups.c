@@ -27,7 +27,10 @@ static bool read_groups(struct tally_reply *reply, struct tally_groups *groups)
             .id = json_text(value, "MessageGroupId"),
             .state = json_text(value, "State"),
             .reason = json_text(value, "Reason"),
+            .head_message_id = json_text(value, "HeadMessageId"),
             .messages = json_number(value, "Messages"),
+            .in_flight = json_number(value, "InFlight"),
+            .since = json_real(value, "Since"),
             .is_paused = json_is_true(value, "Paused"),
         };
         is_whole = is_whole && made.items_owned[i].id != NULL && made.items_owned[i].state != NULL;

@@ -2,14 +2,15 @@
 #include "base/assert.h"
 #include "tally/pages.h"
 #include <stdio.h>
+#include <string.h>
 
 struct settings {
     const char *state;
 };
 
 static const struct option_row options[] = {
-    {"state", "STATE", "only groups that are held, busy or ready", OPTION_TEXT, offsetof(struct settings, state), 0, 0,
-     NULL},
+    {"state", "STATE", "only groups that are held, busy, ready or paused", OPTION_TEXT,
+     offsetof(struct settings, state), 0, 0, NULL},
 };
 
 static void print_text(yyjson_val *group)
@@ -20,9 +21,9 @@ static void print_text(yyjson_val *group)
 
     printf("%-6s %8llu  %s", state == NULL ? "" : state, (unsigned long long)json_number(group, "Messages"),
            id == NULL ? "" : id);
-    if (json_is_true(group, "Paused"))
+    if (json_is_true(group, "Paused") && state != NULL && strcmp(state, "paused") != 0)
         printf("  (paused)");
-    if (reason != NULL)
+    if (reason != NULL && strcmp(reason, "paused") != 0)
         printf("  %s", reason);
     puts("");
 }
@@ -42,13 +43,14 @@ static int run(struct invocation *invocation)
 
 const struct command command_group_list = {
     .arguments = "QUEUE",
-    .text =
-        "Lists the groups of a queue, one a line: state, number of messages, MessageGroupId, and why a held one is "
-        "held.\n"
-        "  ready  its next message can be received\n"
-        "  busy   its next message is in flight, delayed or waits for something else (`tally explain` says for what)\n"
-        "  held   a message of it failed for good; `tally group release` lets it go on\n"
-        "With --json each group is one line of JSON.\n",
+    .text = "Lists the groups of a queue, one a line: state, number of messages, MessageGroupId, and why it is not "
+            "ready, which\n"
+            "speaks of the message whose turn it is.\n"
+            "  ready   its next message can be received\n"
+            "  busy    its next message is in flight, delayed or waits for something else\n"
+            "  held    a message of it failed for good; `tally group release` lets it go on\n"
+            "  paused  `tally group resume` lets it go on\n"
+            "With --json each group is one line of JSON.\n",
     .examples = "  tally group list comments\n"
                 "  tally group list comments --state held\n",
     .options = options,
