@@ -77,3 +77,24 @@ def anonymous_memory_of(pid):
     """Bytes of memory that no file backs."""
     found = re.search(r"RssAnon:\s+(\d+) kB", read(f"/proc/{pid}/status"))
     return int(found.group(1)) * 1024 if found else 0
+
+
+def children_of(pid):
+    """The processes that a process has started, and theirs, which are still there."""
+    found = []
+    for child in read(f"/proc/{pid}/task/{pid}/children").split():
+        found += [int(child), *children_of(child)]
+    return found
+
+
+def tree_cpu_s(pid):
+    """As cpu_of_s, of a process and all that it has started."""
+    return cpu_of_s(pid) + sum(cpu_of_s(child) for child in children_of(pid))
+
+
+def folders_of(path):
+    """The folders in a folder; none where it isn't there."""
+    try:
+        return [entry.path for entry in os.scandir(path) if entry.is_dir()]
+    except OSError:
+        return []

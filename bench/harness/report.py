@@ -188,7 +188,7 @@ def notes(cases):
     return made
 
 
-def as_json(machine_facts, settings, versions, disk, cases, backlog, rows):
+def as_json(machine_facts, settings, versions, disk, cases, backlog, parts, rows):
     measured = {
         case.key: {
             "title": case.title, "server": case.server.name, "durability": case.server.durability, "mode": case.mode,
@@ -197,4 +197,6 @@ def as_json(machine_facts, settings, versions, disk, cases, backlog, rows):
         } for case in cases if case.is_wanted
     }
     return {"machine": machine_facts, "settings": settings, "versions": versions, "disk": disk, "rows": rows,
-            "measured": measured, "backlog": vars(backlog) if backlog is not None else None, "notes": notes(cases)}
+            "measured": measured, "backlog": vars(backlog) if backlog is not None else None, "notes": notes(cases),
+            "parts": {part.key: {"title": part.title, "problem": part.problem, "results": part.results}
+                      for part in parts}}

@@ -259,9 +259,12 @@ class Tallyd(Server):
         self.call("CreateQueue", {"QueueName": self.queue})
         return seconds
 
-    def call(self, action, body):
+    def call_tally(self, action, body):
+        return self.call(action, body, "Tally")
+
+    def call(self, action, body, prefix="AmazonSQS"):
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        headers = {"X-Amz-Target": f"AmazonSQS.{action}", "Content-Type": "application/x-amz-json-1.0"}
+        headers = {"X-Amz-Target": f"{prefix}.{action}", "Content-Type": "application/x-amz-json-1.0"}
         link.request("POST", "/", json.dumps(body), headers)
         reply = link.getresponse()
         text = reply.read().decode()

@@ -57,6 +57,12 @@ def test_every_bar_of_the_design_has_a_row(results):
         "restart after kill -9",
         "p99.9 of a send during a snapshot",
         "growth: CPU time of a life",
+        "growth: CPU time of a life, FIFO, 10,000 groups",
+        "growth: CPU time of a life, standard, 10,000 groups",
+        "growth: CPU time of a life, 9,999 groups blocked",
+        "fan-in: CPU time of a receive and delete, 10,000 into 1",
+        "longest send to another queue meanwhile",
+        "growth: CPU time of a send, 10,000 ids remembered",
     }
     for row in results["rows"]:
         assert row["name"] in results["printed"]
@@ -70,6 +76,18 @@ def test_the_backlog_is_counted_and_survives_kill_9(results):
     assert backlog["messages"] >= 10_000
     assert backlog["index_bytes"] is not None
     assert backlog["restart_warm_s"] > 0 and backlog["restart_cold_s"] > 0
+
+
+def test_order_and_dependencies_are_measured_and_counted(results):
+    for key in ("groups", "blocked", "fanin", "fanout", "ids", "order", "flows"):
+        part = results["parts"][key]
+        assert part["problem"] == "" and part["results"], f"{key}: {part['problem']}"
+
+
+def test_a_peer_of_order_has_a_figure_or_says_why_not(results):
+    for row in results["rows"]:
+        if row["name"].startswith(("jobs of many keys", "fan-in of")):
+            assert row["reference_value"] or row["problem"] or "n/a" in row["reference"], row
 
 
 def test_the_generator_states_its_ceiling(results):
