@@ -52,16 +52,15 @@ void daemon_kill(struct daemon *daemon, uint64_t now_ms)
     daemon_start(daemon, now_ms);
 }
 
-bool daemon_kill_due(struct daemon *daemon, uint64_t now_ms)
+void daemon_kill_due(struct daemon *daemon, uint64_t now_ms)
 {
     int status;
     if (waitpid(daemon->pid, &status, WNOHANG) == daemon->pid)
         fatal("the daemon ended by itself, %s %d; see %s.log", WIFSIGNALED(status) ? "signal" : "status",
               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), daemon->folder);
-    if (daemon->kill_every_ms == 0 || !daemon->is_back || now_ms - daemon->killed_at_ms < daemon->kill_every_ms)
-        return false;
-    daemon_kill(daemon, now_ms);
-    return true;
+    bool is_due = daemon->kill_every_ms > 0 && now_ms - daemon->killed_at_ms >= daemon->kill_every_ms;
+    if (is_due && daemon->is_back && now_ms - daemon->back_at_ms >= daemon->kill_every_ms / 5 * 2)
+        daemon_kill(daemon, now_ms);
 }
 
 void daemon_found(struct daemon *daemon, uint64_t now_ms)
@@ -69,6 +68,7 @@ void daemon_found(struct daemon *daemon, uint64_t now_ms)
     if (daemon->is_back)
         return;
     daemon->is_back = true;
+    daemon->back_at_ms = now_ms;
     if (daemon->kills > 0 && now_ms - daemon->killed_at_ms > daemon->restart_max_ms)
         daemon->restart_max_ms = now_ms - daemon->killed_at_ms;
 }

@@ -16,6 +16,7 @@ struct daemon {
     pid_t pid;
     uint64_t killed_at_ms; /* or when it was first started */
     bool is_back;          /* it has taken a connection since it was started */
+    uint64_t back_at_ms;
     unsigned kills;
     uint64_t restart_max_ms; /* the longest time from a kill to the first connection behind it */
 };
@@ -23,9 +24,9 @@ struct daemon {
 /* Starts it; the caller's connections say when it serves. Ends the program if it can't be started. */
 void daemon_start(struct daemon *daemon, uint64_t now_ms);
 
-/* Kills and starts it if that is due, which it is only once it was back since the last time. Returns true if it did.
- * Ends the program if the daemon has ended by itself. */
-bool daemon_kill_due(struct daemon *daemon, uint64_t now_ms);
+/* Kills and starts it if that is due: kill_every_ms after the last time, but not before it has served for two fifths of
+ * that. Ends the program if the daemon has ended by itself. */
+void daemon_kill_due(struct daemon *daemon, uint64_t now_ms);
 
 /* Kills and starts it now. */
 void daemon_kill(struct daemon *daemon, uint64_t now_ms);

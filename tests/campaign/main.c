@@ -258,23 +258,24 @@ static bool summary_print(const struct run *run, double send_s, double work_s, u
 
 static void usage_print(FILE *file)
 {
-    fputs("Usage: groups --tallyd PROGRAM --folder FOLDER [options] [-- OPTIONS OF TALLYD]\n"
-          "\n"
-          "Sends groups of messages, works on them while the daemon is killed, and judges order and ends.\n"
-          "FOLDER, which must not exist, holds the daemon's data; its log is FOLDER.log.\n"
-          "\n"
-          "  --port PORT        of the daemon (a free one)\n"
-          "  --groups N         (1000000)\n"
-          "  --messages N       of each group (3)\n"
-          "  --workers N        connections, first of producers, then of workers (64)\n"
-          "  --fail SHARE       of the attempts that fail (0.05)\n"
-          "  --kill-every S     seconds from one kill -9 to the next; 0: never (5)\n"
-          "  --kill-each N      instead: messages sent or ended from one kill to the next\n"
-          "  --lease S          visibility timeout (2); shorter than --kill-every, for a restart renews the leases\n"
-          "  --window S         of the deduplication that makes repeated sends exact (86400)\n"
-          "  --strict BOOLEAN   the queue's Tally.StrictOrder (true); false breaks what is judged here\n"
-          "  --seed N           of what is random here (the time)\n",
-          file);
+    fputs(
+        "Usage: groups --tallyd PROGRAM --folder FOLDER [options] [-- OPTIONS OF TALLYD]\n"
+        "\n"
+        "Sends groups of messages, works on them while the daemon is killed, and judges order and ends.\n"
+        "FOLDER, which must not exist, holds the daemon's data; its log is FOLDER.log.\n"
+        "\n"
+        "  --port PORT        of the daemon (a free one)\n"
+        "  --groups N         (1000000)\n"
+        "  --messages N       of each group (3)\n"
+        "  --workers N        connections, first of producers, then of workers (64)\n"
+        "  --fail SHARE       of the attempts that fail (0.05)\n"
+        "  --kill-every S     seconds from one kill -9 to the next, serving at least two fifths of them; 0: never (5)\n"
+        "  --kill-each N      instead: messages sent or ended from one kill to the next\n"
+        "  --lease S          visibility timeout (2); shorter than --kill-every, for a restart renews the leases\n"
+        "  --window S         of the deduplication that makes repeated sends exact (86400)\n"
+        "  --strict BOOLEAN   the queue's Tally.StrictOrder (true); false breaks what is judged here\n"
+        "  --seed N           of what is random here (the time)\n",
+        file);
 }
 
 enum option_name {
