@@ -37,6 +37,17 @@ static bool is_new(struct table *table, uint64_t batch, uint8_t event)
     return true;
 }
 
+/* Which batch event's message an event sends; 0: none. */
+static uint8_t completes_what(const struct event *event, uint64_t *batch)
+{
+    *batch = event->kind == EVENT_SENT            ? event->sent.batch
+             : event->kind == EVENT_SENT_IN_GROUP ? event->sent_in_group.batch
+                                                  : 0;
+    if (event->kind == EVENT_SENT)
+        return event->sent.completes;
+    return event->kind == EVENT_SENT_IN_GROUP ? event->sent_in_group.completes : 0;
+}
+
 /* One frame: whatever fired is sent here, in the order complete, success, and each once in the whole log. */
 static void judge_frame(const struct core *core, struct bytes payload, struct seen *seen)
 {
@@ -46,13 +57,14 @@ static void judge_frame(const struct core *core, struct bytes payload, struct se
     while (payload.size > 0) {
         bool is_event = event_decode(&payload, &event);
         ASSERT(is_event);
+        uint64_t sent_batch;
+        uint8_t sent_event = completes_what(&event, &sent_batch);
         if (awaited_event != 0) {
-            ASSERT(event.kind == EVENT_SENT && event.sent.completes == awaited_event &&
-                   event.sent.batch == awaited_batch);
+            ASSERT(sent_event == awaited_event && sent_batch == awaited_batch);
             awaited_event = 0;
         }
-        if (event.kind == EVENT_SENT && event.sent.completes != 0) {
-            bool is_first = is_new(&seen->sent, event.sent.batch, event.sent.completes);
+        if (sent_event != 0) {
+            bool is_first = is_new(&seen->sent, sent_batch, sent_event);
             ASSERT(is_first); /* invariant B1 */
         }
         if (event.kind != EVENT_BATCH_FIRED)
