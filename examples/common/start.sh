@@ -31,16 +31,16 @@ trap 'exit 143' TERM HUP
 
 command -v node >/dev/null || fail "Node.js is missing: ./setup test brings it, or apt-get install nodejs npm"
 modules=$root/build/examples
-if ! cmp -s "$root/examples/common/package-lock.json" "$modules/.installed-lock"; then
+if ! cmp -s "$root/examples/common/package-lock.json" "$modules/node_modules/.installed-lock"; then
     command -v npm >/dev/null || fail "npm is missing: ./setup test brings it, or apt-get install npm"
     echo "Installing the AWS SDK into build/examples"
     mkdir -p "$modules"
-    cp "$root/examples/common/package.json" "$root/examples/common/package-lock.json" "$modules"
+    cp "$root/examples/common/package.json" "$root/examples/common/package-lock.json" "$root/examples/common/.npmrc" "$modules"
     (cd "$modules" && npm ci --no-audit --no-fund --loglevel=error) >"$modules/npm.log" 2>&1 </dev/null || {
         tail -n 15 "$modules/npm.log" >&2
         fail "npm ci failed in build/examples"
     }
-    cp "$modules/package-lock.json" "$modules/.installed-lock"
+    cp "$modules/package-lock.json" "$modules/node_modules/.installed-lock"
 fi
 [ -e "$root/examples/node_modules" ] || ln -s ../build/examples/node_modules "$root/examples/node_modules"
 

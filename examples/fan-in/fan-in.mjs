@@ -28,7 +28,7 @@ const { State, Why } = await tally("ExplainMessage", { QueueUrl: reports, Messag
 console.log(`  ${State}: ${Why.map((reason) => reason.Text ?? reason).join(" ")}`);
 
 const workers = new Workers(new URL("worker.mjs", import.meta.url), 4, [jobs]);
-const killing = setInterval(() => workers.kill(), 500);
+const killing = setInterval(() => workers.kill(), 1000);
 
 // Takes what a queue has, for as long as nothing else is expected: a second message would be found.
 async function receive(QueueUrl, WaitTimeSeconds) {
