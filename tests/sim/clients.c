@@ -10,6 +10,7 @@
 
 /* Actions that the server does not have yet. */
 #define HAS_GROUP_ACTIONS 1
+#define HAS_TYPE_ORDERS 1
 
 static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_CREATE_QUEUE] = 3,
@@ -24,6 +25,8 @@ static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_FAIL] = 5 * HAS_GROUP_ACTIONS,
     [OPERATION_RELEASE_GROUP] = 3 * HAS_GROUP_ACTIONS,
     [OPERATION_PAUSE] = 2 * HAS_GROUP_ACTIONS,
+    [OPERATION_PUT_TYPE_ORDER] = 1 * HAS_TYPE_ORDERS,
+    [OPERATION_DELETE_TYPE_ORDER] = 1 * HAS_TYPE_ORDERS,
     [OPERATION_CREATE_BATCH] = 6,
     [OPERATION_ADD_UNITS] = 4,
     [OPERATION_COMPLETE_UNITS] = 7,
@@ -85,6 +88,8 @@ void clients_init(struct clients *clients, uint64_t seed, uint32_t body_max)
     clients->order_percent = random_below(random, 4) * 30;
     clients->dedup_percent = random_below(random, 3) * 25;
     clients->producer_percent = random_below(random, 3) * 10;
+    clients->after_percent = random_below(random, 4) * 15;
+    clients->type_percent = random_below(random, 3) * 30;
     clients->dedup_ids = (int)random_between(random, 2, 60);
     for (int i = 0; i < QUEUE_NAMES; i++)
         clients->traits[i] = draw_traits(random, i);
@@ -129,11 +134,17 @@ static struct queue_numbers draw_numbers(struct clients *clients, int queue)
     return numbers;
 }
 
+/* Mostly one that work is sent to. */
+static int draw_order_queue(struct random *random)
+{
+    return FIRST_ORDER_QUEUE + (int)random_below(random, random_chance(random, 40) ? 6 : 3);
+}
+
 static int draw_queue(struct clients *clients)
 {
     struct random *random = &clients->random;
     if (random_chance(random, clients->order_percent))
-        return FIRST_ORDER_QUEUE + (int)random_below(random, QUEUE_NAMES - FIRST_ORDER_QUEUE);
+        return draw_order_queue(random);
     if (random_chance(random, 60))
         return (int)random_below(random, WORK_QUEUES);
     return (int)random_below(random, BRIEF_QUEUE + 1);
@@ -177,12 +188,6 @@ static bool has_room(const struct oracle *oracle, int name, int count)
     return record == NONE || oracle->model.batches[record].unit_count + count < MODEL_UNITS_MAX / 2;
 }
 
-/* Mostly one that work is sent to. */
-static int draw_order_queue(struct random *random)
-{
-    return FIRST_ORDER_QUEUE + (int)random_below(random, random_chance(random, 40) ? 6 : 3);
-}
-
 /* Group, priority, and what tells a repeat: few different ones, so that there are some. */
 static void draw_ids(struct clients *clients, int queue, struct entry *entry)
 {
@@ -204,6 +209,8 @@ static void draw_ids(struct clients *clients, int queue, struct entry *entry)
     } else if (traits->is_fifo && !traits->is_content_based) {
         entry->dedup = 1000 + (int)entry->tag;
     }
+    if (entry->group != NONE && random_chance(random, clients->type_percent))
+        entry->type = (int)random_below(random, TYPES);
     if (random_chance(random, clients->producer_percent)) {
         entry->producer = (int)random_below(random, 3);
         clients->sequence += (int)random_below(random, 3);
@@ -211,6 +218,52 @@ static void draw_ids(struct clients *clients, int queue, struct entry *entry)
         if (entry->sequence < 0)
             entry->sequence = 0;
     }
+}
+
+static bool draw_antecedent(struct clients *clients, const struct oracle *oracle, struct after *after)
+{
+    struct random *random = &clients->random;
+    const struct model *model = &oracle->model;
+    unsigned kind = random_below(random, 10);
+    *after = (struct after){.kind = kind < 5 ? AFTER_MESSAGE : kind < 8 ? AFTER_BATCH : AFTER_DEDUP};
+    if (after->kind == AFTER_BATCH) {
+        after->name = draw_batch_like(clients, oracle, WANTED_OPEN | WANTED_SEALED | WANTED_EXACT | WANTED_XOR);
+        return random_chance(random, 5) || model_find_batch(model, after->name) != NONE;
+    }
+    if (after->kind == AFTER_DEDUP) {
+        int place = model->memory_count == 0 ? NONE : (int)random_below(random, (uint32_t)model->memory_count);
+        after->queue = place == NONE ? FIRST_ORDER_QUEUE : model->queues[model->memories[place].queue].name;
+        after->name = place == NONE ? 0 : model->memories[place].id;
+        return after->name < 1000000 && model_find_queue(model, after->queue) != NONE;
+    }
+    /* Mostly one of the newest messages, alive or not. */
+    if (model->message_count == 0)
+        return false;
+    uint32_t range = (uint32_t)(model->message_count < 12 ? model->message_count : 12);
+    int back = (int)random_below(random, random_chance(random, 80) ? range : (uint32_t)model->message_count);
+    const struct model_message *message = &model->messages[model->message_count - 1 - back];
+    if (message->id[0] == '\0')
+        return false;
+    memcpy(after->id, message->id, sizeof(after->id));
+    return true;
+}
+
+static void draw_after(struct clients *clients, const struct oracle *oracle, struct entry *entry)
+{
+    struct random *random = &clients->random;
+    unsigned wanted = random_between(random, 1, AFTERS_MAX);
+    entry->after_failure = (int)random_below(random, 3);
+    for (unsigned i = 0; i < wanted; i++)
+        entry->after_count += draw_antecedent(clients, oracle, &entry->after[entry->after_count]);
+}
+
+static void draw_type_order(struct random *random, struct operation *operation)
+{
+    operation->order = (int)random_below(random, TYPE_ORDERS);
+    operation->count = random_between(random, 2, 4);
+    int start = (int)random_below(random, TYPES), step = random_chance(random, 75) ? 1 : 2;
+    for (unsigned i = 0; i < operation->count; i++)
+        operation->keys[i] = (start + (int)i * step) % TYPES;
 }
 
 static void draw_send(struct clients *clients, const struct oracle *oracle, struct operation *operation)
@@ -235,8 +288,11 @@ static void draw_send(struct clients *clients, const struct oracle *oracle, stru
             .priority = NONE,
             .dedup = NONE,
             .producer = NONE,
+            .type = NONE,
         };
         draw_ids(clients, operation->queue, &operation->entries[i]);
+        if (random_chance(random, clients->after_percent))
+            draw_after(clients, oracle, &operation->entries[i]);
     }
 }
 
@@ -454,8 +510,12 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
         draw_handles(clients, operation);
         operation->is_many = false;
         operation->count = 1;
-        operation->is_final = random_chance(random, 20);
+        operation->is_final = random_chance(random, 30);
         operation->reason = random_chance(random, 60) ? (int)random_below(random, 1000) : NONE;
+        break;
+    case OPERATION_PUT_TYPE_ORDER:
+    case OPERATION_DELETE_TYPE_ORDER:
+        draw_type_order(random, operation);
         break;
     case OPERATION_RELEASE_GROUP:
         draw_release(clients, oracle, operation);

@@ -32,7 +32,7 @@ struct clients {
     struct held held[HELD_MAX]; /* newest last */
     struct queue_traits traits[QUEUE_NAMES];
     unsigned order_percent; /* of what is sent and received concerns q8 and above */
-    unsigned dedup_percent, producer_percent, release_percent;
+    unsigned dedup_percent, producer_percent, after_percent, type_percent;
     int dedup_ids;
     int sequence; /* of the numbered producers */
     unsigned xor_percent, batch_percent, dead_letter_percent, child_percent;

@@ -11,6 +11,7 @@ void model_copy(struct model *to, const struct model *from)
 {
     memcpy(to, from, offsetof(struct model, groups));
     memcpy(to->groups, from->groups, sizeof(from->groups[0]) * (size_t)from->group_count);
+    memcpy(to->edges, from->edges, sizeof(from->edges[0]) * (size_t)from->edge_count);
     memcpy(to->memories, from->memories, sizeof(from->memories[0]) * (size_t)from->memory_count);
     memcpy(to->productions, from->productions, sizeof(from->productions[0]) * (size_t)from->production_count);
     memcpy(to->batches, from->batches, sizeof(from->batches[0]) * (size_t)from->batch_count);
@@ -82,7 +83,8 @@ static void delay_anew(struct model *model, int queue)
 {
     for (int i = 0; i < model->message_count; i++) {
         struct model_message *message = &model->messages[i];
-        if (message->is_alive && !message->is_condemned && message->queue == queue && message->receive_count == 0)
+        if (message->is_alive && !message->is_condemned && message->queue == queue && message->receive_count == 0 &&
+            !model_is_waiting(model, message))
             message->visible_at = message->sent_at + (uint64_t)model->queues[queue].numbers.delay_s * 1000;
     }
 }
@@ -142,7 +144,9 @@ struct queue_counts model_count_queue(const struct model *model, int queue)
         const struct model_message *message = &model->messages[i];
         if (!message->is_alive || message->is_condemned || message->queue != queue)
             continue;
-        if (message->visible_at <= model->now)
+        if (model_is_waiting(model, message))
+            counts.delayed++;
+        else if (message->visible_at <= model->now)
             counts.visible++;
         else if (message->is_leased)
             counts.in_flight++;
@@ -179,6 +183,7 @@ static struct model_message *add_message(struct model *model, int queue, uint64_
         .group = NO_GROUP,
         .priority = PRIORITY_USUAL,
         .reason = NONE,
+        .type = NONE,
         .sent_at = model->now,
         .counted_from = model->now,
         .visible_at = model->now + delay_ms,
@@ -233,10 +238,17 @@ enum error model_send(struct model *model, int queue_name, const struct entry *e
         if (record == NONE)
             return ERROR_BATCH_DOES_NOT_EXIST;
         batch = &model->batches[record];
-        enum error error = check_room(batch, 1);
-        if (error != OK)
-            return error;
+        enum error room = check_room(batch, 1);
+        if (room != OK)
+            return room;
     }
+    struct model_waits waits;
+    enum error error = model_plan_waits(model, entry, &waits);
+    int joined = batch == NULL ? NONE : (int)(batch - model->batches);
+    if (error == OK && !waits.is_unmet && model_would_wait_for_itself(model, entry, queue, joined, &waits))
+        error = ERROR_DEPENDENCY_CYCLE;
+    if (error != OK)
+        return error;
     int delay_s = entry->delay_s != NONE ? entry->delay_s : model->queues[queue].numbers.delay_s;
     struct model_message *message = add_message(model, queue, (uint64_t)delay_s * 1000);
     *sent = model->message_count - 1;
@@ -253,6 +265,17 @@ enum error model_send(struct model *model, int queue_name, const struct entry *e
         message->unit = add_unit(batch, UNIT_OF_MESSAGE, *sent);
         seal_at_total(model, batch);
     }
+    if (entry->type != NONE && message->group >= 0) {
+        message->type = entry->type;
+        message->befores = model_types_before(model, entry->type);
+        for (int i = 0; i < TYPE_ORDERS; i++)
+            for (int k = 0; k < model->type_orders[i].count; k++)
+                message->is_typed = message->is_typed || model->type_orders[i].types[k] == entry->type;
+    }
+    if (waits.is_unmet)
+        model_end(model, message, FATE_FAILED);
+    else
+        model_wait(model, *sent, &waits, entry->after_failure);
     return OK;
 }
 
@@ -287,6 +310,8 @@ void model_end(struct model *model, struct model_message *message, enum fate fat
 {
     model_finish(model, message, fate);
     message->is_alive = false;
+    message->fate = fate;
+    model_forget_waits(model, (int)(message - model->messages));
     if (message->batch != NONE)
         unpinned(model, message->batch);
 }
@@ -460,6 +485,10 @@ enum error model_create_batch(struct model *model, const struct operation *opera
         enum error error = check_room(&model->batches[parent], 1);
         if (error != OK)
             return error;
+        unsigned awaited = operation->targets[0] != NONE ? 0 : 1;
+        int queue = operation->targets[awaited] == NONE ? NONE : model_find_queue(model, operation->targets[awaited]);
+        if (model_child_would_wait_for_itself(model, parent, queue, operation->target_groups[awaited]))
+            return ERROR_DEPENDENCY_CYCLE;
     }
     ASSERT(model->batch_count < MODEL_BATCHES_MAX);
     *created = model->batch_count++;
@@ -652,6 +681,7 @@ void model_tick(struct model *model)
     for (int i = 0; i < model->message_count; i++)
         if (model->messages[i].is_alive && model->messages[i].is_cancelled)
             model_end(model, &model->messages[i], FATE_CANCELLED);
+    model_tell_all(model);
     model->is_in_tick = false;
 }
 
@@ -664,6 +694,8 @@ uint64_t model_due_bytes(const struct model *model, uint64_t now)
         if (message->is_alive && (model_is_dead(model, message) || message->counted_from + retention_ms <= now))
             bytes += message->batch == NONE ? 20 : 150;
     }
+    for (int i = 0; i < model->edge_count; i++)
+        bytes += model->edges[i].dependent == NONE ? 0 : 40;
     for (int i = 0; i < model->batch_count; i++)
         if (model->batches[i].is_record && deadline_of(model, i) <= now)
             bytes += model->batches[i].state == MODEL_COMPLETED ? 20 : 900;

@@ -14,7 +14,8 @@
 #define MODEL_BATCHES_MAX 72
 #define MODEL_UNITS_MAX 128
 #define MODEL_TOKENS_MAX 24
-#define MODEL_ID_SIZE 40
+#define MODEL_ID_SIZE MESSAGE_ID_TEXT_SIZE
+#define MODEL_EDGES_MAX 1200
 #define MODEL_GROUPS_MAX 400
 #define MODEL_MEMORIES_MAX 900
 #define MODEL_PRODUCTIONS_MAX 900
@@ -57,6 +58,24 @@ struct model_production {
     int message;
 };
 
+/* A message waits for another, or for a batch. */
+struct model_edge {
+    int dependent; /* NONE: this place is free */
+    bool is_batch;
+    bool is_told; /* it has ended badly, which holds the dependent up */
+    int antecedent;
+};
+struct model_waits {
+    unsigned count;
+    struct model_edge edges[AFTERS_MAX];
+    bool is_unmet; /* it has failed before, and so will the message */
+};
+
+struct model_type_order {
+    int count; /* 0: there is none */
+    int types[TYPES];
+};
+
 struct model_counts {
     int total, succeeded, failed, cancelled, remaining;
 };
@@ -85,8 +104,14 @@ struct model_message {
     uint64_t number;        /* the server's; 0: not seen yet */
     uint64_t line;          /* its number in its group's line */
     uint64_t said_sequence; /* SequenceNumber in the reply to its send; 0: none */
-    uint64_t counted_from;  /* retention counts from here */
-    uint64_t timeout_ms;    /* of the newest lease */
+    int type;               /* or NONE */
+    bool is_typed;          /* an order named its type when it was accepted */
+    unsigned befores;       /* the types that came before it then, as bits */
+    int wait_count;         /* edges */
+    int after_failure;
+    int fate;              /* enum fate, once it has ended */
+    uint64_t counted_from; /* retention counts from here */
+    uint64_t timeout_ms;   /* of the newest lease */
     uint64_t sent_at;
     uint64_t visible_at;
     uint64_t received_at;
@@ -157,11 +182,14 @@ struct model {
     int queue_count;
     int group_count;
     int memory_count;
+    int edge_count;
+    struct model_type_order type_orders[TYPE_ORDERS];
     int production_count;
     int message_count;
     int batch_count;
     struct model_queue queues[MODEL_QUEUES_MAX];
     struct model_group groups[MODEL_GROUPS_MAX];
+    struct model_edge edges[MODEL_EDGES_MAX];
     struct model_memory memories[MODEL_MEMORIES_MAX];
     struct model_production productions[MODEL_PRODUCTIONS_MAX];
     struct model_batch batches[MODEL_BATCHES_MAX];
@@ -250,7 +278,22 @@ void model_advance(struct model *model, uint64_t now);
 /* Would that change more than the time? */
 bool model_has_lapse(const struct model *model, uint64_t now);
 
+enum error model_put_type_order(struct model *model, const struct operation *operation);
+enum error model_delete_type_order(struct model *model, const struct operation *operation);
+
 /* For the files of the model. */
+int model_find_id(const struct model *model, int queue, int id);
+enum error model_plan_waits(struct model *model, const struct entry *entry, struct model_waits *waits);
+void model_wait(struct model *model, int message, const struct model_waits *waits, int policy);
+void model_forget_waits(struct model *model, int message);
+void model_tell_all(struct model *model);
+bool model_would_wait_for_itself(const struct model *model, const struct entry *entry, int queue, int batch,
+                                 const struct model_waits *waits);
+bool model_child_would_wait_for_itself(const struct model *model, int parent, int queue, int group);
+unsigned model_types_before(const struct model *model, int type);
+bool model_comes_before(const struct model *model, const struct model_message *one, const struct model_message *other);
+bool model_is_held_by_type(const struct model *model, const struct model_message *message);
+bool model_is_waiting(const struct model *model, const struct model_message *message);
 bool model_find_duplicate(struct model *model, int queue, const struct entry *entry, int *first);
 void model_remember(struct model *model, int queue, const struct entry *entry, int message);
 void model_forget_ids(struct model *model, int queue);

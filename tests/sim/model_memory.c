@@ -29,6 +29,12 @@ static struct model_memory *find_memory(struct model *model, int queue, int scop
     return NULL;
 }
 
+int model_find_id(const struct model *model, int queue, int id)
+{
+    const struct model_memory *memory = find_memory((struct model *)(uintptr_t)model, queue, NO_GROUP, id);
+    return memory == NULL ? NONE : memory->message;
+}
+
 bool model_find_duplicate(struct model *model, int queue, const struct entry *entry, int *first)
 {
     const struct queue_traits *traits = &model->queues[queue].traits;

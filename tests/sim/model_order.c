@@ -179,7 +179,8 @@ static void deal_with_spent(struct model *model, struct model_message *message)
 
 bool model_is_deliverable(const struct model *model, const struct model_message *message)
 {
-    return message->is_alive && !message->is_condemned && message->visible_at <= model->now;
+    return message->is_alive && !message->is_condemned && message->visible_at <= model->now &&
+           !model_is_waiting(model, message);
 }
 
 enum error model_receive_begin(const struct model *model, struct model_receive *receive)
@@ -268,6 +269,8 @@ static const char *why_not(struct model *model, const struct model_receive *rece
         return "was purged";
     if (message->visible_at > model->now)
         return message->is_leased ? "is leased (perhaps by this very receive, in another place)" : "is delayed";
+    if (model_is_waiting(model, message))
+        return "waits for something else";
     if (model->queues[message->queue].is_paused)
         return "is in a queue that is paused";
     if (is_line(model, message))

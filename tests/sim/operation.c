@@ -34,6 +34,10 @@ const char *operation_target(const struct operation *operation)
         if (operation->group == NONE)
             return operation->is_paused ? "Tally.PauseQueue" : "Tally.ResumeQueue";
         return operation->is_paused ? "Tally.PauseGroup" : "Tally.ResumeGroup";
+    case OPERATION_PUT_TYPE_ORDER:
+        return "Tally.PutTypeOrder";
+    case OPERATION_DELETE_TYPE_ORDER:
+        return "Tally.DeleteTypeOrder";
     case OPERATION_CREATE_BATCH:
         return "Tally.CreateBatch";
     case OPERATION_ADD_UNITS:
@@ -154,6 +158,26 @@ static void write_message_attribute(const char **before, const char *name, const
     *before = ",";
 }
 
+static void write_after(const struct entry *entry, const char **before, struct buffer *out)
+{
+    static const char *const policies[] = {"cancel", "run", "hold"};
+    buffer_append_format(out, "%s\"Tally.After\":{\"DataType\":\"String\",\"StringValue\":\"", *before);
+    for (unsigned i = 0; i < entry->after_count; i++) {
+        const struct after *after = &entry->after[i];
+        buffer_append_format(out, "%s", i > 0 ? "," : "");
+        if (after->kind == AFTER_MESSAGE)
+            buffer_append_format(out, "message:%s", after->id);
+        else if (after->kind == AFTER_BATCH)
+            buffer_append_format(out, "batch:b%d", after->name);
+        else
+            buffer_append_format(out, "dedup:q%d%s/d%d", after->queue, operation_is_fifo(after->queue) ? ".fifo" : "",
+                                 after->name);
+    }
+    buffer_append_format(out, "\"},\"Tally.AfterFailure\":{\"DataType\":\"String\",\"StringValue\":\"%s\"}",
+                         policies[entry->after_failure]);
+    *before = ",";
+}
+
 static void write_send(const struct entry *entry, struct buffer *out)
 {
     buffer_append_format(out, "\"MessageBody\":\"");
@@ -174,6 +198,10 @@ static void write_send(const struct entry *entry, struct buffer *out)
         write_message_attribute(&before, "Tally.Producer", "p", entry->producer, out);
         write_message_attribute(&before, "Tally.Sequence", "", entry->sequence, out);
     }
+    if (entry->type != NONE)
+        write_message_attribute(&before, "Tally.Type", "t", entry->type, out);
+    if (entry->after_count > 0)
+        write_after(entry, &before, out);
     if (before[1] == '\0')
         buffer_append_format(out, "}");
 }
@@ -327,6 +355,15 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
             buffer_append_format(out, ",\"Reason\":\"reason %d\"", operation->reason);
         if (operation->is_final)
             buffer_append_format(out, ",\"Final\":true");
+        break;
+    case OPERATION_PUT_TYPE_ORDER:
+        buffer_append_format(out, "\"Name\":\"o%d\",\"Types\":[", operation->order);
+        for (unsigned i = 0; i < operation->count; i++)
+            buffer_append_format(out, "%s\"t%d\"", i > 0 ? "," : "", operation->keys[i]);
+        buffer_append_format(out, "]");
+        break;
+    case OPERATION_DELETE_TYPE_ORDER:
+        buffer_append_format(out, "\"Name\":\"o%d\"", operation->order);
         break;
     case OPERATION_RELEASE_GROUP:
     case OPERATION_PAUSE:

@@ -17,6 +17,8 @@ enum operation_kind {
     OPERATION_FAIL,
     OPERATION_RELEASE_GROUP,
     OPERATION_PAUSE,
+    OPERATION_PUT_TYPE_ORDER,
+    OPERATION_DELETE_TYPE_ORDER,
     OPERATION_CREATE_BATCH,
     OPERATION_ADD_UNITS,
     OPERATION_COMPLETE_UNITS,
@@ -35,6 +37,7 @@ enum operation_kind {
 #define KEYS_MAX 12u
 #define TARGETS 3u
 #define HANDLE_SIZE 40u
+#define MESSAGE_ID_TEXT_SIZE 40
 #define FIRST_FIFO_QUEUE 8
 #define LAST_FIFO_QUEUE 11
 
@@ -65,6 +68,18 @@ struct queue_numbers {
     int receive_max;
 };
 
+/* One thing that a message is to wait for. */
+struct after {
+    enum { AFTER_MESSAGE, AFTER_BATCH, AFTER_DEDUP } kind;
+    int queue; /* of a deduplication id */
+    int name;  /* batch, deduplication id */
+    char id[MESSAGE_ID_TEXT_SIZE];
+};
+#define AFTERS_MAX 3u
+enum { AFTER_CANCEL, AFTER_RUN, AFTER_HOLD };
+#define TYPES 5       /* "t0" to "t4" */
+#define TYPE_ORDERS 3 /* "o0" to "o2" */
+
 struct entry {
     uint32_t tag;  /* send: the body says it, no two calls share one (a repeated call is the same call) */
     uint32_t size; /* send: of the body */
@@ -77,6 +92,10 @@ struct entry {
     int dedup;     /* send: "d<dedup>", or NONE */
     int producer;  /* send: "p<producer>", or NONE */
     int sequence;  /* send: with a producer */
+    int type;      /* send: "t<type>", or NONE */
+    unsigned after_count;
+    struct after after[AFTERS_MAX];
+    int after_failure;
 };
 
 struct operation {
@@ -96,10 +115,11 @@ struct operation {
     bool is_paused;                                                      /* pause, or resume */
     bool is_final;                                                       /* fail */
     int reason;                                                          /* fail: or NONE */
-    int batch;                                                           /* a name: "b<batch>" */
-    bool is_xor;                                                         /* create batch */
-    int total;                                                           /* create batch: or NONE */
-    int parent;                                                          /* create batch: or NONE */
+    int order;   /* put type order (its types are in `keys`), delete type order */
+    int batch;   /* a name: "b<batch>" */
+    bool is_xor; /* create batch */
+    int total;   /* create batch: or NONE */
+    int parent;  /* create batch: or NONE */
     int expires_s;
     int retention_s;
     int targets[TARGETS];       /* create batch, by event - 1: queue or NONE */

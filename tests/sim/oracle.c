@@ -1097,6 +1097,12 @@ static void judge(const struct reply_view *view)
     case OPERATION_PAUSE:
         expect_error(view, model_pause(model, operation));
         break;
+    case OPERATION_PUT_TYPE_ORDER:
+        expect_error(view, model_put_type_order(model, operation));
+        break;
+    case OPERATION_DELETE_TYPE_ORDER:
+        expect_error(view, model_delete_type_order(model, operation));
+        break;
     case OPERATION_CREATE_BATCH:
         judge_create_batch(view);
         break;
