@@ -95,7 +95,7 @@ bool decide_due(struct core *core)
     drain_shelves(core, &portion);
     drain_batches(core, &portion);
     drain_groups(core, &portion);
-    dependency_resolve(core, portion.left);
+    dependency_resolve(core, DUE_PORTION); /* its own: a purge of millions does not keep dependents waiting */
     schedule_fire_due(core, DUE_PORTION);
     deduplication_sweep(core, DUE_PORTION);
     type_order_forget(core, DUE_PORTION);

@@ -323,6 +323,33 @@ static void a_chain_of_a_hundred_thousand_is_cancelled_in_portions(void **state)
     core_rig_deinit(&rig);
 }
 
+static void a_large_purge_does_not_keep_dependents_of_others_waiting(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    make_queue(&rig, "purged", false, NULL);
+    make_queue(&rig, "dependents", false, NULL);
+    struct after after = {.count = 0};
+    core_rig_begin(&rig);
+    after_message(&rig, &after, send_plain(&rig, "plain"));
+    for (unsigned i = 0; i < 10 * PORTION; i++)
+        send_plain(&rig, "purged");
+    assert_int_equal(send(&rig, "dependents", "", "", &after, AFTER_FAILURE_CANCEL), OK);
+    core_rig_end(&rig);
+    struct received_message messages[RECEIVE_MAX];
+    core_rig_begin(&rig);
+    assert_int_equal(receive(&rig, "plain", messages), 1);
+    delete (&rig, &messages[0]);
+    decide_purge_queue(rig.core, core_find_queue(rig.core, BYTES("purged")));
+    assert_true(decide_due(rig.core));
+    core_rig_end(&rig);
+    assert_false(is_waiting(&rig, newest.number));
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
 /* --- what is remembered ------------------------------------------------------------------------------------------- */
 
 static enum error ask(struct core_rig *rig, uint64_t number)
@@ -621,6 +648,7 @@ int main(void)
         cmocka_unit_test(T58e_a_hundred_thousand_to_one_by_a_batch_is_one_edge),
         cmocka_unit_test(T58e_one_to_a_hundred_thousand_is_told_in_portions),
         cmocka_unit_test(a_chain_of_a_hundred_thousand_is_cancelled_in_portions),
+        cmocka_unit_test(a_large_purge_does_not_keep_dependents_of_others_waiting),
         cmocka_unit_test(T58a_a_failure_is_remembered_for_fourteen_days),
         cmocka_unit_test(a_dead_letter_has_failed_while_it_lives_and_after),
         cmocka_unit_test(T58a_the_outcome_of_a_batch_outlives_its_record),
