@@ -2,6 +2,7 @@
  * and the state as bytes. */
 #include "support/core_rig.h"
 
+#include "core/snapshot.h"
 #include "core/state.h"
 #include "random.h"
 
@@ -612,6 +613,71 @@ static void two_thousand_random_histories_follow_the_rule(void **state)
         model_play(seed);
 }
 
+/* --- damaged bytes --------------------------------------------------------------------------------------------------- */
+
+/* Orders, waiting messages, messages that want a success, and a success that is remembered. */
+static void make_rich(struct core_rig *rig)
+{
+    core_rig_init(rig, 1);
+    struct queue *queues[] = {create(rig, "q", false), create(rig, "line", true)};
+    assert_int_equal(put(rig, "plain", "a b c"), OK);
+    assert_int_equal(put_with(rig, "required", "b c d", 5000, NULL), OK);
+    end(rig, send(rig, queues[0], "g", "b"), END_DELETED);
+    static const char *const types[] = {"a", "b", "c", "d", "b", "c"};
+    for (unsigned i = 0; i < 24; i++)
+        send(rig, queues[i % 2], i % 3 == 0 ? "g" : "h", types[i % 6]);
+    assert_int_equal(drop(rig, "plain"), OK);
+}
+
+static size_t measure(const struct core *core, void (*encode)(const struct core *, struct core_writer *))
+{
+    struct core_writer writer = {.sink = NULL};
+    buffer_init(&writer.piece);
+    encode(core, &writer);
+    size_t size = writer.piece.size;
+    buffer_deinit(&writer.piece);
+    return size;
+}
+
+/* True if it is accepted; it must then be sound, and say the same when it is written again. */
+static bool is_accepted(struct bytes encoded, struct buffer *again)
+{
+    struct core *core = core_create();
+    bool is_good = core_decode(core, encoded);
+    if (is_good) {
+        core_check(core);
+        core_rig_encode(core, again);
+        assert_true(bytes_equal(encoded, buffer_bytes(again)));
+    }
+    core_destroy(core);
+    return is_good;
+}
+
+static void damaged_bytes_are_refused_or_make_a_sound_state(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    make_rich(&rig);
+    struct buffer encoded, again;
+    buffer_init(&encoded);
+    buffer_init(&again);
+    core_rig_encode(rig.core, &encoded);
+    size_t end_at = encoded.size - measure(rig.core, schedule_encode);
+    unsigned accepted_count = 0;
+    for (size_t at = end_at - measure(rig.core, type_order_encode); at < end_at; at++) {
+        for (unsigned bit = 0; bit < 8; bit++) {
+            encoded.data_owned[at] ^= (uint8_t)(1u << bit);
+            accepted_count += is_accepted(buffer_bytes(&encoded), &again);
+            encoded.data_owned[at] ^= (uint8_t)(1u << bit);
+        }
+        assert_false(is_accepted(bytes_make(encoded.data_owned, at), &again));
+    }
+    assert_true(accepted_count > 0); /* a name with another letter is a name */
+    buffer_deinit(&encoded);
+    buffer_deinit(&again);
+    finish(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -624,6 +690,7 @@ int main(void)
         cmocka_unit_test(a_required_type_must_have_succeeded),
         cmocka_unit_test(a_success_still_counts_after_its_order_was_deleted),
         cmocka_unit_test(a_success_that_is_over_leaves_nothing),
+        cmocka_unit_test(damaged_bytes_are_refused_or_make_a_sound_state),
         cmocka_unit_test(two_thousand_random_histories_follow_the_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
