@@ -367,6 +367,24 @@ static void Commit_with_one_stale_handle_does_nothing(struct world *world)
     EXPECT(world, count_of(world, "b", "Succeeded") == 1);
 }
 
+static void Commit_sends_what_waits_for_what_it_deletes(struct world *world)
+{
+    world_create_queue(world, "in", "");
+    world_create_queue(world, "out", "");
+    struct taken taken;
+    world_send(world, "in", NULL, "first");
+    world_hold(world, "in", 60, 1, &taken);
+    struct answer answer = world_call(world, "Tally.Commit",
+                                      "{'Deletes':[{'QueueUrl':'in','ReceiptHandle':'%s'}],"
+                                      "'Sends':[{'QueueUrl':'out','MessageBody':'second','MessageAttributes':{"
+                                      "'Tally.After':{'DataType':'String','StringValue':'message:%s'}}}]}",
+                                      taken.handle, taken.id);
+    EXPECT(world, answer.error == NULL || (answer.is_repeat && answer_fails(answer, "ReceiptHandleIsInvalid")));
+    EXPECT(world, world_count_messages(world, "in") == 0);
+    world_hold(world, "out", 60, 1, &taken);
+    EXPECT(world, strcmp(taken.body, "second") == 0);
+}
+
 /* --- rules of commit, played once ------------------------------------------------------------------------------------ */
 
 static struct world *open_world(void)
@@ -618,6 +636,7 @@ int main(void)
         SCENARIO(T69_a_producer_that_repeats_old_numbers_after_the_window_repeats_nothing),
         SCENARIO(Commit_consumes_counts_and_produces_exactly_once),
         SCENARIO(Commit_with_one_stale_handle_does_nothing),
+        SCENARIO(Commit_sends_what_waits_for_what_it_deletes),
         cmocka_unit_test(a_commit_answers_each_send_and_each_unit),
         cmocka_unit_test(a_commit_counts_the_units_of_all_its_sends),
         cmocka_unit_test(a_commit_knows_the_numbers_of_its_own_producer),

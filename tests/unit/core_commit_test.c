@@ -1,0 +1,270 @@
+/* Commit against random states: it does all or nothing, and all is what the same decisions one by one would have done. */
+#include "core/state.h"
+#include "support/core_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SENDS 4u
+#define UNITS 3u
+#define DELETES 3u
+
+/* A commit in names, so that it can be asked of more than one core. */
+struct wish {
+    struct {
+        char queue[8], group[8], batch[8], id[8], producer[8], type[8];
+        char after[2][8];
+        uint32_t after_count;
+        enum after_failure after_failure;
+        uint64_t sequence;
+        uint8_t priority;
+    } sends[SENDS];
+    struct {
+        char batch[8], key[8];
+        enum unit_state outcome;
+    } units[UNITS];
+    struct {
+        uint32_t queue;
+        char handle[HANDLE_TEXT_SIZE];
+    } deletes[DELETES];
+    uint32_t send_count, unit_count, delete_count;
+};
+
+/* The command of a wish, and what it points to. */
+struct request {
+    struct commit_command command;
+    struct commit_send sends[SENDS];
+    struct commit_unit units[UNITS];
+    struct commit_delete deletes[DELETES];
+    struct antecedent_name after[SENDS][2];
+};
+
+static void draw_text(struct core_rig *rig, char text[8], char letter, uint32_t count, uint32_t chance)
+{
+    if (core_rig_draw(rig, chance) == 0)
+        snprintf(text, 8, "%c%u", letter, core_rig_draw(rig, count));
+    else
+        text[0] = '\0';
+}
+
+static void draw_send(struct core_rig *rig, struct wish *wish, uint32_t i)
+{
+    bool is_fifo = core_rig_draw(rig, 2) == 0;
+    draw_text(rig, wish->sends[i].queue, is_fifo ? 'f' : 'q', is_fifo ? 3 : 4, 1);
+    draw_text(rig, wish->sends[i].group, 'g', 3, is_fifo ? 1 : 2);
+    draw_text(rig, wish->sends[i].batch, 'b', 6, 2);
+    draw_text(rig, wish->sends[i].id, 'd', 6, 3);
+    draw_text(rig, wish->sends[i].producer, 'p', 2, 4);
+    draw_text(rig, wish->sends[i].type, 't', 4, 4);
+    wish->sends[i].sequence = core_rig_draw(rig, 400);
+    wish->sends[i].priority = (uint8_t)core_rig_draw(rig, PRIORITY_MAX + 1);
+    wish->sends[i].after_count = core_rig_draw(rig, 4) == 0 ? 1 + core_rig_draw(rig, 2) : 0;
+    wish->sends[i].after_failure = (enum after_failure)core_rig_draw(rig, 3);
+    for (uint32_t k = 0; k < wish->sends[i].after_count; k++)
+        draw_text(rig, wish->sends[i].after[k], 'b', 6, 1);
+}
+
+static struct wish draw_wish(struct core_rig *rig)
+{
+    struct wish wish = {.send_count = core_rig_draw(rig, SENDS + 1),
+                        .unit_count = core_rig_draw(rig, 3) == 0 ? core_rig_draw(rig, UNITS + 1) : 0};
+    for (uint32_t i = 0; i < wish.send_count; i++)
+        draw_send(rig, &wish, i);
+    for (uint32_t i = 0; i < wish.unit_count; i++) {
+        draw_text(rig, wish.units[i].batch, 'b', 6, 1);
+        draw_text(rig, wish.units[i].key, 'u', 6, 1);
+        memmove(wish.units[i].key, wish.units[i].key + core_rig_draw(rig, 2), sizeof(wish.units[i].key) - 1);
+        wish.units[i].outcome = core_rig_draw(rig, 4) == 0 ? UNIT_FAILED : UNIT_SUCCEEDED;
+    }
+    unsigned kept = rig->handle_count < CORE_RIG_HANDLES ? rig->handle_count : CORE_RIG_HANDLES;
+    wish.delete_count = kept == 0 || core_rig_draw(rig, 2) == 0 ? 0 : 1 + core_rig_draw(rig, DELETES);
+    for (uint32_t i = 0; i < wish.delete_count; i++) {
+        /* The newest handles are the likeliest to hold something. */
+        uint32_t newest = rig->handle_count - 1 - core_rig_draw(rig, kept < 6 ? kept : 6);
+        const struct handle *handle = &rig->handles[newest % CORE_RIG_HANDLES];
+        wish.deletes[i].queue = handle->queue;
+        handle_to_text(core_digest(rig->core), handle, wish.deletes[i].handle);
+    }
+    return wish;
+}
+
+static struct bytes view(const char *text)
+{
+    return bytes_from_string(text);
+}
+
+static void request_send(const struct core *core, const struct wish *wish, uint32_t i, struct request *request)
+{
+    struct queue *queue = core_find_queue(core, view(wish->sends[i].queue));
+    request->sends[i] = (struct commit_send){
+        .command = {.queue = queue,
+                    .content = {.body = BYTES("body"),
+                                .sender = core_name(core),
+                                .group = view(wish->sends[i].group),
+                                .deduplication = view(wish->sends[i].id)},
+                    .priority = wish->sends[i].priority,
+                    .batch_id = view(wish->sends[i].batch),
+                    .type = view(wish->sends[i].type),
+                    .producer = view(wish->sends[i].producer),
+                    .sequence = wish->sends[i].sequence,
+                    .antecedents = request->after[i],
+                    .antecedent_count = wish->sends[i].after_count,
+                    .after_failure = wish->sends[i].after_failure},
+    };
+    for (uint32_t k = 0; k < wish->sends[i].after_count; k++)
+        request->after[i][k] = (struct antecedent_name){.kind = NAMED_BATCH, .text = view(wish->sends[i].after[k])};
+}
+
+/* False if it names a queue or batch that is not there, which the api would refuse. */
+static bool make_request(const struct core *core, const struct wish *wish, struct request *request)
+{
+    bool is_good = true;
+    request->command = (struct commit_command){.sends = request->sends,
+                                               .units = request->units,
+                                               .deletes = request->deletes,
+                                               .send_count = wish->send_count,
+                                               .unit_count = wish->unit_count,
+                                               .delete_count = wish->delete_count,
+                                               .size_max = 1u << 19};
+    for (uint32_t i = 0; i < wish->send_count; i++) {
+        request_send(core, wish, i, request);
+        is_good = is_good && request->sends[i].command.queue != NULL;
+    }
+    for (uint32_t i = 0; i < wish->unit_count; i++) {
+        request->units[i] = (struct commit_unit){
+            .batch = core_find_batch(core, view(wish->units[i].batch)),
+            .report = {.key = view(wish->units[i].key), .outcome = wish->units[i].outcome, .detail = BYTES("")}};
+        is_good = is_good && request->units[i].batch != NULL;
+    }
+    for (uint32_t i = 0; i < wish->delete_count; i++) {
+        request->deletes[i] = (struct commit_delete){.queue = core_find_queue_by_id(core, wish->deletes[i].queue),
+                                                     .handle = bytes_make(wish->deletes[i].handle, HANDLE_TEXT_SIZE)};
+        is_good = is_good && request->deletes[i].queue != NULL;
+    }
+    return is_good;
+}
+
+/* The same, decision by decision. */
+static enum error decide_each(struct core *core, struct request *request)
+{
+    enum error error = OK;
+    struct commit_command *command = &request->command;
+    for (uint32_t i = 0; error == OK && i < command->delete_count; i++)
+        if (!decide_is_held(core, command->deletes[i].queue, command->deletes[i].handle))
+            error = ERROR_RECEIPT_HANDLE_IS_INVALID;
+    for (uint32_t i = 0; error == OK && i < command->send_count; i++)
+        error = decide_send(core, &command->sends[i].command, &command->sends[i].result);
+    for (uint32_t i = 0; error == OK && i < command->unit_count; i++) {
+        uint32_t unknown;
+        error = decide_complete_units(core, command->units[i].batch, &command->units[i].report, 1, &unknown,
+                                      &command->units[i].is_completed);
+    }
+    for (uint32_t i = 0; error == OK && i < command->delete_count; i++)
+        error = !decide_is_held(core, command->deletes[i].queue, command->deletes[i].handle)
+                    ? ERROR_INVALID_PARAMETER_VALUE
+                    : decide_delete(core, command->deletes[i].queue, command->deletes[i].handle);
+    return error;
+}
+
+/* A second core in the same state, with a frame open at the same place. */
+static struct core *twin_of(const struct core_rig *rig, struct buffer *frame)
+{
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig->core, &encoded);
+    struct core *twin = core_create();
+    assert_true(core_decode(twin, buffer_bytes(&encoded)));
+    core_frame_open(twin, frame, rig->position, rig->now_ms, 1u << 20);
+    buffer_deinit(&encoded);
+    return twin;
+}
+
+static bool has_same_state(const struct core *one, const struct core *other)
+{
+    struct buffer a, b;
+    buffer_init(&a);
+    buffer_init(&b);
+    core_rig_encode(one, &a);
+    core_rig_encode(other, &b);
+    bool is_same = bytes_equal(buffer_bytes(&a), buffer_bytes(&b));
+    buffer_deinit(&a);
+    buffer_deinit(&b);
+    return is_same;
+}
+
+/* Commits a random wish. Returns what it came to; *is_asked false: it was none. */
+static enum error commit_one(struct core_rig *rig, uint64_t seed, bool *is_asked)
+{
+    struct wish wish = draw_wish(rig);
+    struct request request, again;
+    core_rig_begin(rig);
+    *is_asked = make_request(rig->core, &wish, &request);
+    if (!*is_asked) {
+        core_rig_end(rig);
+        return OK;
+    }
+    struct buffer frame, untouched;
+    buffer_init(&frame);
+    buffer_init(&untouched);
+    struct core *twin = twin_of(rig, &frame), *before = twin_of(rig, &untouched);
+    (void)make_request(twin, &wish, &again);
+    struct commit_fault fault;
+    enum error error = decide_commit(rig->core, &request.command, &fault);
+    enum error expected = decide_each(twin, &again);
+    core_check(rig->core);
+    if (error != OK && !has_same_state(rig->core, before))
+        fail_msg("seed %llu: a refused commit did something", (unsigned long long)seed);
+    if (error == OK && (expected != OK || !has_same_state(rig->core, twin)))
+        fail_msg("seed %llu: the commit did something else than its parts", (unsigned long long)seed);
+    if (error != OK && error != ERROR_UNSUPPORTED_OPERATION && expected == OK)
+        fail_msg("seed %llu: refused with %s, though its parts are good", (unsigned long long)seed,
+                 error_row(error)->name);
+    core_frame_close(twin);
+    core_frame_close(before);
+    core_destroy(twin);
+    core_destroy(before);
+    buffer_deinit(&frame);
+    buffer_deinit(&untouched);
+    core_rig_end(rig);
+    return error;
+}
+
+static void a_commit_does_what_its_parts_would_do_or_nothing(void **state)
+{
+    (void)state;
+    unsigned good_count = 0, refused_count = 0, unsupported_count = 0;
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        struct core_rig rig;
+        core_rig_init(&rig, seed);
+        for (unsigned step = 0; step < 300; step++) {
+            core_rig_step(&rig);
+            bool is_asked;
+            enum error error = step < 40 ? OK : commit_one(&rig, seed, &is_asked);
+            if (step < 40 || !is_asked)
+                continue;
+            good_count += error == OK;
+            refused_count += error != OK;
+            unsupported_count += error == ERROR_UNSUPPORTED_OPERATION;
+        }
+        struct core *replayed = core_rig_replay(&rig);
+        assert_true(has_same_state(replayed, rig.core));
+        core_destroy(replayed);
+        core_rig_deinit(&rig);
+    }
+    print_message("%u done, %u refused, %u of them unsupported\n", good_count, refused_count, unsupported_count);
+    assert_true(good_count > 100 && refused_count > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_commit_does_what_its_parts_would_do_or_nothing),
+    };
+    return cmocka_run_group_tests_name("core commit", tests, NULL, NULL);
+}
