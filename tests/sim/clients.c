@@ -236,15 +236,15 @@ static bool draw_antecedent(struct clients *clients, const struct oracle *oracle
         after->name = place == NONE ? 0 : model->memories[place].id;
         return after->name < 1000000 && model_find_queue(model, after->queue) != NONE;
     }
-    /* Mostly one of the newest messages, alive or not. */
-    if (model->message_count == 0)
+    /* Mostly one of the newest messages of which a client was told, alive or not. */
+    if (oracle->fact_count == 0)
         return false;
-    uint32_t range = (uint32_t)(model->message_count < 12 ? model->message_count : 12);
-    int back = (int)random_below(random, random_chance(random, 80) ? range : (uint32_t)model->message_count);
-    const struct model_message *message = &model->messages[model->message_count - 1 - back];
-    if (message->id[0] == '\0')
+    uint32_t range = oracle->fact_count < 20 ? oracle->fact_count : 20;
+    uint32_t back = random_below(random, random_chance(random, 80) ? range : oracle->fact_count);
+    const struct fact *fact = &oracle->facts[oracle->fact_count - 1 - back];
+    if (fact->kind == FACT_COMPLETED || fact->id[0] == '\0')
         return false;
-    memcpy(after->id, message->id, sizeof(after->id));
+    memcpy(after->id, fact->id, sizeof(after->id));
     return true;
 }
 

@@ -156,11 +156,10 @@ static void bury(struct model *model, struct model_message *message)
 
 static void bury_with_rest(struct model *model, struct model_message *head)
 {
-    int queue = head->queue, name = head->group;
-    bury(model, head);
     for (int i = 0; i < model->message_count; i++)
-        if (is_of_group(&model->messages[i], queue, name))
+        if (&model->messages[i] != head && is_of_group(&model->messages[i], head->queue, head->group))
             model->messages[i].is_cancelled = true;
+    bury(model, head); /* which may send a batch's message to this very group */
 }
 
 /* A message out of attempts is dealt with as its queue says. */

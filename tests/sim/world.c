@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define CLIENTS 10u
+#define TRACE_SIZE_MAX 6000u /* of a request or a reply */
 #define START_MS UINT64_C(1700000000000)
 
 enum connection_state {
@@ -76,6 +77,11 @@ __attribute__((format(printf, 2, 3))) static void trace(const struct world *worl
     va_end(arguments);
 }
 
+static int trace_size(size_t size)
+{
+    return (int)(size < TRACE_SIZE_MAX ? size : TRACE_SIZE_MAX);
+}
+
 /* --- the server's turns ------------------------------------------------------------------------------------------- */
 
 static void server_restart(struct world *world, bool is_power_lost);
@@ -136,8 +142,8 @@ static void trace_reply(const struct world *world, const struct connection *conn
 {
     const struct exchange *exchange = &connection->exchange;
     trace(world, "client %td: -> %d %.*s (frame %" PRIu64 ")", connection - world->connections, exchange->reply.status,
-          (int)(exchange->reply.body.size < 600 ? exchange->reply.body.size : 600),
-          (const char *)exchange->reply.body.data_owned, exchange->hold_sequence);
+          trace_size(exchange->reply.body.size), (const char *)exchange->reply.body.data_owned,
+          exchange->hold_sequence);
 }
 
 static void judge(struct world *world, struct connection *connection, uint64_t time_ms)
@@ -315,7 +321,7 @@ static void submit(struct world *world, struct connection *connection)
         .body = buffer_bytes(&connection->body),
     };
     trace(world, "client %td: %s %.*s", connection - world->connections, operation_target(operation),
-          (int)(connection->body.size < 600 ? connection->body.size : 600), (const char *)connection->body.data_owned);
+          trace_size(connection->body.size), (const char *)connection->body.data_owned);
     world->report->operations++;
     world->pending_bytes += bytes;
     bool is_first = operation->kind == OPERATION_RECEIVE && world->oracle->waiting_counts[operation->queue] == 0;
