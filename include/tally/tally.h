@@ -260,6 +260,13 @@ struct tally_messages {
     struct tally_reply reply_owned; /* what the strings of the items point into */
 };
 
+/* How a worker makes an effect happen once, though messages are delivered at least once: in one transaction of the store,
+ *     INSERT INTO inbox (message_id) VALUES (id)      -- there already: it has happened, change nothing and delete
+ *     UPDATE account SET …, token = fencing_token     -- no row: another worker has gone on; roll back, do not delete
+ *      WHERE id = … AND token < fencing_token
+ * and tally_delete() behind its commit. The token is for what one group of a FIFO queue writes to.
+ * docs/guarantees.md, section 5, says why; examples/exactly-once runs it. */
+
 /* Receives messages: each is hidden from other receivers until its visibility timeout has passed; delete it when the
  * work is done. TALLY_OK with count 0 means that none came in time. The caller ends `messages` with
  * tally_messages_deinit(). `options` may be NULL. Errors: TALLY_REFUSED with QueueDoesNotExist, OverLimit,

@@ -215,6 +215,101 @@ def test_send_receive_delete(tally):
     assert "ReceiptHandleIsInvalid" in tally("delete", "orders", "garbage", status=1).err
 
 
+def test_a_fifo_queue_is_known_by_its_name(tally):
+    tally("queue", "create", "line.fifo", "--attribute", "Tally.OnGroupFailure=hold", "ContentBasedDeduplication=true")
+    attributes = tally.json("queue", "show", "line.fifo")[0]["Attributes"]
+    assert attributes["FifoQueue"] == "true"
+    assert attributes["Tally.OnGroupFailure"] == "hold"
+    assert attributes["ContentBasedDeduplication"] == "true"
+    assert ".fifo" in tally("queue", "create", "line", "FifoQueue=true", status=1).err
+
+
+def test_a_duplicate_prints_the_first_messages_id_and_says_so(tally):
+    tally("queue", "create", "orders")
+    words = ["send", "orders", "hello", "--deduplication-id", "order-17"]
+    first, second = tally(*words), tally(*words)
+    assert second.out == first.out and first.err == ""
+    assert f"a duplicate of message {first.out.strip()}" in second.err
+    assert tally.json(*words)[0]["Duplicate"] is True
+    assert tally("receive", "orders", "--max", "10").out == "hello\n"
+
+
+def test_lines_of_a_numbered_producer_may_be_sent_again(tally):
+    tally("queue", "create", "numbers")
+    words = ["send", "numbers", "-", "--lines", "--producer", "seq", "--sequence", "100"]
+    first = tally(*words, stdin="".join(f"{n}\n" for n in range(25)))
+    again = tally(*words, stdin="".join(f"{n}\n" for n in range(30)))  # it goes on where the first one ended
+    assert again.out.split()[:25] == first.out.split() and len(set(again.out.split())) == 30
+    assert again.err.count("a duplicate") == 25
+    counts = tally.json("queue", "show", "numbers")[0]["Attributes"]
+    assert counts["ApproximateNumberOfMessages"] == "30"
+
+
+def test_send_hands_over_groups_priorities_types_and_dependencies(tally):
+    tally("queue", "create", "reports")
+    tally("batch", "create", "night")
+    message_id = tally("send", "reports", "all", "--after", "batch:night", "--group", "g", "--type", "report",
+                       "--priority", "7", "--after-failure", "run").out.strip()  # fmt: skip
+    explained = tally("explain", "reports", message_id).out
+    assert "blocked" in explained and "night" in explained
+    assert tally("receive", "reports").out == ""
+    tally("batch", "cancel", "night")
+    message = tally.json("receive", "reports", "--wait", "5")[0]
+    attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
+    assert attributes["Tally.After"] == "batch:night" and attributes["Tally.AfterFailure"] == "run"
+    assert attributes["Tally.Type"] == "report" and attributes["Tally.Priority"] == "7"
+    assert message["Attributes"]["MessageGroupId"] == "g"
+    assert "in-flight" in tally("explain", "reports", message_id).out
+    assert "DependencyDoesNotExist" in tally("send", "reports", "x", "--after", "batch:nowhere", status=1).err
+
+
+def test_queues_and_groups_pause_and_resume(tally):
+    tally("queue", "create", "orders")
+    message_id = tally("send", "orders", "one", "--group", "a").out.strip()
+    tally("send", "orders", "two", "--group", "b")
+    for words in [["queue", "pause", "orders"], ["group", "pause", "orders", "a"]]:
+        assert tally(*words).out == tally(*words).out == ""
+    assert tally("receive", "orders", "--max", "10").out == ""
+    assert "paused" in tally("explain", "orders", message_id).out
+    assert tally.json("queue", "resume", "orders") == [{}]
+    assert tally("receive", "orders", "--max", "10").out == "two\n"
+    assert "paused" in tally("explain", "orders", message_id).out
+    tally("group", "resume", "orders", "a")
+    assert tally("receive", "orders", "--max", "10").out == "one\n"
+    assert "QueueDoesNotExist" in tally("queue", "pause", "nowhere", status=1).err
+
+
+def test_a_held_group_is_listed_with_its_reason_and_released(tally):
+    tally("queue", "create", "line.fifo", "Tally.OnGroupFailure=hold")
+    ids = [
+        tally("send", "line.fifo", body, "--group", "post-17", "--deduplication-id", body).out.strip()
+        for body in ["one", "two", "three"]
+    ]
+    handle = tally.json("receive", "line.fifo")[0]["ReceiptHandle"]
+    failure = {"QueueUrl": "line.fifo", "ReceiptHandle": handle, "Reason": "no such page", "Final": True}
+    tally("call", "Tally.FailMessage", json.dumps(failure))
+    line = tally("group", "list", "line.fifo", "--state", "held").out
+    assert line.split()[:2] == ["held", "3"] and "post-17" in line and "no such page" in line
+    group = tally.json("group", "list", "line.fifo")[0]
+    assert (group["State"], group["MessageGroupId"], group["HeadMessageId"]) == ("held", "post-17", ids[0])
+    explained = tally("explain", "line.fifo", ids[1]).out
+    assert "held" in explained and "no such page" in explained and ids[0] in explained
+    tally("group", "release", "line.fifo", "post-17", "--retry")
+    assert "GroupNotHeld" in tally("group", "release", "line.fifo", "post-17", "--retry", status=1).err
+    assert tally("group", "list", "line.fifo", "--state", "held").out == ""
+    assert tally("receive", "line.fifo", "--delete").out == "one\n"
+    assert tally("receive", "line.fifo").out == "two\n"
+
+
+def test_explain_follows_a_message_to_its_end(tally):
+    tally("queue", "create", "orders")
+    message_id = tally("send", "orders", "hello", "--delay", "1").out.strip()
+    assert tally("explain", "orders", message_id).out.startswith("state       delayed\nwhy         ")
+    assert tally("receive", "orders", "--wait", "5", "--delete").out == "hello\n"
+    assert tally("explain", "orders", message_id).out.startswith("state       ended\n")
+    assert tally.json("explain", "orders", "nonsense")[0]["State"] == "unknown"
+
+
 def test_send_takes_standard_input_byte_for_byte(tally):
     tally("queue", "create", "orders")
     body = "zwölf\tBoxkämpfer\r\n\n \U0001f980 \"quoted\" \\ end\n"

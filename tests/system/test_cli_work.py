@@ -90,6 +90,45 @@ def test_a_failure_is_told_with_the_last_line_of_the_commands_standard_error(tal
     assert done.err.startswith("first\nno such\x01 thing \n")  # handed on as it came
 
 
+def test_the_reason_of_a_failure_stands_with_the_message(tally, queue, script):
+    command = script('echo "$TALLY_ATTRIBUTE_Tally_FailureReason" >> "$OUT/told"; [ "$TALLY_RECEIVE_COUNT" -ge 2 ] || '
+                     '{ echo "no such page" >&2; exit 65; }')  # fmt: skip
+    tally("send", queue, "x")
+    tally("work", "--queue", queue, "--until-empty", "--", command)
+    assert (script.out / "told").read_text() == f"\n{command} ended with status 65: no such page\n"
+
+
+def test_a_failed_message_comes_back_when_the_queues_back_off_is_over(tally, queue, script):
+    tally("queue", "set", queue, 'Tally.Backoff={"min": 2, "jitter": 0}')
+    command = script('date +%s.%N >> "$OUT/times"; [ "$TALLY_RECEIVE_COUNT" -ge 2 ]')
+    tally("send", queue, "x")
+    process = tally.start("work", "--queue", queue, "--", command)
+    wait_until((script.out / "times").exists, what="the first try")
+    wait_until(lambda: len((script.out / "times").read_text().split()) == 2, what="the second try")
+    process.stop()
+    first, second = map(float, (script.out / "times").read_text().split())
+    assert 1.9 <= second - first < 2.9 * PATIENCE
+
+
+def test_groups_are_worked_off_in_order_and_the_command_is_told_its_place(tally, script):
+    tally("queue", "create", "line.fifo", "ContentBasedDeduplication=true")
+    for number in range(10):
+        for group in ["a", "b", "c"]:
+            tally("send", "line.fifo", f"{group}{number}", "--group", group)
+    command = script(
+        'read body; [ "$TALLY_RECEIVE_COUNT" -ge 2 ] || [ "$body" != b4 ] || exit 1\n'
+        'echo "$body $TALLY_SEQUENCE_NUMBER $TALLY_FENCING_TOKEN" >> "$OUT/$TALLY_GROUP_ID"'
+    )
+    tally("work", "--queue", "line.fifo", "--concurrency", "4", "--until-empty", "--", command)
+    # A worker whose turn never came because all groups were busy has ended; what is left takes another one.
+    tally("work", "--queue", "line.fifo", "--until-empty", "--", command)
+    for group in ["a", "b", "c"]:
+        lines = [line.split() for line in (script.out / group).read_text().splitlines()]
+        assert [body for body, _, _ in lines] == [f"{group}{number}" for number in range(10)]
+        assert [number for _, number, _ in lines] == sorted(number for _, number, _ in lines)
+        assert [int(token) for _, _, token in lines] == sorted(int(token) for _, _, token in lines)
+
+
 def test_what_a_command_leaves_running_may_go_on_writing_to_standard_error(tally, queue, script):
     command = script('{ sleep 1; echo late >&2; echo x > "$OUT/late"; } & echo now >&2')
     tally("send", queue, "x")

@@ -115,6 +115,132 @@ static void batches(struct tally_client *client)
     CHECK(tally_batch_delete(client, id));
 }
 
+static struct tally_messages receive_one(struct tally_client *client, const char *queue, const char *attempt_id)
+{
+    const struct tally_receive_options options = {.has_wait = true, .wait_s = 1, .attempt_id = attempt_id};
+    struct tally_messages received;
+    CHECK(tally_receive(client, queue, &options, &received));
+    assert(received.count == 1);
+    return received;
+}
+
+static void order(struct tally_client *client)
+{
+    const struct tally_pair attributes[] = {{"FifoQueue", "true"}, {"Tally.OnGroupFailure", "hold"}};
+    const struct tally_outgoing first = {.body = "first", .group_id = "g", .deduplication_id = "1"};
+    const struct tally_outgoing second = {.body = "second", .group_id = "g", .deduplication_id = "2", .has_priority = true,
+                                          .priority = 9};
+    struct tally_sent sent[2], again;
+    struct tally_messages received, same;
+    struct tally_explanation explanation;
+    struct tally_groups groups;
+
+    CHECK(tally_queue_create(client, "line.fifo", attributes, 2, NULL));
+    CHECK(tally_send_one(client, "line.fifo", &first, &sent[0]));
+    CHECK(tally_send_one(client, "line.fifo", &second, &sent[1]));
+    CHECK(tally_send_one(client, "line.fifo", &first, &again));
+    assert(sent[0].is_sent && !sent[0].is_duplicate && strcmp(sent[0].sequence_number, sent[1].sequence_number) < 0);
+    assert(again.is_sent && again.is_duplicate && strcmp(again.id, sent[0].id) == 0);
+    assert(strcmp(again.sequence_number, sent[0].sequence_number) == 0);
+
+    received = receive_one(client, "line.fifo", "attempt");
+    same = receive_one(client, "line.fifo", "attempt");
+    assert(strcmp(received.items_owned[0].body, "first") == 0 && strcmp(received.items_owned[0].group_id, "g") == 0);
+    assert(strcmp(received.items_owned[0].sequence_number, sent[0].sequence_number) == 0);
+    assert(strcmp(received.items_owned[0].deduplication_id, "1") == 0 && received.items_owned[0].fencing_token > 0);
+    assert(strcmp(received.items_owned[0].receipt_handle, same.items_owned[0].receipt_handle) == 0);
+    CHECK(tally_fail(client, "line.fifo", received.items_owned[0].receipt_handle, "no such page", true));
+    assert(tally_fail(client, "line.fifo", received.items_owned[0].receipt_handle, NULL, false) == TALLY_REFUSED);
+    tally_messages_deinit(&received);
+    tally_messages_deinit(&same);
+
+    CHECK(tally_groups(client, "line.fifo", "held", NULL, &groups));
+    assert(groups.count == 1 && groups.next_token == NULL && groups.items_owned[0].messages == 2);
+    assert(strcmp(groups.items_owned[0].id, "g") == 0 && strcmp(groups.items_owned[0].state, "held") == 0);
+    assert(strcmp(groups.items_owned[0].reason, "no such page") == 0 && groups.items_owned[0].since > 0);
+    assert(strcmp(groups.items_owned[0].head_message_id, sent[0].id) == 0);
+    tally_groups_deinit(&groups);
+    tally_groups_deinit(&groups);
+    CHECK(tally_explain(client, "line.fifo", sent[1].id, &explanation));
+    assert(strcmp(explanation.state, "held") == 0 && explanation.reason_count > 0);
+    assert(strstr(explanation.reasons_owned[0], sent[0].id) != NULL);
+    tally_explanation_deinit(&explanation);
+    tally_explanation_deinit(&explanation);
+    CHECK(tally_group_release(client, "line.fifo", "g", TALLY_RELEASE_SKIP));
+    assert(tally_group_release(client, "line.fifo", "g", TALLY_RELEASE_SKIP) == TALLY_REFUSED);
+    assert(strcmp(tally_client_error(client)->code, "GroupNotHeld") == 0);
+
+    CHECK(tally_queue_pause(client, "line.fifo"));
+    CHECK(tally_receive(client, "line.fifo", NULL, &received));
+    assert(received.count == 0);
+    tally_messages_deinit(&received);
+    CHECK(tally_group_pause(client, "line.fifo", "g"));
+    CHECK(tally_queue_resume(client, "line.fifo"));
+    CHECK(tally_receive(client, "line.fifo", NULL, &received));
+    assert(received.count == 0);
+    tally_messages_deinit(&received);
+    CHECK(tally_group_resume(client, "line.fifo", "g"));
+    received = receive_one(client, "line.fifo", NULL);
+    assert(strcmp(received.items_owned[0].body, "second") == 0);
+    tally_messages_deinit(&received);
+    CHECK(tally_explain(client, "line.fifo", "nonsense", &explanation));
+    assert(strcmp(explanation.state, "unknown") == 0);
+    tally_explanation_deinit(&explanation);
+}
+
+static void effects(struct tally_client *client)
+{
+    struct tally_outgoing numbered = {.body = "n", .producer = "meter", .sequence = 41, .type = "reading"};
+    const char *const keys[] = {"unit"};
+    struct tally_committed_unit ended[1];
+    struct tally_commit_delete delete = {.queue = "steps"};
+    struct tally_commit_send send = {.queue = "steps", .message = {.body = "next"}};
+    struct tally_commit_unit unit = {.batch_id = "effects", .key = "unit"};
+    const struct tally_commit commit = {
+        .deletes = &delete, .delete_count = 1, .sends = &send, .send_count = 1, .units = &unit, .unit_count = 1,
+    };
+    struct tally_outgoing waiting = {.body = "after", .after = "batch:effects", .after_failure = "run"};
+    struct tally_messages received, later;
+    struct tally_sent sent, again;
+    struct tally_batch batch;
+
+    CHECK(tally_queue_create(client, "steps", NULL, 0, NULL));
+    CHECK(tally_send_one(client, "steps", &numbered, &sent));
+    CHECK(tally_send_one(client, "steps", &numbered, &again));
+    assert(!sent.is_duplicate && again.is_duplicate && strcmp(sent.id, again.id) == 0);
+    assert(sent.sequence_number[0] == '\0');
+    numbered.sequence = 40; /* never sent, and below the last one */
+    CHECK(tally_send_one(client, "steps", &numbered, &again));
+    assert(again.is_duplicate && again.id[0] == '\0');
+    CHECK(tally_batch_create(client, &(struct tally_batch_options){.id = "effects"}, NULL));
+    CHECK(tally_batch_add(client, "effects", keys, 1, NULL));
+    CHECK(tally_batch_seal(client, "effects", NULL));
+    CHECK(tally_send(client, "steps", &waiting, NULL));
+
+    received = receive_one(client, "steps", NULL);
+    CHECK(tally_change_visibility(client, "steps", received.items_owned[0].receipt_handle, 0));
+    later = receive_one(client, "steps", NULL);
+    assert(strcmp(received.items_owned[0].id, later.items_owned[0].id) == 0);
+    assert(later.items_owned[0].fencing_token > received.items_owned[0].fencing_token);
+    delete.receipt_handle = received.items_owned[0].receipt_handle;
+    assert(tally_commit(client, &commit, &sent, ended) == TALLY_REFUSED);
+    assert(strcmp(tally_client_error(client)->code, "ReceiptHandleIsInvalid") == 0);
+    CHECK(tally_batch_describe(client, "effects", &batch));
+    assert(batch.remaining == 1); /* nothing of it was done */
+    delete.receipt_handle = later.items_owned[0].receipt_handle;
+    CHECK(tally_commit(client, &commit, &sent, ended));
+    assert(sent.is_sent && !sent.is_duplicate && ended[0].is_recorded && ended[0].is_completed);
+    tally_messages_deinit(&received);
+    tally_messages_deinit(&later);
+    received = receive_one(client, "steps", NULL);
+    later = receive_one(client, "steps", NULL);
+    /* What waited for the batch, and what the commit sent: the older first. */
+    assert(strcmp(received.items_owned[0].body, "after") == 0 && strcmp(later.items_owned[0].body, "next") == 0);
+    tally_messages_deinit(&received);
+    tally_messages_deinit(&later);
+    assert(tally_commit(client, &(struct tally_commit){.sends = &send, .send_count = 11}, NULL, NULL) == TALLY_INVALID);
+}
+
 static void errors(struct tally_client *client)
 {
     struct tally_messages received = {.count = 77};
@@ -147,6 +273,8 @@ int main(void)
     assert(tally_client_create(NULL, &client, &error) == TALLY_OK);
     messages(client);
     batches(client);
+    order(client);
+    effects(client);
     errors(client);
     tally_client_destroy(client);
     tally_client_destroy(NULL);
