@@ -52,6 +52,9 @@ KINDS = {
     "BatchNotCompleted": (T, "BatchNotCompleted", 400),
     "UnitDoesNotExist": (T, "UnitDoesNotExist", 400),
     "QueueInUse": (T, "QueueInUse", 400),
+    "GroupNotHeld": (T, "GroupNotHeld", 400),
+    "DependencyDoesNotExist": (T, "DependencyDoesNotExist", 400),
+    "DependencyCycle": (T, "DependencyCycle", 400),
 }
 IPV, MISSING, SERIAL = "InvalidParameterValueException", "MissingRequiredParameterException", "SerializationException"
 
@@ -125,6 +128,14 @@ ROWS = [
             ("PurgeQueue", {}),
             ("GetQueueAttributes", {"AttributeNames": ["All"]}),
             ("SetQueueAttributes", {"Attributes": {"DelaySeconds": "0"}}),
+            ("FailMessage", {"ReceiptHandle": "garbage"}),
+            ("PauseQueue", {}),
+            ("ResumeQueue", {}),
+            ("PauseGroup", {"MessageGroupId": "g"}),
+            ("ResumeGroup", {"MessageGroupId": "g"}),
+            ("ReleaseGroup", {"MessageGroupId": "g", "Action": "retry"}),
+            ("ListGroups", {}),
+            ("ExplainMessage", {"MessageId": "a"}),
         ]
         for url in [queue("none"), "http://nowhere", "", None, "http://127.0.0.1/111111111111/q", "none", "/", "//"]
     ],
@@ -334,6 +345,21 @@ ROWS = [
         )
         for value in [-1, 43201]
     ],
+    # Tally's groups.
+    ("FailMessage", {"QueueUrl": Q}, *missing("ReceiptHandle")),
+    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage"}, *NOT_A_HANDLE),
+    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Reason": "x" * 1025}, IPV, "Reason has 1025 bytes; the limit is 1024."),
+    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Reason": "\1"}, IPV, None),
+    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Final": 1}, SERIAL, "The value of Final can not be converted to a Boolean."),
+    *[(action, {"QueueUrl": Q}, *missing("MessageGroupId")) for action in ["PauseGroup", "ResumeGroup", "ReleaseGroup"]],
+    *[(action, {"QueueUrl": Q, "MessageGroupId": bad, "Action": "retry"}, IPV, None) for action in ["PauseGroup", "ResumeGroup", "ReleaseGroup"] for bad in ["", "a b", "x" * 129]],
+    ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g"}, *missing("Action")),
+    ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g", "Action": "go"}, *invalid("Action", "go", "It must be retry, skip or cancel-rest.")),
+    ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g", "Action": "retry"}, "GroupNotHeld", "Group 'g' of queue q is not held."),
+    ("ListGroups", {"QueueUrl": Q, "State": "free"}, *invalid("State", "free", "It must be held, busy, ready or paused.")),
+    ("ListGroups", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
+    ("ListGroups", {"QueueUrl": Q, "NextToken": "x"}, IPV, "Invalid or expired next token."),
+    ("ExplainMessage", {"QueueUrl": Q}, *missing("MessageId")),
     # Tally's batches.
     *[
         (action, {"BatchId": "none", **more}, "BatchDoesNotExist", "There is no batch 'none'.")
@@ -398,11 +424,12 @@ ROWS = [
     ("DeleteQueue", {"QueueUrl": queue("results")}, "QueueInUse", None),
 ]
 
-BATCH_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch", "ListUnits", "ListBatches", "DeleteBatch"}
+OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch", "ListUnits", "ListBatches", "DeleteBatch"}
+OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups", "ExplainMessage"}
 
 
 def target(action):
-    return ("Tally." if action in BATCH_ACTIONS else "AmazonSQS.") + action
+    return ("Tally." if action in OWN_ACTIONS else "AmazonSQS.") + action
 
 
 def check(answer, error, expected):
