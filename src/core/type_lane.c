@@ -55,16 +55,15 @@ static size_t lane_count(const struct type_group *group)
     return (size_t)__builtin_popcountll(group->mask);
 }
 
-uint32_t type_lane_find(const struct core *core, const struct type_group *group, unsigned type)
+uint32_t type_lane_find(const struct type_group *group, unsigned type)
 {
-    (void)core;
     return (group->mask & type_bit(type)) == 0 ? 0 : group->lanes_owned[lane_place(group, type)];
 }
 
 uint32_t type_lane_open(struct core *core, uint32_t group_slot, unsigned type)
 {
     struct type_group *group = type_group_at(core, group_slot);
-    uint32_t slot = type_lane_find(core, group, type);
+    uint32_t slot = type_lane_find(group, type);
     if (slot != 0)
         return slot;
     struct type_orders *type_orders = &core->type_orders;
@@ -137,13 +136,13 @@ static uint32_t find_blocker(const struct core *core, const struct typed *typed,
 {
     const struct type_group *group = type_group_at(core, type_lane_at(core, typed->lane)->group);
     for (uint64_t rest = typed->waits & group->busy; rest != 0; rest &= rest - 1) {
-        uint32_t lane = type_lane_find(core, group, type_lowest(rest));
+        uint32_t lane = type_lane_find(group, type_lowest(rest));
         *is_wanting = false;
         if (lane_blocks(core, type_lane_at(core, lane), typed))
             return lane;
     }
     for (uint64_t rest = typed->wants; rest != 0; rest &= rest - 1) {
-        uint32_t lane = type_lane_find(core, group, type_lowest(rest));
+        uint32_t lane = type_lane_find(group, type_lowest(rest));
         ASSERT(lane != 0);
         *is_wanting = true;
         if (lane_disappoints(type_lane_at(core, lane), typed))
@@ -198,7 +197,7 @@ static void count_wants(struct core *core, const struct type_group *group, uint6
 {
     for (uint64_t rest = wants; rest != 0; rest &= rest - 1) {
         unsigned type = type_lowest(rest);
-        type_lane_at(core, type_lane_find(core, group, type))->wanted_count++;
+        type_lane_at(core, type_lane_find(group, type))->wanted_count++;
         core->type_orders.types[type].wanted_count++;
     }
 }
@@ -232,7 +231,7 @@ static uint64_t find_missing(const struct core *core, const struct type_group *g
     for (uint64_t rest = core->type_orders.types[type].required; rest != 0; rest &= rest - 1) {
         unsigned earlier = type_lowest(rest);
         uint64_t retention_ms = (uint64_t)core->type_orders.retention_s[type][earlier] * 1000;
-        uint32_t slot = type_lane_find(core, group, earlier);
+        uint32_t slot = type_lane_find(group, earlier);
         const struct type_lane *lane = slot == 0 ? NULL : type_lane_at(core, slot);
         if (lane == NULL || !type_lane_remembers(core, lane) || lane->success_at_ms + retention_ms <= core->now_ms)
             missing |= type_bit(earlier);
@@ -289,7 +288,7 @@ static void forget_wants(struct core *core, uint32_t group, uint64_t wants)
 {
     for (uint64_t rest = wants; rest != 0; rest &= rest - 1) {
         unsigned type = type_lowest(rest);
-        uint32_t lane = type_lane_find(core, type_group_at(core, group), type);
+        uint32_t lane = type_lane_find(type_group_at(core, group), type);
         ASSERT(type_lane_at(core, lane)->wanted_count > 0 && core->type_orders.types[type].wanted_count > 0);
         type_lane_at(core, lane)->wanted_count--;
         core->type_orders.types[type].wanted_count--;
@@ -362,12 +361,6 @@ bool type_order_is_blocked(const struct core *core, uint32_t message)
     return typed != NULL && typed->heap_index != 0;
 }
 
-uint32_t type_order_next(const struct core *core, uint32_t message)
-{
-    const struct typed *typed = typed_of(core, message);
-    return typed == NULL || typed->next == 0 ? 0 : typed_at(core, typed->next)->message;
-}
-
 unsigned type_order_blockers(const struct core *core, uint32_t message, struct type_blocker blockers[TYPES_MAX])
 {
     const struct typed *typed = typed_of(core, message);
@@ -377,7 +370,7 @@ unsigned type_order_blockers(const struct core *core, uint32_t message, struct t
     unsigned count = 0;
     for (uint64_t rest = (typed->waits & group->busy) | typed->wants; rest != 0; rest &= rest - 1) {
         unsigned type = type_lowest(rest);
-        const struct type_lane *lane = type_lane_at(core, type_lane_find(core, group, type));
+        const struct type_lane *lane = type_lane_at(core, type_lane_find(group, type));
         bool is_waiting = (typed->waits & type_bit(type)) != 0 && lane_blocks(core, lane, typed);
         bool is_wanting = (typed->wants & type_bit(type)) != 0 && lane_disappoints(lane, typed);
         if (is_waiting || is_wanting)

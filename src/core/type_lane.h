@@ -84,7 +84,7 @@ uint32_t type_group_open(struct core *core, struct bytes id);
 void type_group_settle(struct core *core, uint32_t group);
 
 /* The group's lane for a type, or 0; the same, made if there is none; it goes when nothing keeps it. */
-uint32_t type_lane_find(const struct core *core, const struct type_group *group, unsigned type);
+uint32_t type_lane_find(const struct type_group *group, unsigned type);
 uint32_t type_lane_open(struct core *core, uint32_t group, unsigned type);
 void type_lane_settle(struct core *core, uint32_t lane);
 

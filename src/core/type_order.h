@@ -79,7 +79,8 @@ unsigned type_find(const struct type_orders *type_orders, struct bytes name);
 /* Gives the index back if nothing uses the type any more. */
 void type_release(struct type_orders *type_orders, unsigned index);
 
-/* Is a message of this type bound: does an order name it, or is a message unfinished that was accepted lacking a success of it? */
+/* Is a message of this type bound: does an order name it, or is a message unfinished that was accepted lacking a success of
+ * it? */
 bool type_order_binds(const struct core *core, struct bytes type);
 
 /* --- the orders --------------------------------------------------------------------------------------------------- */
@@ -95,8 +96,8 @@ struct bytes type_order_type(const struct core *core, const struct type_order *o
 /* Would this order find room beside the others, in place of the one that has its name now? */
 bool type_order_has_room(const struct core *core, struct bytes name, const struct type_list *list);
 
-/* Does the order contradict the others (less the one of its name)? Then says in `path`, if that is not NULL, which chain of them
- * leads from a type to one that the new order puts before it: `"b" before "a" (order "x")`. O(orders * types). */
+/* Does the order contradict the others (less the one of its name)? Then says in `path`, if that is not NULL, which chain of
+ * them leads from a type to one that the new order puts before it: `"b" before "a" (order "x")`. O(orders * types). */
 bool type_order_is_conflict(const struct core *core, struct bytes name, const struct type_list *list,
                             struct buffer *path);
 
@@ -110,7 +111,7 @@ void type_order_check(const struct core *core);
 
 /* --- the messages (type_lane.c) ----------------------------------------------------------------------------------- */
 
-/* For apply: a typed message ended or was dead-lettered; whoever waited for it alone is let go. `outcome` is enum unit_state. */
+/* For apply: a typed message ended or was dead-lettered; whoever waited for it alone is let go. */
 void type_order_message_ended(struct core *core, uint32_t message, enum unit_state outcome);
 
 /* Does a type order hold the message back now? It then counts for one in place->wait_count. */
@@ -125,9 +126,6 @@ struct type_blocker {
 
 /* What the message waits for by type orders, in order of type indexes; returns how many. */
 unsigned type_order_blockers(const struct core *core, uint32_t message, struct type_blocker blockers[TYPES_MAX]);
-
-/* The unfinished messages of the message's own group and type, one after the other by number: the one behind it, or 0. */
-uint32_t type_order_next(const struct core *core, uint32_t message);
 
 /* Gives back the memory of up to `portion` successes that no longer count. That changes nothing anyone can see. */
 void type_order_forget(struct core *core, unsigned portion);

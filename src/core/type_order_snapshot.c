@@ -326,7 +326,7 @@ static void check_group(const struct core *core, uint32_t slot, struct census *c
     for (int i = 0; i < __builtin_popcountll(group->mask); i++)
         check_lane(core, group->lanes_owned[i], &own);
     for (unsigned type = 0; type < TYPES_MAX; type++) {
-        uint32_t lane = type_lane_find(core, group, type);
+        uint32_t lane = type_lane_find(group, type);
         ASSERT(own.wanted_counts[type] == (lane == 0 ? 0 : type_lane_at(core, lane)->wanted_count));
         census->message_counts[type] += own.message_counts[type];
         census->wanted_counts[type] += own.wanted_counts[type];

@@ -1,5 +1,5 @@
-/* Type orders in the core alone: who waits for whom, against a naive rule; indexes given back; successes remembered and forgotten;
- * and the state as bytes. */
+/* Type orders in the core alone: who waits for whom, against a naive rule; indexes given back; successes remembered and
+ * forgotten; and the state as bytes. */
 #include "support/core_rig.h"
 
 #include "core/snapshot.h"
