@@ -4,6 +4,7 @@
 #include "core/snapshot.h"
 
 #include "base/memory.h"
+#include "base/table.h"
 #include <stdlib.h>
 
 static struct schedule *schedule_of(const struct core *core, uint32_t slot)
@@ -248,16 +249,18 @@ void schedule_encode(const struct core *core, struct core_writer *writer)
     }
 }
 
-static bool has_number(const struct core *core, uint64_t number)
+/* No two have the same number: their order would not be one. */
+static bool has_number(const struct core *core, const struct table *by_number, uint64_t number)
 {
-    for (uint32_t i = 0; i < core->schedules.count; i++)
-        if (schedule_at(core, i)->number == number)
+    for (struct table_probe probe = table_probe_start(by_number, table_hash_u64(number));
+         table_probe_next(by_number, &probe);)
+        if (schedule_of(core, probe.slot)->number == number)
             return true;
     return false;
 }
 
 /* They come in order of name. */
-static bool decode_one(struct core *core, struct cursor *cursor)
+static bool decode_one(struct core *core, struct table *by_number, struct cursor *cursor)
 {
     uint64_t number = cursor_u64(cursor);
     struct bytes name = cursor_sized(cursor);
@@ -267,12 +270,13 @@ static bool decode_one(struct core *core, struct cursor *cursor)
     uint64_t last_message = cursor_u64(cursor);
     uint32_t late_count = cursor_u32(cursor);
     struct schedule_spec spec;
-    if (cursor->is_failed || number == 0 || number > core->schedules.number || has_number(core, number) ||
+    if (cursor->is_failed || number == 0 || number > core->schedules.number || has_number(core, by_number, number) ||
         name.size == 0 || name.size > SCHEDULE_NAME_SIZE_MAX || schedule_place(core, name) != core->schedules.count ||
         !schedule_spec_decode(encoded, &spec) || !spec_fits(core, &spec, next_at_ms) ||
         last_message > core->message_number || (last_at_ms == 0) != (last_message == 0))
         return false;
     uint32_t slot = add_schedule(core, name, number);
+    table_insert(by_number, table_hash_u64(number), slot);
     struct schedule *schedule = schedule_of(core, slot);
     schedule->last_at_ms = last_at_ms;
     schedule->last_message = last_message;
@@ -288,10 +292,13 @@ bool schedule_decode(struct core *core, struct cursor *cursor)
     uint32_t count = cursor_u32(cursor);
     if (cursor->is_failed || count > SCHEDULES_MAX)
         return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (!decode_one(core, cursor))
-            return false;
-    return true;
+    struct table by_number;
+    table_init(&by_number);
+    bool is_good = true;
+    for (uint32_t i = 0; is_good && i < count; i++)
+        is_good = decode_one(core, &by_number, cursor);
+    table_deinit(&by_number);
+    return is_good;
 }
 
 void schedule_check(const struct core *core)
