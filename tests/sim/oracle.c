@@ -489,18 +489,29 @@ static int find_number(const struct model *model, uint64_t number)
     return NONE;
 }
 
+/* Does the moved message take a place in a group? */
+static bool takes_place(const struct oracle *oracle, const struct sight *moved)
+{
+    const struct model *model = &oracle->model;
+    if (moved->queue < model->queue_count && model->queues[moved->queue].traits.is_fifo)
+        return true;
+    int index = find_number(model, moved->number);
+    if (index != NONE)
+        return model->messages[index].group >= 0;
+    for (const struct sight *sent = oracle->witness.sights; sent < moved; sent++)
+        if (sent->kind == SIGHT_SENT && sent->number == moved->number)
+            return sent->group != NONE; /* in this very call */
+    return false;
+}
+
 void oracle_look(struct oracle *oracle, const struct core *core)
 {
     struct witness *witness = &oracle->witness;
-    const struct model *model = &oracle->model;
     unsigned i = witness->count;
     witness_look(witness, core);
     for (; i < witness->count; i++) {
         struct sight *sight = &witness->sights[i];
-        int index = sight->kind == SIGHT_MOVED ? find_number(model, sight->number) : NONE;
-        bool is_grouped =
-            index != NONE && (model->messages[index].group >= 0 || model->queues[sight->queue].traits.is_fifo);
-        if (sight->kind != SIGHT_SENT && !is_grouped)
+        if (sight->kind != SIGHT_SENT && (sight->kind != SIGHT_MOVED || !takes_place(oracle, sight)))
             continue;
         sight->line = ++witness->message_number;
         if (sight->kind == SIGHT_SENT && sight->number != sight->line)

@@ -16,6 +16,8 @@ void witness_begin(struct witness *witness, const struct core *core)
 /* Groups are called "g<number>". */
 static int group_of(struct bytes text)
 {
+    if (text.size == 0)
+        return -1;
     char name[16] = "";
     if (text.size > 1 && text.size < sizeof(name))
         memcpy(name, text.ptr + 1, text.size - 1);
@@ -27,7 +29,8 @@ static bool see(const struct event *event, struct sight *sight)
     *sight = (struct sight){0};
     switch (event->kind) {
     case EVENT_SENT:
-        *sight = (struct sight){.kind = SIGHT_SENT, .number = event->sent.number, .completes = event->sent.completes};
+        *sight = (struct sight){
+            .kind = SIGHT_SENT, .number = event->sent.number, .group = -1, .completes = event->sent.completes};
         sight->batch = sight->completes != 0 ? event->sent.batch : 0;
         break;
     case EVENT_SENT_IN_GROUP:

@@ -19,7 +19,7 @@ struct sight {
     uint64_t batch;      /* sent: number of the batch of whose event it is the message; else 0 */
     unsigned completes;  /* sent: that event */
     int queue;           /* moved, held: the place of the queue in the order of creation, from 0 */
-    int group;           /* held */
+    int group;           /* held, sent: or -1 */
     uint64_t visible_at; /* failed */
 };
 
