@@ -333,6 +333,89 @@ const scenarios = {
     }
   },
 
+  // A FIFO queue from its creation on: ids, order, duplicates, repeated receives, expired handles.
+  async fifo_queues() {
+    await assert.rejects(makeQueue("orders", { FifoQueue: "true" }), { name: "InvalidParameterValue" });
+    const url = await makeQueue("orders.fifo", { FifoQueue: "true", ContentBasedDeduplication: "true", VisibilityTimeout: "60" });
+    const { Attributes: all } = await call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["All"] });
+    assert.deepEqual([all.FifoQueue, all.ContentBasedDeduplication, all.DeduplicationScope, all.FifoThroughputLimit], ["true", "true", "queue", "perQueue"]);
+    const send = (MessageBody, MessageGroupId, more = {}) => call("SendMessage", { QueueUrl: url, MessageBody, MessageGroupId, ...more });
+    await assert.rejects(call("SendMessage", { QueueUrl: url, MessageBody: "x" }), { name: "MissingParameter" });
+    await assert.rejects(send("x", "a", { DelaySeconds: 1 }), { name: "InvalidParameterValue" });
+
+    const first = await send("a1", "a");
+    assert.match(first.SequenceNumber, /^\d{20}$/);
+    for (const again of [await send("a1", "a"), await send("a1", "b"), await send("other", "a", { MessageDeduplicationId: createHash("sha256").update("a1").digest("hex") })]) {
+      assert.deepEqual([again.MessageId, again.SequenceNumber], [first.MessageId, first.SequenceNumber]);
+    }
+    const sent = await call("SendMessageBatch", {
+      QueueUrl: url,
+      Entries: ["b1", "a2", "a1", "b2"].map((body, i) => ({ Id: `e${i}`, MessageBody: body, MessageGroupId: body[0] })),
+    });
+    assert.deepEqual(sent.Successful.map((entry) => entry.Id), ["e0", "e1", "e2", "e3"]);
+    assert.equal(sent.Successful[2].MessageId, first.MessageId);
+    const numbers = [first, sent.Successful[0], sent.Successful[1], sent.Successful[3]].map((entry) => entry.SequenceNumber);
+    assert.deepEqual([...numbers].sort(), numbers);
+
+    // The reply is lost: the same attempt id gives the same messages under the same handles.
+    const attempt = { ReceiveRequestAttemptId: "attempt-1", MessageSystemAttributeNames: ["All"], MaxNumberOfMessages: 3 };
+    const taken = await receive(url, attempt);
+    assert.deepEqual(taken.map((message) => message.Body), ["a1", "a2", "b1"]);
+    assert.deepEqual(await receive(url, attempt), taken);
+    assert.deepEqual(await receive(url), []);
+    assert.equal(taken[0].Attributes.MessageGroupId, "a");
+    assert.equal(taken[0].Attributes.SequenceNumber, first.SequenceNumber);
+    assert.equal(taken[0].Attributes.MessageDeduplicationId, createHash("sha256").update("a1").digest("hex"));
+    const handle = (message) => ({ QueueUrl: url, ReceiptHandle: message.ReceiptHandle });
+    await call("DeleteMessage", handle(taken[0]));
+    await assert.rejects(receive(url, attempt), (error) => {
+      assert.equal(error.name, "InvalidParameterValue");
+      assert.match(error.message, /The receiveRequestAttemptId is not valid anymore/);
+      return true;
+    });
+
+    // Given back, a group begins again at its head; the handle is dead then.
+    await call("ChangeMessageVisibility", { ...handle(taken[2]), VisibilityTimeout: 0 });
+    await assert.rejects(call("DeleteMessage", handle(taken[2])), { name: "InvalidParameterValue" });
+    const again = await receive(url);
+    assert.deepEqual(again.map((message) => message.Body), ["b1", "b2"]);
+    const deleted = await call("DeleteMessageBatch", {
+      QueueUrl: url,
+      Entries: [taken[1], taken[2], ...again].map((message, i) => ({ Id: `e${i}`, ReceiptHandle: message.ReceiptHandle })),
+    });
+    assert.deepEqual(deleted.Successful.map((entry) => entry.Id), ["e0", "e2", "e3"]);
+    assert.deepEqual(deleted.Failed.map((entry) => [entry.Id, entry.Code]), [["e1", "InvalidParameterValue"]]);
+    // What was sent is remembered longer than it lives.
+    assert.equal((await send("a1", "a")).MessageId, first.MessageId);
+    assert.deepEqual(await receive(url), []);
+  },
+
+  // Tally's side of groups: attributes through the SDK, own actions as plain requests and through the SDK's client.
+  async groups() {
+    for (const [name, act] of [["plain", tally], ["sdk", tallyBySdk]]) {
+      const url = await makeQueue(`${name}.fifo`, { FifoQueue: "true", "Tally.OnGroupFailure": "hold", "Tally.DeduplicationWindow": "0" });
+      const group = { QueueUrl: url, MessageGroupId: "g" };
+      const sent = [];
+      for (const body of ["1", "2"]) sent.push(await call("SendMessage", { ...group, MessageBody: body, MessageDeduplicationId: "same" }));
+      assert.notEqual(sent[0].MessageId, sent[1].MessageId);
+      const [head] = await receive(url, { MaxNumberOfMessages: 1, MessageAttributeNames: ["Tally.FencingToken"] });
+      assert.ok(Number(head.MessageAttributes["Tally.FencingToken"].StringValue) > 0);
+      const explained = await act("ExplainMessage", { QueueUrl: url, MessageId: sent[1].MessageId });
+      assert.deepEqual([explained.State, explained.Why[0].Code, explained.Why[0].MessageId], ["blocked", "GroupHead", sent[0].MessageId]);
+      await act("FailMessage", { QueueUrl: url, ReceiptHandle: head.ReceiptHandle, Reason: "no", Final: true });
+      const { Groups } = await act("ListGroups", { QueueUrl: url, State: "held" });
+      assert.deepEqual([Groups[0].MessageGroupId, Groups[0].Reason, Groups[0].Messages], ["g", "no", 2]);
+      await act("ReleaseGroup", { ...group, Action: "skip" });
+      await assert.rejects(act("ReleaseGroup", { ...group, Action: "skip" }), { name: "GroupNotHeld" });
+      await act("PauseGroup", group);
+      await act("PauseQueue", { QueueUrl: url });
+      await act("ResumeGroup", group);
+      assert.deepEqual(await receive(url), []);
+      await act("ResumeQueue", { QueueUrl: url });
+      assert.deepEqual((await receive(url)).map((message) => message.Body), ["2"]);
+    }
+  },
+
   async errors_have_names() {
     const url = await makeQueue("q", { MaximumMessageSize: "1024" });
     await assert.rejects(call("SendMessage", { QueueUrl: url + "x", MessageBody: "a" }), (error) => {

@@ -120,6 +120,63 @@ def test_dead_letters(sqs):
     assert message["Attributes"]["DeadLetterQueueSourceArn"].endswith(":q")
 
 
+def test_a_fifo_queue(sqs):
+    assert code_of(sqs.create_queue, QueueName="orders", Attributes={"FifoQueue": "true"}) == ("InvalidParameterValue", 400)
+    attributes = {"FifoQueue": "true", "ContentBasedDeduplication": "true", "VisibilityTimeout": "60"}
+    url = sqs.create_queue(QueueName="orders.fifo", Attributes=attributes)["QueueUrl"]
+    assert attributes.items() <= sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"].items()
+    assert code_of(sqs.send_message, QueueUrl=url, MessageBody="a") == ("MissingParameter", 400)
+
+    first = sqs.send_message(QueueUrl=url, MessageBody="a1", MessageGroupId="a")
+    again = sqs.send_message(QueueUrl=url, MessageBody="a1", MessageGroupId="a")
+    assert (again["MessageId"], again["SequenceNumber"]) == (first["MessageId"], first["SequenceNumber"])
+    digest = hashlib.sha256(b"a1").hexdigest()
+    again = sqs.send_message(QueueUrl=url, MessageBody="x", MessageGroupId="b", MessageDeduplicationId=digest)
+    assert again["MessageId"] == first["MessageId"]
+    entries = [{"Id": str(i), "MessageBody": body, "MessageGroupId": body[0]} for i, body in enumerate(["b1", "a2", "a1", "b2"])]
+    sent = sqs.send_message_batch(QueueUrl=url, Entries=entries)["Successful"]
+    assert sent[2]["MessageId"] == first["MessageId"] and first["SequenceNumber"] < sent[0]["SequenceNumber"] < sent[1]["SequenceNumber"]
+
+    # The reply is lost: the same attempt id gives the same messages under the same handles.
+    attempt = {"ReceiveRequestAttemptId": "attempt-1", "AttributeNames": ["All"]}
+
+    def take(**more):
+        return sqs.receive_message(QueueUrl=url, **{"MaxNumberOfMessages": 3, **more}).get("Messages", [])
+
+    taken = take(**attempt)
+    assert [message["Body"] for message in taken] == ["a1", "a2", "b1"]
+    assert take(**attempt) == taken and take() == []
+    expected = {"MessageGroupId": "a", "MessageDeduplicationId": digest, "SequenceNumber": first["SequenceNumber"]}
+    assert expected.items() <= taken[0]["Attributes"].items()
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=taken[0]["ReceiptHandle"])
+    with pytest.raises(ClientError, match="The receiveRequestAttemptId is not valid anymore"):
+        take(**attempt)
+    handle = {"QueueUrl": url, "ReceiptHandle": taken[2]["ReceiptHandle"]}
+    sqs.change_message_visibility(**handle, VisibilityTimeout=0)
+    with pytest.raises(ClientError, match="The receipt handle has expired"):
+        sqs.delete_message(**handle)
+    assert [message["Body"] for message in take()] == ["b1", "b2"]
+    assert sqs.send_message(QueueUrl=url, MessageBody="a1", MessageGroupId="a")["MessageId"] == first["MessageId"]
+
+
+def test_attributes_of_tally_through_the_sdk(sqs):
+    attributes = {"Tally.Backoff": '{"min":60,"max":900,"factor":2,"jitter":0}', "Tally.DeduplicationWindow": "-1"}
+    url = sqs.create_queue(QueueName="q", Attributes=attributes)["QueueUrl"]
+    assert attributes.items() <= sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"].items()
+    numbered = {"Tally.Producer": text("p"), "Tally.Sequence": {"DataType": "Number", "StringValue": "1"}}
+    first = sqs.send_message(QueueUrl=url, MessageBody="a", MessageAttributes=numbered)
+    assert sqs.send_message(QueueUrl=url, MessageBody="a", MessageAttributes=numbered)["MessageId"] == first["MessageId"]
+    after = {"Tally.After": text(f"message:{first['MessageId']}")}
+    sqs.send_message(QueueUrl=url, MessageBody="b", MessageAttributes=after)
+    (message,) = receive(sqs, url, MessageAttributeNames=["All"])
+    assert message["Body"] == "a" and int(message["MessageAttributes"]["Tally.FencingToken"]["StringValue"]) > 0
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    (message,) = receive(sqs, url, WaitTimeSeconds=5)
+    assert message["Body"] == "b"
+    unknown = {"Tally.After": text("batch:none")}
+    assert code_of(sqs.send_message, QueueUrl=url, MessageBody="c", MessageAttributes=unknown) == ("DependencyDoesNotExist", 400)
+
+
 def test_a_batch(sqs, daemon):
     jobs = sqs.create_queue(QueueName="jobs")["QueueUrl"]
     results = sqs.create_queue(QueueName="results")["QueueUrl"]
