@@ -235,6 +235,8 @@ void api_metrics_write(const struct api *api, struct buffer *text)
     write_gauge(text, "tally_messages_in_flight", "Messages held by receivers.", metrics.in_flight);
     write_gauge(text, "tally_messages_delayed", "Messages not yet visible.", metrics.delayed);
     write_gauge(text, "tally_batches", "Batches remembered.", metrics.batches);
+    write_gauge(text, "tally_deduplication_ids", "Deduplication ids remembered.", metrics.deduplication_ids);
+    write_gauge(text, "tally_producers", "Numbered producers remembered.", metrics.producers);
     write_gauge(text, "tally_receives_waiting", "Long polls that wait for messages.", api->waiters.used);
     write_counter(text, "tally_messages_sent_total", "Messages accepted since the namespace was founded.",
                   metrics.sent);

@@ -683,6 +683,8 @@ struct core_metrics core_metrics(const struct core *core)
         .delayed = core->delayed_count,
         .batches = core->batches.used,
         .groups = core->groups.used,
+        .deduplication_ids = core->deduplication.entries.used,
+        .producers = core->deduplication.producers.used,
         .sent = core->sent_count,
         .delivered = core->delivery_number,
     };

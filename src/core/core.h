@@ -72,6 +72,8 @@ struct core_metrics {
     uint64_t delayed;
     uint64_t batches;
     uint64_t groups;
+    uint64_t deduplication_ids; /* some may be over and not yet swept */
+    uint64_t producers;
     uint64_t sent; /* since the namespace was founded */
     uint64_t delivered;
 };
