@@ -13,7 +13,7 @@ static const char *const catch_up_names[] = {
     [CATCH_UP_ALL] = "all",
 };
 
-/* --- reading ------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static enum error read_name(struct call *call, struct bytes *name)
 {
@@ -132,13 +132,14 @@ static enum error read_message(struct call *call, struct bytes name, struct sche
     return OK;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------------------------ */
 
 static void write_next(struct call *call, const struct schedule *schedule)
 {
     writer_text(call->reply, "Name", schedule->name_owned);
     if (schedule->next_at_ms != SCHEDULE_NEVER)
         writer_time(call->reply, "NextAt", schedule->next_at_ms);
+    writer_boolean(call->reply, "Paused", schedule->spec.is_paused);
 }
 
 /* What a list shows of a schedule. */
@@ -151,7 +152,6 @@ static void write_schedule(struct call *call, const struct schedule *schedule)
     writer_text(writer, "TimeZone", spec->zone);
     writer_text(writer, "QueueUrl", call_queue_url(call, core_find_queue_by_id(call->core, spec->queue)));
     writer_string(writer, "CatchUp", catch_up_names[spec->catch_up]);
-    writer_boolean(writer, "Paused", spec->is_paused);
     if (schedule->last_message == 0)
         return;
     uint8_t id[MESSAGE_ID_SIZE];
@@ -174,7 +174,7 @@ static void write_message(struct call *call, const struct schedule_spec *spec)
                      call_scratch(call), writer);
 }
 
-/* --- the actions --------------------------------------------------------------------------------------------------- */
+/* --- the actions -------------------------------------------------------------------------------------------------- */
 
 enum error action_put_schedule(struct call *call)
 {
@@ -189,7 +189,9 @@ enum error action_put_schedule(struct call *call)
         error = read_message(call, name, &spec);
     if (error != OK)
         return error;
-    const struct schedule *schedule;
+    /* Whoever paused it wants it to stay so, whatever a deployment puts again. */
+    const struct schedule *schedule = schedule_find(call->core, name);
+    spec.is_paused = schedule != NULL && schedule->spec.is_paused;
     error = decide_put_schedule(call->core, name, &spec, &schedule);
     if (error != OK)
         return call_fail(call, error, "There are %u schedules, as many as there can be.", SCHEDULES_MAX);

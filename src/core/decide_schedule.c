@@ -23,7 +23,7 @@ static uint64_t next_after(const struct core *core, const struct schedule_spec *
     return next_ms;
 }
 
-/* --- putting and deleting ------------------------------------------------------------------------------------------ */
+/* --- putting and deleting ----------------------------------------------------------------------------------------- */
 
 /* A firing that is due and has not been decided yet is not lost to a put that leaves the times as they were. */
 static uint64_t next_of_put(const struct core *core, const struct schedule *existing, const struct schedule_spec *spec)
@@ -69,7 +69,7 @@ void decide_delete_schedule(struct core *core, const struct schedule *schedule)
               &(struct event){.kind = EVENT_SCHEDULE_DELETED, .schedule_deleted = {.name = schedule->name_owned}});
 }
 
-/* --- firing -------------------------------------------------------------------------------------------------------- */
+/* --- firing ------------------------------------------------------------------------------------------------------- */
 
 /* Sends the message of a firing; its number, or 0 if the queue knows its id, but not its message, already. */
 static uint64_t send_firing(struct core *core, const struct schedule *schedule)

@@ -33,7 +33,7 @@ void schedule_deinit(struct schedules *schedules)
     pool_deinit(&schedules->schedules);
 }
 
-/* --- what a schedule says ------------------------------------------------------------------------------------------ */
+/* --- what a schedule says ----------------------------------------------------------------------------------------- */
 
 void schedule_spec_encode(const struct schedule_spec *spec, struct buffer *out)
 {
@@ -78,7 +78,7 @@ static bool spec_fits(const struct core *core, const struct schedule_spec *spec,
            (!spec->is_paused || next_at_ms == SCHEDULE_NEVER);
 }
 
-/* --- finding ------------------------------------------------------------------------------------------------------- */
+/* --- finding ------------------------------------------------------------------------------------------------------ */
 
 uint32_t schedule_count(const struct core *core)
 {
@@ -123,7 +123,7 @@ uint64_t schedule_due_ms(const struct core *core)
     return core->schedules.due.count == 0 ? UINT64_MAX : heap_top(&core->schedules.due).key;
 }
 
-/* --- changing ------------------------------------------------------------------------------------------------------ */
+/* --- changing ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t add_schedule(struct core *core, struct bytes name, uint64_t number)
 {
@@ -230,7 +230,7 @@ bool apply_schedule_deleted(struct core *core, const struct event_schedule_delet
     return true;
 }
 
-/* --- snapshots ----------------------------------------------------------------------------------------------------- */
+/* --- snapshots ---------------------------------------------------------------------------------------------------- */
 
 void schedule_encode(const struct core *core, struct core_writer *writer)
 {

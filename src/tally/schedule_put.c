@@ -56,12 +56,13 @@ static int put(struct invocation *invocation, struct json_body *body)
     if (json_body_call(body, invocation->client, "Tally.PutSchedule", &reply) != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
     double next = json_real(json_root(&reply), "NextAt");
+    bool is_paused = json_is_true(json_root(&reply), "Paused");
     if (invocation->is_json)
         output_reply(&reply);
     else if (next > 0)
         output_time("next", next);
     else
-        output_field("next", "never");
+        output_field("next", is_paused ? "paused" : "never");
     tally_reply_deinit(&reply);
     return EXIT_DONE;
 }

@@ -148,6 +148,7 @@ static void paused_schedule_fires_nothing_and_goes_on_from_now(struct world *wor
     put(world, "s", "* * * * *", "q", ",'CatchUp':'all'");
     EXPECT(world, world_call(world, "Tally.PauseSchedule", "{'Name':'s'}").error == NULL);
     world_pass_time(world, 5 * MINUTE_S * 1000);
+    put(world, "s", "* * * * *", "q", ",'CatchUp':'all'"); /* stays paused */
     EXPECT(world, !answer_has(describe(world, "s"), "NextAt") && answer_is_true(describe(world, "s"), "Paused"));
     EXPECT(world, world_call(world, "Tally.ResumeSchedule", "{'Name':'s'}").error == NULL);
     world_pass_time(world, MINUTE_S * 1000);
