@@ -97,6 +97,15 @@ static void settle(struct world *world)
     world_pass_time(world, 10);
 }
 
+/* Is that the message's state, and the code of the first reason why? */
+static bool is_explained(struct world *world, const char *queue, const char *id, const char *state, const char *code)
+{
+    struct answer answer = world_call(world, "Tally.ExplainMessage", "{'QueueUrl':'%s','MessageId':'%s'}", queue, id);
+    const char *first =
+        yyjson_get_str(yyjson_obj_get(yyjson_arr_get_first(yyjson_obj_get(answer.root, "Why")), "Code"));
+    return strcmp(answer_text(answer, "State"), state) == 0 && first != NULL && strcmp(first, code) == 0;
+}
+
 /* --- T58a, T68 ------------------------------------------------------------------------------------------------------ */
 
 static void T58a_a_dependent_declared_before_during_and_after_is_released_once(struct world *world)
@@ -199,7 +208,9 @@ static void T58b_a_failure_cancels_runs_or_holds(struct world *world)
     put_id(world, "first", "a", "", "", "", NULL);
     put_id(world, "cancel", "c", "dedup:first/a", UNIT("work"), "", NULL);
     put_id(world, "run", "r", "dedup:first/a", RUN, "", NULL);
-    put_id(world, "hold", "h", "dedup:first/a", HOLD, "", NULL);
+    char held[WORLD_ID_SIZE], cancelled[WORLD_ID_SIZE];
+    put_id(world, "hold", "h", "dedup:first/a", HOLD, "", held);
+    EXPECT(world, is_explained(world, "hold", held, "blocked", "Message"));
     put_id(world, "cancel", "behind", "dedup:cancel/c", "", "", NULL);
     seal(world, "work");
     struct taken taken = take_one(world, "first", "a");
@@ -212,8 +223,10 @@ static void T58b_a_failure_cancels_runs_or_holds(struct world *world)
     run_one(world, "run", "r");
     EXPECT(world, gives_nothing(world, "hold"));
     EXPECT(world, world_count_messages(world, "hold") == 1);
+    EXPECT(world, is_explained(world, "hold", held, "held", "AntecedentFailed"));
     /* What comes when it has failed already is dealt with in the same way. */
-    put_id(world, "cancel", "c2", "dedup:first/a", "", "", NULL);
+    put_id(world, "cancel", "c2", "dedup:first/a", "", "", cancelled);
+    EXPECT(world, is_explained(world, "cancel", cancelled, "ended", "Ended"));
     put_id(world, "run", "r2", "dedup:first/a", RUN, "", NULL);
     put_id(world, "hold", "h2", "dedup:first/a", HOLD, "", NULL);
     settle(world);
