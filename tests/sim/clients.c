@@ -25,6 +25,7 @@ static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_FAIL] = 5 * HAS_GROUP_ACTIONS,
     [OPERATION_RELEASE_GROUP] = 3 * HAS_GROUP_ACTIONS,
     [OPERATION_PAUSE] = 2 * HAS_GROUP_ACTIONS,
+    [OPERATION_COMMIT] = 6,
     [OPERATION_PUT_TYPE_ORDER] = 1 * HAS_TYPE_ORDERS,
     [OPERATION_DELETE_TYPE_ORDER] = 1 * HAS_TYPE_ORDERS,
     [OPERATION_CREATE_BATCH] = 6,
@@ -266,33 +267,86 @@ static void draw_type_order(struct random *random, struct operation *operation)
         operation->keys[i] = (start + (int)i * step) % TYPES;
 }
 
+static int draw_batch_to_join(struct clients *clients, const struct oracle *oracle)
+{
+    const unsigned wanted = WANTED_OPEN | WANTED_EXACT | WANTED_XOR;
+    int batch = draw_batch_like(clients, oracle, wanted);
+    return has_room(oracle, batch, (int)ENTRIES_MAX) ? batch : NONE;
+}
+
+static struct entry draw_entry(struct clients *clients, const struct oracle *oracle, int queue, uint32_t size_max,
+                               int batch)
+{
+    struct random *random = &clients->random;
+    struct entry entry = {
+        .tag = ++clients->tag,
+        .size = random_between(random, 1, size_max),
+        .delay_s = random_chance(random, 15) ? (int)random_below(random, 20) : NONE,
+        .batch = batch,
+        .group = NONE,
+        .priority = NONE,
+        .dedup = NONE,
+        .producer = NONE,
+        .type = NONE,
+        .queue = queue,
+    };
+    draw_ids(clients, queue, &entry);
+    if (random_chance(random, clients->after_percent))
+        draw_after(clients, oracle, &entry);
+    return entry;
+}
+
+static int draw_queue_to_send(struct clients *clients)
+{
+    struct random *random = &clients->random;
+    if (random_chance(random, clients->order_percent))
+        return draw_order_queue(random);
+    return random_chance(random, 80) ? (int)random_below(random, WORK_QUEUES) : draw_queue(clients);
+}
+
 static void draw_send(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
     struct random *random = &clients->random;
-    operation->queue = random_chance(random, 80) ? (int)random_below(random, WORK_QUEUES) : draw_queue(clients);
-    if (random_chance(random, clients->order_percent))
-        operation->queue = draw_order_queue(random);
+    operation->queue = draw_queue_to_send(clients);
     operation->is_many = random_chance(random, 40);
     operation->count = operation->is_many ? random_between(random, 1, ENTRIES_MAX) : 1;
-    const unsigned wanted = WANTED_OPEN | WANTED_EXACT | WANTED_XOR;
-    int batch = random_chance(random, clients->batch_percent) ? draw_batch_like(clients, oracle, wanted) : NONE;
+    int batch = random_chance(random, clients->batch_percent) ? draw_batch_to_join(clients, oracle) : NONE;
     for (unsigned i = 0; i < operation->count; i++) {
         if (batch != NONE && random_chance(random, 15))
-            batch = draw_batch_like(clients, oracle, wanted);
-        operation->entries[i] = (struct entry){
-            .tag = ++clients->tag,
-            .size = random_between(random, 1, operation->is_many ? 250 : clients->body_max),
-            .delay_s = random_chance(random, 15) ? (int)random_below(random, 20) : NONE,
-            .batch = batch != NONE && has_room(oracle, batch, (int)ENTRIES_MAX) ? batch : NONE,
-            .group = NONE,
-            .priority = NONE,
-            .dedup = NONE,
-            .producer = NONE,
-            .type = NONE,
-        };
-        draw_ids(clients, operation->queue, &operation->entries[i]);
-        if (random_chance(random, clients->after_percent))
-            draw_after(clients, oracle, &operation->entries[i]);
+            batch = draw_batch_to_join(clients, oracle);
+        uint32_t size_max = operation->is_many ? 250 : clients->body_max;
+        operation->entries[i] = draw_entry(clients, oracle, operation->queue, size_max, batch);
+    }
+}
+
+/* Consumes some, produces some, counts some. */
+static void draw_commit(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    operation->count = random_below(random, 4);
+    for (unsigned i = 0; i < operation->count; i++) {
+        int batch = random_chance(random, clients->batch_percent) ? draw_batch_to_join(clients, oracle) : NONE;
+        operation->entries[i] = draw_entry(clients, oracle, draw_queue_to_send(clients), 250, batch);
+        if (i > 0) /* an earlier send is no antecedent of a later one, as the server has it */
+            operation->entries[i].after_count = 0;
+    }
+    operation->delete_count = clients->held_count == 0 ? 0 : random_between(random, operation->count == 0, 3);
+    for (unsigned i = 0; i < operation->delete_count; i++) {
+        unsigned newest = clients->held_count < 8 ? clients->held_count : 8;
+        const struct held *held = &clients->held[clients->held_count - 1 - random_below(random, newest)];
+        operation->entries[operation->count + i] = (struct entry){.handle = held->handle, .queue = held->queue};
+    }
+    operation->unit_count = random_below(random, 3);
+    for (unsigned i = 0; i < operation->unit_count; i++) {
+        int name = draw_batch_like(clients, oracle, WANTED_EXACT | WANTED_OPEN | WANTED_SEALED);
+        int record = model_find_batch(&oracle->model, name);
+        const struct model_batch *batch = record == NONE ? NULL : &oracle->model.batches[record];
+        operation->unit_batches[i] = name;
+        operation->keys[i] = 5;
+        operation->is_failed[i] = random_chance(random, 12);
+        for (int k = 0; batch != NULL && k < batch->unit_count; k++)
+            if (batch->units[k].kind == UNIT_OF_KEY && (operation->keys[i] == 5 || random_chance(random, 30)))
+                operation->keys[i] = batch->units[k].key;
     }
 }
 
@@ -304,6 +358,11 @@ static void draw_receive(struct clients *clients, struct operation *operation)
     operation->receive_max = random_chance(random, 50) ? ENTRIES_MAX : random_between(random, 1, ENTRIES_MAX);
     operation->timeout_s = random_chance(random, 30) ? draw_timeout(random) : NONE;
     operation->wait_s = random_chance(random, 25) ? (int)random_between(random, 1, 20) : 0;
+    operation->attempt = NONE;
+    if (operation->wait_s == 0 && random_chance(random, 20))
+        operation->attempt = random_chance(random, 50) && clients->next_attempt > 0
+                                 ? clients->next_attempt - 1 - (int)random_below(random, 2) % clients->next_attempt
+                                 : clients->next_attempt++;
 }
 
 /* Entries that name handles: mostly new ones, at times old or used ones; most of them with the right queue. */
@@ -462,7 +521,7 @@ static enum operation_kind draw_kind(struct clients *clients, const struct oracl
             continue;
         if (kind == OPERATION_CREATE_BATCH && oracle->model.batch_count >= BATCHES_LIMIT)
             continue;
-        if (kind == OPERATION_SEND && oracle->model.message_count >= MESSAGES_LIMIT)
+        if ((kind == OPERATION_SEND || kind == OPERATION_COMMIT) && oracle->model.message_count >= MESSAGES_LIMIT)
             continue;
         if (kind == OPERATION_CREATE_QUEUE && oracle->model.queue_count >= QUEUES_LIMIT)
             continue;
@@ -512,6 +571,9 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
         operation->count = 1;
         operation->is_final = random_chance(random, 30);
         operation->reason = random_chance(random, 60) ? (int)random_below(random, 1000) : NONE;
+        break;
+    case OPERATION_COMMIT:
+        draw_commit(clients, oracle, operation);
         break;
     case OPERATION_PUT_TYPE_ORDER:
     case OPERATION_DELETE_TYPE_ORDER:

@@ -12,6 +12,7 @@ void model_copy(struct model *to, const struct model *from)
     memcpy(to, from, offsetof(struct model, groups));
     memcpy(to->groups, from->groups, sizeof(from->groups[0]) * (size_t)from->group_count);
     memcpy(to->edges, from->edges, sizeof(from->edges[0]) * (size_t)from->edge_count);
+    memcpy(to->attempts, from->attempts, sizeof(from->attempts[0]) * (size_t)from->attempt_count);
     memcpy(to->memories, from->memories, sizeof(from->memories[0]) * (size_t)from->memory_count);
     memcpy(to->productions, from->productions, sizeof(from->productions[0]) * (size_t)from->production_count);
     memcpy(to->batches, from->batches, sizeof(from->batches[0]) * (size_t)from->batch_count);

@@ -16,6 +16,7 @@
 #define MODEL_TOKENS_MAX 24
 #define MODEL_ID_SIZE MESSAGE_ID_TEXT_SIZE
 #define MODEL_EDGES_MAX 1200
+#define MODEL_ATTEMPTS_MAX 300
 #define MODEL_GROUPS_MAX 400
 #define MODEL_MEMORIES_MAX 900
 #define MODEL_PRODUCTIONS_MAX 900
@@ -56,6 +57,16 @@ struct model_production {
     int producer;
     int sequence;
     int message;
+};
+
+/* What a receive gave under an attempt id. */
+struct model_attempt {
+    int queue;
+    int name;
+    uint64_t until;
+    unsigned count;
+    int messages[ENTRIES_MAX];
+    uint32_t receive_counts[ENTRIES_MAX];
 };
 
 /* A message waits for another, or for a batch. */
@@ -99,6 +110,7 @@ struct model_message {
     int priority;
     bool is_fenced;         /* its newest handle is dead */
     bool is_final;          /* failed for good */
+    bool is_changed;        /* its newest lease: an attempt id no longer repeats it */
     bool is_cancelled;      /* with the rest of its group */
     int reason;             /* of its newest failure, or NONE */
     uint64_t number;        /* the server's; 0: not seen yet */
@@ -183,6 +195,7 @@ struct model {
     int group_count;
     int memory_count;
     int edge_count;
+    int attempt_count;
     struct model_type_order type_orders[TYPE_ORDERS];
     int production_count;
     int message_count;
@@ -190,6 +203,7 @@ struct model {
     struct model_queue queues[MODEL_QUEUES_MAX];
     struct model_group groups[MODEL_GROUPS_MAX];
     struct model_edge edges[MODEL_EDGES_MAX];
+    struct model_attempt attempts[MODEL_ATTEMPTS_MAX];
     struct model_memory memories[MODEL_MEMORIES_MAX];
     struct model_production productions[MODEL_PRODUCTIONS_MAX];
     struct model_batch batches[MODEL_BATCHES_MAX];
@@ -277,6 +291,15 @@ void model_restart(struct model *model, uint64_t last_ms, uint64_t resumed_at);
 void model_advance(struct model *model, uint64_t now);
 /* Would that change more than the time? */
 bool model_has_lapse(const struct model *model, uint64_t now);
+
+/* Gives again what a receive under this attempt id gave, leased anew. *count 0: there is no such attempt.
+ * ERROR_INVALID_PARAMETER_VALUE: something has happened to one of the messages. */
+enum error model_receive_again(struct model *model, int queue, int attempt, uint64_t timeout_ms, int *messages,
+                               unsigned *count);
+void model_remember_attempt(struct model *model, int queue, int attempt, const int *messages, unsigned count);
+
+/* Is it the newest handle of a live message that a Commit may delete? */
+bool model_is_held_by(struct model *model, int queue_name, int queue, int message, int handle);
 
 enum error model_put_type_order(struct model *model, const struct operation *operation);
 enum error model_delete_type_order(struct model *model, const struct operation *operation);

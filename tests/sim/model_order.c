@@ -5,6 +5,7 @@
 
 #define LEASE_MS_MAX ((uint64_t)12 * 3600 * 1000)
 #define GRACE_MS 30000u
+#define ATTEMPT_WINDOW_MS 300000u
 #define TOKEN_SLACK 0.001 /* the server counts in whole microseconds */
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
@@ -298,6 +299,7 @@ const char *model_take(struct model *model, struct model_receive *receive, int i
     message->receive_count++;
     message->is_leased = true;
     message->is_fenced = false;
+    message->is_changed = false;
     message->received_at = model->now;
     message->timeout_ms = receive->timeout_ms > 0 ? receive->timeout_ms : 1;
     message->visible_at = model->now + message->timeout_ms;
@@ -378,6 +380,59 @@ void model_receive_end(struct model *model, const struct model_receive *receive)
     }
 }
 
+/* --- attempt ids ---------------------------------------------------------------------------------------------------- */
+
+static struct model_attempt *find_attempt(struct model *model, int queue, int name)
+{
+    for (int i = 0; i < model->attempt_count; i++)
+        if (model->attempts[i].queue == queue && model->attempts[i].name == name &&
+            model->attempts[i].until > model->now)
+            return &model->attempts[i];
+    return NULL;
+}
+
+void model_remember_attempt(struct model *model, int queue, int name, const int *messages, unsigned count)
+{
+    struct model_attempt *attempt = find_attempt(model, queue, name);
+    for (int i = 0; i < model->attempt_count && attempt == NULL; i++)
+        if (model->attempts[i].until <= model->now)
+            attempt = &model->attempts[i];
+    ASSERT(attempt != NULL || model->attempt_count < MODEL_ATTEMPTS_MAX);
+    if (attempt == NULL)
+        attempt = &model->attempts[model->attempt_count++];
+    *attempt =
+        (struct model_attempt){.queue = queue, .name = name, .until = model->now + ATTEMPT_WINDOW_MS, .count = count};
+    for (unsigned i = 0; i < count; i++) {
+        attempt->messages[i] = messages[i];
+        attempt->receive_counts[i] = model->messages[messages[i]].receive_count;
+        model->messages[messages[i]].is_changed = false;
+    }
+}
+
+enum error model_receive_again(struct model *model, int queue, int name, uint64_t timeout_ms, int *messages,
+                               unsigned *count)
+{
+    const struct model_attempt *attempt = find_attempt(model, queue, name);
+    *count = attempt == NULL ? 0 : attempt->count;
+    for (unsigned i = 0; i < *count; i++) {
+        const struct model_message *message = &model->messages[attempt->messages[i]];
+        if (!message->is_alive || message->is_condemned || message->queue != queue || !is_in_flight(model, message) ||
+            message->receive_count != attempt->receive_counts[i] || model_is_dead(model, message) ||
+            message->is_fenced || message->is_changed)
+            return ERROR_INVALID_PARAMETER_VALUE;
+        messages[i] = attempt->messages[i];
+    }
+    for (unsigned i = *count; i > 0; i--) {
+        struct model_message *message = &model->messages[messages[i - 1]];
+        message->timeout_ms = timeout_ms;
+        message->visible_at = model->now + timeout_ms;
+        message->is_leased = timeout_ms > 0;
+    }
+    if (*count > 0)
+        model_remember_attempt(model, queue, name, messages, *count);
+    return OK;
+}
+
 /* --- what a holder may do ------------------------------------------------------------------------------------------ */
 
 /* What a receipt handle stands for now. */
@@ -420,6 +475,12 @@ enum error model_delete(struct model *model, int queue_name, int queue, int mess
     return OK;
 }
 
+bool model_is_held_by(struct model *model, int queue_name, int queue, int message, int handle)
+{
+    struct holding holding;
+    return find_held(model, queue_name, queue, message, handle, &holding) == OK && holding.message != NULL;
+}
+
 enum error model_change_visibility(struct model *model, int queue_name, int queue, int message, int handle,
                                    uint64_t timeout_ms)
 {
@@ -435,6 +496,7 @@ enum error model_change_visibility(struct model *model, int queue_name, int queu
     if (timeout_ms > 0 && model->now + timeout_ms > held->received_at + LEASE_MS_MAX)
         return ERROR_INVALID_PARAMETER_VALUE;
     held->is_leased = true;
+    held->is_changed = true;
     held->timeout_ms = timeout_ms;
     held->visible_at = model->now + timeout_ms;
     if (timeout_ms == 0)

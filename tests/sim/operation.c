@@ -34,6 +34,8 @@ const char *operation_target(const struct operation *operation)
         if (operation->group == NONE)
             return operation->is_paused ? "Tally.PauseQueue" : "Tally.ResumeQueue";
         return operation->is_paused ? "Tally.PauseGroup" : "Tally.ResumeGroup";
+    case OPERATION_COMMIT:
+        return "Tally.Commit";
     case OPERATION_PUT_TYPE_ORDER:
         return "Tally.PutTypeOrder";
     case OPERATION_DELETE_TYPE_ORDER:
@@ -244,6 +246,8 @@ static void write_receive(const struct operation *operation, struct buffer *out)
                          operation->receive_max, operation->wait_s);
     if (operation->timeout_s != NONE)
         buffer_append_format(out, ",\"VisibilityTimeout\":%d", operation->timeout_s);
+    if (operation->attempt != NONE)
+        buffer_append_format(out, ",\"ReceiveRequestAttemptId\":\"a%d\"", operation->attempt);
 }
 
 static void write_create_batch(const struct operation *operation, struct buffer *out)
@@ -318,6 +322,32 @@ static void write_group(const struct operation *operation, struct buffer *out)
         buffer_append_format(out, ",\"Action\":\"%s\"", actions[operation->action]);
 }
 
+static void write_commit(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
+{
+    buffer_append_format(out, "\"Sends\":[");
+    for (unsigned i = 0; i < operation->count; i++) {
+        buffer_append_format(out, "%s{", i > 0 ? "," : "");
+        write_queue_url(operation->entries[i].queue, out);
+        buffer_append_format(out, ",");
+        write_send(&operation->entries[i], out);
+        buffer_append_format(out, "}");
+    }
+    buffer_append_format(out, "],\"Deletes\":[");
+    for (unsigned i = 0; i < operation->delete_count; i++) {
+        const struct entry *entry = &operation->entries[operation->count + i];
+        buffer_append_format(out, "%s{", i > 0 ? "," : "");
+        write_queue_url(entry->queue, out);
+        buffer_append_format(out, ",\"ReceiptHandle\":\"%s\"}", handles[entry->handle]);
+    }
+    buffer_append_format(out, "],\"Units\":[");
+    for (unsigned i = 0; i < operation->unit_count; i++) {
+        buffer_append_format(out, "%s{\"BatchId\":\"b%d\",\"Unit\":\"", i > 0 ? "," : "", operation->unit_batches[i]);
+        operation_write_key(operation->keys[i], out);
+        buffer_append_format(out, "\",\"Status\":\"%s\"}", operation->is_failed[i] ? "failed" : "succeeded");
+    }
+    buffer_append_format(out, "]");
+}
+
 void operation_write(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
 {
     buffer_append_format(out, "{");
@@ -355,6 +385,9 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
             buffer_append_format(out, ",\"Reason\":\"reason %d\"", operation->reason);
         if (operation->is_final)
             buffer_append_format(out, ",\"Final\":true");
+        break;
+    case OPERATION_COMMIT:
+        write_commit(operation, handles, out);
         break;
     case OPERATION_PUT_TYPE_ORDER:
         buffer_append_format(out, "\"Name\":\"o%d\",\"Types\":[", operation->order);

@@ -17,6 +17,7 @@ enum operation_kind {
     OPERATION_FAIL,
     OPERATION_RELEASE_GROUP,
     OPERATION_PAUSE,
+    OPERATION_COMMIT,
     OPERATION_PUT_TYPE_ORDER,
     OPERATION_DELETE_TYPE_ORDER,
     OPERATION_CREATE_BATCH,
@@ -92,6 +93,7 @@ struct entry {
     int dedup;     /* send: "d<dedup>", or NONE */
     int producer;  /* send: "p<producer>", or NONE */
     int sequence;  /* send: with a producer */
+    int queue;     /* commit: of the send, of the handle */
     int type;      /* send: "t<type>", or NONE */
     unsigned after_count;
     struct after after[AFTERS_MAX];
@@ -115,6 +117,10 @@ struct operation {
     bool is_paused;                                                      /* pause, or resume */
     bool is_final;                                                       /* fail */
     int reason;                                                          /* fail: or NONE */
+    /* Commit: sends and then deletes are in `entries`, units in `keys`. */
+    unsigned delete_count, unit_count;
+    int unit_batches[KEYS_MAX];
+    int attempt; /* receive: "a<attempt>", or NONE */
     int order;   /* put type order (its types are in `keys`), delete type order */
     int batch;   /* a name: "b<batch>" */
     bool is_xor; /* create batch */

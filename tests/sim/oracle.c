@@ -26,6 +26,7 @@ struct oracle *oracle_create(unsigned in_flight_max)
 {
     struct oracle *oracle = memory_allocate_zeroed(sizeof(*oracle));
     oracle->in_flight_max = in_flight_max;
+    oracle->scratch_owned = memory_allocate_zeroed(sizeof(*oracle->scratch_owned));
     oracle->before_lapse_owned = memory_allocate_zeroed(sizeof(*oracle->before_lapse_owned));
     return oracle;
 }
@@ -34,6 +35,7 @@ void oracle_destroy(struct oracle *oracle)
 {
     for (unsigned i = 0; i < SAVED_MAX; i++)
         free(oracle->saved_owned[i]);
+    free(oracle->scratch_owned);
     free(oracle->before_lapse_owned);
     free(oracle);
 }
@@ -284,7 +286,7 @@ static void expect_sent(const struct reply_view *view, yyjson_val *reply, int in
 {
     struct model *model = &view->oracle->model;
     if (is_duplicate != yyjson_is_true(yyjson_obj_get(reply, "Duplicate")))
-        fail("a send of q%d should %sbe a duplicate", view->operation->queue, is_duplicate ? "" : "not ");
+        fail("%s: a send should %sbe a duplicate", operation_target(view->operation), is_duplicate ? "" : "not ");
     if (index == NONE) {
         if (yyjson_obj_get(reply, "MessageId") != NULL)
             fail("a duplicate whose first message is not known has a MessageId");
@@ -752,6 +754,42 @@ static void follow_receive(const struct reply_view *view, struct model_receive *
         fail("a receive of q%d gives %zu messages, but took %u", view->operation->queue, count, receive->count);
 }
 
+/* True: the receive gives again what one under the same attempt id gave. */
+static bool judge_receive_again(const struct reply_view *view, int queue, yyjson_val *items)
+{
+    struct oracle *oracle = view->oracle;
+    struct model *model = &oracle->model;
+    const struct operation *operation = view->operation;
+    int messages[ENTRIES_MAX];
+    unsigned count = 0;
+    if (operation->attempt == NONE || !model->queues[queue].traits.is_fifo)
+        return false;
+    enum error error =
+        model_receive_again(model, queue, operation->attempt, 1000 * (uint64_t)operation->lease_s, messages, &count);
+    if (count == 0)
+        return false;
+    bool is_unreadable = oracle->has_read_failed && error == OK && yyjson_arr_size(items) == 0;
+    expect_error(view, is_unreadable ? ERROR_INTERNAL_FAILURE : error);
+    size_t given = 0;
+    for (unsigned i = 0; i < count && error == OK; i++) {
+        yyjson_val *item = yyjson_arr_get(items, given);
+        bool is_here = item != NULL && likeness(oracle, messages[i], item) != LIKE_NONE;
+        if (!is_here && !oracle->has_read_failed)
+            fail_message(model, messages[i], "was given under an attempt id", "is not given again");
+        if (!is_here)
+            continue;
+        given++;
+        int handle = model->messages[messages[i]].handle;
+        if (handle == UNKNOWN_HANDLE)
+            take_handle(view, messages[i], text_in(view, item, "ReceiptHandle"));
+        else if (strcmp(text_in(view, item, "ReceiptHandle"), oracle->handles[handle]) != 0)
+            fail_message(model, messages[i], "was given again", "has another receipt handle");
+    }
+    if (error == OK && given != yyjson_arr_size(items))
+        fail("a receive of q%d gives more again than it gave", operation->queue);
+    return true;
+}
+
 static void judge_receive(const struct reply_view *view)
 {
     struct oracle *oracle = view->oracle;
@@ -763,6 +801,8 @@ static void judge_receive(const struct reply_view *view)
         return;
     }
     yyjson_val *items = yyjson_obj_get(view->root, "Messages");
+    if (judge_receive_again(view, queue, items))
+        return;
     struct model_receive receive = {
         .queue = queue,
         .max = operation->receive_max,
@@ -778,6 +818,9 @@ static void judge_receive(const struct reply_view *view)
             (void)follow(oracle, queue);
         expect_no_more(oracle, &receive, operation);
         model_receive_end(model, &receive);
+        const struct queue_traits *traits = &model->queues[queue].traits;
+        if (receive.count > 0 && operation->attempt != NONE && traits->is_fifo && !traits->is_at_most_once)
+            model_remember_attempt(model, queue, operation->attempt, receive.taken, receive.count);
     }
     bool is_unreadable = oracle->has_read_failed && receive.count > 0 && yyjson_arr_size(items) == 0;
     expect_error(view, is_unreadable ? ERROR_INTERNAL_FAILURE : error);
@@ -800,6 +843,126 @@ static void judge_handles(const struct reply_view *view)
         if (was_alive && !model->messages[of.message].is_alive)
             teach(view->lesson, FACT_ENDED, of.message, model->messages[of.message].id);
     }
+}
+
+/* --- several in one step ---------------------------------------------------------------------------------------------- */
+
+static struct operation report_of(const struct operation *operation, unsigned unit)
+{
+    struct operation report = {
+        .kind = OPERATION_COMPLETE_UNITS, .batch = operation->unit_batches[unit], .count = 1, .detail = NONE};
+    report.keys[0] = operation->keys[unit];
+    report.is_failed[0] = operation->is_failed[unit];
+    return report;
+}
+
+/* What is wrong with a Commit before any of it is decided. */
+static enum error check_commit(struct oracle *oracle, const struct operation *operation)
+{
+    struct model *model = &oracle->model;
+    const struct entry *deletes = &operation->entries[operation->count];
+    if (operation->count + operation->unit_count + operation->delete_count == 0)
+        return ERROR_EMPTY_BATCH_REQUEST;
+    for (unsigned i = 0; i < operation->count; i++)
+        if (model_find_queue(model, operation->entries[i].queue) == NONE)
+            return ERROR_QUEUE_DOES_NOT_EXIST;
+    for (unsigned i = 0; i < operation->unit_count; i++)
+        if (model_find_batch(model, operation->unit_batches[i]) == NONE)
+            return ERROR_BATCH_DOES_NOT_EXIST;
+    for (unsigned i = 0; i < operation->delete_count; i++)
+        if (model_find_queue(model, deletes[i].queue) == NONE)
+            return ERROR_QUEUE_DOES_NOT_EXIST;
+    for (unsigned i = 0; i < operation->delete_count; i++) {
+        struct handle_of of = oracle->handle_of[deletes[i].handle];
+        if (!model_is_held_by(model, deletes[i].queue, of.queue, of.message, deletes[i].handle))
+            return ERROR_RECEIPT_HANDLE_IS_INVALID;
+        for (unsigned k = 0; k < i; k++)
+            if (oracle->handle_of[deletes[k].handle].message == of.message)
+                return ERROR_INVALID_PARAMETER_VALUE;
+    }
+    return OK;
+}
+
+/* What a Commit has done so far. */
+struct committed {
+    int sent[ENTRIES_MAX];
+    bool is_duplicate[ENTRIES_MAX];
+    bool is_recorded[KEYS_MAX];
+    int states_before[KEYS_MAX];
+    int batches[KEYS_MAX];
+};
+
+static enum error commit(struct oracle *oracle, const struct operation *operation, struct committed *committed)
+{
+    struct model *model = &oracle->model;
+    enum error error = check_commit(oracle, operation);
+    for (unsigned i = 0; i < operation->unit_count && error == OK; i++) {
+        committed->batches[i] = model_find_batch(model, operation->unit_batches[i]);
+        committed->states_before[i] = model->batches[committed->batches[i]].state;
+    }
+    for (unsigned i = 0; i < operation->count && error == OK; i++)
+        error = model_send(model, operation->entries[i].queue, &operation->entries[i], &committed->sent[i],
+                           &committed->is_duplicate[i]);
+    for (unsigned i = 0; i < operation->unit_count && error == OK; i++) {
+        struct operation report = report_of(operation, i);
+        error = model_complete_units(model, committed->batches[i], &report, &committed->is_recorded[i]);
+    }
+    for (unsigned i = 0; i < operation->delete_count && error == OK; i++) {
+        const struct entry *entry = &operation->entries[operation->count + i];
+        struct handle_of of = oracle->handle_of[entry->handle];
+        error = model_delete(model, entry->queue, of.queue, of.message, entry->handle);
+    }
+    return error;
+}
+
+static void expect_committed(const struct reply_view *view, const struct committed *committed)
+{
+    const struct model *model = &view->oracle->model;
+    const struct operation *operation = view->operation;
+    for (unsigned i = 0; i < operation->count; i++)
+        expect_sent(view, yyjson_arr_get(yyjson_obj_get(view->root, "Sends"), i), committed->sent[i],
+                    committed->is_duplicate[i]);
+    for (unsigned i = 0; i < operation->unit_count; i++) {
+        const struct model_batch *batch = &model->batches[committed->batches[i]];
+        yyjson_val *item = yyjson_arr_get(yyjson_obj_get(view->root, "Units"), i);
+        bool is_completed = committed->states_before[i] != MODEL_COMPLETED && batch->state == MODEL_COMPLETED;
+        bool is_first = true;
+        for (unsigned k = 0; k < i; k++)
+            is_first = is_first && committed->batches[k] != committed->batches[i];
+        expect_boolean(view, item, "Recorded", committed->is_recorded[i]);
+        expect_boolean(view, item, "Completed", is_completed);
+        char name[16];
+        snprintf(name, sizeof(name), "%d", batch->name);
+        if (is_completed && is_first)
+            teach(view->lesson, FACT_COMPLETED, committed->batches[i], name);
+    }
+    for (unsigned i = 0; i < operation->delete_count; i++) {
+        int message = view->oracle->handle_of[operation->entries[operation->count + i].handle].message;
+        teach(view->lesson, FACT_ENDED, message, model->messages[message].id);
+    }
+}
+
+/* All of it or nothing. The server may refuse what it can't look through: sends that might wait for one another, and what may
+ * need more room than a frame has. */
+static void judge_commit(const struct reply_view *view)
+{
+    struct oracle *oracle = view->oracle;
+    struct committed committed = {0};
+    model_copy(oracle->scratch_owned, &oracle->model);
+    enum error error = commit(oracle, view->operation, &committed);
+    bool is_refused = (view->error == ERROR_UNSUPPORTED_OPERATION && view->operation->count > 1) ||
+                      (view->error == ERROR_OVER_LIMIT && error == OK);
+    /* Of sends that take more units together than a batch has left, the server says so of the first that is too many; one after
+     * the other, the batch would be sealed by then. */
+    if (error == ERROR_BATCH_SEALED && view->error == ERROR_BATCH_TOTAL_EXCEEDED && view->operation->count > 1)
+        error = ERROR_BATCH_TOTAL_EXCEEDED;
+    if (error != OK || is_refused)
+        model_copy(&oracle->model, oracle->scratch_owned);
+    if (is_refused)
+        return;
+    expect_error(view, error);
+    if (error == OK)
+        expect_committed(view, &committed);
 }
 
 /* Where the back-off has a jitter, the event says what was drawn; the model says whether that is within the bounds (R13). */
@@ -1107,6 +1270,9 @@ static void judge(const struct reply_view *view)
         break;
     case OPERATION_PAUSE:
         expect_error(view, model_pause(model, operation));
+        break;
+    case OPERATION_COMMIT:
+        judge_commit(view);
         break;
     case OPERATION_PUT_TYPE_ORDER:
         expect_error(view, model_put_type_order(model, operation));

@@ -38,6 +38,7 @@ struct oracle {
     unsigned saved_count;
     uint64_t saved_sequences[SAVED_MAX];
     struct model *saved_owned[SAVED_MAX];
+    struct model *scratch_owned;      /* to go back to when a step of several can't be done */
     struct model *before_lapse_owned; /* the model before time changed it that no frame has recorded */
     bool has_lapsed;
     struct witness witness;

@@ -292,10 +292,11 @@ static struct connection *judge_first(struct world *world, struct connection *co
 static size_t log_bytes(const struct operation *operation)
 {
     size_t bytes = 300;
+    bool is_send = operation->kind == OPERATION_SEND || operation->kind == OPERATION_COMMIT;
     for (unsigned i = 0; i < operation->count; i++)
-        bytes += operation->kind == OPERATION_SEND ? 300 + operation->entries[i].size : 100;
-    if (operation->kind == OPERATION_DELETE || operation->kind == OPERATION_COMPLETE_UNITS ||
-        operation->kind == OPERATION_RECEIVE)
+        bytes += is_send ? 300 + operation->entries[i].size : 100;
+    if (operation->kind == OPERATION_DELETE || operation->kind == OPERATION_COMMIT ||
+        operation->kind == OPERATION_COMPLETE_UNITS || operation->kind == OPERATION_RECEIVE)
         bytes += 1500;
     return bytes;
 }
@@ -306,7 +307,8 @@ static void submit(struct world *world, struct connection *connection)
     const struct operation *operation = &connection->operation;
     /* The entries of one request may be spread over several frames, which the model does not follow. */
     size_t bytes = log_bytes(operation);
-    if (world->pending_bytes > 0 && (operation->is_many || world->pending_bytes + bytes > ample_size(world)))
+    bool is_large = operation->is_many || operation->kind == OPERATION_COMMIT;
+    if (world->pending_bytes > 0 && (is_large || world->pending_bytes + bytes > ample_size(world)))
         server_flush(world);
     oracle_ask(world->oracle, &connection->operation);
     exchange_reset(exchange);
@@ -666,7 +668,8 @@ static struct connection *call(struct world *world, const struct operation *oper
 /* Receives and deletes until nothing is deliverable. */
 static void drain_queue(struct world *world, int queue)
 {
-    struct operation receive = {.kind = OPERATION_RECEIVE, .queue = queue, .receive_max = ENTRIES_MAX, .timeout_s = 30};
+    struct operation receive = {
+        .kind = OPERATION_RECEIVE, .queue = queue, .receive_max = ENTRIES_MAX, .timeout_s = 30, .attempt = NONE};
     for (;;) {
         struct lesson lesson = call(world, &receive)->lesson;
         if (lesson.handle_count == 0)
