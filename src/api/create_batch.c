@@ -172,8 +172,9 @@ static enum error explain(struct call *call, const struct create_batch_command *
     case ERROR_DEPENDENCY_CYCLE:
         return call_fail(call, error, "Parent: batch '%.*s' would wait for itself: %s", size, parent, command->path);
     case ERROR_DEPENDENCY_TOO_DEEP:
-        return call_fail(call, error, "Parent: so much waits for batch '%.*s' that the search for a cycle met its limit.",
-                         size, parent);
+        return call_fail(call, error,
+                         "Parent: so much waits for batch '%.*s' that the search for a cycle met its limit.", size,
+                         parent);
     default:
         return call_fail(
             call, error,

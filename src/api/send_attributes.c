@@ -159,9 +159,9 @@ static enum error read_after_failure(const struct params *params, struct send_pa
 static enum error read_type(const struct params *params, struct send_parameters *send)
 {
     enum error error = read_text(params, send, "Tally.Type", &send->type);
-    if (error == OK && (send->type.size > TYPE_NAME_SIZE_MAX || !text_is_printable(send->type)))
+    if (error == OK && send->type.ptr != NULL && !text_is_identifier(send->type, TYPE_NAME_SIZE_MAX))
         return params_invalid(params, "Tally.Type", send->type,
-                              "It can only include printable ASCII characters, 1 to 128 of them.");
+                              "It can only include ASCII letters, digits and punctuation, 1 to 128 of them.");
     return error;
 }
 

@@ -247,7 +247,7 @@ ROWS = [
     # Tally's own attributes.
     *[("SendMessage", with_attribute("Tally.Priority", text(value)), *invalid("Tally.Priority", value, "It must be an integer from 0 to 9.")) for value in ["10", "-1", "x", "1.0"]],
     ("SendMessage", with_attribute("Tally.Priority", {"DataType": "Binary", "BinaryValue": "MQ=="}), IPV, None),
-    *[("SendMessage", with_attribute("Tally.Type", text(value)), IPV, None) for value in ["ä", "x" * 129, "a\tb"]],
+    *[("SendMessage", with_attribute("Tally.Type", text(value)), IPV, None) for value in ["ä", "x" * 129, "a b"]],
     *[
         ("SendMessage", with_attribute("Tally.After", text(value)), *invalid("Tally.After", item, AFTER_RULE))
         for value, item in [

@@ -8,6 +8,7 @@ import pytest
 from conftest import wait_until
 from test_errors import IPV, check, text
 from test_fifo import Sqs, dead_letters
+from wire import Connection, request_bytes
 
 UNKNOWN_ID = "00000000-0000-8000-8000-000000000000"
 
@@ -146,6 +147,23 @@ def test_lists_of_groups_page(tally):
     assert tally.ok("Tally.ListGroups", QueueUrl=tally.make("empty")) == {}
 
 
+def test_a_page_goes_on_where_the_next_group_was_released(tally):
+    tally.make("q.fifo", **{"Tally.OnGroupFailure": "hold"})
+    for i in range(6):
+        tally.send("q.fifo", "a", f"g{i}")
+    for message in tally.receive("q.fifo"):
+        tally.fail("q.fifo", message, Final=True)
+    answer = tally.ok("Tally.ListGroups", QueueUrl="q.fifo", State="held", MaxResults=2)
+    assert [group["MessageGroupId"] for group in answer["Groups"]] == ["g0", "g1"]
+    assert tally.release("q.fifo", "g2", "retry").status == 200
+    answer = tally.ok("Tally.ListGroups", QueueUrl="q.fifo", State="held", MaxResults=100, NextToken=answer["NextToken"])
+    assert {"g3", "g4", "g5"} <= {group["MessageGroupId"] for group in answer["Groups"]} and "NextToken" not in answer
+    # A token that nobody gave is no more than a bad start.
+    for token in [1, 2**31, 2**32 - 1, 20 << 32 | 1, 255 << 32 | 1, 2**63, 2**64 - 1]:
+        for state in [{}, {"State": "held"}, {"State": "ready"}, {"State": "busy"}, {"State": "paused"}]:
+            tally.ok("Tally.ListGroups", QueueUrl="q.fifo", NextToken=str(token), **state)
+
+
 # --- pauses -----------------------------------------------------------------------------------------------------------------
 
 
@@ -169,6 +187,20 @@ def test_pauses_stop_deliveries_and_nothing_else(tally):
         tally.ok("Tally.ResumeQueue", QueueUrl=queue)
         assert "Tally.Paused" not in tally.attributes(queue)
         assert tally.bodies(queue) == ["b"]
+
+
+@pytest.mark.parametrize("what", ["Queue", "Group"])
+def test_the_end_of_a_pause_wakes_a_waiting_receive(tally, what):
+    tally.make("q.fifo")
+    tally.send("q.fifo", "a", "g")
+    named = {"QueueUrl": "q.fifo"} if what == "Queue" else {"QueueUrl": "q.fifo", "MessageGroupId": "g"}
+    tally.ok(f"Tally.Pause{what}", **named)
+    with Connection(tally.daemon.port) as waiting:
+        waiting.write(request_bytes("AmazonSQS.ReceiveMessage", {"QueueUrl": "q.fifo", "WaitTimeSeconds": 20}))
+        wait_until(lambda: b"tally_receives_waiting 1" in tally.daemon.request("GET", "/metrics")[2], what="a receive that waits")
+        resumed_at = time.monotonic()
+        tally.ok(f"Tally.Resume{what}", **named)
+        assert waiting.answer().json()["Messages"][0]["Body"] == "a" and time.monotonic() - resumed_at < 5
 
 
 # --- back-off, rates, limits --------------------------------------------------------------------------------------------------
