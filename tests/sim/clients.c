@@ -319,6 +319,41 @@ static void draw_send(struct clients *clients, const struct oracle *oracle, stru
     }
 }
 
+/* One of the newest handles, mostly one that the model thinks good. */
+static const struct held *draw_held(struct clients *clients, const struct oracle *oracle)
+{
+    struct random *random = &clients->random;
+    const struct held *held = NULL;
+    for (unsigned tries = 0; tries < 8; tries++) {
+        unsigned newest = clients->held_count < 16 ? clients->held_count : 16;
+        held = &clients->held[clients->held_count - 1 - random_below(random, newest)];
+        struct handle_of of = oracle->handle_of[held->handle];
+        bool is_good = model_is_held_by((struct model *)(uintptr_t)&oracle->model, held->queue, of.queue, of.message,
+                                        held->handle);
+        if (is_good || random_chance(random, 3))
+            break;
+    }
+    return held;
+}
+
+/* True if there is a unit to report. */
+static bool draw_report(struct clients *clients, const struct oracle *oracle, struct operation *operation, unsigned i)
+{
+    struct random *random = &clients->random;
+    int name = draw_batch_like(clients, oracle, WANTED_EXACT | WANTED_OPEN | WANTED_SEALED);
+    int record = model_find_batch(&oracle->model, name);
+    const struct model_batch *batch = record == NONE ? NULL : &oracle->model.batches[record];
+    operation->unit_batches[i] = name;
+    operation->keys[i] = NONE;
+    operation->is_failed[i] = random_chance(random, 12);
+    for (int k = 0; batch != NULL && k < batch->unit_count; k++)
+        if (batch->units[k].kind == UNIT_OF_KEY && (operation->keys[i] == NONE || random_chance(random, 30)))
+            operation->keys[i] = batch->units[k].key;
+    if (operation->keys[i] == NONE)
+        operation->keys[i] = 999;
+    return operation->keys[i] != 999 || random_chance(random, 5);
+}
+
 /* Consumes some, produces some, counts some. */
 static void draw_commit(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
@@ -332,22 +367,12 @@ static void draw_commit(struct clients *clients, const struct oracle *oracle, st
     }
     operation->delete_count = clients->held_count == 0 ? 0 : random_between(random, operation->count == 0, 3);
     for (unsigned i = 0; i < operation->delete_count; i++) {
-        unsigned newest = clients->held_count < 8 ? clients->held_count : 8;
-        const struct held *held = &clients->held[clients->held_count - 1 - random_below(random, newest)];
+        const struct held *held = draw_held(clients, oracle);
         operation->entries[operation->count + i] = (struct entry){.handle = held->handle, .queue = held->queue};
     }
-    operation->unit_count = random_below(random, 3);
-    for (unsigned i = 0; i < operation->unit_count; i++) {
-        int name = draw_batch_like(clients, oracle, WANTED_EXACT | WANTED_OPEN | WANTED_SEALED);
-        int record = model_find_batch(&oracle->model, name);
-        const struct model_batch *batch = record == NONE ? NULL : &oracle->model.batches[record];
-        operation->unit_batches[i] = name;
-        operation->keys[i] = 5;
-        operation->is_failed[i] = random_chance(random, 12);
-        for (int k = 0; batch != NULL && k < batch->unit_count; k++)
-            if (batch->units[k].kind == UNIT_OF_KEY && (operation->keys[i] == 5 || random_chance(random, 30)))
-                operation->keys[i] = batch->units[k].key;
-    }
+    unsigned wanted = random_below(random, 3);
+    for (unsigned i = 0; i < wanted; i++)
+        operation->unit_count += draw_report(clients, oracle, operation, operation->unit_count);
 }
 
 static void draw_receive(struct clients *clients, struct operation *operation)
@@ -359,10 +384,14 @@ static void draw_receive(struct clients *clients, struct operation *operation)
     operation->timeout_s = random_chance(random, 30) ? draw_timeout(random) : NONE;
     operation->wait_s = random_chance(random, 25) ? (int)random_between(random, 1, 20) : 0;
     operation->attempt = NONE;
-    if (operation->wait_s == 0 && random_chance(random, 20))
-        operation->attempt = random_chance(random, 50) && clients->next_attempt > 0
-                                 ? clients->next_attempt - 1 - (int)random_below(random, 2) % clients->next_attempt
-                                 : clients->next_attempt++;
+    if (operation->wait_s > 0 || !random_chance(random, 25))
+        return;
+    if (clients->next_attempt > 0 && random_chance(random, 50))
+        operation->queue = clients->attempt_queue; /* once more */
+    else
+        clients->next_attempt++;
+    clients->attempt_queue = operation->queue;
+    operation->attempt = clients->next_attempt;
 }
 
 /* Entries that name handles: mostly new ones, at times old or used ones; most of them with the right queue. */

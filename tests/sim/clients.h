@@ -33,7 +33,7 @@ struct clients {
     struct queue_traits traits[QUEUE_NAMES];
     unsigned order_percent; /* of what is sent and received concerns q8 and above */
     unsigned dedup_percent, producer_percent, after_percent, type_percent;
-    int next_attempt;
+    int next_attempt, attempt_queue; /* the newest attempt id, and where */
     int dedup_ids;
     int sequence; /* of the numbered producers */
     unsigned xor_percent, batch_percent, dead_letter_percent, child_percent;
