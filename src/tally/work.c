@@ -108,7 +108,9 @@ static const char *describe_end(const struct work *work, struct worker_job *job,
     char line[ERROR_TAIL_SIZE] = "";
     const char *what;
 
-    if (end->start_errno != 0)
+    if (end->was_stopped)
+        what = "was ended";
+    else if (end->start_errno != 0)
         what = text_format(job->arena, "could not be started: %s", strerror(end->start_errno));
     else if (end->was_too_slow)
         what = text_format(job->arena, "ran longer than %llu s and was ended",
@@ -122,20 +124,27 @@ static const char *describe_end(const struct work *work, struct worker_job *job,
     return *line == '\0' ? what : text_format(job->arena, "%s: %s", what, line);
 }
 
-static void report(const struct work *work, const struct tally_message *message, const char *what,
-                   const struct worker_end *end)
+/* What becomes of the message; NULL: what its queue says. */
+static const char *describe_fate(const struct work *work, struct worker_slot *slot, struct worker_job *job,
+                                 const struct worker_end *end)
 {
-    const char *name = work->invocation->program[0];
     const struct option_number *retry_after = &work->settings->retry_after;
-    if (work->settings->is_quiet)
-        return;
+    if (worker_slot_is_at_most_once(slot))
+        return "its queue delivers at most once, so it is not tried again";
     if (end->was_stopped)
-        complain("message %s: %s was ended because we stop; the message is given back", message->id, name);
-    else if (retry_after->is_given)
-        complain("message %s: %s %s; next try in %llu s", message->id, name, what,
-                 (unsigned long long)retry_after->value);
-    else
-        complain("message %s: %s %s", message->id, name, what);
+        return "we stop, so the message is given back";
+    if (retry_after->is_given)
+        return text_format(job->arena, "next try in %llu s", (unsigned long long)retry_after->value);
+    return NULL;
+}
+
+static void report(const struct work *work, struct worker_slot *slot, const struct tally_message *message,
+                   struct worker_job *job, const char *what, const struct worker_end *end)
+{
+    const char *fate = describe_fate(work, slot, job, end);
+    if (!work->settings->is_quiet)
+        complain("message %s: %s %s%s%s", message->id, work->invocation->program[0], what, fate == NULL ? "" : "; ",
+                 fate == NULL ? "" : fate);
 }
 
 static enum worker_verdict finish_message(void *context, struct worker_slot *slot, const struct tally_message *message,
@@ -143,13 +152,12 @@ static enum worker_verdict finish_message(void *context, struct worker_slot *slo
 {
     struct work *work = context;
     bool is_done = end->start_errno == 0 && WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 0;
-    (void)slot;
     close(job->input);
     if (job->errors >= 0)
         close(job->errors);
     if (!is_done) {
         const char *what = describe_end(work, job, end);
-        report(work, message, what, end);
+        report(work, slot, message, job, what, end);
         job->reason = text_format(job->arena, "%s %s", work->invocation->program[0], what);
     }
     error_tail_release(job->context);
@@ -215,7 +223,10 @@ const struct command command_work = {
         "A message is delivered at least once: after a crash it is run again, so COMMAND should bear that. While "
         "COMMAND\n"
         "runs, the message is kept hidden from others however long it takes; when this machine dies, others get it\n"
-        "after --visibility seconds. On a FIFO queue the messages of a group are run one after the other, in order.\n"
+        "after --visibility seconds. From a queue with Tally.DeliveryMode=at-most-once a message is over when it is\n"
+        "received, whatever becomes of COMMAND. On a FIFO queue the messages of a group are run one after the other, "
+        "in\n"
+        "order.\n"
         "\n"
         "COMMAND finds in its environment: TALLY_MESSAGE_ID, TALLY_QUEUE, TALLY_ENDPOINT, TALLY_RECEIPT_HANDLE,\n"
         "TALLY_RECEIVE_COUNT (deliveries, this one included), TALLY_SENT_AT_MS, TALLY_FENCING_TOKEN (grows with every\n"

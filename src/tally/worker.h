@@ -93,6 +93,10 @@ void worker_pool_destroy(struct worker_pool *pool);
 struct tally_client *worker_slot_client(struct worker_slot *slot);
 struct worker_pool *worker_slot_pool(struct worker_slot *slot);
 
+/* Does the queue deliver at most once? Then a message is over when it is received: nothing keeps, deletes or gives it back.
+ * Asks the server once in the life of the pool. For the handler, on the worker's thread. */
+bool worker_slot_is_at_most_once(struct worker_slot *slot);
+
 /* A message that this worker has in hand was delivered again, under another receipt handle: from now on that one
  * counts. False if the worker does not have this message in hand any more. Any thread. */
 bool worker_slot_renew(struct worker_slot *slot, const char *message_id, const char *receipt_handle);

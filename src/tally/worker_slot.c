@@ -2,6 +2,7 @@
 #include "tally/worker_slot.h"
 
 #include "base/assert.h"
+#include "client/json.h"
 #include "tally/process.h"
 #include "tally/text.h"
 #include <errno.h>
@@ -26,6 +27,48 @@ struct tally_client *worker_slot_client(struct worker_slot *slot)
 struct worker_pool *worker_slot_pool(struct worker_slot *slot)
 {
     return slot->pool;
+}
+
+/* What the server says of the queue; where it says nothing of that, messages are delivered at least once. */
+static enum delivery_mode ask_delivery_mode(struct worker_slot *slot)
+{
+    enum delivery_mode delivery = DELIVERY_AT_LEAST_ONCE;
+    struct json_body body;
+    struct tally_reply reply;
+    const char *text;
+
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", slot->pool->options->queue);
+    yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "AttributeNames"), "All");
+    switch (json_body_call(&body, slot->client_owned, "AmazonSQS.GetQueueAttributes", &reply)) {
+    case TALLY_OK:
+        break;
+    case TALLY_REFUSED: /* Amazon SQS may let us receive and not ask; it has no such mode */
+        return DELIVERY_AT_LEAST_ONCE;
+    default:
+        return DELIVERY_UNKNOWN;
+    }
+    text = json_text(yyjson_obj_get(json_root(&reply), "Attributes"), "Tally.DeliveryMode");
+    if (text != NULL && strcmp(text, "at-most-once") == 0)
+        delivery = DELIVERY_AT_MOST_ONCE;
+    tally_reply_deinit(&reply);
+    return delivery;
+}
+
+bool worker_slot_is_at_most_once(struct worker_slot *slot)
+{
+    struct worker_pool *pool = slot->pool;
+    enum delivery_mode delivery;
+    pthread_mutex_lock(&pool->mutex);
+    delivery = pool->delivery;
+    pthread_mutex_unlock(&pool->mutex);
+    if (delivery == DELIVERY_UNKNOWN) {
+        delivery = ask_delivery_mode(slot);
+        pthread_mutex_lock(&pool->mutex);
+        pool->delivery = delivery;
+        pthread_mutex_unlock(&pool->mutex);
+    }
+    return delivery == DELIVERY_AT_MOST_ONCE;
 }
 
 static void take_in_hand(struct worker_slot *slot, const struct tally_message *message)
@@ -106,11 +149,12 @@ static void supervise(struct worker_slot *slot, const struct tally_message *mess
     uint64_t interval_ms = options->visibility_s * 1000ull / 3;
     uint64_t limit_ms = options->time_limit_s == 0 ? UINT64_MAX : worker_now_ms() + options->time_limit_s * 1000ull;
     uint64_t beat_ms;
+    bool is_at_most_once = worker_slot_is_at_most_once(slot);
     bool has_complained = false;
     struct ending ending = {.kill_at_ms = 0};
 
     interval_ms = interval_ms < HEARTBEAT_MIN_MS ? HEARTBEAT_MIN_MS : interval_ms;
-    beat_ms = worker_now_ms() + interval_ms;
+    beat_ms = is_at_most_once ? UINT64_MAX : worker_now_ms() + interval_ms;
     pthread_mutex_lock(&pool->mutex);
     while (!slot->has_exited) {
         uint64_t stop_ms = pool->is_stopping ? pool->stop_by_ms : UINT64_MAX;
@@ -191,7 +235,7 @@ static void settle(struct worker_slot *slot, const struct tally_message *message
                    const char *reason)
 {
     const struct tally_error *error = tally_client_error(slot->client_owned);
-    if (verdict == WORKER_LEAVE)
+    if (verdict == WORKER_LEAVE || worker_slot_is_at_most_once(slot))
         return;
     while (settle_once(slot, verdict, reason) != TALLY_OK) {
         if (error->status != TALLY_REFUSED && worker_pool_pause(slot->pool, error))
@@ -211,7 +255,8 @@ static void handle(struct worker_slot *slot, const struct tally_message *message
     enum worker_verdict verdict;
 
     take_in_hand(slot, message);
-    if (worker_pool_is_stopping(slot->pool)) /* it came at the same moment as the order to stop */
+    /* It came at the same moment as the order to stop. One that can't be given back is run all the same. */
+    if (!worker_slot_is_at_most_once(slot) && worker_pool_is_stopping(slot->pool))
         verdict = WORKER_GIVE_BACK;
     else
         verdict = handler->accept(handler->context, slot, message, &job);

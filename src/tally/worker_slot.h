@@ -38,6 +38,7 @@ struct worker_pool {
     bool is_complaining; /* the user knows that the server is away */
     uint64_t stop_by_ms; /* when the grace ends */
     bool has_failed;
+    enum delivery_mode { DELIVERY_UNKNOWN, DELIVERY_AT_LEAST_ONCE, DELIVERY_AT_MOST_ONCE } delivery; /* of the queue */
     struct tally_error failure;
 };
 

@@ -129,6 +129,16 @@ def test_groups_are_worked_off_in_order_and_the_command_is_told_its_place(tally,
         assert [int(token) for _, _, token in lines] == sorted(int(token) for _, _, token in lines)
 
 
+def test_a_message_of_an_at_most_once_queue_is_run_once_and_nothing_is_said_of_its_lease(tally, script):
+    tally("queue", "create", "once", "Tally.DeliveryMode=at-most-once")
+    tally("send", "once", "x")
+    tally("send", "once", "y")
+    command = script('cat >> "$OUT/runs"; sleep 2; [ "$TALLY_FENCING_TOKEN" = 1 ]')
+    done = tally("work", "--queue", "once", "--until-empty", "--visibility", "1", "--", command)
+    assert (script.out / "runs").read_text() == "xy"
+    assert len(done.err.splitlines()) == 1 and "ended with status 1; its queue delivers at most once" in done.err
+
+
 def test_what_a_command_leaves_running_may_go_on_writing_to_standard_error(tally, queue, script):
     command = script('{ sleep 1; echo late >&2; echo x > "$OUT/late"; } & echo now >&2')
     tally("send", queue, "x")
