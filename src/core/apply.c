@@ -66,9 +66,13 @@ static void delay_anew(struct core *core, const struct queue *queue)
     uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
     for (uint32_t slot = shelf->first; slot != 0; slot = core_message(core, slot)->next) {
         struct message *message = core_message(core, slot);
-        if (message->receive_count > 0 || message->state == MESSAGE_WAITING)
+        if (message->receive_count > 0)
             continue;
         uint64_t visible_at_ms = message->sent_at_ms + delay_ms;
+        if (message->state == MESSAGE_WAITING) {
+            message->visible_at_ms = visible_at_ms; /* looked at when it waits no more */
+            continue;
+        }
         core_leave_state(core, slot);
         message->visible_at_ms = visible_at_ms;
         core_enter_state(core, slot, visible_at_ms > core->now_ms ? MESSAGE_DELAYED : MESSAGE_RETURNED);

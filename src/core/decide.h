@@ -181,7 +181,7 @@ struct create_batch_command {
     struct bytes id;
     struct bytes parent_id; /* empty: none */
     struct batch_spec spec; /* targets name queues that exist */
-    char *path;             /* result, of DEPENDENCY_PATH_SIZE: ERROR_DEPENDENCY_CYCLE in words; NULL: nobody reads it */
+    char *path; /* result, of DEPENDENCY_PATH_SIZE: ERROR_DEPENDENCY_CYCLE in words; NULL: nobody reads it */
 };
 
 /* Creates the batch, or finds the one that was created with the same arguments. Errors, in order: ERROR_BATCH_ALREADY_EXISTS;

@@ -519,6 +519,36 @@ static void T58b_a_held_message_says_which_antecedent_holds_it(void **state)
     core_rig_deinit(&rig);
 }
 
+static void a_delay_that_a_queue_gets_while_a_message_waits_holds_for_it(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    make_queue(&rig, "line.fifo", true, NULL);
+    struct after after = {.count = 0};
+    core_rig_begin(&rig);
+    after_message(&rig, &after, send_plain(&rig, "plain"));
+    assert_int_equal(send(&rig, "line.fifo", "g", "", &after, AFTER_FAILURE_CANCEL), OK);
+    struct queue *queue = core_find_queue(rig.core, BYTES("line.fifo"));
+    struct queue_settings settings = queue->settings;
+    settings.delay_s = 100;
+    decide_set_queue(rig.core, queue, &settings);
+    struct received_message messages[RECEIVE_MAX];
+    assert_int_equal(receive(&rig, "plain", messages), 1);
+    delete (&rig, &messages[0]);
+    core_rig_end(&rig);
+    settle(&rig, NULL);
+    assert_int_equal(find(&rig, newest.number)->state, MESSAGE_DELAYED);
+    judge(&rig);
+    rig.now_ms += 100000;
+    core_rig_begin(&rig);
+    assert_int_equal(receive(&rig, "line.fifo", messages), 1);
+    core_rig_end(&rig);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
 /* --- bytes from a disk -------------------------------------------------------------------------------------------- */
 
 /* A state with live, resolving, held and told edges of both kinds. */
@@ -654,6 +684,7 @@ int main(void)
         cmocka_unit_test(T58a_the_outcome_of_a_batch_outlives_its_record),
         cmocka_unit_test(one_outcome_too_many_makes_the_oldest_be_forgotten),
         cmocka_unit_test(T58b_a_held_message_says_which_antecedent_holds_it),
+        cmocka_unit_test(a_delay_that_a_queue_gets_while_a_message_waits_holds_for_it),
         cmocka_unit_test(a_damaged_state_is_refused_or_sound),
         cmocka_unit_test(an_event_that_does_not_fit_is_refused_and_changes_nothing),
     };
