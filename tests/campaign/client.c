@@ -1,15 +1,9 @@
 #include "client.h"
-#include "http.h"
+#include "wire.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/tcp.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { IN_SIZE_MIN = 16 * 1024, WAIT_S = 1, CALL_ATTEMPTS_MAX = 12000 };
+enum { WAIT_S = 1 };
 
 /* --- What all share ------------------------------------------------------------------------------------------------- */
 
@@ -31,144 +25,10 @@ static bool is_unlucky(struct campaign *campaign)
     return campaign_random(campaign, 1000000) < (uint32_t)(campaign->failure_share * 1e6);
 }
 
-/* The request, whole; `target` with its prefix. */
-static void request_write(struct text *request, const char *target, struct view body)
-{
-    request->size = 0;
-    text_append_format(request,
-                       "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\n"
-                       "X-Amz-Target: %s\r\nContent-Length: %zu\r\n\r\n",
-                       target, body.size);
-    text_append(request, body);
-}
-
 static void queue_url_write(struct text *body, const struct campaign *campaign)
 {
     text_append_format(body, "{\"QueueUrl\":\"http://127.0.0.1:%u/000000000000/%s\"", campaign->port, campaign->queue);
 }
-
-/* A connected socket, or -1 while nobody listens. */
-static int connect_to(uint16_t port)
-{
-    struct sockaddr_in address = {
-        .sin_family = AF_INET,
-        .sin_port = htons(port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        fatal("can't make a socket: %s", strerror(errno));
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
-        close(fd);
-        return -1;
-    }
-    int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    return fd;
-}
-
-static bool write_all(int fd, struct view bytes)
-{
-    while (bytes.size > 0) {
-        ssize_t size = send(fd, bytes.ptr, bytes.size, MSG_NOSIGNAL);
-        if (size < 0)
-            return false;
-        bytes = (struct view){bytes.ptr + size, bytes.size - (size_t)size};
-    }
-    return true;
-}
-
-/* Adds what has come to `in`; false when the connection is over. */
-static bool read_more(int fd, struct text *in)
-{
-    text_reserve(in, IN_SIZE_MIN);
-    ssize_t size = recv(fd, in->ptr_owned + in->size, in->capacity - in->size, 0);
-    if (size <= 0)
-        return false;
-    in->size += (size_t)size;
-    return true;
-}
-
-static bool call_once(const struct text *request, uint16_t port, struct text *in, struct http_message *answer)
-{
-    int fd = connect_to(port);
-    if (fd < 0)
-        return false;
-    in->size = 0;
-    bool is_there = write_all(fd, text_view(request));
-    while (is_there && !http_message_find(text_view(in), answer))
-        is_there = read_more(fd, in);
-    close(fd);
-    return is_there;
-}
-
-int campaign_call(struct campaign *campaign, const char *target, struct view body, struct text *reply)
-{
-    struct text request, in;
-    text_init(&request);
-    text_init(&in);
-    request_write(&request, target, body);
-    struct http_message answer = {0};
-    unsigned attempts = 0;
-    while (!call_once(&request, campaign->port, &in, &answer)) {
-        if (++attempts >= CALL_ATTEMPTS_MAX)
-            fatal("nobody answers %s on port %u", target, campaign->port);
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    reply->size = 0;
-    text_append(reply, answer.body);
-    text_deinit(&request);
-    text_deinit(&in);
-    return answer.status;
-}
-
-/* --- Reading replies ------------------------------------------------------------------------------------------------ */
-
-/* The text value of the next `key` (with its quotes and colon) in *rest, which moves behind it; false where there is none. */
-static bool value_next(struct view *rest, struct view key, struct view *value)
-{
-    const char *at = view_find(*rest, key);
-    if (at == NULL)
-        return false;
-    struct view from = view_from(*rest, at + key.size);
-    const char *end = from.size == 0 || *from.ptr != '"' ? NULL : memchr(from.ptr + 1, '"', from.size - 1);
-    if (end == NULL)
-        fatal("no text behind %.*s: %.*s", (int)key.size, key.ptr, (int)from.size, from.ptr);
-    *value = (struct view){from.ptr + 1, (size_t)(end - from.ptr) - 1};
-    *rest = view_from(*rest, end + 1);
-    return true;
-}
-
-/* FNV-1a: a digest of a MessageId; never 0. */
-static uint32_t digest_of(struct view text)
-{
-    uint32_t digest = 2166136261u;
-    for (size_t at = 0; at < text.size; at++)
-        digest = (digest ^ (uint8_t)text.ptr[at]) * 16777619u;
-    return digest == 0 ? 1 : digest;
-}
-
-static uint32_t number_of(struct view text)
-{
-    uint32_t number = 0;
-    for (size_t at = 0; at < text.size && text.ptr[at] >= '0' && text.ptr[at] <= '9'; at++)
-        number = number * 10 + (uint32_t)(text.ptr[at] - '0');
-    return number;
-}
-
-/* The parts of a reply to a request of many entries. */
-static struct view part_of(struct view body, struct view key, struct view other)
-{
-    const char *begin = view_find(body, key);
-    if (begin == NULL)
-        return (struct view){body.ptr, 0};
-    struct view part = view_from(body, begin);
-    const char *end = view_find(part, other);
-    return end == NULL ? part : (struct view){begin, (size_t)(end - begin)};
-}
-
-static const struct view SUCCESSFUL = {"\"Successful\":[", 14};
-static const struct view FAILED = {"\"Failed\":[", 10};
 
 /* --- A producer ----------------------------------------------------------------------------------------------------- */
 
@@ -197,26 +57,33 @@ static void ask_send(struct client *client)
         uint32_t message = message_at(client, n), group = message / record->messages_of_group;
         text_append_format(&body,
                            "%s{\"Id\":\"%u\",\"MessageBody\":\"%u\",\"MessageGroupId\":\"g%u\","
-                           "\"MessageDeduplicationId\":\"g%u-%u\"}",
+                           "\"MessageDeduplicationId\":\"g%u-%u\"",
                            client->entry_count > 0 ? "," : "", client->entry_count, message, group, group,
                            message % record->messages_of_group);
+        if (client->campaign->is_numbered)
+            text_append_format(
+                &body,
+                ",\"MessageAttributes\":{\"Tally.Producer\":{\"DataType\":\"String\",\"StringValue\":\"p%u\"},"
+                "\"Tally.Sequence\":{\"DataType\":\"Number\",\"StringValue\":\"%u\"}}",
+                client->group_first, n);
+        text_append(&body, VIEW("}"));
         client->entries[client->entry_count++] = message;
     }
     text_append(&body, VIEW("]}"));
-    request_write(&client->request, "AmazonSQS.SendMessageBatch", text_view(&body));
+    wire_request_write(&client->request, "AmazonSQS.SendMessageBatch", text_view(&body));
     text_deinit(&body);
     client->step = STEP_SEND;
 }
 
 static void answer_send(struct client *client, const struct http_message *reply)
 {
-    struct view rest = part_of(reply->body, SUCCESSFUL, FAILED), index, id;
+    struct view rest = wire_part(reply->body, WIRE_SUCCESSFUL, WIRE_FAILED), index, id;
     unsigned accepted = 0;
-    while (value_next(&rest, VIEW("\"Id\":"), &index) && value_next(&rest, VIEW("\"MessageId\":"), &id)) {
-        uint32_t at = number_of(index);
+    while (wire_value_next(&rest, VIEW("\"Id\":"), &index) && wire_value_next(&rest, VIEW("\"MessageId\":"), &id)) {
+        uint32_t at = wire_number(index);
         if (at >= client->entry_count)
             fatal("an entry that was not sent: %.*s", (int)reply->body.size, reply->body.ptr);
-        record_sent(&client->campaign->record, client->entries[at], digest_of(id));
+        record_sent(&client->campaign->record, client->entries[at], wire_digest(id));
         accepted++;
     }
     if (reply->status != 200 || accepted != client->entry_count)
@@ -232,7 +99,7 @@ static void ask_receive(struct client *client)
     text_init(&body);
     queue_url_write(&body, client->campaign);
     text_append_format(&body, ",\"MaxNumberOfMessages\":%d,\"WaitTimeSeconds\":%d}", RECEIVE_MAX, WAIT_S);
-    request_write(&client->request, "AmazonSQS.ReceiveMessage", text_view(&body));
+    wire_request_write(&client->request, "AmazonSQS.ReceiveMessage", text_view(&body));
     text_deinit(&body);
     client->step = STEP_RECEIVE;
     client->held_count = 0;
@@ -274,10 +141,11 @@ static void answer_receive(struct client *client, const struct http_message *rep
     unsigned count = 0;
     if (reply->status != 200)
         fatal("a receive was refused: %.*s", (int)reply->body.size, reply->body.ptr);
-    while (count < RECEIVE_MAX && value_next(&rest, VIEW("\"MessageId\":"), &id) &&
-           value_next(&rest, VIEW("\"ReceiptHandle\":"), &handle) && value_next(&rest, VIEW("\"Body\":"), &body)) {
-        ids[count] = digest_of(id);
-        deliveries[count] = (struct delivery){.message = number_of(body)};
+    while (count < RECEIVE_MAX && wire_value_next(&rest, VIEW("\"MessageId\":"), &id) &&
+           wire_value_next(&rest, VIEW("\"ReceiptHandle\":"), &handle) &&
+           wire_value_next(&rest, VIEW("\"Body\":"), &body)) {
+        ids[count] = wire_digest(id);
+        deliveries[count] = (struct delivery){.message = wire_number(body)};
         client->held[count].handle.size = 0;
         text_append(&client->held[count].handle, handle);
         count++;
@@ -316,8 +184,9 @@ static bool ask_give_back(struct client *client)
     text_append(&body, VIEW(",\"ReceiptHandle\":\""));
     text_append(&body, text_view(&held->handle));
     text_append(&body, held->fate == FATE_FAIL ? VIEW("\"}") : VIEW("\",\"VisibilityTimeout\":0}"));
-    request_write(&client->request, held->fate == FATE_FAIL ? "Tally.FailMessage" : "AmazonSQS.ChangeMessageVisibility",
-                  text_view(&body));
+    wire_request_write(&client->request,
+                       held->fate == FATE_FAIL ? "Tally.FailMessage" : "AmazonSQS.ChangeMessageVisibility",
+                       text_view(&body));
     text_deinit(&body);
     let_go_behind(client, at);
     held->is_done = true;
@@ -366,7 +235,7 @@ static bool ask_delete(struct client *client)
         client->entries[client->entry_count++] = at;
     }
     text_append(&body, VIEW("]}"));
-    request_write(&client->request, "AmazonSQS.DeleteMessageBatch", text_view(&body));
+    wire_request_write(&client->request, "AmazonSQS.DeleteMessageBatch", text_view(&body));
     text_deinit(&body);
     client->step = STEP_DELETE;
     return client->entry_count > 0;
@@ -374,7 +243,7 @@ static bool ask_delete(struct client *client)
 
 static const struct held *deleted_at(const struct client *client, struct view index)
 {
-    uint32_t at = number_of(index);
+    uint32_t at = wire_number(index);
     if (at >= client->entry_count)
         fatal("an entry that was not asked for: %.*s", (int)index.size, index.ptr);
     return &client->held[client->entries[at]];
@@ -383,15 +252,15 @@ static const struct held *deleted_at(const struct client *client, struct view in
 static void answer_delete(struct client *client, const struct http_message *reply)
 {
     struct record *record = &client->campaign->record;
-    struct view rest = part_of(reply->body, SUCCESSFUL, FAILED), index;
+    struct view rest = wire_part(reply->body, WIRE_SUCCESSFUL, WIRE_FAILED), index;
     unsigned answered = 0;
-    while (value_next(&rest, VIEW("\"Id\":"), &index)) {
+    while (wire_value_next(&rest, VIEW("\"Id\":"), &index)) {
         const struct held *held = deleted_at(client, index);
         record_end_acknowledged(record, held->delivery, held->fate == FATE_PROBE);
         answered++;
     }
-    rest = part_of(reply->body, FAILED, SUCCESSFUL);
-    while (value_next(&rest, VIEW("\"Id\":"), &index)) {
+    rest = wire_part(reply->body, WIRE_FAILED, WIRE_SUCCESSFUL);
+    while (wire_value_next(&rest, VIEW("\"Id\":"), &index)) {
         const struct held *held = deleted_at(client, index);
         if (held->fate == FATE_DELETE)
             client->campaign->refused_deletes++;
@@ -453,12 +322,12 @@ static void request_send(struct client *client)
 {
     client->asked_at_ms = campaign_now_ms(client->campaign);
     if (client->step != STEP_DONE)
-        write_all(client->fd, text_view(&client->request));
+        wire_write(client->fd, text_view(&client->request));
 }
 
 bool client_connect(struct client *client)
 {
-    client->fd = connect_to(client->campaign->port);
+    client->fd = wire_connect(client->campaign->port);
     if (client->fd < 0)
         return false;
     client->in.size = 0;
@@ -504,7 +373,7 @@ static void answer(struct client *client, const struct http_message *reply)
 void client_read(struct client *client)
 {
     struct http_message reply;
-    if (!read_more(client->fd, &client->in)) {
+    if (!wire_read(client->fd, &client->in)) {
         client_disconnect(client);
         return;
     }

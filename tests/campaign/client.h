@@ -1,7 +1,7 @@
 /* A client of a campaign: one connection with one request under way, as a producer or as a worker.
  *
  * When the daemon goes away under a request, the client connects again and repeats it byte by byte, as an SDK would: a send
- * is recognised by its deduplication id, a delete by its receipt handle. Only a receive is not repeated but asked anew. */
+ * is recognised by its deduplication id or its producer's number, a delete by its receipt handle. Only a receive is not repeated but asked anew. */
 #ifndef TALLY_CAMPAIGN_CLIENT_H
 #define TALLY_CAMPAIGN_CLIENT_H
 
@@ -12,6 +12,7 @@
 struct campaign {
     uint16_t port;
     const char *queue;
+    bool is_numbered;         /* sends carry a producer and a number; else a deduplication id makes them exact */
     double failure_share;     /* of the attempts */
     uint64_t random;          /* state of the generator; never 0 */
     uint64_t started_at_ms;   /* the record's times count from here */
@@ -81,10 +82,6 @@ void client_read(struct client *client);
 
 /* Closes the connection; a request under way counts as lost. */
 void client_disconnect(struct client *client);
-
-/* One request on a connection of its own; waits for the answer, and for the daemon, at most 120 s. The status; the reply's
- * body is in *reply. */
-int campaign_call(struct campaign *campaign, const char *target, struct view body, struct text *reply);
 
 uint32_t campaign_now_ms(const struct campaign *campaign);
 

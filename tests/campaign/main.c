@@ -6,6 +6,7 @@
  * restart. Prints one line of JSON; the exit status is 0 if there is nothing wrong. */
 #include "client.h"
 #include "daemon.h"
+#include "wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -61,7 +62,7 @@ static void queue_create(struct run *run)
                        "{\"QueueName\":\"%s\",\"Attributes\":{\"FifoQueue\":\"true\",\"VisibilityTimeout\":\"%u\","
                        "\"Tally.StrictOrder\":\"%s\",\"Tally.DeduplicationWindow\":\"%s\"}}",
                        run->campaign.queue, run->options.lease_s, run->options.strict, run->options.window);
-    if (campaign_call(&run->campaign, "AmazonSQS.CreateQueue", text_view(&body), &reply) != 200)
+    if (wire_call(run->campaign.port, "AmazonSQS.CreateQueue", text_view(&body), &reply) != 200)
         fatal("can't create the queue: %.*s", (int)reply.size, reply.ptr_owned);
     daemon_found(&run->daemon, now_ms());
     text_deinit(&body);
@@ -79,7 +80,7 @@ static uint64_t queue_count(struct run *run)
     text_init(&reply);
     text_append_format(&body, "{\"QueueUrl\":\"http://127.0.0.1:%u/000000000000/%s\",\"AttributeNames\":[\"All\"]}",
                        run->campaign.port, run->campaign.queue);
-    if (campaign_call(&run->campaign, "AmazonSQS.GetQueueAttributes", text_view(&body), &reply) != 200)
+    if (wire_call(run->campaign.port, "AmazonSQS.GetQueueAttributes", text_view(&body), &reply) != 200)
         fatal("can't count the queue: %.*s", (int)reply.size, reply.ptr_owned);
     daemon_found(&run->daemon, now_ms());
     text_append(&reply, (struct view){"", 1});
@@ -290,6 +291,7 @@ enum option_name {
     OPTION_KILL_EACH,
     OPTION_LEASE,
     OPTION_WINDOW,
+    OPTION_NUMBERED,
     OPTION_STRICT,
     OPTION_SEED,
     OPTION_HELP,
@@ -307,6 +309,7 @@ static const struct option OPTIONS[] = {
     {"kill-each", required_argument, NULL, OPTION_KILL_EACH},
     {"lease", required_argument, NULL, OPTION_LEASE},
     {"window", required_argument, NULL, OPTION_WINDOW},
+    {"numbered", no_argument, NULL, OPTION_NUMBERED},
     {"strict", required_argument, NULL, OPTION_STRICT},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -369,6 +372,10 @@ static void option_apply(struct run *run, int option, const char *value)
         break;
     case OPTION_WINDOW:
         run->options.window = value;
+        break;
+    case OPTION_NUMBERED:
+        run->campaign.is_numbered = true;
+        run->options.window = "0";
         break;
     case OPTION_STRICT:
         run->options.strict = value;

@@ -42,10 +42,11 @@ def run_campaign(program, tmp_path, *options):
     return done.returncode, json.loads(done.stdout)
 
 
-def test_groups_keep_their_order_and_end_once_under_kills(program, tmp_path):
-    """T28, T41, R10 at length: nothing overtakes, nothing is lost, nothing ends twice."""
+@pytest.mark.parametrize("sends", [(), ("--numbered",)], ids=["deduplicated", "numbered"])
+def test_groups_keep_their_order_and_end_once_under_kills(program, tmp_path, sends):
+    """Nothing overtakes, nothing is lost, nothing is accepted or ends twice."""
     status, counted = run_campaign(
-        program, tmp_path, "--groups", GROUPS, "--kill-each", 6 * GROUPS // (KILLS + 1), "--lease", PATIENCE
+        program, tmp_path, "--groups", GROUPS, "--kill-each", 6 * GROUPS // (KILLS + 1), "--lease", PATIENCE, *sends
     )
     for name in ("order_violations", "lease_violations", "fence_violations", "lost", "twice", "left_in_queue"):
         assert counted[name] == 0, counted
