@@ -181,6 +181,7 @@ static bool waits_for_something(const struct core *core, const struct newcomer *
     return newcomer->group != 0 && core_group(core, newcomer->group)->waiting_count > 0;
 }
 
+/* One that has ended badly is among them where it holds the newcomer; that is no wait for what becomes of it. */
 static bool is_antecedent(const struct newcomer *newcomer, enum antecedent_kind kind, uint64_t number)
 {
     uint32_t low = 0, high = newcomer->antecedent_count;
@@ -193,7 +194,7 @@ static bool is_antecedent(const struct newcomer *newcomer, enum antecedent_kind 
             high = middle;
     }
     return low < newcomer->antecedent_count && newcomer->antecedents[low].kind == kind &&
-           newcomer->antecedents[low].number == number;
+           newcomer->antecedents[low].number == number && newcomer->antecedents[low].outcome == UNIT_OUTSTANDING;
 }
 
 /* Is it of a type that comes before the newcomer's, in its group? */

@@ -227,6 +227,35 @@ static void D9_a_way_along_types_is_found(void **state)
     core_rig_deinit(&rig);
 }
 
+/* What has failed holds its dependent whatever becomes of it, so no way leads over it, though its dead letter stands in a line. */
+static void an_antecedent_that_has_failed_closes_no_cycle(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    make_queue(&rig, "dead.fifo", true, NULL);
+    make_queue(&rig, "line.fifo", true, "dead.fifo");
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    struct after after_b = {.count = 0}, after_both = {.count = 0};
+    after_batch(&after_b, "b");
+    assert_int_equal(send_alone(&rig, "dead.fifo", "g", "", &after_b, AFTER_FAILURE_CANCEL), OK);
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    uint64_t failed = newest.number;
+    struct received_message messages[RECEIVE_MAX];
+    core_rig_begin(&rig);
+    assert_int_equal(receive(&rig, "line.fifo", messages), 1);
+    fail_for_good(&rig, &messages[0]);
+    uint64_t outstanding = send_plain(&rig, "plain");
+    core_rig_end(&rig);
+    after_message(&rig, &after_both, failed);
+    after_message(&rig, &after_both, outstanding);
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &after_both, AFTER_FAILURE_HOLD), OK);
+    assert_true(is_held(&rig, newest.number));
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
 /* The search gives up instead of holding up the server. */
 static void a_search_that_meets_too_much_is_refused_as_too_deep(void **state)
 {
@@ -262,6 +291,7 @@ int main(void)
         cmocka_unit_test(D9_a_way_along_another_line_is_found),
         cmocka_unit_test(D9_a_way_along_a_childs_completion_message_is_found),
         cmocka_unit_test(D9_a_way_along_types_is_found),
+        cmocka_unit_test(an_antecedent_that_has_failed_closes_no_cycle),
         cmocka_unit_test(a_search_that_meets_too_much_is_refused_as_too_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
