@@ -13,7 +13,7 @@ from wire import scaled
 # Beside the daemon under test where its build folder has one, else that of the release build.
 PROGRAMS = [BIN.parent / "tests" / "campaign" / "groups", ROOT / "build" / "release" / "tests" / "campaign" / "groups"]
 GROUPS = scaled(20000, "CAMPAIGN_GROUPS", least=500)
-KILLS = 3
+KILLS = 12
 
 
 @pytest.fixture(scope="module")
