@@ -46,7 +46,10 @@ fi
 
 # --- The daemon -------------------------------------------------------------------------------------------------------
 
-if [ -z "${TALLY_URL:-}" ]; then
+TALLY_EXAMPLE_SUFFIX=
+if [ -n "${TALLY_URL:-}" ]; then
+    TALLY_EXAMPLE_SUFFIX=-$$ # queues of an earlier run are still there
+else
     bin=${TALLY_BIN:-$root/build/bin}
     if [ ! -x "$bin/tallyd" ]; then
         [ -z "${TALLY_BIN:-}" ] || fail "there is no tallyd in $TALLY_BIN"
@@ -69,4 +72,4 @@ if [ -z "${TALLY_URL:-}" ]; then
     done
     TALLY_URL=$(sed -n 's|^tallyd ready on \(http://[^ ]*\).*|\1|p' "$folder/tallyd.log")
 fi
-export TALLY_URL
+export TALLY_URL TALLY_EXAMPLE_SUFFIX

@@ -29,8 +29,10 @@ export async function tally(action, request) {
   return answer;
 }
 
-// Makes a queue and returns its URL. FIFO queues are those whose name ends with .fifo.
+// Makes a queue and returns its URL. FIFO queues are those whose name ends with .fifo. On a server that was there before (see
+// start.sh) each run has queues of its own.
 export async function createQueue(name, attributes = {}) {
+  name = name.replace(/(\.fifo)?$/, `${process.env.TALLY_EXAMPLE_SUFFIX}$1`);
   const fifo = name.endsWith(".fifo") ? { FifoQueue: "true" } : {};
   const { QueueUrl } = await sqs.send(
     new CreateQueueCommand({ QueueName: name, Attributes: { ...fifo, ...attributes } }));
