@@ -533,8 +533,21 @@ bool core_has_targets(const struct core *core, const struct batch_spec *spec)
     return true;
 }
 
-void core_count_targets(struct core *core, const struct batch *batch, bool is_added)
+/* The search for cycles asks which batches will put a message into a line. */
+static void link_awaited(struct core *core, struct batch *batch, bool is_added)
 {
+    uint32_t queue = core_find_queue_slot(core, batch->spec.targets[batch_awaited_event(&batch->spec) - 1].queue);
+    if (queue == 0 || !core_queue(core, queue)->settings.is_fifo)
+        return;
+    if (is_added)
+        list_append(&core_queue(core, queue)->awaited, &batch->awaited_link);
+    else
+        list_remove(&batch->awaited_link);
+}
+
+void core_count_targets(struct core *core, struct batch *batch, bool is_added)
+{
+    link_awaited(core, batch, is_added);
     for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++) {
         uint32_t slot = core_find_queue_slot(core, batch->spec.targets[i].queue);
         if (slot == 0)

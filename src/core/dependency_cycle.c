@@ -34,6 +34,7 @@ struct search {
     struct buffer nodes; /* in the order of finding; those before `next` have been walked from */
     uint32_t count;
     uint32_t next;
+    uint32_t scanned;  /* batches that were asked which line they will send to */
     struct table seen; /* (is_batch, slot) -> index of the node, plus 1 */
 };
 
@@ -74,26 +75,17 @@ static void add_dependents(struct search *search, enum antecedent_kind kind, uin
         add(search, false, edge_at(dependencies, edge)->dependent, from, VIA_EDGE);
 }
 
-/* The target whose message the batch's parent waits for, if the message will stand in this line. */
-static bool will_stand_in(const struct batch *batch, const struct queue *queue, struct bytes group)
-{
-    const struct batch_target *target = &batch->spec.targets[batch_awaited_event(&batch->spec) - 1];
-    return target->queue == queue->id && bytes_equal(target->group, group);
-}
-
-/* Parents that wait for completion messages which will stand at the end of this line. O(batches), where any has the queue as a
- * target. */
+/* Parents that wait for completion messages which will stand at the end of this line. O(batches that have the queue as target);
+ * they count as visits. */
 static void add_parents_at_tail(struct search *search, uint32_t queue_slot, struct bytes group, uint32_t from)
 {
     const struct core *core = search->core;
     const struct queue *queue = core_queue(core, queue_slot);
-    if (queue->target_count == 0)
-        return;
-    for (size_t i = 0; i < core->batch_order_count; i++) {
-        uint32_t slot = core->batch_order_owned[i].slot;
-        const struct batch *batch = slot == 0 ? NULL : core_batch(core, slot);
-        if (batch != NULL && batch->parent != 0 && batch->state != BATCH_COMPLETED &&
-            will_stand_in(batch, queue, group))
+    for (struct list_link *link = list_first(&queue->awaited); link != NULL && search->scanned <= DEPENDENCY_VISITS_MAX;
+         link = list_next(&queue->awaited, link)) {
+        const struct batch *batch = CONTAINER_OF(link, struct batch, awaited_link);
+        search->scanned++;
+        if (batch->parent != 0 && bytes_equal(batch->spec.targets[batch_awaited_event(&batch->spec) - 1].group, group))
             add_batch(search, batch->parent, from, VIA_TAIL);
     }
 }
@@ -283,7 +275,7 @@ static enum error walk(struct search *search, char path[DEPENDENCY_PATH_SIZE])
 {
     add_who_waits_for_newcomer(search);
     for (; search->next < search->count; search->next++) {
-        if (search->next == DEPENDENCY_VISITS_MAX)
+        if (search->next == DEPENDENCY_VISITS_MAX || search->scanned > DEPENDENCY_VISITS_MAX)
             return ERROR_DEPENDENCY_TOO_DEEP;
         struct node node = *node_at(search, search->next);
         enum via via;
@@ -296,7 +288,7 @@ static enum error walk(struct search *search, char path[DEPENDENCY_PATH_SIZE])
         else
             add_who_waits_for_message(search, node.slot, search->next);
     }
-    return OK;
+    return search->scanned > DEPENDENCY_VISITS_MAX ? ERROR_DEPENDENCY_TOO_DEEP : OK;
 }
 
 enum error dependency_find_cycle(const struct core *core, const struct newcomer *newcomer,

@@ -145,7 +145,7 @@ static enum error check_cycle(const struct core *core, const struct send_command
                               const struct antecedent_found *found, uint32_t count, struct send_result *result)
 {
     bool is_in_line = command->queue->settings.is_fifo;
-    if (batch == NULL && !(is_in_line && command->queue->target_count > 0))
+    if (batch == NULL && !(is_in_line && !list_is_empty(&command->queue->awaited)))
         return OK; /* nothing can wait for a message that is new */
     struct newcomer newcomer = {.batch = batch, .antecedents = found, .antecedent_count = count};
     find_order(core, command, &newcomer);

@@ -228,6 +228,32 @@ static uint32_t check_dependent(const struct core *core, const struct place *pla
     return count;
 }
 
+/* A batch that has not completed and will send what is awaited into a FIFO queue stands in that queue's list, no other one. */
+static void check_awaited(const struct core *core)
+{
+    size_t linked_count = 0, batch_count = 0;
+    for (size_t i = 0; i < core->queue_order_count; i++) {
+        const struct queue *queue = core_queue(core, core->queue_order_owned[i]);
+        for (struct list_link *link = list_first(&queue->awaited); link != NULL;
+             link = list_next(&queue->awaited, link)) {
+            const struct batch *batch = CONTAINER_OF(link, struct batch, awaited_link);
+            ASSERT(batch->state != BATCH_COMPLETED && queue->settings.is_fifo);
+            ASSERT(batch->spec.targets[batch_awaited_event(&batch->spec) - 1].queue == queue->id);
+            linked_count++;
+        }
+    }
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        uint32_t slot = core->batch_order_owned[i].slot;
+        const struct batch *batch = slot == 0 ? NULL : core_batch(core, slot);
+        if (batch == NULL || batch->state == BATCH_COMPLETED)
+            continue;
+        const struct batch_target *target = &batch->spec.targets[batch_awaited_event(&batch->spec) - 1];
+        const struct queue *queue = target->queue == 0 ? NULL : core_find_queue_by_id(core, target->queue);
+        batch_count += queue != NULL && queue->settings.is_fifo;
+    }
+    ASSERT(linked_count == batch_count);
+}
+
 void dependency_check(const struct core *core)
 {
     const struct dependencies *dependencies = &core->dependencies;
@@ -246,6 +272,7 @@ void dependency_check(const struct core *core)
     ASSERT(antecedent_count == dependencies->antecedents.used);
     ASSERT(table_count(&dependencies->by_number) == antecedent_count);
     ASSERT(core_waits_add_up(core));
+    check_awaited(core);
     outcomes_check(&dependencies->failures, core->now_ms);
     outcomes_check(&dependencies->batch_outcomes, core->now_ms);
 }

@@ -131,6 +131,7 @@ void queue_init(struct queue *queue, uint32_t id, struct bytes name)
 {
     ASSERT(id > 0 && name.size > 0 && name.size <= QUEUE_NAME_SIZE_MAX);
     *queue = (struct queue){.id = id, .order = id, .name_owned = memory_duplicate(name)};
+    list_init(&queue->awaited);
 }
 
 void queue_deinit(struct queue *queue)

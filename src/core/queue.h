@@ -72,6 +72,8 @@ struct queue {
     uint32_t first_lane;  /* what is remembered of its deduplication ids and producers (deduplication.h): slots */
     uint32_t first_producer;
     uint32_t last_producer;
+    struct list
+        awaited; /* batches not completed whose awaited message (batch_awaited_event) will come into this FIFO queue */
     struct list_link ready_link; /* linked: became deliverable since the api last asked */
     void *waiters;               /* the api's list of waiting receives; never touched by the core */
 };

@@ -194,7 +194,7 @@ uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue);
 uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, struct bytes spec);
 /* Do the queues exist that the batch will send to? */
 bool core_has_targets(const struct core *core, const struct batch_spec *spec);
-void core_count_targets(struct core *core, const struct batch *batch, bool is_added);
+void core_count_targets(struct core *core, struct batch *batch, bool is_added);
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size);
 void core_leave_extent(struct core *core, const struct message *message);
 void core_place_message(struct core *core, uint32_t slot, uint32_t shelf);

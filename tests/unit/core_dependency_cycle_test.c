@@ -281,6 +281,37 @@ static void a_search_that_meets_too_much_is_refused_as_too_deep(void **state)
     core_rig_deinit(&rig);
 }
 
+static void a_line_that_too_many_batches_will_send_to_is_too_deep(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    make_queue(&rig, "line.fifo", true, NULL);
+    create_batch(&rig, "parent", "", NULL, "", OK, NULL);
+    for (unsigned i = 0; i < DEPENDENCY_VISITS_MAX; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "c%u", i);
+        create_batch(&rig, id, "parent", "line.fifo", "done", OK, NULL);
+    }
+    struct after after = {.count = 0};
+    core_rig_begin(&rig);
+    after_message(&rig, &after, send_plain(&rig, "plain"));
+    core_rig_end(&rig);
+    assert_int_equal(send_alone(&rig, "line.fifo", "other", "", &after, AFTER_FAILURE_CANCEL), OK);
+    create_batch(&rig, "one more", "parent", "line.fifo", "done", OK, NULL);
+    assert_int_equal(send_alone(&rig, "line.fifo", "other", "", &after, AFTER_FAILURE_CANCEL),
+                     ERROR_DEPENDENCY_TOO_DEEP);
+    /* One that has completed is asked no more. */
+    bool is_completed;
+    core_rig_begin(&rig);
+    decide_seal_batch(rig.core, core_find_batch(rig.core, BYTES("one more")), &is_completed);
+    core_rig_end(&rig);
+    assert_int_equal(send_alone(&rig, "line.fifo", "other", "", &after, AFTER_FAILURE_CANCEL), OK);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +324,7 @@ int main(void)
         cmocka_unit_test(D9_a_way_along_types_is_found),
         cmocka_unit_test(an_antecedent_that_has_failed_closes_no_cycle),
         cmocka_unit_test(a_search_that_meets_too_much_is_refused_as_too_deep),
+        cmocka_unit_test(a_line_that_too_many_batches_will_send_to_is_too_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
