@@ -607,6 +607,21 @@ def test_a_send_whose_answer_is_lost_is_not_sent_twice(good):
     assert server.count == good + 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["x", "--deduplication-id", "a"],
+        ["x", "--producer", "p", "--sequence", "1"],
+        ["-", "--lines", "--producer", "p", "--sequence", "1"],
+    ],
+)
+def test_a_send_that_the_server_recognises_is_asked_for_again_when_its_answer_is_lost(words):
+    server = Dropper(0, "")
+    done = Tally(server.endpoint)("send", "q", *words, stdin="x\ny\n", status=3)
+    assert "may have been carried out" in done.err
+    assert server.count > 1
+
+
 def test_what_may_be_repeated_is_repeated_when_its_answer_is_lost():
     server = Dropper(0, "")
     Tally(server.endpoint)("queue", "list", status=3)
