@@ -44,8 +44,16 @@ static struct node *node_at(const struct search *search, uint32_t index)
     return (struct node *)(void *)search->nodes.data_owned + index;
 }
 
+/* Purged, or cancelled with its batch or its group: about to end, whatever it waits for. */
+static bool is_dying(const struct core *core, uint32_t message)
+{
+    return core_message_is_dead(core, core_message(core, message));
+}
+
 static void add(struct search *search, bool is_batch, uint32_t slot, uint32_t from, enum via via)
 {
+    if (!is_batch && via != VIA_LINE && is_dying(search->core, slot))
+        return; /* in a line it leads to those behind it */
     uint64_t hash = table_hash_u64((uint64_t)slot * 2 + is_batch);
     for (struct table_probe probe = table_probe_start(&search->seen, hash); table_probe_next(&search->seen, &probe);) {
         const struct node *node = node_at(search, probe.slot - 1);
@@ -98,10 +106,12 @@ static void add_behind(struct search *search, const struct message *message, uin
     if (slot == 0 || !core_group(core, slot)->is_line)
         return;
     const struct group *group = core_group(core, slot);
+    if (core_shelf_at(core, group->shelf)->queue == 0)
+        return; /* all of the line is about to end */
     uint32_t behind = core_place_of(core, message)->next;
     if (behind != 0)
         add(search, false, behind, from, VIA_LINE);
-    else if (core_shelf_at(core, group->shelf)->queue != 0)
+    else
         add_parents_at_tail(search, core_shelf_at(core, group->shelf)->queue, group->id_owned, from);
 }
 
@@ -129,6 +139,10 @@ static void add_who_waits_for_message(struct search *search, uint32_t slot, uint
     const struct message *message = core_message(search->core, slot);
     if (message->is_moved)
         return; /* it has failed: nobody waits for it, though it stands in a line of dead letters */
+    if (is_dying(search->core, slot)) {
+        add_behind(search, message, from);
+        return;
+    }
     if (message->place != 0 && core_place_of(search->core, message)->antecedent != 0)
         add_dependents(search, ANTECEDENT_MESSAGE, message->number, from);
     if (message->place != 0 && core_place_of(search->core, message)->typed != 0)
@@ -206,11 +220,13 @@ static bool is_hit(const struct search *search, const struct node *node, enum vi
     if (node->is_batch)
         return is_antecedent(search->newcomer, ANTECEDENT_BATCH, core_batch(search->core, node->slot)->number);
     const struct message *message = core_message(search->core, node->slot);
-    if (is_antecedent(search->newcomer, ANTECEDENT_MESSAGE, message->number))
-        return true;
-    *via = VIA_TYPE;
-    if (is_of_type_before(search, message))
-        return true;
+    if (!is_dying(search->core, node->slot)) {
+        if (is_antecedent(search->newcomer, ANTECEDENT_MESSAGE, message->number))
+            return true;
+        *via = VIA_TYPE;
+        if (is_of_type_before(search, message))
+            return true;
+    }
     *via = VIA_LINE;
     return search->newcomer->group != 0 && core_group_of(search->core, message) == search->newcomer->group;
 }

@@ -256,6 +256,52 @@ static void an_antecedent_that_has_failed_closes_no_cycle(void **state)
     core_rig_deinit(&rig);
 }
 
+/* What a purge has taken out of reach only waits to be ended. */
+static void what_is_about_to_end_closes_no_cycle(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    make_queue(&rig, "line.fifo", true, NULL);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    struct after after_b = {.count = 0}, after_first = {.count = 0}, after_last = {.count = 0};
+    after_batch(&after_b, "b");
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "", &after_b, AFTER_FAILURE_CANCEL), OK);
+    after_message(&rig, &after_first, newest.number);
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    after_message(&rig, &after_last, newest.number);
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &after_first, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &after_last, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    core_rig_begin(&rig);
+    decide_purge_queue(rig.core, core_find_queue(rig.core, BYTES("line.fifo")));
+    core_rig_end(&rig);
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &after_first, AFTER_FAILURE_CANCEL), OK);
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &after_last, AFTER_FAILURE_CANCEL), OK);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
+/* One that is cancelled with its batch does not part the line that it stands in. */
+static void a_line_goes_on_behind_what_is_about_to_end(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "line.fifo", true, NULL);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    create_batch(&rig, "gone", "", NULL, "", OK, NULL);
+    struct after after_b = {.count = 0};
+    after_batch(&after_b, "b");
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "", &after_b, AFTER_FAILURE_CANCEL), OK);
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "gone", NULL, AFTER_FAILURE_CANCEL), OK);
+    core_rig_begin(&rig);
+    decide_cancel_batch(rig.core, core_find_batch(rig.core, BYTES("gone")));
+    core_rig_end(&rig);
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "b", NULL, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    core_rig_deinit(&rig);
+}
+
 /* The search gives up instead of holding up the server. */
 static void a_search_that_meets_too_much_is_refused_as_too_deep(void **state)
 {
@@ -323,6 +369,8 @@ int main(void)
         cmocka_unit_test(D9_a_way_along_a_childs_completion_message_is_found),
         cmocka_unit_test(D9_a_way_along_types_is_found),
         cmocka_unit_test(an_antecedent_that_has_failed_closes_no_cycle),
+        cmocka_unit_test(what_is_about_to_end_closes_no_cycle),
+        cmocka_unit_test(a_line_goes_on_behind_what_is_about_to_end),
         cmocka_unit_test(a_search_that_meets_too_much_is_refused_as_too_deep),
         cmocka_unit_test(a_line_that_too_many_batches_will_send_to_is_too_deep),
     };
