@@ -167,7 +167,7 @@ struct search {
     bool seen_messages[MODEL_MESSAGES_MAX];
 };
 
-static void visit_message(struct search *search, int index);
+static void visit_message(struct search *search, int index, bool is_by_line);
 static void visit_batch(struct search *search, int record);
 
 /* The last of a line, before `line`; all that stands before it follows from that. */
@@ -182,30 +182,32 @@ static void visit_line(struct search *search, int queue, int group, uint64_t lin
             last = i;
     }
     if (last != NONE)
-        visit_message(search, last);
+        visit_message(search, last, true);
 }
 
-static void visit_message(struct search *search, int index)
+/* What is about to end waits for nothing, but what stands behind it in a line stands behind all that is before it too. */
+static void visit_message(struct search *search, int index, bool is_by_line)
 {
     const struct model *model = search->model;
     const struct model_message *message = &model->messages[index];
-    if (search->seen_messages[index] || !message->is_alive)
+    bool is_dying = model_is_dead(model, message);
+    if (search->seen_messages[index] || !message->is_alive || (is_dying && !is_by_line))
         return;
     search->seen_messages[index] = true;
-    for (int i = 0; i < model->edge_count && message->wait_count > 0; i++) {
+    for (int i = 0; i < model->edge_count && message->wait_count > 0 && !is_dying; i++) {
         const struct model_edge *edge = &model->edges[i];
         if (edge->dependent != index || edge->is_told || fate_of(model, edge) != FATE_OUTSTANDING)
             continue;
         if (edge->is_batch)
             visit_batch(search, edge->antecedent);
         else
-            visit_message(search, edge->antecedent);
+            visit_message(search, edge->antecedent, false);
     }
     if (model->queues[message->queue].traits.is_fifo && !message->is_condemned)
         visit_line(search, message->queue, message->group, message->line);
-    for (int i = 0; i < model->message_count; i++)
+    for (int i = 0; i < model->message_count && !is_dying; i++)
         if (model_comes_before(model, &model->messages[i], message))
-            visit_message(search, i);
+            visit_message(search, i, false);
 }
 
 /* What the parent of this batch waits for: its end, and the message that tells of it. */
@@ -217,7 +219,7 @@ static void visit_child(struct search *search, int record)
     for (int i = 0; i < model->message_count && child->state == MODEL_COMPLETED; i++)
         if (model->messages[i].batch == record && model->messages[i].completes == awaited &&
             !model->messages[i].is_moved)
-            visit_message(search, i);
+            visit_message(search, i, false);
     if (child->state == MODEL_COMPLETED)
         return;
     visit_batch(search, record);
@@ -237,7 +239,7 @@ static void visit_batch(struct search *search, int record)
     search->is_found = search->is_found || record == search->batch;
     for (int i = 0; i < model->message_count; i++)
         if (model->messages[i].batch == record && model->messages[i].completes == 0 && !model->messages[i].is_moved)
-            visit_message(search, i);
+            visit_message(search, i, false);
     for (int i = 0; i < model->batch_count; i++)
         if (model->batches[i].is_record && model->batches[i].parent == record)
             visit_child(search, i);
@@ -255,7 +257,7 @@ bool model_would_wait_for_itself(const struct model *model, const struct entry *
         if (waits->edges[i].is_batch)
             visit_batch(&search, waits->edges[i].antecedent);
         else
-            visit_message(&search, waits->edges[i].antecedent);
+            visit_message(&search, waits->edges[i].antecedent, false);
     }
     if (is_line)
         visit_line(&search, queue, entry->group, UINT64_MAX);
@@ -267,7 +269,7 @@ bool model_would_wait_for_itself(const struct model *model, const struct entry *
                                      .order = UINT64_MAX};
     for (int i = 0; i < model->message_count; i++)
         if (model_comes_before(model, &model->messages[i], &newcomer))
-            visit_message(&search, i);
+            visit_message(&search, i, false);
     return search.is_found;
 }
 

@@ -6,6 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A deduplication id that somebody used again. */
+struct prolonged {
+    uint64_t key;
+    uint64_t number;
+    uint64_t until_ms;
+};
+
 /* The simulator runs one server at a time in a process, and the linker's wrapping leaves no room for an argument. */
 static struct {
     enum plant plant;
@@ -13,6 +20,8 @@ static struct {
     uint64_t unfinished[16]; /* batches that have yet to complete, by number */
     unsigned unfinished_count;
     unsigned xor_count;
+    struct prolonged prolonged[64];
+    uint64_t restarted_at; /* the newest message number when the server started */
     struct disk_operations operations;
 } planted;
 
@@ -30,6 +39,16 @@ const char *plant_name(enum plant plant)
         [PLANT_TRIM_NEEDED_SEGMENTS] = "trim-needed-segments",
         [PLANT_STALE_HANDLE_DELETES] = "stale-handle-deletes",
         [PLANT_NO_GRACE] = "no-grace-after-restart",
+        [PLANT_FORGOTTEN_FENCE] = "forgotten-fence",
+        [PLANT_PROLONGED_WINDOW] = "prolonged-window",
+        [PLANT_LOST_IDS] = "ids-lost-at-restart",
+        [PLANT_SLEEPING_GROUP] = "group-not-woken",
+        [PLANT_EDGE_TOLD_TWICE] = "edge-told-twice",
+        [PLANT_NO_CYCLE_SEARCH] = "no-cycle-search",
+        [PLANT_HOLD_SKIPS] = "hold-skips",
+        [PLANT_COMMIT_BY_HALVES] = "commit-by-halves",
+        [PLANT_NO_TYPE_ORDERS] = "no-type-orders",
+        [PLANT_NO_RATE] = "no-rate",
     };
     return names[plant];
 }
@@ -121,6 +140,12 @@ void plant_after_request(struct namespace *ns)
 void plant_forget(void)
 {
     planted.unfinished_count = 0;
+    memset(planted.prolonged, 0, sizeof(planted.prolonged));
+}
+
+bool plant_spoils_state(void)
+{
+    return planted.plant == PLANT_SLEEPING_GROUP || planted.plant == PLANT_EDGE_TOLD_TWICE;
 }
 
 enum error __real_decide_delete(struct core *core, struct queue *queue, struct bytes handle);
@@ -161,20 +186,22 @@ void __real_finish_spent(struct core *core, const struct queue *queue, uint32_t 
 void __wrap_finish_spent(struct core *core, const struct queue *queue, uint32_t slot, const struct queue *dead_letters);
 void __wrap_finish_spent(struct core *core, const struct queue *queue, uint32_t slot, const struct queue *dead_letters)
 {
-    if (planted.plant != PLANT_LOST_UNIT || dead_letters == NULL) {
+    if (planted.plant == PLANT_LOST_UNIT && dead_letters != NULL)
+        core_emit(core, &(struct event){
+                            .kind = EVENT_DEAD_LETTERED,
+                            .dead_lettered = {.number = core_message(core, slot)->number, .queue = dead_letters->id},
+                        });
+    else if (planted.plant == PLANT_HOLD_SKIPS && queue->settings.group_failure == GROUP_FAILURE_HOLD)
+        finish_by_dead_letter(core, slot, dead_letters);
+    else
         __real_finish_spent(core, queue, slot, dead_letters);
-        return;
-    }
-    core_emit(core, &(struct event){
-                        .kind = EVENT_DEAD_LETTERED,
-                        .dead_lettered = {.number = core_message(core, slot)->number, .queue = dead_letters->id},
-                    });
 }
 
 void __real_decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms);
 void __wrap_decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms);
 void __wrap_decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms)
 {
+    planted.restarted_at = core->message_number;
     __real_decide_restart(core, epoch, planted.plant == PLANT_NO_GRACE ? 0 : resumed_at_ms);
 }
 
@@ -183,4 +210,86 @@ uint64_t __wrap_core_next_needed_segment(const struct core *core, uint64_t ordin
 uint64_t __wrap_core_next_needed_segment(const struct core *core, uint64_t ordinal)
 {
     return planted.plant == PLANT_TRIM_NEEDED_SEGMENTS ? UINT64_MAX : __real_core_next_needed_segment(core, ordinal);
+}
+
+/* --- order, dependencies, deduplication ---------------------------------------------------------------------------- */
+
+void __real_group_fence_behind(struct core *core, uint32_t message);
+void __wrap_group_fence_behind(struct core *core, uint32_t message);
+void __wrap_group_fence_behind(struct core *core, uint32_t message)
+{
+    if (planted.plant != PLANT_FORGOTTEN_FENCE)
+        __real_group_fence_behind(core, message);
+}
+
+/* From outside group.c: what a message's own change of state asks for. */
+void __real_group_settle(struct core *core, uint32_t slot, bool was_served);
+void __wrap_group_settle(struct core *core, uint32_t slot, bool was_served);
+void __wrap_group_settle(struct core *core, uint32_t slot, bool was_served)
+{
+    const struct group *group = core_group(core, slot);
+    bool is_asleep = group->ring == RING_NONE && group->is_line && group->count > 0 && group->in_flight_count == 0 &&
+                     core_message(core, group->first)->receive_count > 0;
+    if (planted.plant != PLANT_SLEEPING_GROUP || !is_asleep)
+        __real_group_settle(core, slot, was_served);
+}
+
+void __real_core_stop_waiting(struct core *core, uint32_t message);
+void __wrap_core_stop_waiting(struct core *core, uint32_t message);
+void __wrap_core_stop_waiting(struct core *core, uint32_t message)
+{
+    if (planted.plant == PLANT_EDGE_TOLD_TWICE && core_place_of(core, core_message(core, message))->wait_count > 1)
+        __real_core_stop_waiting(core, message);
+    __real_core_stop_waiting(core, message);
+}
+
+enum error __real_dependency_find_cycle(const struct core *core, const struct newcomer *newcomer, char *path);
+enum error __wrap_dependency_find_cycle(const struct core *core, const struct newcomer *newcomer, char *path);
+enum error __wrap_dependency_find_cycle(const struct core *core, const struct newcomer *newcomer, char *path)
+{
+    return planted.plant == PLANT_NO_CYCLE_SEARCH ? OK : __real_dependency_find_cycle(core, newcomer, path);
+}
+
+bool __real_type_order_binds(const struct core *core, struct bytes type);
+bool __wrap_type_order_binds(const struct core *core, struct bytes type);
+bool __wrap_type_order_binds(const struct core *core, struct bytes type)
+{
+    return planted.plant != PLANT_NO_TYPE_ORDERS && __real_type_order_binds(core, type);
+}
+
+uint64_t __real_rate_allows_at_ms(const struct rate *rate, uint64_t tat_us);
+uint64_t __wrap_rate_allows_at_ms(const struct rate *rate, uint64_t tat_us);
+uint64_t __wrap_rate_allows_at_ms(const struct rate *rate, uint64_t tat_us)
+{
+    return planted.plant == PLANT_NO_RATE ? 0 : __real_rate_allows_at_ms(rate, tat_us);
+}
+
+uint64_t __real_deduplication_find(const struct core *core, const struct queue *queue, struct bytes group,
+                                   struct bytes id);
+uint64_t __wrap_deduplication_find(const struct core *core, const struct queue *queue, struct bytes group,
+                                   struct bytes id);
+uint64_t __wrap_deduplication_find(const struct core *core, const struct queue *queue, struct bytes group,
+                                   struct bytes id)
+{
+    uint64_t number = __real_deduplication_find(core, queue, group, id);
+    if (planted.plant == PLANT_LOST_IDS && number <= planted.restarted_at)
+        return 0;
+    if (planted.plant != PLANT_PROLONGED_WINDOW || queue->settings.deduplication_window_s == DEDUPLICATION_WINDOW_EVER)
+        return number;
+    uint64_t key = bytes_hash(id) + bytes_hash(group) * 31 + queue->id;
+    struct prolonged *prolonged = &planted.prolonged[key % ARRAY_LENGTH(planted.prolonged)];
+    if (number != 0)
+        *prolonged =
+            (struct prolonged){key, number, core->now_ms + (uint64_t)queue->settings.deduplication_window_s * 1000};
+    return prolonged->key == key && prolonged->until_ms > core->now_ms ? prolonged->number : number;
+}
+
+enum error __real_decide_commit(struct core *core, struct commit_command *command, struct commit_fault *fault);
+enum error __wrap_decide_commit(struct core *core, struct commit_command *command, struct commit_fault *fault);
+enum error __wrap_decide_commit(struct core *core, struct commit_command *command, struct commit_fault *fault)
+{
+    enum error error = __real_decide_commit(core, command, fault);
+    for (uint32_t i = 0; i < command->send_count && error != OK && planted.plant == PLANT_COMMIT_BY_HALVES; i++)
+        (void)decide_send(core, &command->sends[i].command, &command->sends[i].result);
+    return error;
 }

@@ -19,6 +19,16 @@ enum plant {
     PLANT_TRIM_NEEDED_SEGMENTS,    /* segments go though messages have their bodies in them */
     PLANT_STALE_HANDLE_DELETES,    /* any handle of a message deletes it */
     PLANT_NO_GRACE,                /* a restart gives leases no grace */
+    PLANT_FORGOTTEN_FENCE,         /* giving back one of a run leaves the later ones with their holder */
+    PLANT_PROLONGED_WINDOW,        /* each duplicate makes its id's window begin anew */
+    PLANT_LOST_IDS,                /* a restart forgets deduplication ids */
+    PLANT_SLEEPING_GROUP,          /* a group that can deliver again is not put among those that can */
+    PLANT_EDGE_TOLD_TWICE,         /* one antecedent counts for two */
+    PLANT_NO_CYCLE_SEARCH,         /* a message may wait for itself */
+    PLANT_HOLD_SKIPS,              /* a head that should hold its group up makes way */
+    PLANT_COMMIT_BY_HALVES,        /* a Commit that is refused has sent its messages */
+    PLANT_NO_TYPE_ORDERS,          /* messages do not wait for earlier types */
+    PLANT_NO_RATE,                 /* queues and groups deliver at any rate */
     PLANT_COUNT
 };
 
@@ -35,6 +45,9 @@ void plant_disk(struct disk *disk);
 
 /* After a request: does what the plant left for a frame of its own. */
 void plant_after_request(struct namespace *ns);
+/* core_check() would find it: it is not called, to see that the oracle does too. */
+bool plant_spoils_state(void);
+
 /* The server is gone, and with it what was left. */
 void plant_forget(void);
 
