@@ -2,6 +2,8 @@
 #include "support/core_rig.h"
 
 #include "base/assert.h"
+#include "core/explain.h"
+#include "core/group_list.h"
 #include <stdio.h>
 
 #define QUEUES 4u
@@ -9,6 +11,8 @@
 #define BATCHES 6u
 #define GROUPS 4u
 #define TYPES 4u
+#define SCHEDULES 3u
+#define COMMIT_ENTRIES 3u /* of each kind, at most */
 
 /* --- random steps --------------------------------------------------------------------------------------------------- */
 
@@ -137,37 +141,49 @@ static uint32_t draw_antecedents(struct core_rig *rig, struct antecedent_name na
     return count;
 }
 
+/* A send to a queue, and what its command points to. */
+struct drawn_send {
+    char batch[8], group[8], id[8], producer[8], type[8], texts[3][IDENTITY_TEXT_SIZE];
+    struct antecedent_name antecedents[3];
+    struct send_command command;
+};
+
+static void draw_send(struct core_rig *rig, struct queue *queue, struct drawn_send *drawn)
+{
+    bool is_fifo = queue->settings.is_fifo;
+    struct send_command *command = &drawn->command;
+    *command = (struct send_command){
+        .queue = queue,
+        .content = {.body = BYTES("body of a message"), .sender = core_name(rig->core)},
+        .delay_ms = !is_fifo && core_rig_draw(rig, 4) == 0 ? core_rig_draw(rig, 60000) : queue->settings.delay_s * 1000,
+        .priority = core_rig_draw(rig, 3) == 0 ? (uint8_t)core_rig_draw(rig, PRIORITY_MAX + 1) : PRIORITY_DEFAULT,
+        .antecedents = drawn->antecedents,
+        .after_failure = (enum after_failure)core_rig_draw(rig, 3),
+    };
+    if (is_fifo || core_rig_draw(rig, 2) == 0)
+        command->content.group = draw_name(rig, drawn->group, 'g', GROUPS);
+    if (core_rig_draw(rig, 2) == 0)
+        command->batch_id = draw_name(rig, drawn->batch, 'b', BATCHES);
+    if (core_rig_draw(rig, 3) == 0)
+        command->content.deduplication = draw_name(rig, drawn->id, 'd', 6);
+    if (core_rig_draw(rig, 6) == 0)
+        command->type = draw_name(rig, drawn->type, 't', TYPES);
+    if (core_rig_draw(rig, 6) == 0) {
+        command->producer = draw_name(rig, drawn->producer, 'p', 2);
+        command->sequence = core_rig_draw(rig, 400);
+    }
+    command->antecedent_count = draw_antecedents(rig, drawn->antecedents, drawn->texts);
+}
+
 static void step_send(struct core_rig *rig)
 {
     struct queue *queue = draw_queue(rig);
     if (queue == NULL)
         return;
-    char batch[8], group[8], id[8], producer[8], type[8], texts[3][IDENTITY_TEXT_SIZE];
-    struct antecedent_name antecedents[3];
-    bool is_fifo = queue->settings.is_fifo;
-    struct send_command command = {
-        .queue = queue,
-        .content = {.body = BYTES("body of a message"), .sender = core_name(rig->core)},
-        .delay_ms = !is_fifo && core_rig_draw(rig, 4) == 0 ? core_rig_draw(rig, 60000) : queue->settings.delay_s * 1000,
-        .priority = core_rig_draw(rig, 3) == 0 ? (uint8_t)core_rig_draw(rig, PRIORITY_MAX + 1) : PRIORITY_DEFAULT,
-        .antecedents = antecedents,
-        .after_failure = (enum after_failure)core_rig_draw(rig, 3),
-    };
-    if (is_fifo || core_rig_draw(rig, 2) == 0)
-        command.content.group = draw_name(rig, group, 'g', GROUPS);
-    if (core_rig_draw(rig, 2) == 0)
-        command.batch_id = draw_name(rig, batch, 'b', BATCHES);
-    if (core_rig_draw(rig, 3) == 0)
-        command.content.deduplication = draw_name(rig, id, 'd', 6);
-    if (core_rig_draw(rig, 6) == 0)
-        command.type = draw_name(rig, type, 't', TYPES);
-    if (core_rig_draw(rig, 6) == 0) {
-        command.producer = draw_name(rig, producer, 'p', 2);
-        command.sequence = core_rig_draw(rig, 400);
-    }
-    command.antecedent_count = draw_antecedents(rig, antecedents, texts);
+    struct drawn_send drawn;
+    draw_send(rig, queue, &drawn);
     struct send_result result;
-    (void)decide_send(rig->core, &command, &result);
+    (void)decide_send(rig->core, &drawn.command, &result);
 }
 
 static void step_receive(struct core_rig *rig)
@@ -212,6 +228,79 @@ static void step_handle(struct core_rig *rig)
     else
         (void)decide_change_visibility(rig->core, queue, bytes_make(text, sizeof(text)), core_rig_draw(rig, 3) * 20000,
                                        &is_gone);
+}
+
+/* What a commit is made of: sends, units and handles as they come; it may be refused for any of them. */
+static void step_commit(struct core_rig *rig)
+{
+    struct drawn_send drawn[COMMIT_ENTRIES];
+    struct commit_send sends[COMMIT_ENTRIES];
+    struct commit_unit units[COMMIT_ENTRIES];
+    struct commit_delete deletes[COMMIT_ENTRIES];
+    char keys[COMMIT_ENTRIES][8], handles[COMMIT_ENTRIES][HANDLE_TEXT_SIZE];
+    struct commit_command command = {.sends = sends, .units = units, .deletes = deletes, .size_max = 1u << 19};
+    for (uint32_t i = core_rig_draw(rig, COMMIT_ENTRIES + 1); i > 0; i--) {
+        struct queue *queue = draw_queue(rig);
+        if (queue == NULL)
+            continue;
+        draw_send(rig, queue, &drawn[command.send_count]);
+        sends[command.send_count] = (struct commit_send){.command = drawn[command.send_count].command};
+        command.send_count++;
+    }
+    for (uint32_t i = core_rig_draw(rig, COMMIT_ENTRIES); i > 0; i--) {
+        const struct batch *batch = draw_batch(rig);
+        if (batch == NULL)
+            continue;
+        struct bytes key = draw_name(rig, keys[command.unit_count], 'u', 6);
+        enum unit_state outcome = core_rig_draw(rig, 3) == 0 ? UNIT_FAILED : UNIT_SUCCEEDED;
+        units[command.unit_count++] =
+            (struct commit_unit){.batch = batch, .report = {.key = key, .outcome = outcome, .detail = BYTES("")}};
+    }
+    uint32_t kept = rig->handle_count < CORE_RIG_HANDLES ? rig->handle_count : CORE_RIG_HANDLES;
+    for (uint32_t i = kept == 0 ? 0 : core_rig_draw(rig, COMMIT_ENTRIES + 1); i > 0; i--) {
+        const struct handle *handle = &rig->handles[core_rig_draw(rig, kept)];
+        struct queue *queue = core_find_queue_by_id(rig->core, handle->queue);
+        if (queue == NULL)
+            continue;
+        handle_to_text(core_digest(rig->core), handle, handles[command.delete_count]);
+        deletes[command.delete_count].queue = queue;
+        deletes[command.delete_count].handle = bytes_make(handles[command.delete_count], HANDLE_TEXT_SIZE);
+        command.delete_count++;
+    }
+    struct commit_fault fault;
+    (void)decide_commit(rig->core, &command, &fault);
+}
+
+/* A calendar without calendars: "m0" is due each 20 seconds, "m1" each 40, and so on. */
+static uint64_t next_due(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms)
+{
+    (void)context;
+    (void)zone;
+    uint64_t period_ms = cron.size < 2 ? 60000 : 20000u * (1u + cron.ptr[1] % 10u);
+    return (after_ms / period_ms + 1) * period_ms;
+}
+
+static void step_schedule(struct core_rig *rig)
+{
+    char name_text[8], cron[8], group[8];
+    struct bytes name = draw_name(rig, name_text, 's', SCHEDULES);
+    const struct schedule *schedule = schedule_find(rig->core, name);
+    struct queue *queue = draw_queue(rig);
+    if (schedule != NULL && core_rig_draw(rig, 2) == 0) {
+        decide_delete_schedule(rig->core, schedule);
+    } else if (schedule != NULL && core_rig_draw(rig, 2) == 0) {
+        decide_pause_schedule(rig->core, schedule, core_rig_draw(rig, 2) == 0);
+    } else if (queue != NULL) {
+        struct schedule_spec spec = {.queue = queue->id,
+                                     .catch_up = (enum catch_up)core_rig_draw(rig, 3),
+                                     .is_paused = core_rig_draw(rig, 5) == 0,
+                                     .cron = draw_name(rig, cron, 'm', 9),
+                                     .zone = BYTES("UTC"),
+                                     .body = BYTES("at its time")};
+        if (queue->settings.is_fifo || core_rig_draw(rig, 3) == 0)
+            spec.group = draw_name(rig, group, 'g', GROUPS);
+        (void)decide_put_schedule(rig->core, name, &spec, &schedule);
+    }
 }
 
 static void step_group(struct core_rig *rig)
@@ -329,6 +418,31 @@ static void step_end_batch(struct core_rig *rig)
     }
 }
 
+/* Reading changes nothing, and finds its way in every state. */
+static void read_something(struct core_rig *rig)
+{
+    const struct queue *queue = draw_queue(rig);
+    uint64_t newest = core_metrics(rig->core).sent;
+    if (queue == NULL || newest == 0)
+        return;
+    uint8_t id[MESSAGE_ID_SIZE];
+    struct explanation explanation;
+    explain_message_id(rig->core, newest - core_rig_draw(rig, newest < 40 ? (uint32_t)newest : 40), id);
+    explain_message(rig->core, queue, id, &explanation);
+    ASSERT(explanation.condition <= CONDITION_UNKNOWN && explanation.count <= WHYS_MAX);
+    ASSERT(explanation.condition != CONDITION_BLOCKED || explanation.count > 0); /* invariant O13 */
+    struct group_view views[2];
+    enum group_condition filter = (enum group_condition)core_rig_draw(rig, GROUP_BUSY + 1);
+    uint64_t position = 0;
+    do {
+        unsigned count = group_list(rig->core, queue, filter, &position, views, ARRAY_LENGTH(views));
+        for (unsigned i = 0; i < count; i++)
+            ASSERT(filter == GROUP_ANY || views[i].condition == filter);
+    } while (position != 0);
+    position = (uint64_t)core_rig_draw(rig, UINT32_MAX) << 32 | core_rig_draw(rig, 20); /* of a page long gone */
+    (void)group_list(rig->core, queue, filter, &position, views, ARRAY_LENGTH(views));
+}
+
 static void step_restart(struct core_rig *rig)
 {
     static uint64_t const downtime_ms[] = {0, 5000, 600000};
@@ -358,7 +472,9 @@ void core_rig_step(struct core_rig *rig)
         {4, step_queue},           {4, step_create_batch}, {20, step_send},      {14, step_receive},
         {14, step_handle},         {5, step_group},        {3, step_type_order}, {6, step_add_units},
         {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},  {1, step_restart},
+        {5, step_commit},          {3, step_schedule},
     };
+    core_set_calendar(rig->core, next_due, NULL);
     if (core_rig_draw(rig, 3) == 0)
         step_time(rig);
     unsigned total = 0;
@@ -372,5 +488,7 @@ void core_rig_step(struct core_rig *rig)
     if (core_rig_draw(rig, 4) == 0)
         (void)decide_due(rig->core);
     steps[which].run(rig);
+    if (core_rig_draw(rig, 4) == 0)
+        read_something(rig);
     core_rig_end(rig);
 }
