@@ -137,9 +137,8 @@ static void add_later_types(struct search *search, const struct typed *typed, ui
 static void add_who_waits_for_message(struct search *search, uint32_t slot, uint32_t from)
 {
     const struct message *message = core_message(search->core, slot);
-    if (message->is_moved)
-        return; /* it has failed: nobody waits for it, though it stands in a line of dead letters */
-    if (is_dying(search->core, slot)) {
+    /* What has failed or is about to end is waited for by nobody, but it stands in a line before others. */
+    if (message->is_moved || is_dying(search->core, slot)) {
         add_behind(search, message, from);
         return;
     }

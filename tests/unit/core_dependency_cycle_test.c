@@ -282,6 +282,33 @@ static void what_is_about_to_end_closes_no_cycle(void **state)
     core_rig_deinit(&rig);
 }
 
+/* A dead letter parts the line of a dead-letter queue as little as any other message. */
+static void D9_a_way_along_a_line_with_dead_letters_is_found(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    make_queue(&rig, "dead.fifo", true, NULL);
+    make_queue(&rig, "line.fifo", true, "dead.fifo");
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    create_batch(&rig, "c", "", NULL, "", OK, NULL);
+    struct after after_b = {.count = 0}, after_c = {.count = 0};
+    after_batch(&after_b, "b");
+    after_batch(&after_c, "c");
+    assert_int_equal(send_alone(&rig, "dead.fifo", "g", "", &after_b, AFTER_FAILURE_CANCEL), OK);
+    assert_int_equal(send_alone(&rig, "line.fifo", "g", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    struct received_message messages[RECEIVE_MAX];
+    core_rig_begin(&rig);
+    assert_int_equal(receive(&rig, "line.fifo", messages), 1);
+    fail_for_good(&rig, &messages[0]);
+    core_rig_end(&rig);
+    assert_int_equal(send_alone(&rig, "dead.fifo", "g", "c", NULL, AFTER_FAILURE_CANCEL), OK);
+    assert_int_equal(send_alone(&rig, "plain", "", "b", &after_c, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_CYCLE);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
 /* One that is cancelled with its batch does not part the line that it stands in. */
 static void a_line_goes_on_behind_what_is_about_to_end(void **state)
 {
@@ -370,6 +397,7 @@ int main(void)
         cmocka_unit_test(D9_a_way_along_types_is_found),
         cmocka_unit_test(an_antecedent_that_has_failed_closes_no_cycle),
         cmocka_unit_test(what_is_about_to_end_closes_no_cycle),
+        cmocka_unit_test(D9_a_way_along_a_line_with_dead_letters_is_found),
         cmocka_unit_test(a_line_goes_on_behind_what_is_about_to_end),
         cmocka_unit_test(a_search_that_meets_too_much_is_refused_as_too_deep),
         cmocka_unit_test(a_line_that_too_many_batches_will_send_to_is_too_deep),
