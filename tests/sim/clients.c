@@ -26,6 +26,8 @@ static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_RELEASE_GROUP] = 3 * HAS_GROUP_ACTIONS,
     [OPERATION_PAUSE] = 2 * HAS_GROUP_ACTIONS,
     [OPERATION_COMMIT] = 6,
+    [OPERATION_EXPLAIN] = 4,
+    [OPERATION_LIST_GROUPS] = 1,
     [OPERATION_PUT_TYPE_ORDER] = 1 * HAS_TYPE_ORDERS,
     [OPERATION_DELETE_TYPE_ORDER] = 1 * HAS_TYPE_ORDERS,
     [OPERATION_CREATE_BATCH] = 6,
@@ -256,6 +258,21 @@ static void draw_after(struct clients *clients, const struct oracle *oracle, str
     entry->after_failure = (int)random_below(random, 3);
     for (unsigned i = 0; i < wanted; i++)
         entry->after_count += draw_antecedent(clients, oracle, &entry->after[entry->after_count]);
+}
+
+static void draw_explain(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    operation->queue = draw_queue(clients);
+    memcpy(operation->id, "00000000-0000-8000-8000-000000000000", 37);
+    uint32_t range = oracle->fact_count < 40 ? oracle->fact_count : 40;
+    const struct fact *fact = range == 0 ? NULL : &oracle->facts[oracle->fact_count - 1 - random_below(random, range)];
+    if (fact == NULL || fact->kind == FACT_COMPLETED || fact->id[0] == '\0')
+        return;
+    memcpy(operation->id, fact->id, sizeof(operation->id));
+    int queue = oracle->model.messages[fact->subject].queue;
+    if (random_chance(random, 90))
+        operation->queue = oracle->model.queues[queue].name;
 }
 
 static void draw_type_order(struct random *random, struct operation *operation)
@@ -600,6 +617,12 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
         operation->count = 1;
         operation->is_final = random_chance(random, 30);
         operation->reason = random_chance(random, 60) ? (int)random_below(random, 1000) : NONE;
+        break;
+    case OPERATION_EXPLAIN:
+        draw_explain(clients, oracle, operation);
+        break;
+    case OPERATION_LIST_GROUPS:
+        operation->queue = draw_order_queue(random);
         break;
     case OPERATION_COMMIT:
         draw_commit(clients, oracle, operation);

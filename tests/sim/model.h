@@ -298,6 +298,9 @@ enum error model_receive_again(struct model *model, int queue, int attempt, uint
                                unsigned *count);
 void model_remember_attempt(struct model *model, int queue, int attempt, const int *messages, unsigned count);
 
+/* What ExplainMessage says of a message, asked for in this queue; NULL: a matter of rounding. *has_reason: and why. */
+const char *model_explain(struct model *model, int queue, int message, bool *has_reason);
+
 /* Is it the newest handle of a live message that a Commit may delete? */
 bool model_is_held_by(struct model *model, int queue_name, int queue, int message, int handle);
 
@@ -310,6 +313,8 @@ enum error model_plan_waits(struct model *model, const struct entry *entry, stru
 void model_wait(struct model *model, int message, const struct model_waits *waits, int policy);
 void model_forget_waits(struct model *model, int message);
 void model_tell_all(struct model *model);
+bool model_is_stuck(const struct model *model, int message); /* held by something that has failed */
+bool model_is_about_to_be_told(const struct model *model, int message);
 bool model_would_wait_for_itself(const struct model *model, const struct entry *entry, int queue, int batch,
                                  const struct model_waits *waits);
 bool model_child_would_wait_for_itself(const struct model *model, int parent, int queue, int group);

@@ -590,6 +590,55 @@ enum error model_pause(struct model *model, const struct operation *operation)
     return OK;
 }
 
+/* --- explaining ----------------------------------------------------------------------------------------------------- */
+
+/* Does its group or its queue keep a message back that could go otherwise? Above 0: yes; 0: a matter of rounding. */
+static int is_kept_back(struct model *model, const struct model_message *message)
+{
+    const char *why = is_line(model, message)       ? why_not_in_line(model, NULL, message)
+                      : message->group == OWN_GROUP ? NULL
+                      : message->group == NO_GROUP  ? NULL
+                      : model_group(model, message->queue, message->group)->is_paused ? ""
+                                                                                      : NULL;
+    const struct queue_traits *traits = &model->queues[message->queue].traits;
+    int in_flight = 0;
+    for (int i = 0; i < model->message_count && !traits->is_fifo && message->group >= 0; i++)
+        in_flight += is_of_group(&model->messages[i], message->queue, message->group) &&
+                     is_in_flight(model, &model->messages[i]);
+    if (why != NULL || model->queues[message->queue].is_paused ||
+        (traits->concurrency > 0 && in_flight >= traits->concurrency))
+        return 1;
+    int of_queue = queue_has_token(model, message->queue), of_group = group_has_token(model, message);
+    return of_queue < 0 || of_group < 0 ? 1 : of_queue == 0 || of_group == 0 ? 0 : -1;
+}
+
+const char *model_explain(struct model *model, int queue, int index, bool *has_reason)
+{
+    const struct model_message *message = &model->messages[index];
+    *has_reason = true;
+    if (!message->is_alive || message->is_condemned)
+        return "ended";
+    if (message->queue != queue)
+        return message->origin == queue ? "ended" : "unknown";
+    if (model_is_dead(model, message))
+        return "ended";
+    bool is_waiting = model_is_waiting(model, message);
+    if (!is_waiting && is_in_flight(model, message))
+        return "in-flight";
+    if (message->group >= 0 && model_is_held(model, model_group(model, queue, message->group)))
+        return "held";
+    *has_reason = !model_is_about_to_be_told(model, index);
+    if (model_is_stuck(model, index))
+        return "held";
+    if (is_waiting)
+        return "blocked";
+    if (message->visible_at > model->now)
+        return "delayed";
+    int kept = is_kept_back(model, message);
+    *has_reason = kept > 0 || is_spent(model, message);
+    return kept > 0 ? "blocked" : kept < 0 ? "ready" : NULL;
+}
+
 /* --- time ----------------------------------------------------------------------------------------------------------- */
 
 /* The first lease of a strict line that ends by `now`, or NULL. */

@@ -36,6 +36,10 @@ const char *operation_target(const struct operation *operation)
         return operation->is_paused ? "Tally.PauseGroup" : "Tally.ResumeGroup";
     case OPERATION_COMMIT:
         return "Tally.Commit";
+    case OPERATION_EXPLAIN:
+        return "Tally.ExplainMessage";
+    case OPERATION_LIST_GROUPS:
+        return "Tally.ListGroups";
     case OPERATION_PUT_TYPE_ORDER:
         return "Tally.PutTypeOrder";
     case OPERATION_DELETE_TYPE_ORDER:
@@ -388,6 +392,14 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
         break;
     case OPERATION_COMMIT:
         write_commit(operation, handles, out);
+        break;
+    case OPERATION_EXPLAIN:
+        write_queue_url(operation->queue, out);
+        buffer_append_format(out, ",\"MessageId\":\"%s\"", operation->id);
+        break;
+    case OPERATION_LIST_GROUPS:
+        write_queue_url(operation->queue, out);
+        buffer_append_format(out, ",\"State\":\"held\"");
         break;
     case OPERATION_PUT_TYPE_ORDER:
         buffer_append_format(out, "\"Name\":\"o%d\",\"Types\":[", operation->order);

@@ -18,6 +18,8 @@ enum operation_kind {
     OPERATION_RELEASE_GROUP,
     OPERATION_PAUSE,
     OPERATION_COMMIT,
+    OPERATION_EXPLAIN,
+    OPERATION_LIST_GROUPS, /* the held ones */
     OPERATION_PUT_TYPE_ORDER,
     OPERATION_DELETE_TYPE_ORDER,
     OPERATION_CREATE_BATCH,
@@ -120,12 +122,13 @@ struct operation {
     /* Commit: sends and then deletes are in `entries`, units in `keys`. */
     unsigned delete_count, unit_count;
     int unit_batches[KEYS_MAX];
-    int attempt; /* receive: "a<attempt>", or NONE */
-    int order;   /* put type order (its types are in `keys`), delete type order */
-    int batch;   /* a name: "b<batch>" */
-    bool is_xor; /* create batch */
-    int total;   /* create batch: or NONE */
-    int parent;  /* create batch: or NONE */
+    char id[MESSAGE_ID_TEXT_SIZE]; /* explain */
+    int attempt;                   /* receive: "a<attempt>", or NONE */
+    int order;                     /* put type order (its types are in `keys`), delete type order */
+    int batch;                     /* a name: "b<batch>" */
+    bool is_xor;                   /* create batch */
+    int total;                     /* create batch: or NONE */
+    int parent;                    /* create batch: or NONE */
     int expires_s;
     int retention_s;
     int targets[TARGETS];       /* create batch, by event - 1: queue or NONE */

@@ -845,6 +845,52 @@ static void judge_handles(const struct reply_view *view)
     }
 }
 
+/* Whatever keeps a message back has a name (O13). */
+static void judge_explain(const struct reply_view *view)
+{
+    struct model *model = &view->oracle->model;
+    int queue = model_find_queue(model, view->operation->queue), message = NONE;
+    expect_error(view, queue == NONE ? ERROR_QUEUE_DOES_NOT_EXIST : OK);
+    for (int i = 0; i < model->message_count && queue != NONE; i++)
+        if (strcmp(model->messages[i].id, view->operation->id) == 0)
+            message = i;
+    if (message == NONE)
+        return;
+    bool has_reason = false;
+    const char *state = model_explain(model, queue, message, &has_reason);
+    if (state != NULL)
+        expect_text(view, view->root, "State", state);
+    if (state != NULL && has_reason && strcmp(state, "unknown") != 0 &&
+        yyjson_arr_size(yyjson_obj_get(view->root, "Why")) == 0)
+        fail_message(model, message, "has no reason given", "has one");
+}
+
+static void judge_list_groups(const struct reply_view *view)
+{
+    struct model *model = &view->oracle->model;
+    int queue = model_find_queue(model, view->operation->queue);
+    expect_error(view, queue == NONE ? ERROR_QUEUE_DOES_NOT_EXIST : OK);
+    if (queue == NONE)
+        return;
+    yyjson_val *groups = yyjson_obj_get(view->root, "Groups");
+    size_t expected = 0;
+    for (int i = 0; i < model->group_count; i++)
+        expected += model->groups[i].queue == queue && model_is_held(model, &model->groups[i]);
+    if (yyjson_arr_size(groups) != expected)
+        fail("ListGroups of q%d lists %zu held groups; there are %zu", view->operation->queue, yyjson_arr_size(groups),
+             expected);
+    size_t index, count;
+    yyjson_val *item;
+    yyjson_arr_foreach(groups, index, count, item)
+    {
+        const struct model_group *group = model_group(model, queue, atoi(text_in(view, item, "MessageGroupId") + 1));
+        if (!model_is_held(model, group))
+            fail("ListGroups of q%d lists g%d, which is not held", view->operation->queue, group->name);
+        if (model->messages[group->held].completes == 0)
+            expect_text(view, item, "HeadMessageId", model->messages[group->held].id);
+    }
+}
+
 /* --- several in one step ---------------------------------------------------------------------------------------------- */
 
 static struct operation report_of(const struct operation *operation, unsigned unit)
@@ -1273,6 +1319,12 @@ static void judge(const struct reply_view *view)
         break;
     case OPERATION_COMMIT:
         judge_commit(view);
+        break;
+    case OPERATION_EXPLAIN:
+        judge_explain(view);
+        break;
+    case OPERATION_LIST_GROUPS:
+        judge_list_groups(view);
         break;
     case OPERATION_PUT_TYPE_ORDER:
         expect_error(view, model_put_type_order(model, operation));
