@@ -35,6 +35,7 @@ static struct why of_lease(const struct message *message, enum why_code code)
                         .delivery = message->delivery};
 }
 
+/* One that has ended is named until its edge is resolved: its dependents are told in portions. */
 static void add_antecedents(const struct core *core, uint32_t slot, struct explanation *explanation)
 {
     uint32_t edge = 0;
@@ -45,9 +46,6 @@ static void add_antecedents(const struct core *core, uint32_t slot, struct expla
         uint32_t batch = is_batch ? core_find_batch_by_number(core, view.number) : 0;
         if (view.is_holding) {
             why.code = WHY_ANTECEDENT_FAILED;
-            explanation->condition = CONDITION_HELD;
-        } else if (view.outcome != UNIT_OUTSTANDING) {
-            continue; /* it is about to be told */
         } else if (is_batch) {
             why.code = WHY_BATCH;
             why.count = batch == 0 ? 0 : batch_counts(core_batch(core, batch)).remaining;
@@ -92,7 +90,7 @@ static void add_own(const struct core *core, uint32_t slot, struct explanation *
         explanation->condition = CONDITION_DELAYED;
         break;
     case MESSAGE_WAITING:
-        explanation->condition = CONDITION_BLOCKED;
+        explanation->condition = core_place_of(core, message)->is_held ? CONDITION_HELD : CONDITION_BLOCKED;
         add_antecedents(core, slot, explanation);
         add_types(core, slot, explanation);
         if (message->visible_at_ms > core->now_ms)
