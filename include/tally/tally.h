@@ -281,8 +281,10 @@ void tally_messages_deinit(struct tally_messages *messages);
 const char *tally_message_attribute(const struct tally_message *message, const char *name);
 
 /* Deletes a message that was received: its work is done, and a batch it belongs to counts it as succeeded. Idempotent.
- * With a handle that is not the newest of its message nothing is deleted, and on a standard queue this is no error.
- * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid. */
+ * With a handle that is not the newest of its message nothing is deleted, and on a standard queue this is no error. On a
+ * FIFO queue a handle ends with its lease, too.
+ * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid, InvalidParameterValueException (a FIFO queue's
+ * message that is there and not held under this handle any more). */
 enum tally_status tally_delete(struct tally_client *client, const char *queue, const char *receipt_handle);
 
 /* Hides a received message for `visibility_s` more seconds from now (0: gives it back at once): the heartbeat of a
@@ -381,7 +383,8 @@ struct tally_commit_send {
 struct tally_commit_unit {
     const char *batch_id;
     const char *key;
-    bool is_failed; /* false: succeeded */
+    bool is_failed;     /* false: succeeded */
+    const char *detail; /* kept with the unit; NULL: none */
 };
 
 struct tally_commit {

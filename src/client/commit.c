@@ -42,6 +42,7 @@ static void add_units(struct json_body *body, const struct tally_commit *commit)
         json_add_text(body, item, "BatchId", commit->units[i].batch_id);
         json_add_text(body, item, "Unit", commit->units[i].key);
         json_add_text(body, item, "Status", commit->units[i].is_failed ? "failed" : "succeeded");
+        json_add_text(body, item, "Detail", commit->units[i].detail);
     }
 }
 

@@ -233,7 +233,8 @@ const struct command command_work = {
         "delivery, so what COMMAND writes to can refuse an older one; 0: not told), TALLY_GROUP_ID and\n"
         "TALLY_SEQUENCE_NUMBER (empty where there is none), and TALLY_ATTRIBUTE_<NAME> for each message attribute, "
         "with _\n"
-        "for characters that a variable's name can't have.\n"
+        "for characters that a variable's name can't have (TALLY_ATTRIBUTE_Tally_FailureReason: why the last attempt\n"
+        "failed).\n"
         "\n"
         "SIGTERM, SIGINT (Ctrl-C) or SIGHUP stops: no new messages, running commands may finish within --grace; what\n"
         "still runs then is ended and its message given back. A second signal cuts the grace short. Exit status 0.\n",
