@@ -635,7 +635,7 @@ const char *model_explain(struct model *model, int queue, int index, bool *has_r
     if (message->visible_at > model->now)
         return "delayed";
     int kept = is_kept_back(model, message);
-    *has_reason = kept > 0 || is_spent(model, message);
+    *has_reason = kept > 0 || (is_spent(model, message) && !message->is_final);
     return kept > 0 ? "blocked" : kept < 0 ? "ready" : NULL;
 }
 

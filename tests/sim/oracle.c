@@ -16,7 +16,7 @@ static void save(struct oracle *oracle)
     if (oracle->saved_count == SAVED_MAX)
         fail("more than %d frames wait to be durable: the simulator should have flushed.", SAVED_MAX);
     if (oracle->saved_owned[oracle->saved_count] == NULL)
-        oracle->saved_owned[oracle->saved_count] = memory_allocate_zeroed(sizeof(struct model));
+        oracle->saved_owned[oracle->saved_count] = memory_allocate(sizeof(struct model));
     model_copy(oracle->saved_owned[oracle->saved_count],
                oracle->has_lapsed ? oracle->before_lapse_owned : &oracle->model);
     oracle->saved_sequences[oracle->saved_count++] = oracle->sequence;
@@ -26,8 +26,8 @@ struct oracle *oracle_create(unsigned in_flight_max)
 {
     struct oracle *oracle = memory_allocate_zeroed(sizeof(*oracle));
     oracle->in_flight_max = in_flight_max;
-    oracle->scratch_owned = memory_allocate_zeroed(sizeof(*oracle->scratch_owned));
-    oracle->before_lapse_owned = memory_allocate_zeroed(sizeof(*oracle->before_lapse_owned));
+    oracle->scratch_owned = memory_allocate(sizeof(*oracle->scratch_owned));
+    oracle->before_lapse_owned = memory_allocate(sizeof(*oracle->before_lapse_owned));
     return oracle;
 }
 
