@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CONNECTIONS_MAX = 1024, RETRY_MS = 5, TURN_MS = 20, SILENCE_MAX_MS = 30000, TELL_EACH_MS = 1000 };
+enum { CONNECTIONS_MAX = 1024, RETRY_MS = 5, TURN_MS = 20, SILENCE_MAX_MS = 60000, TELL_EACH_MS = 1000 };
 
 struct options {
     uint32_t groups;
@@ -155,7 +155,7 @@ static void turn(struct run *run)
 static bool is_silent(struct run *run)
 {
     const struct record *record = &run->campaign.record;
-    uint64_t progress = record->sent + record->deliveries + record->ended + run->daemon.kills;
+    uint64_t progress = record->sent + record->deliveries + record->ended;
     if (progress != run->progress)
         run->silent_since_ms = now_ms();
     run->progress = progress;
