@@ -79,9 +79,11 @@ struct send_result {
  * ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP. */
 enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result);
 
-/* The same checks, with nothing done; the message's batch must have room for `units` more. For Commit. */
+/* For Commit: the same checks, with nothing done; the message's batch must have room for `units` more. And the send of what was
+ * checked, once others have been accepted since: a cycle is not searched for again. */
 enum error decide_check_send(const struct core *core, const struct send_command *command, uint64_t units,
                              struct send_result *result);
+enum error decide_send_checked(struct core *core, const struct send_command *command, struct send_result *result);
 
 #define RECEIVE_MAX 10u
 #define ATTEMPT_WINDOW_MS 300000u

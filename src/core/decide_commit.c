@@ -217,7 +217,8 @@ static enum error check_all(const struct core *core, struct commit_command *comm
     return fault->size <= command->size_max ? OK : ERROR_OVER_LIMIT;
 }
 
-/* What was checked stands: no step takes away what a later one was checked against. */
+/* What was checked stands: no step takes away what a later one was checked against. Only the search for a cycle has more to walk
+ * through once earlier sends are accepted, and might give up; might_close_cycle() has seen to it that there is none. */
 static void expect_good(enum error error)
 {
     ASSERT(error == OK);
@@ -234,7 +235,7 @@ enum error decide_commit(struct core *core, struct commit_command *command, stru
     for (uint32_t i = 0; i < command->unit_count; i++)
         command->units[i].is_completed = command->units[i].batch->state != BATCH_COMPLETED;
     for (uint32_t i = 0; i < command->send_count; i++)
-        expect_good(decide_send(core, &command->sends[i].command, &command->sends[i].result));
+        expect_good(decide_send_checked(core, &command->sends[i].command, &command->sends[i].result));
     for (uint32_t i = 0; i < command->unit_count; i++) {
         struct commit_unit *unit = &command->units[i];
         uint32_t unknown;

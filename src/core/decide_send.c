@@ -131,7 +131,8 @@ static void accept(struct core *core, const struct send_command *command, const 
     memcpy(result->id, content.id, sizeof(result->id));
 }
 
-enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result)
+static enum error send_one(struct core *core, const struct send_command *command, bool is_checked,
+                           struct send_result *result)
 {
     *result = (struct send_result){0};
     if (find_duplicate(core, command, result))
@@ -141,11 +142,21 @@ enum error decide_send(struct core *core, const struct send_command *command, st
     if (error != OK)
         return error;
     struct dependency_plan plan;
-    error = dependency_plan(core, command, batch, &plan, result);
+    error = dependency_plan(core, command, batch, is_checked, &plan, result);
     if (error == OK)
         accept(core, command, batch, &plan, result);
     buffer_deinit(&plan.waits);
     return error;
+}
+
+enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result)
+{
+    return send_one(core, command, false, result);
+}
+
+enum error decide_send_checked(struct core *core, const struct send_command *command, struct send_result *result)
+{
+    return send_one(core, command, true, result);
 }
 
 enum error decide_check_send(const struct core *core, const struct send_command *command, uint64_t units,
@@ -159,7 +170,7 @@ enum error decide_check_send(const struct core *core, const struct send_command 
     if (error != OK)
         return error;
     struct dependency_plan plan;
-    error = dependency_plan(core, command, batch, &plan, result);
+    error = dependency_plan(core, command, batch, false, &plan, result);
     buffer_deinit(&plan.waits);
     return error;
 }

@@ -153,7 +153,7 @@ static enum error check_cycle(const struct core *core, const struct send_command
 }
 
 enum error dependency_plan(const struct core *core, const struct send_command *command, const struct batch *batch,
-                           struct dependency_plan *plan, struct send_result *result)
+                           bool is_checked, struct dependency_plan *plan, struct send_result *result)
 {
     *plan = (struct dependency_plan){0};
     buffer_init(&plan->waits);
@@ -161,7 +161,7 @@ enum error dependency_plan(const struct core *core, const struct send_command *c
     if (command->antecedent_count > 0)
         found = memory_allocate_zeroed((size_t)command->antecedent_count * sizeof(*found));
     enum error error = find_all(core, command, found, plan, result);
-    if (error == OK && !plan->is_unmet) /* else it ends at once */
+    if (error == OK && !is_checked && !plan->is_unmet) /* else it ends at once */
         error = check_cycle(core, command, batch, found, plan->count, result);
     if (error == OK)
         write_waits(found, plan);
