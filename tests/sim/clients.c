@@ -326,12 +326,14 @@ static void draw_send(struct clients *clients, const struct oracle *oracle, stru
     struct random *random = &clients->random;
     operation->queue = draw_queue_to_send(clients);
     operation->is_many = random_chance(random, 40);
-    operation->count = operation->is_many ? random_between(random, 1, ENTRIES_MAX) : 1;
+    /* Not more than a frame takes: what waits for something says for what. */
+    unsigned count_max = clients->after_percent > 0 ? ENTRIES_MAX / 2 : ENTRIES_MAX;
+    operation->count = operation->is_many ? random_between(random, 1, count_max) : 1;
     int batch = random_chance(random, clients->batch_percent) ? draw_batch_to_join(clients, oracle) : NONE;
     for (unsigned i = 0; i < operation->count; i++) {
         if (batch != NONE && random_chance(random, 15))
             batch = draw_batch_to_join(clients, oracle);
-        uint32_t size_max = operation->is_many ? 250 : clients->body_max;
+        uint32_t size_max = operation->is_many ? 200 : clients->body_max;
         operation->entries[i] = draw_entry(clients, oracle, operation->queue, size_max, batch);
     }
 }

@@ -307,6 +307,9 @@ bool model_is_held_by(struct model *model, int queue_name, int queue, int messag
 enum error model_put_type_order(struct model *model, const struct operation *operation);
 enum error model_delete_type_order(struct model *model, const struct operation *operation);
 
+/* Deduplication ids whose windows are not over. */
+unsigned model_count_ids(const struct model *model);
+
 /* For the files of the model. */
 int model_find_id(const struct model *model, int queue, int id);
 enum error model_plan_waits(struct model *model, const struct entry *entry, struct model_waits *waits);

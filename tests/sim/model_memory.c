@@ -93,3 +93,11 @@ void model_forget_ids(struct model *model, int queue)
         if (model->memories[i].queue == queue)
             model->memories[i].until = 0;
 }
+
+unsigned model_count_ids(const struct model *model)
+{
+    unsigned count = 0;
+    for (int i = 0; i < model->memory_count; i++)
+        count += model->memories[i].until > model->now && model->queues[model->memories[i].queue].exists;
+    return count;
+}

@@ -66,14 +66,20 @@ static bool see(const struct event *event, struct sight *sight)
     return true;
 }
 
+void witness_turn(struct witness *witness, const struct core *core)
+{
+    if (core->frame == NULL || core->frame_base == witness->frame_base)
+        return;
+    witness->frame_base = core->frame_base;
+    witness->frame_size = FRAME_HEADER_SIZE;
+}
+
 void witness_look(struct witness *witness, const struct core *core)
 {
     if (core->frame == NULL)
         return;
-    if (core->frame_base != witness->frame_base) {
-        witness->frame_base = core->frame_base;
-        witness->frame_size = FRAME_HEADER_SIZE;
-    }
+    if (core->frame_base != witness->frame_base)
+        fail("a call went on into another frame: the simulator should have asked for less, or flushed");
     struct bytes rest = bytes_skip(buffer_bytes(core->frame), witness->frame_size);
     struct event event;
     while (rest.size > 0) {
@@ -84,4 +90,10 @@ void witness_look(struct witness *witness, const struct core *core)
         witness->count += see(&event, &witness->sights[witness->count]);
     }
     witness->frame_size = core->frame->size;
+}
+
+uint64_t witness_leftovers(const struct core *core)
+{
+    return (uint64_t)core->groups.used + core->places.used + core->dependencies.edges.used +
+           core->dependencies.antecedents.used + core->type_orders.typed.used;
 }

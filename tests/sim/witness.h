@@ -38,4 +38,10 @@ void witness_begin(struct witness *witness, const struct core *core);
 /* Notes what the call has done since then, or since the last look. */
 void witness_look(struct witness *witness, const struct core *core);
 
+/* The frame was closed on purpose in the middle of a call, all of it having been looked at. */
+void witness_turn(struct witness *witness, const struct core *core);
+
+/* What only messages and what waits for them have: with none of them there is nothing of it either. */
+uint64_t witness_leftovers(const struct core *core);
+
 #endif

@@ -295,7 +295,7 @@ static size_t log_bytes(const struct operation *operation)
     size_t bytes = 300;
     bool is_send = operation->kind == OPERATION_SEND || operation->kind == OPERATION_COMMIT;
     for (unsigned i = 0; i < operation->count; i++)
-        bytes += is_send ? 300 + operation->entries[i].size : 100;
+        bytes += is_send ? 350 + 200 * operation->entries[i].after_count + operation->entries[i].size : 100;
     if (operation->kind == OPERATION_DELETE || operation->kind == OPERATION_COMMIT ||
         operation->kind == OPERATION_COMPLETE_UNITS || operation->kind == OPERATION_RECEIVE)
         bytes += 1500;
@@ -334,6 +334,7 @@ static void submit(struct world *world, struct connection *connection)
     notice_failed_read(world);
     oracle_look(world->oracle, namespace_core(world->ns));
     plant_after_request(world->ns);
+    witness_turn(&world->oracle->witness, namespace_core(world->ns));
     oracle_look(world->oracle, namespace_core(world->ns));
     struct connection *first = take_finished(world);
     if (exchange->state == EXCHANGE_WAITING || (first != connection && operation->kind == OPERATION_RECEIVE)) {
@@ -740,7 +741,18 @@ static void wind_up(struct world *world)
     }
     if (!is_finished(&world->oracle->model))
         fail("something never ends: after twelve days of an untroubled server the model still has messages or batches");
+    let_all_go(world);
+    world->now_ms += 3600 * 1000; /* so that every bucket is full */
+    where.now_ms = world->now_ms;
+    server_tick(world);
+    server_flush(world);
     struct core_metrics metrics = core_metrics(namespace_core(world->ns));
+    if (witness_leftovers(namespace_core(world->ns)) != 0)
+        fail("at the end the server has %" PRIu64 " groups, places, edges and the like left; there should be none",
+             witness_leftovers(namespace_core(world->ns)));
+    if (metrics.deduplication_ids != model_count_ids(&world->oracle->model))
+        fail("at the end the server has %" PRIu64 " deduplication ids left; there should be %u",
+             metrics.deduplication_ids, model_count_ids(&world->oracle->model));
     if (metrics.messages != 0 || metrics.batches != 0)
         fail("at the end the server has %" PRIu64 " messages and %" PRIu64 " batches left; there should be none",
              metrics.messages, metrics.batches);
