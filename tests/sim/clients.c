@@ -14,7 +14,7 @@
 
 static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_CREATE_QUEUE] = 3,
-    [OPERATION_SET_QUEUE] = 1,
+    [OPERATION_SET_QUEUE] = 2,
     [OPERATION_DELETE_QUEUE] = 1,
     [OPERATION_PURGE_QUEUE] = 1,
     [OPERATION_COUNT_QUEUE] = 3,
@@ -589,12 +589,20 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
     switch (operation->kind) {
     case OPERATION_CREATE_QUEUE:
     case OPERATION_SET_QUEUE:
-        operation->queue = random_chance(random, 50) ? BRIEF_QUEUE : draw_queue(clients);
+        operation->queue = random_chance(random, 30) ? BRIEF_QUEUE : draw_queue(clients);
         for (int queue = 0; queue < QUEUE_NAMES && operation->kind == OPERATION_CREATE_QUEUE; queue++)
             if (model_find_queue(&oracle->model, queue) == NONE && random_chance(random, 80))
                 operation->queue = queue; /* somebody deleted it */
         operation->numbers = draw_numbers(clients, operation->queue);
         operation->traits = clients->traits[operation->queue];
+        if (operation->kind == OPERATION_SET_QUEUE && operation->queue >= FIRST_ORDER_QUEUE &&
+            random_chance(random, 60)) {
+            operation->has_traits = true;
+            operation->traits = draw_traits(random, operation->queue);
+            if (clients->traits[operation->queue].is_at_most_once || operation->queue == FIFO_DEAD_QUEUE)
+                operation->traits.on_failure = ON_FAILURE_SKIP;
+            clients->traits[operation->queue].window_s = operation->traits.window_s;
+        }
         break;
     case OPERATION_DELETE_QUEUE:
     case OPERATION_PURGE_QUEUE:

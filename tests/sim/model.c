@@ -50,6 +50,34 @@ static enum error adopt_numbers(const struct model *model, struct queue_numbers 
     return OK;
 }
 
+/* What SetQueueAttributes may change of them; a window that is not said stays. */
+static void adopt_traits(struct queue_traits *to, const struct queue_traits *from)
+{
+    struct queue_traits before = *to;
+    *to = *from;
+    to->is_fifo = before.is_fifo;
+    to->is_content_based = before.is_content_based;
+    to->is_scope_group = before.is_scope_group;
+    to->is_at_most_once = before.is_at_most_once;
+    to->queue_rate_ms = before.queue_rate_ms;
+    to->queue_burst = before.queue_burst;
+    to->group_rate_ms = before.group_rate_ms;
+    to->group_burst = before.group_burst;
+    if (from->window_s == NONE)
+        to->window_s = before.window_s;
+}
+
+static bool has_same_traits(const struct queue_traits *one, const struct queue_traits *other)
+{
+    bool has_same_backoff =
+        one->has_backoff == other->has_backoff &&
+        (!one->has_backoff ||
+         (one->backoff_min_s == other->backoff_min_s && one->backoff_max_s == other->backoff_max_s &&
+          one->backoff_factor == other->backoff_factor && one->backoff_jitter == other->backoff_jitter));
+    return has_same_backoff && one->is_strict == other->is_strict && one->on_failure == other->on_failure &&
+           (other->window_s == NONE || one->window_s == other->window_s) && one->concurrency == other->concurrency;
+}
+
 enum error model_create_queue(struct model *model, int name, const struct queue_numbers *numbers,
                               const struct queue_traits *traits)
 {
@@ -64,7 +92,7 @@ enum error model_create_queue(struct model *model, int name, const struct queue_
         const struct queue_numbers *has = &model->queues[found].numbers;
         bool is_same = has->delay_s == adopted.delay_s && has->visibility_s == adopted.visibility_s &&
                        has->retention_s == adopted.retention_s && has->dead_letters == adopted.dead_letters &&
-                       has->receive_max == adopted.receive_max;
+                       has->receive_max == adopted.receive_max && has_same_traits(&model->queues[found].traits, traits);
         return is_same ? OK : ERROR_QUEUE_NAME_EXISTS;
     }
     ASSERT(model->queue_count < MODEL_QUEUES_MAX);
@@ -84,19 +112,21 @@ static void delay_anew(struct model *model, int queue)
 {
     for (int i = 0; i < model->message_count; i++) {
         struct model_message *message = &model->messages[i];
-        if (message->is_alive && !message->is_condemned && message->queue == queue && message->receive_count == 0 &&
-            !model_is_waiting(model, message))
+        if (message->is_alive && !message->is_condemned && message->queue == queue && message->receive_count == 0)
             message->visible_at = message->sent_at + (uint64_t)model->queues[queue].numbers.delay_s * 1000;
     }
 }
 
-enum error model_set_queue(struct model *model, int name, const struct queue_numbers *numbers)
+enum error model_set_queue(struct model *model, int name, const struct queue_numbers *numbers,
+                           const struct queue_traits *traits)
 {
     int found = model_find_queue(model, name);
     if (found == NONE)
         return ERROR_QUEUE_DOES_NOT_EXIST;
     int delay_before_s = model->queues[found].numbers.delay_s;
     enum error error = adopt_numbers(model, &model->queues[found].numbers, numbers);
+    if (error == OK && traits != NULL)
+        adopt_traits(&model->queues[found].traits, traits);
     if (error == OK && model->queues[found].traits.is_fifo && numbers->delay_s != delay_before_s)
         delay_anew(model, found);
     return error;

@@ -218,7 +218,8 @@ int model_find_batch(const struct model *model, int name);
 
 enum error model_create_queue(struct model *model, int name, const struct queue_numbers *numbers,
                               const struct queue_traits *traits);
-enum error model_set_queue(struct model *model, int name, const struct queue_numbers *numbers);
+enum error model_set_queue(struct model *model, int name, const struct queue_numbers *numbers,
+                           const struct queue_traits *traits);
 enum error model_delete_queue(struct model *model, int name);
 enum error model_purge_queue(struct model *model, int name);
 

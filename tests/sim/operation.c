@@ -104,28 +104,35 @@ static void write_queue_url(int queue, struct buffer *out)
     buffer_append_format(out, "\"");
 }
 
-static void write_traits(const struct queue_traits *traits, struct buffer *out)
+static void write_backoff(const struct queue_traits *traits, struct buffer *out)
+{
+    if (traits->has_backoff)
+        buffer_append_format(out,
+                             ",\"Tally.Backoff\":\"{\\\"min\\\":%d,\\\"max\\\":%d,\\\"factor\\\":%d,"
+                             "\\\"jitter\\\":0.%02d}\"",
+                             traits->backoff_min_s, traits->backoff_max_s, traits->backoff_factor,
+                             traits->backoff_jitter);
+    else
+        buffer_append_format(out, ",\"Tally.Backoff\":\"\"");
+}
+
+/* Those that SetQueueAttributes may change. */
+static void write_changeable_traits(const struct queue_traits *traits, struct buffer *out)
 {
     static const char *const policies[] = {"skip", "hold", "cancel-rest"};
     if (traits->is_fifo)
-        buffer_append_format(out,
-                             ",\"FifoQueue\":\"true\",\"ContentBasedDeduplication\":\"%s\","
-                             "\"DeduplicationScope\":\"%s\",\"Tally.StrictOrder\":\"%s\","
-                             "\"Tally.OnGroupFailure\":\"%s\"",
-                             traits->is_content_based ? "true" : "false",
-                             traits->is_scope_group ? "messageGroup" : "queue", traits->is_strict ? "true" : "false",
-                             policies[traits->on_failure]);
+        buffer_append_format(out, ",\"Tally.StrictOrder\":\"%s\",\"Tally.OnGroupFailure\":\"%s\"",
+                             traits->is_strict ? "true" : "false", policies[traits->on_failure]);
+    else
+        buffer_append_format(out, ",\"Tally.GroupConcurrency\":\"%d\"", traits->concurrency);
     if (traits->window_s != NONE)
         buffer_append_format(out, ",\"Tally.DeduplicationWindow\":\"%d\"",
                              traits->window_s == WINDOW_EVER ? -1 : traits->window_s);
-    if (traits->is_at_most_once)
-        buffer_append_format(out, ",\"Tally.DeliveryMode\":\"at-most-once\"");
-    if (traits->concurrency > 0)
-        buffer_append_format(out, ",\"Tally.GroupConcurrency\":\"%d\"", traits->concurrency);
-    if (traits->has_backoff)
-        buffer_append_format(
-            out, ",\"Tally.Backoff\":\"{\\\"min\\\":%d,\\\"max\\\":%d,\\\"factor\\\":%d,\\\"jitter\\\":0.%02d}\"",
-            traits->backoff_min_s, traits->backoff_max_s, traits->backoff_factor, traits->backoff_jitter);
+    write_backoff(traits, out);
+}
+
+static void write_rates(const struct queue_traits *traits, struct buffer *out)
+{
     if (traits->queue_rate_ms == 0 && traits->group_rate_ms == 0)
         return;
     buffer_append_format(out, ",\"Tally.RateLimit\":\"{");
@@ -138,7 +145,22 @@ static void write_traits(const struct queue_traits *traits, struct buffer *out)
     buffer_append_format(out, "}\"");
 }
 
-static void write_attributes(const struct queue_numbers *numbers, const struct queue_traits *traits, struct buffer *out)
+static void write_traits(const struct queue_traits *traits, struct buffer *out)
+{
+    if (traits->is_fifo)
+        buffer_append_format(out,
+                             ",\"FifoQueue\":\"true\",\"ContentBasedDeduplication\":\"%s\","
+                             "\"DeduplicationScope\":\"%s\"",
+                             traits->is_content_based ? "true" : "false",
+                             traits->is_scope_group ? "messageGroup" : "queue");
+    if (traits->is_at_most_once)
+        buffer_append_format(out, ",\"Tally.DeliveryMode\":\"at-most-once\"");
+    write_changeable_traits(traits, out);
+    write_rates(traits, out);
+}
+
+static void write_attributes(const struct queue_numbers *numbers, const struct queue_traits *traits, bool is_new,
+                             struct buffer *out)
 {
     buffer_append_format(out,
                          "\"Attributes\":{\"DelaySeconds\":\"%d\",\"VisibilityTimeout\":\"%d\","
@@ -150,8 +172,10 @@ static void write_attributes(const struct queue_numbers *numbers, const struct q
             ",\"RedrivePolicy\":\"{\\\"deadLetterTargetArn\\\":\\\"arn:aws:sqs:sim:000000000000:q%d%s\\\","
             "\\\"maxReceiveCount\\\":%d}\"",
             numbers->dead_letters, operation_is_fifo(numbers->dead_letters) ? ".fifo" : "", numbers->receive_max);
-    if (traits != NULL)
+    if (traits != NULL && is_new)
         write_traits(traits, out);
+    else if (traits != NULL)
+        write_changeable_traits(traits, out);
     buffer_append_format(out, "}");
 }
 
@@ -360,12 +384,12 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
         buffer_append_format(out, "\"QueueName\":\"");
         operation_write_queue(operation->queue, out);
         buffer_append_format(out, "\",");
-        write_attributes(&operation->numbers, &operation->traits, out);
+        write_attributes(&operation->numbers, &operation->traits, true, out);
         break;
     case OPERATION_SET_QUEUE:
         write_queue_url(operation->queue, out);
         buffer_append_format(out, ",");
-        write_attributes(&operation->numbers, NULL, out);
+        write_attributes(&operation->numbers, operation->has_traits ? &operation->traits : NULL, false, out);
         break;
     case OPERATION_DELETE_QUEUE:
     case OPERATION_PURGE_QUEUE:

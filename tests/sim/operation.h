@@ -106,9 +106,10 @@ struct operation {
     enum operation_kind kind;
     int queue; /* a name: "q<queue>" */
     struct queue_numbers numbers;
-    struct queue_traits traits; /* create queue */
-    bool is_many;               /* the form with entries (SendMessageBatch …) */
-    unsigned count;             /* of entries or keys */
+    struct queue_traits traits; /* create queue; set queue, with has_traits: those that may change */
+    bool has_traits;
+    bool is_many;   /* the form with entries (SendMessageBatch …) */
+    unsigned count; /* of entries or keys */
     struct entry entries[ENTRIES_MAX];
     unsigned receive_max; /* receive */
     int timeout_s;        /* receive: or NONE */

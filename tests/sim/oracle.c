@@ -1287,7 +1287,8 @@ static void judge(const struct reply_view *view)
         expect_error(view, model_create_queue(model, operation->queue, &operation->numbers, &operation->traits));
         break;
     case OPERATION_SET_QUEUE:
-        expect_error(view, model_set_queue(model, operation->queue, &operation->numbers));
+        expect_error(view, model_set_queue(model, operation->queue, &operation->numbers,
+                                           operation->has_traits ? &operation->traits : NULL));
         break;
     case OPERATION_DELETE_QUEUE:
         expect_error(view, model_delete_queue(model, operation->queue));
