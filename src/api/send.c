@@ -47,7 +47,9 @@ enum error send_check_ids(struct call *call, const struct params *params, const 
         return OK;
     if (!is_given(params, "MessageGroupId"))
         return call_fail(call, absent, "The request must contain the parameter MessageGroupId.");
-    if (!queue->settings.is_content_deduplicated && !is_given(params, "MessageDeduplicationId"))
+    /* A numbered producer needs no id besides. */
+    yyjson_val *producer = yyjson_obj_get(yyjson_obj_get(params->object, "MessageAttributes"), "Tally.Producer");
+    if (!queue->settings.is_content_deduplicated && producer == NULL && !is_given(params, "MessageDeduplicationId"))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId "
                          "provided explicitly");

@@ -185,14 +185,41 @@ static enum error read_producer(const struct params *params, struct send_paramet
     return error;
 }
 
+/* A name that begins with "Tally." and is none of these is a slip: to take "Tally.Afetr" and not heed it would deliver the message
+ * too early. Those that the server itself makes may come back with a message that is forwarded. */
+static enum error check_names(const struct params *params, const struct send_parameters *send)
+{
+    static const char *const known[] = {"Tally.Batch",        "Tally.Priority",        "Tally.Type",
+                                        "Tally.Producer",     "Tally.Sequence",        "Tally.After",
+                                        "Tally.AfterFailure", "Tally.Batch.Completed", "Tally.Batch.Event",
+                                        "Tally.FencingToken", "Tally.FailureReason",   "Tally.Schedule",
+                                        "Tally.Match"};
+    for (uint32_t i = 0; i < send->attributes.count; i++) {
+        struct bytes name = send->attributes.items[i].name;
+        bool is_known = !bytes_starts_with(name, BYTES("Tally."));
+        for (size_t k = 0; k < ARRAY_LENGTH(known) && !is_known; k++)
+            is_known = bytes_equal(name, bytes_from_string(known[k]));
+        if (!is_known)
+            return failure_set(
+                params->failure, ERROR_INVALID_PARAMETER_VALUE,
+                "There is no message attribute '%.*s': names that begin with Tally. are the server's own, "
+                "such as Tally.Batch, Tally.After, Tally.AfterFailure, Tally.Type, Tally.Priority, "
+                "Tally.Producer and Tally.Sequence.",
+                (int)(name.size < 80 ? name.size : 80), (const char *)name.ptr);
+    }
+    return OK;
+}
+
 enum error send_read_own_attributes(struct call *call, const struct params *params, struct send_parameters *send)
 {
     const struct attribute *batch = attributes_find(&send->attributes, BYTES("Tally.Batch"));
     if (batch != NULL)
         send->batch_id = batch->value;
     uint64_t priority = send->priority;
-    enum error error =
-        read_number(params, send, "Tally.Priority", PRIORITY_MAX, "It must be an integer from 0 to 9.", &priority);
+    enum error error = check_names(params, send);
+    if (error == OK)
+        error =
+            read_number(params, send, "Tally.Priority", PRIORITY_MAX, "It must be an integer from 0 to 9.", &priority);
     send->priority = (uint8_t)priority;
     if (error == OK)
         error = read_type(params, send);

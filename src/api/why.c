@@ -70,8 +70,8 @@ static struct bytes batch_text(const struct call *call, const struct why *why)
 {
     if (why->count == 0)
         return SENTENCE("It waits for batch '%.*s', which has not completed.", BYTES_FORMAT(why->text));
-    return SENTENCE("It waits for batch '%.*s' (%llu units outstanding).", BYTES_FORMAT(why->text),
-                    (unsigned long long)why->count);
+    return SENTENCE("It waits for batch '%.*s' (%llu %s outstanding).", BYTES_FORMAT(why->text),
+                    (unsigned long long)why->count, why->count == 1 ? "unit" : "units");
 }
 
 static struct bytes back_off_text(const struct call *call, const struct why *why)
@@ -149,9 +149,10 @@ struct bytes why_text(const struct call *call, const struct why *why)
         return SENTENCE("It waits until a message of type '%.*s' has succeeded, as a type order requires.",
                         BYTES_FORMAT(text));
     case WHY_OUT_OF_ATTEMPTS:
-        return SENTENCE(
-            "It had %llu attempts of %llu: the next receive that meets it moves it to the dead-letter queue.", count,
-            limit);
+        return SENTENCE("It had %llu attempts of %llu: the next receive that meets it gives it up, as the queue's "
+                        "RedrivePolicy and "
+                        "Tally.OnGroupFailure say.",
+                        count, limit);
     case WHY_OTHER_QUEUE:
         return SENTENCE("It was dead-lettered and is in queue %.*s now.", BYTES_FORMAT(text));
     case WHY_CANCELLED:

@@ -167,7 +167,9 @@ void explain_slot(const struct core *core, const struct queue *queue, uint32_t s
         explanation->condition = CONDITION_HELD;
     else if (explanation->condition == CONDITION_READY && explanation->count > 0)
         explanation->condition = CONDITION_BLOCKED;
-    add_attempts(core, queue, message, explanation);
+    bool is_held = explanation->condition == CONDITION_HELD; /* which says why already */
+    if (!is_held)
+        add_attempts(core, queue, message, explanation);
 }
 
 /* --- messages that are gone ----------------------------------------------------------------------------------------- */

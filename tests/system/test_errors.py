@@ -281,6 +281,7 @@ ROWS = [
         for value in ["", "a b", "ä"]
     ],
     ("SendMessage", send(MessageGroupId="x" * 129), IPV, None),
+    ("SendMessage", with_attribute("Tally.Afetr", text("message:x")), IPV, None),
     # A value that is cut in the middle of a character must leave the reply valid.
     *[("SendMessage", send(MessageGroupId="x" * shift + "ä" * 200), IPV, None) for shift in range(2)],
     *[("SendMessage", send(MessageGroupId="x" * shift + "🎉" * 200), IPV, None) for shift in range(4)],

@@ -472,6 +472,11 @@ def test_numbered_producers(sqs):
     assert unknown["Duplicate"] and "MessageId" not in unknown and unknown["MD5OfMessageBody"]
     assert is_duplicate(first, send(7))
     assert len(sqs.receive("q")) == 3
+    # On a FIFO queue the number stands for the deduplication id.
+    sqs.make("q.fifo", FifoQueue="true")
+    attributes = {"Tally.Producer": text("p"), "Tally.Sequence": text("1")}
+    first = sqs.send("q.fifo", "a", MessageGroupId="g", MessageAttributes=attributes)
+    assert is_duplicate(first, sqs.send("q.fifo", "a", MessageGroupId="g", MessageAttributes=attributes))
 
 
 # --- receives -----------------------------------------------------------------------------------------------------------------
