@@ -48,7 +48,11 @@ class Bench:
 
     def __enter__(self):
         self.server.__enter__()
-        self.create(self.queue, self.attributes)
+        try:
+            self.create(self.queue, self.attributes)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *problem):
