@@ -88,12 +88,16 @@ bool apply_queue_set(struct core *core, const struct event_queue_set *set)
     if (settings.is_fifo != queue->settings.is_fifo)
         return false;
     bool has_other_delay = settings.is_fifo && settings.delay_s != queue->settings.delay_s;
+    bool has_other_limits = settings.group_concurrency != queue->settings.group_concurrency ||
+                            settings.group_rate.interval_us != queue->settings.group_rate.interval_us ||
+                            settings.group_rate.burst != queue->settings.group_rate.burst;
     queue_adopt_settings(queue, &settings);
     queue->modified_at_ms = core->now_ms;
     core_expect_expiry(core, queue->shelf);
     if (has_other_delay)
         delay_anew(core, queue);
-    group_settle_all(core, queue->shelf);
+    if (has_other_limits)
+        group_settle_all(core, queue->shelf); /* O(groups): what was kept back may go, and what may go be kept back */
     core_set_queue_timer(core, queue);
     core_notice_queue(core, queue);
     return true;
