@@ -279,6 +279,8 @@ static void draw_type_order(struct random *random, struct operation *operation)
 {
     operation->order = (int)random_below(random, TYPE_ORDERS);
     operation->count = random_between(random, 2, 4);
+    if (random_chance(random, 40))
+        operation->order_retention_s = random_chance(random, 50) ? (int)random_between(random, 1, 60) : 86400;
     int start = (int)random_below(random, TYPES), step = random_chance(random, 75) ? 1 : 2;
     for (unsigned i = 0; i < operation->count; i++)
         operation->keys[i] = (start + (int)i * step) % TYPES;

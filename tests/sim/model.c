@@ -296,13 +296,8 @@ enum error model_send(struct model *model, int queue_name, const struct entry *e
         message->unit = add_unit(batch, UNIT_OF_MESSAGE, *sent);
         seal_at_total(model, batch);
     }
-    if (entry->type != NONE && message->group >= 0) {
-        message->type = entry->type;
-        message->befores = model_types_before(model, entry->type);
-        for (int i = 0; i < TYPE_ORDERS; i++)
-            for (int k = 0; k < model->type_orders[i].count; k++)
-                message->is_typed = message->is_typed || model->type_orders[i].types[k] == entry->type;
-    }
+    if (entry->type != NONE && message->group >= 0)
+        model_type(model, message, entry->type);
     if (waits.is_unmet)
         model_end(model, message, FATE_FAILED);
     else
@@ -342,6 +337,8 @@ void model_end(struct model *model, struct model_message *message, enum fate fat
     model_finish(model, message, fate);
     message->is_alive = false;
     message->fate = fate;
+    if (fate == FATE_SUCCEEDED && !message->is_moved && message->is_typed)
+        model_count_success(model, message);
     model_forget_waits(model, (int)(message - model->messages));
     if (message->batch != NONE)
         unpinned(model, message->batch);

@@ -85,7 +85,16 @@ struct model_waits {
 struct model_type_order {
     int count; /* 0: there is none */
     int types[TYPES];
+    int retention_s; /* of a success that is required; 0: none is */
 };
+
+/* That a message of a type succeeded in a group. */
+struct model_success {
+    uint64_t at;
+    uint64_t until;
+    unsigned epoch; /* of the type then */
+};
+#define SUCCESS_GROUPS 8
 
 struct model_counts {
     int total, succeeded, failed, cancelled, remaining;
@@ -118,6 +127,8 @@ struct model_message {
     uint64_t said_sequence; /* SequenceNumber in the reply to its send; 0: none */
     int type;               /* or NONE */
     bool is_typed;          /* an order named its type when it was accepted */
+    unsigned wanted;        /* types of which none had succeeded that should have, when it was accepted, as bits */
+    unsigned missing;       /* those of them of which none has succeeded since */
     unsigned befores;       /* the types that came before it then, as bits */
     int wait_count;         /* edges */
     int after_failure;
@@ -197,6 +208,9 @@ struct model {
     int edge_count;
     int attempt_count;
     struct model_type_order type_orders[TYPE_ORDERS];
+    unsigned epoch;
+    unsigned type_epochs[TYPES]; /* another one each time that an order comes to name the type */
+    struct model_success successes[SUCCESS_GROUPS][TYPES];
     int production_count;
     int message_count;
     int batch_count;
@@ -323,6 +337,8 @@ bool model_would_wait_for_itself(const struct model *model, const struct entry *
                                  const struct model_waits *waits);
 bool model_child_would_wait_for_itself(const struct model *model, int parent, int queue, int group);
 unsigned model_types_before(const struct model *model, int type);
+void model_type(struct model *model, struct model_message *message, int type);
+void model_count_success(struct model *model, const struct model_message *message);
 bool model_comes_before(const struct model *model, const struct model_message *one, const struct model_message *other);
 bool model_is_held_by_type(const struct model *model, const struct model_message *message);
 bool model_is_waiting(const struct model *model, const struct model_message *message);

@@ -333,7 +333,11 @@ bool model_comes_before(const struct model *model, const struct model_message *o
 
 bool model_is_held_by_type(const struct model *model, const struct model_message *message)
 {
-    if (message->befores == 0 || message->is_moved)
+    if (message->is_moved)
+        return false;
+    if (message->missing != 0)
+        return true;
+    if (message->befores == 0)
         return false;
     for (int i = 0; i < model->message_count; i++)
         if (model_comes_before(model, &model->messages[i], message))
@@ -341,11 +345,91 @@ bool model_is_held_by_type(const struct model *model, const struct model_message
     return false;
 }
 
+static bool is_named(const struct model *model, int type)
+{
+    for (int i = 0; i < TYPE_ORDERS; i++)
+        for (int k = 0; k < model->type_orders[i].count; k++)
+            if (model->type_orders[i].types[k] == type)
+                return true;
+    return false;
+}
+
+/* Does an unfinished message want a success of the type? Then its messages count, though no order may name it any more. */
+static bool is_wanted(const struct model *model, int type)
+{
+    for (int i = 0; i < model->message_count; i++)
+        if (model->messages[i].is_alive && !model->messages[i].is_moved &&
+            (model->messages[i].wanted & 1u << type) != 0)
+            return true;
+    return false;
+}
+
+/* For how long a success of `earlier` counts for `type`: the strictest order says; 0: none is required. */
+static int required_s(const struct model *model, int type, int earlier)
+{
+    int strictest_s = 0;
+    for (int i = 0; i < TYPE_ORDERS; i++) {
+        const struct model_type_order *order = &model->type_orders[i];
+        bool is_before = false;
+        for (int k = 0; k < order->count && order->retention_s > 0; k++) {
+            if (order->types[k] == type && is_before && (strictest_s == 0 || order->retention_s < strictest_s))
+                strictest_s = order->retention_s;
+            is_before = is_before || order->types[k] == earlier;
+        }
+    }
+    return strictest_s;
+}
+
+static bool has_succeeded(const struct model *model, int group, int type, int within_s)
+{
+    const struct model_success *success = &model->successes[group][type];
+    return success->until > model->now && success->epoch == model->type_epochs[type] && is_named(model, type) &&
+           success->at + (uint64_t)within_s * 1000 > model->now;
+}
+
+void model_type(struct model *model, struct model_message *message, int type)
+{
+    message->type = type;
+    message->befores = model_types_before(model, type);
+    message->is_typed = is_named(model, type) || is_wanted(model, type);
+    for (int earlier = 0; earlier < TYPES; earlier++) {
+        int within_s = required_s(model, type, earlier);
+        if (within_s > 0 && !has_succeeded(model, message->group, earlier, within_s))
+            message->wanted |= 1u << earlier;
+    }
+    message->missing = message->wanted;
+}
+
+void model_count_success(struct model *model, const struct model_message *message)
+{
+    for (int i = 0; i < model->message_count; i++)
+        if (model->messages[i].group == message->group)
+            model->messages[i].missing &= ~(1u << message->type);
+    int remembered_s = 0;
+    for (int later = 0; later < TYPES; later++)
+        for (int i = 0; i < TYPE_ORDERS; i++) {
+            const struct model_type_order *order = &model->type_orders[i];
+            bool is_before = false;
+            for (int k = 0; k < order->count; k++) {
+                if (order->types[k] == later && is_before && order->retention_s > remembered_s)
+                    remembered_s = order->retention_s;
+                is_before = is_before || order->types[k] == message->type;
+            }
+        }
+    if (remembered_s > 0)
+        model->successes[message->group][message->type] = (struct model_success){
+            model->now, model->now + (uint64_t)remembered_s * 1000, model->type_epochs[message->type]};
+}
+
 enum error model_put_type_order(struct model *model, const struct operation *operation)
 {
+    bool was_named[TYPES];
+    for (int type = 0; type < TYPES; type++)
+        was_named[type] = is_named(model, type);
     struct model_type_order before = model->type_orders[operation->order];
     struct model_type_order *order = &model->type_orders[operation->order];
     order->count = (int)operation->count;
+    order->retention_s = operation->order_retention_s;
     memcpy(order->types, operation->keys, sizeof(order->types[0]) * operation->count);
     /* A type that stands before itself, over whatever steps, is a contradiction. */
     for (int type = 0; type < TYPES; type++) {
@@ -361,6 +445,9 @@ enum error model_put_type_order(struct model *model, const struct operation *ope
             return ERROR_TYPE_ORDER_CONFLICT;
         }
     }
+    for (int type = 0; type < TYPES; type++)
+        if (!was_named[type] && is_named(model, type))
+            model->type_epochs[type] = ++model->epoch;
     return OK;
 }
 

@@ -430,6 +430,8 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
         for (unsigned i = 0; i < operation->count; i++)
             buffer_append_format(out, "%s\"t%d\"", i > 0 ? "," : "", operation->keys[i]);
         buffer_append_format(out, "]");
+        if (operation->order_retention_s > 0)
+            buffer_append_format(out, ",\"Require\":true,\"RetentionSeconds\":%d", operation->order_retention_s);
         break;
     case OPERATION_DELETE_TYPE_ORDER:
         buffer_append_format(out, "\"Name\":\"o%d\"", operation->order);

@@ -125,6 +125,7 @@ struct operation {
     int unit_batches[KEYS_MAX];
     char id[MESSAGE_ID_TEXT_SIZE]; /* explain */
     int attempt;                   /* receive: "a<attempt>", or NONE */
+    int order_retention_s;         /* put type order: Require, and for how long a success counts; 0: not */
     int order;                     /* put type order (its types are in `keys`), delete type order */
     int batch;                     /* a name: "b<batch>" */
     bool is_xor;                   /* create batch */
