@@ -315,12 +315,12 @@ uint32_t group_choose(const struct core *core, uint32_t shelf_slot, bool is_long
 
 /* --- its messages ------------------------------------------------------------------------------------------------- */
 
-bool group_insert(struct core *core, uint32_t slot, uint32_t message_slot)
+bool group_insert(struct core *core, uint32_t slot, uint32_t message_slot, uint32_t start)
 {
     struct group *group = core_group(core, slot);
     struct place *place = place_in(core, message_slot);
     ASSERT(message_in(core, message_slot)->state == 0 && place->group == 0);
-    uint32_t before = group->last;
+    uint32_t before = start != 0 ? start : group->last;
     while (before != 0 && place_in(core, before)->sequence > place->sequence)
         before = place_in(core, before)->prev;
     if (before != 0 && place_in(core, before)->sequence == place->sequence)
@@ -339,7 +339,7 @@ bool group_insert(struct core *core, uint32_t slot, uint32_t message_slot)
 void group_link(struct core *core, uint32_t slot, uint32_t message)
 {
     place_in(core, message)->sequence = core->message_number;
-    bool is_new = group_insert(core, slot, message);
+    bool is_new = group_insert(core, slot, message, 0);
     ASSERT(is_new);
 }
 

@@ -70,11 +70,12 @@ uint32_t group_find(const struct core *core, uint32_t shelf, struct bytes id);
 /* The same, made if there is none. An empty id always makes one. */
 uint32_t group_open(struct core *core, uint32_t shelf, struct bytes id);
 
-/* For decode: one with that number; its place in a ring; a message by its sequence number, false if another one has it. */
+/* For decode: one with that number; its place in a ring; a message by its sequence number, false if another one has it. The search
+ * goes backwards from the message `start`, which stands behind it; 0: from the end. */
 uint32_t group_create(struct core *core, uint32_t shelf, struct bytes id, uint64_t number);
 void group_enter_ring(struct core *core, uint32_t group, unsigned ring);
 void group_leave_ring(struct core *core, uint32_t group);
-bool group_insert(struct core *core, uint32_t group, uint32_t message);
+bool group_insert(struct core *core, uint32_t group, uint32_t message, uint32_t start);
 
 /* A timer runs while the bucket keeps a message back, or while it is all that keeps the group. */
 void group_set_timer(struct core *core, uint32_t group);

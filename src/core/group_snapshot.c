@@ -58,11 +58,27 @@ void rings_encode(const struct core *core, const struct shelf *shelf, struct cor
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static uint32_t find_shelf(const struct core *core, uint64_t number)
+void group_reader_init(struct group_reader *reader)
 {
-    for (uint32_t slot = 1; slot < core->shelves.slot_end; slot++)
-        if (core_shelf_at(core, slot)->number == number) /* a fresh core has freed no shelf */
-            return slot;
+    *reader = (struct group_reader){0};
+    table_init(&reader->shelf_by_number);
+    buffer_init(&reader->moved);
+}
+
+void group_reader_deinit(struct group_reader *reader)
+{
+    free(reader->slots_owned);
+    free(reader->facts_owned);
+    table_deinit(&reader->shelf_by_number);
+    buffer_deinit(&reader->moved);
+}
+
+static uint32_t find_shelf(const struct core *core, const struct group_reader *reader, uint64_t number)
+{
+    const struct table *table = &reader->shelf_by_number;
+    for (struct table_probe probe = table_probe_start(table, table_hash_u64(number)); table_probe_next(table, &probe);)
+        if (core_shelf_at(core, probe.slot)->number == number)
+            return probe.slot;
     return 0;
 }
 
@@ -95,17 +111,15 @@ static bool read_group(struct core *core, struct group_reader *reader, struct cu
     uint64_t rate_tat_us = cursor_u64(cursor);
     facts->cancelled_sequence = cursor_u64(cursor);
     facts->reason = cursor_sized(cursor);
-    /* Shelves come in runs: the last one found is nearly always the next one too. */
-    if (reader->shelf == 0 || core_shelf_at(core, reader->shelf)->number != shelf_number)
-        reader->shelf = find_shelf(core, shelf_number);
+    uint32_t shelf = find_shelf(core, reader, shelf_number);
     uint64_t newest = reader->count == 0 ? 0 : core_group(core, reader->slots_owned[reader->count - 1])->number;
-    if (cursor->is_failed || number <= newest || number > core->group_number || reader->shelf == 0 ||
-        id.size > GROUP_ID_SIZE_MAX || (id.size > 0 && group_find(core, reader->shelf, id) != 0))
+    if (cursor->is_failed || number <= newest || number > core->group_number || shelf == 0 ||
+        id.size > GROUP_ID_SIZE_MAX || (id.size > 0 && group_find(core, shelf, id) != 0))
         return false;
-    uint32_t queue = core_shelf_at(core, reader->shelf)->queue;
+    uint32_t queue = core_shelf_at(core, shelf)->queue;
     if (queue != 0 && is_line != core_queue(core, queue)->settings.is_fifo)
         return false;
-    uint32_t slot = group_create(core, reader->shelf, id, number);
+    uint32_t slot = group_create(core, shelf, id, number);
     core_group(core, slot)->is_line = is_line;
     core_group(core, slot)->is_paused = is_paused;
     core_group(core, slot)->rate_tat_us = rate_tat_us;
@@ -118,6 +132,8 @@ bool groups_decode(struct core *core, struct group_reader *reader, struct cursor
     uint32_t count = cursor_u32(cursor);
     if (cursor->is_failed || count > cursor->rest.size)
         return false;
+    for (uint32_t slot = 1; slot < core->shelves.slot_end; slot++) /* a fresh core has freed none */
+        table_insert(&reader->shelf_by_number, table_hash_u64(core_shelf_at(core, slot)->number), slot);
     reader->slots_owned = memory_allocate((count + 1) * sizeof(*reader->slots_owned));
     reader->facts_owned = memory_allocate((count + 1) * sizeof(*reader->facts_owned));
     for (uint32_t i = 0; i < count; i++)
@@ -131,6 +147,47 @@ bool groups_decode(struct core *core, struct group_reader *reader, struct cursor
         list_append(&core->draining_groups, &core_group(core, slot)->draining_link);
     }
     return !cursor->is_failed;
+}
+
+bool grouped_decode(struct core *core, struct group_reader *reader, uint32_t group, uint32_t slot, uint8_t state)
+{
+    const struct message *message = core_message(core, slot);
+    uint64_t sequence = core_place_of(core, message)->sequence;
+    if (message->is_moved) {
+        struct moved_message moved = {.sequence = sequence, .group = group, .message = slot, .state = state};
+        buffer_append(&reader->moved, &moved, sizeof(moved));
+        return true;
+    }
+    if (!group_insert(core, group, slot, 0))
+        return false;
+    core_enter_state(core, slot, (enum message_state)state);
+    return true;
+}
+
+/* By group; in each the newest first. */
+static int compare_moved(const void *left, const void *right)
+{
+    const struct moved_message *a = left, *b = right;
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
+    return a->sequence > b->sequence ? -1 : a->sequence < b->sequence;
+}
+
+/* From the end of each group to its start, so that each search goes on where the one before it stopped. */
+bool moved_decode(struct core *core, struct group_reader *reader)
+{
+    size_t count = reader->moved.size / sizeof(struct moved_message);
+    struct moved_message *all = (struct moved_message *)(void *)reader->moved.data_owned;
+    if (count > 1)
+        qsort(all, count, sizeof(*all), compare_moved);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t start = i > 0 && all[i - 1].group == all[i].group ? all[i - 1].message : 0;
+        if (!group_insert(core, all[i].group, all[i].message, start))
+            return false;
+        core_enter_state(core, all[i].message, (enum message_state)all[i].state);
+    }
+    buffer_truncate(&reader->moved, 0);
+    return true;
 }
 
 bool rings_decode(struct core *core, const struct group_reader *reader, uint32_t shelf, struct cursor *cursor)
@@ -162,10 +219,4 @@ bool group_reader_finish(struct core *core, const struct group_reader *reader)
             return false;
     }
     return true;
-}
-
-void group_reader_deinit(struct group_reader *reader)
-{
-    free(reader->slots_owned);
-    free(reader->facts_owned);
 }

@@ -428,7 +428,7 @@ static uint64_t read_place(struct core *core, uint32_t slot, struct cursor *curs
     return group;
 }
 
-static bool read_message(struct core *core, uint32_t shelf, const struct group_reader *groups, struct cursor *cursor)
+static bool read_message(struct core *core, uint32_t shelf, struct group_reader *groups, struct cursor *cursor)
 {
     uint64_t number = cursor_u64(cursor);
     uint64_t position = cursor_u64(cursor);
@@ -471,8 +471,8 @@ static bool read_message(struct core *core, uint32_t shelf, const struct group_r
     if (!is_sound || (group_number != 0 && (group == 0 || core_group(core, group)->shelf != shelf)))
         return false;
     core_place_message(core, slot, shelf);
-    if (group != 0 && !group_insert(core, group, slot))
-        return false;
+    if (group != 0)
+        return grouped_decode(core, groups, group, slot, state);
     core_enter_state(core, slot, (enum message_state)state);
     return true;
 }
@@ -494,7 +494,7 @@ static uint32_t find_unread_shelf(const struct core *core, uint64_t number, uint
     return is_unread ? found : 0;
 }
 
-static bool read_shelf(struct core *core, const struct group_reader *groups, struct cursor *cursor)
+static bool read_shelf(struct core *core, struct group_reader *groups, struct cursor *cursor)
 {
     uint64_t number = cursor_u64(cursor);
     uint32_t queue_id = cursor_u32(cursor);
@@ -505,7 +505,7 @@ static bool read_shelf(struct core *core, const struct group_reader *groups, str
     for (uint64_t i = 0; i < count; i++)
         if (!read_message(core, slot, groups, cursor))
             return false;
-    return queue_id == 0 || rings_decode(core, groups, slot, cursor);
+    return moved_decode(core, groups) && (queue_id == 0 || rings_decode(core, groups, slot, cursor));
 }
 
 static bool read_drained_shelf(struct core *core, struct cursor *cursor)
@@ -520,7 +520,8 @@ static bool read_drained_shelf(struct core *core, struct cursor *cursor)
 /* Groups, and the shelves whose messages stand in them. */
 static bool read_shelves(struct core *core, struct cursor *cursor)
 {
-    struct group_reader groups = {0};
+    struct group_reader groups;
+    group_reader_init(&groups);
     bool is_good = groups_decode(core, &groups, cursor);
     uint32_t count = is_good ? cursor_u32(cursor) : 0;
     is_good = is_good && count == core->shelves.used;

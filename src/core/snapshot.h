@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/cursor.h"
+#include "base/table.h"
 
 struct core;
 struct shelf;
@@ -28,25 +29,40 @@ struct group_facts {
     bool is_held;
 };
 
+/* A dead-lettered message of a group, which stands in the snapshot by age, and in its group by sequence number. */
+struct moved_message {
+    uint64_t sequence;
+    uint32_t group; /* slots */
+    uint32_t message;
+    uint8_t state; /* enum message_state */
+};
+
 /* The groups that were read, in order of creation. */
 struct group_reader {
     uint32_t *slots_owned;
     struct group_facts *facts_owned;
     uint32_t count;
-    uint32_t shelf; /* of the last one */
+    struct table shelf_by_number; /* slots */
+    struct buffer moved;          /* of the shelf that is read: struct moved_message */
 };
 
 void groups_encode(const struct core *core, struct core_writer *writer);
 /* Of a shelf that has a queue: its rings, each a run of group numbers and a 0. */
 void rings_encode(const struct core *core, const struct shelf *shelf, struct core_writer *writer);
 
-/* After the shelves were made and before their messages are read. `reader` is zeroed. */
+void group_reader_init(struct group_reader *reader);
+void group_reader_deinit(struct group_reader *reader);
+
+/* After the shelves were made and before their messages are read. */
 bool groups_decode(struct core *core, struct group_reader *reader, struct cursor *cursor);
 uint32_t group_reader_find(const struct core *core, const struct group_reader *reader, uint64_t number);
-/* After the messages of the shelf. */
+/* A message that has everything but its state takes its place in its group and enters that state; a dead-lettered one does so
+ * with its shelf's other ones, in moved_decode(), after all messages of the shelf. False: its sequence number is another's. */
+bool grouped_decode(struct core *core, struct group_reader *reader, uint32_t group, uint32_t message, uint8_t state);
+bool moved_decode(struct core *core, struct group_reader *reader);
+/* After that. */
 bool rings_decode(struct core *core, const struct group_reader *reader, uint32_t shelf, struct cursor *cursor);
 /* After all. */
 bool group_reader_finish(struct core *core, const struct group_reader *reader);
-void group_reader_deinit(struct group_reader *reader);
 
 #endif

@@ -115,6 +115,61 @@ static void a_decoded_core_goes_on_as_the_live_one(void **state)
     }
 }
 
+#define DEAD_LETTERS 100000u
+
+static void fail_for_good(struct core_rig *rig, struct queue *queue, const struct handle *handle)
+{
+    char text[HANDLE_TEXT_SIZE];
+    bool is_gone;
+    handle_to_text(core_digest(rig->core), handle, text);
+    assert_int_equal(decide_fail(rig->core, queue, bytes_make(text, sizeof(text)), BYTES(""), true, &is_gone), OK);
+}
+
+/* They stand by age in the snapshot, and in their group in the order in which they came, which may be any other one. A search
+ * for the place of each would take this test minutes. */
+static void many_dead_letters_of_one_group_are_read_soon(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    core_rig_begin(&rig);
+    struct queue_settings settings = core_rig_settings();
+    decide_create_queue(rig.core, BYTES("dead"), &settings);
+    settings.receive_count_max = 5;
+    settings.dead_letter_arn = BYTES("arn:aws:sqs:us-east-1:000000000000:dead");
+    struct queue *queue = decide_create_queue(rig.core, BYTES("q"), &settings);
+    struct handle *handles = calloc(DEAD_LETTERS, sizeof(*handles));
+    for (unsigned i = 0; i < DEAD_LETTERS; i++) {
+        const struct send_command command = {
+            .queue = queue,
+            .content = {.body = BYTES("body"), .sender = core_name(rig.core), .group = BYTES("g")},
+            .priority = PRIORITY_DEFAULT};
+        struct send_result result;
+        struct received_message message;
+        unsigned count;
+        assert_int_equal(decide_send(rig.core, &command, &result), OK);
+        assert_int_equal(decide_receive(rig.core, queue, 1, 600000, UINT32_MAX, &message, &count), OK);
+        handles[i] = message.handle;
+        rig.frame.size = 0; /* nobody reads it */
+    }
+    for (unsigned i = 0; i < DEAD_LETTERS; i++) {
+        fail_for_good(&rig, queue, &handles[(uint64_t)i * 31337 % DEAD_LETTERS]);
+        rig.frame.size = 0;
+    }
+    core_rig_end(&rig);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    struct core *decoded = decode(buffer_bytes(&encoded));
+    assert_non_null(decoded);
+    core_check(decoded);
+    expect_same(decoded, rig.core, 1);
+    core_destroy(decoded);
+    buffer_deinit(&encoded);
+    free(handles);
+    core_rig_deinit(&rig);
+}
+
 static void a_truncated_state_is_refused(void **state)
 {
     (void)state;
@@ -197,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_replay_gives_the_live_state),
         cmocka_unit_test(a_decoded_state_encodes_to_the_same_bytes),
         cmocka_unit_test(a_decoded_core_goes_on_as_the_live_one),
+        cmocka_unit_test(many_dead_letters_of_one_group_are_read_soon),
         cmocka_unit_test(a_truncated_state_is_refused),
         cmocka_unit_test(a_damaged_state_is_refused_or_sound),
         cmocka_unit_test(a_damaged_frame_never_crashes_the_replay),
