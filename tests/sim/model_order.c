@@ -641,15 +641,14 @@ const char *model_explain(struct model *model, int queue, int index, bool *has_r
 
 /* --- time ----------------------------------------------------------------------------------------------------------- */
 
-/* The first lease of a strict line that ends by `now`, or NULL. */
+/* The first lease in a line that ends by `now`, or NULL. */
 static struct model_message *next_lapse(struct model *model, uint64_t now)
 {
     struct model_message *first = NULL;
     for (int i = 0; i < model->message_count; i++) {
         struct model_message *message = &model->messages[i];
-        const struct queue_traits *traits = &model->queues[message->queue].traits;
-        if (!message->is_alive || message->is_condemned || !traits->is_fifo || !traits->is_strict ||
-            !is_in_flight(model, message) || message->visible_at > now)
+        if (!message->is_alive || message->is_condemned || !is_line(model, message) || !is_in_flight(model, message) ||
+            message->visible_at > now)
             continue;
         if (first == NULL || message->visible_at < first->visible_at ||
             (message->visible_at == first->visible_at && message->line < first->line))
