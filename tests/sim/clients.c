@@ -121,9 +121,13 @@ static struct queue_numbers draw_numbers(struct clients *clients, int queue)
         numbers.dead_letters = FIRST_DEAD_QUEUE + (int)random_below(random, 2);
         numbers.receive_max = (int)random_between(random, 1, 3);
     } else if (operation_is_fifo(queue) && queue != FIFO_DEAD_QUEUE &&
-               random_chance(random, clients->dead_letter_percent)) {
+               random_chance(random, clients->dead_letter_percent) &&
+               (queue != FIRST_ORDER_QUEUE + 2 || random_chance(random, 20))) {
         numbers.dead_letters = FIFO_DEAD_QUEUE;
         numbers.receive_max = (int)random_between(random, 1, 3);
+    } else if (queue == FIFO_DEAD_QUEUE && random_chance(random, 40)) {
+        numbers.dead_letters = FIRST_ORDER_QUEUE + 2; /* at times a ring */
+        numbers.receive_max = (int)random_between(random, 1, 4);
     } else if (queue >= TENANT_QUEUE && random_chance(random, clients->dead_letter_percent)) {
         numbers.dead_letters = FIRST_DEAD_QUEUE + (int)random_below(random, 2);
         numbers.receive_max = (int)random_between(random, 1, 3);
@@ -675,7 +679,7 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
 bool clients_open(struct clients *clients, unsigned step, struct operation *operation)
 {
     /* Dead-letter queues first: a policy must name one that exists. */
-    static const int order[] = {5, 6, 11, 0, 1, 2, 3, 4, 8, 9, 10, 12, 13};
+    static const int order[] = {5, 6, 10, 11, 0, 1, 2, 3, 4, 8, 9, 12, 13};
     if (step >= ARRAY_LENGTH(order))
         return false;
     *operation = (struct operation){.kind = OPERATION_CREATE_QUEUE, .queue = order[step]};
