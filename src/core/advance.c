@@ -15,7 +15,7 @@ static uint64_t due_ms(const struct heap *heap)
 static void fire_message(struct core *core, uint32_t slot)
 {
     if (core_message(core, slot)->state == MESSAGE_IN_FLIGHT) {
-        core_give_back(core, slot, 0);
+        core_give_back(core, group_first_lapsed(core, slot), 0);
         return;
     }
     core_leave_state(core, slot);

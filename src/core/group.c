@@ -396,6 +396,20 @@ void group_leave_state(struct core *core, uint32_t message_slot)
         heap_remove(&group->returned, message_slot);
 }
 
+uint32_t group_first_lapsed(const struct core *core, uint32_t message_slot)
+{
+    uint32_t slot = core_group_of(core, message_in(core, message_slot));
+    if (slot == 0 || !core_group(core, slot)->is_line)
+        return message_slot;
+    for (uint32_t prev = place_in(core, message_slot)->prev; prev != 0; prev = place_in(core, prev)->prev) {
+        const struct message *message = message_in(core, prev);
+        if (message->state != MESSAGE_IN_FLIGHT || message->visible_at_ms > core->now_ms)
+            break;
+        message_slot = prev;
+    }
+    return message_slot;
+}
+
 void group_fence_behind(struct core *core, uint32_t message_slot)
 {
     uint32_t slot = core_group_of(core, message_in(core, message_slot));

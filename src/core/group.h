@@ -97,6 +97,10 @@ void group_settle(struct core *core, uint32_t group, bool was_served);
 /* The next message of the group that may be delivered, or 0. */
 uint32_t group_next_deliverable(struct core *core, uint32_t group);
 
+/* Of those in its line whose leases are over as well by now, in one run with this message: the first. It is to be given back
+ * first, whatever the messages' numbers: those of dead letters say nothing of their places. */
+uint32_t group_first_lapsed(const struct core *core, uint32_t message);
+
 /* With a strict order: the attempt that holds this message is over, so the later ones of its run come back behind it. */
 void group_fence_behind(struct core *core, uint32_t message);
 

@@ -523,6 +523,29 @@ static void a_head_that_failed_while_it_was_no_head_holds_its_group_later(struct
     EXPECT(world, gives(world, "q.fifo", 300, 10, taken, "a3"));
 }
 
+/* Dead letters stand in the order in which they came, whatever their age. When the leases of a strict run are over at the same time,
+ * its first message alone has used up an attempt. */
+static void T34_of_a_run_that_times_out_the_first_is_charged_whatever_its_age(struct world *world)
+{
+    struct taken taken[BATCH_MAX];
+    make_queue(world, "dead.fifo", "");
+    make_queue(world, "mid.fifo", "'Tally.StrictOrder':'true'," REDRIVE(2));
+    make_queue(world, "q.fifo",
+               "'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'arn:aws:sqs:us-east-1:000000000000:mid.fifo\\',"
+               "\\'maxReceiveCount\\':1}'");
+    put(world, "q.fifo", "a", "a1", "");
+    put(world, "q.fifo", "a", "a2", "");
+    EXPECT(world, gives(world, "q.fifo", 300, 10, taken, "a1 a2"));
+    for (unsigned i = 2; i-- > 0;) {
+        struct answer answer = give_up(world, "q.fifo", &taken[i], "");
+        EXPECT(world, answer.error == NULL || world->restart_count > 0);
+    }
+    EXPECT(world, gives(world, "mid.fifo", 10, 10, taken, "a2 a1"));
+    world_pass_time(world, 11000 + 31000 * (world->options.way != WORLD_PLAIN));
+    EXPECT(world, gives(world, "mid.fifo", 10, 10, taken, "a1"));
+    EXPECT(world, gives(world, "dead.fifo", 10, 10, taken, "a2"));
+}
+
 /* --- T40, T43 to T45, T67 -------------------------------------------------------------------------------------------- */
 
 static void T40_a_receive_gives_one_ordered_run_of_a_group(struct world *world)
@@ -779,6 +802,7 @@ int main(void)
         SCENARIO(T39_hold_and_cancel_the_rest),
         SCENARIO(T39_cancel_rest_is_a_policy_too),
         SCENARIO(a_head_that_failed_while_it_was_no_head_holds_its_group_later),
+        SCENARIO(T34_of_a_run_that_times_out_the_first_is_charged_whatever_its_age),
         SCENARIO(T40_a_receive_gives_one_ordered_run_of_a_group),
         SCENARIO(T43_a_purge_releases_the_group_of_a_message_in_flight),
         SCENARIO(T44_a_zombie_ends_nothing_of_its_groups_new_holder),
