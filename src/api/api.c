@@ -1,6 +1,7 @@
 #include "api/api.h"
 
 #include "api/state.h"
+#include "api/text.h"
 #include "base/memory.h"
 #include <stdlib.h>
 
@@ -115,18 +116,32 @@ static enum error run_action(struct call *call, const struct action *action)
     return OK;
 }
 
+/* Says which action was asked for, unless the header holds what a reply had better not repeat. */
+static void refuse_unknown(struct api *api, struct exchange *exchange)
+{
+    struct bytes target = exchange->request.target;
+    struct failure failure;
+    if (target.size == 0) {
+        api_refuse(
+            api, exchange, ERROR_NOT_FOUND,
+            "Send a POST with the header X-Amz-Target, as AWS SDKs do; GET /health and GET /metrics answer too.");
+        return;
+    }
+    int size = !text_is_printable(target) ? 0 : target.size < 80 ? (int)target.size : 80;
+    failure_set(
+        &failure, ERROR_UNKNOWN_OPERATION,
+        "There is no action '%.*s'; X-Amz-Target names the service and the action, like AmazonSQS.SendMessage or "
+        "Tally.CreateBatch.",
+        size, (const char *)target.ptr);
+    api_refuse(api, exchange, ERROR_UNKNOWN_OPERATION, failure.text);
+}
+
 void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
 {
     exchange->reply.content_type = CONTENT_TYPE_JSON;
     const struct action *action = find_action(api, exchange->request.target);
     if (action == NULL) {
-        bool has_target = exchange->request.target.size > 0;
-        api_refuse(api, exchange, has_target ? ERROR_UNKNOWN_OPERATION : ERROR_NOT_FOUND,
-                   has_target
-                       ? "The action is not known; X-Amz-Target names the service and the action, like "
-                         "AmazonSQS.SendMessage or Tally.CreateBatch."
-                       : "Send a POST with the header X-Amz-Target, as AWS SDKs do; GET /health and GET /metrics "
-                         "answer too.");
+        refuse_unknown(api, exchange);
         return;
     }
     struct failure failure = {.error = OK};

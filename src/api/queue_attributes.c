@@ -214,7 +214,8 @@ enum error queue_attributes_read(struct call *call, struct queue_settings *setti
     {
         struct bytes text = {NULL, 0};
         if (!params_scalar_text(value, call->arena, &text))
-            return call_fail(call, ERROR_SERIALIZATION, "The value of an attribute must be a String.");
+            return call_fail(call, ERROR_SERIALIZATION, "The value of attribute %s must be a String.",
+                             yyjson_get_str(key));
         struct queue_settings before = *settings;
         error = read_attribute(call, params_bytes(key), text, settings);
         if (error != OK)

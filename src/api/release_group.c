@@ -31,7 +31,7 @@ enum error action_release_group(struct call *call)
     if (error == OK)
         error = decide_release_group(call->core, queue, group, action);
     if (error == ERROR_GROUP_NOT_HELD)
-        return call_fail(call, error, "Group '%.*s' of queue %.*s is not held.", BYTES_FORMAT(group),
-                         BYTES_FORMAT(queue->name_owned));
+        return call_fail(call, error, "Group '%.*s' of queue %.*s is not held; ListGroups says what keeps it.",
+                         BYTES_FORMAT(group), BYTES_FORMAT(queue->name_owned));
     return error;
 }

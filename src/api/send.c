@@ -209,7 +209,7 @@ enum error send_fail(struct call *call, const struct send_parameters *send, enum
                              BYTES_FORMAT(antecedent));
         return call_fail(call, error, "Tally.After: %.*s is not known in this namespace.", BYTES_FORMAT(antecedent));
     case ERROR_DEPENDENCY_CYCLE:
-        return call_fail(call, error, "Tally.After: the message would wait for itself: %s", result->path);
+        return call_fail(call, error, "The message would wait for itself: %s.", result->path);
     case ERROR_DEPENDENCY_TOO_DEEP:
         return call_fail(call, error,
                          "Tally.After: %.*s depends on so much that the search for a cycle met its limit; wait for a "

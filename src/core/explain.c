@@ -35,6 +35,16 @@ static struct why of_lease(const struct message *message, enum why_code code)
                         .delivery = message->delivery};
 }
 
+/* When what the message is held for did not succeed; 0: nobody remembers. */
+static uint64_t failed_at_ms(const struct core *core, const struct antecedent_view *view, uint32_t batch)
+{
+    if (view->kind == ANTECEDENT_BATCH)
+        return batch == 0 ? 0 : core_batch(core, batch)->completed_at_ms;
+    const struct outcome *failure =
+        outcomes_find(&core->dependencies.failures, (struct digest_tag){.low = view->number});
+    return failure == NULL ? 0 : failure->ended_at_ms;
+}
+
 /* One that has ended is named until its edge is resolved: its dependents are told in portions. */
 static void add_antecedents(const struct core *core, uint32_t slot, struct explanation *explanation)
 {
@@ -42,10 +52,14 @@ static void add_antecedents(const struct core *core, uint32_t slot, struct expla
     struct antecedent_view view;
     while (explanation->count < WHYS_MAX && dependency_next(core, slot, &edge, &view)) {
         bool is_batch = view.kind == ANTECEDENT_BATCH;
-        struct why why = {.number = is_batch ? 0 : view.number, .text = view.batch_id, .outcome = view.outcome};
+        struct why why = {.number = is_batch ? 0 : view.number,
+                          .text = view.batch_id,
+                          .outcome = view.outcome,
+                          .since_ms = core_message(core, slot)->sent_at_ms};
         uint32_t batch = is_batch ? core_find_batch_by_number(core, view.number) : 0;
         if (view.is_holding) {
             why.code = WHY_ANTECEDENT_FAILED;
+            why.since_ms = failed_at_ms(core, &view, batch);
         } else if (is_batch) {
             why.code = WHY_BATCH;
             why.count = batch == 0 ? 0 : batch_counts(core_batch(core, batch)).remaining;
@@ -62,13 +76,15 @@ static void add_types(const struct core *core, uint32_t slot, struct explanation
     if (core_place_of(core, core_message(core, slot))->typed == 0 || !type_order_is_blocked(core, slot))
         return;
     unsigned count = type_order_blockers(core, slot, blockers);
+    uint64_t since_ms = core_message(core, slot)->sent_at_ms;
     for (unsigned i = 0; i < count; i++) {
         if (blockers[i].message != 0)
             add(explanation, &(struct why){.code = WHY_TYPE,
                                            .text = blockers[i].type,
+                                           .since_ms = since_ms,
                                            .number = core_message(core, blockers[i].message)->number});
         if (blockers[i].needs_a_success)
-            add(explanation, &(struct why){.code = WHY_TYPE_REQUIRED, .text = blockers[i].type});
+            add(explanation, &(struct why){.code = WHY_TYPE_REQUIRED, .text = blockers[i].type, .since_ms = since_ms});
     }
 }
 
@@ -85,6 +101,7 @@ static void add_own(const struct core *core, uint32_t slot, struct explanation *
     }
     case MESSAGE_DELAYED:
         add(explanation, &(struct why){.code = message->receive_count == 0 ? WHY_DELAYED : WHY_BACK_OFF,
+                                       .since_ms = message->receive_count == 0 ? message->sent_at_ms : 0,
                                        .until_ms = message->visible_at_ms,
                                        .text = place == NULL ? bytes_make(NULL, 0) : place->reason_owned});
         explanation->condition = CONDITION_DELAYED;
@@ -94,7 +111,9 @@ static void add_own(const struct core *core, uint32_t slot, struct explanation *
         add_antecedents(core, slot, explanation);
         add_types(core, slot, explanation);
         if (message->visible_at_ms > core->now_ms)
-            add(explanation, &(struct why){.code = WHY_DELAYED, .until_ms = message->visible_at_ms});
+            add(explanation, &(struct why){.code = WHY_DELAYED,
+                                           .since_ms = message->sent_at_ms,
+                                           .until_ms = message->visible_at_ms});
         break;
     case MESSAGE_FRESH:
     case MESSAGE_RETURNED:

@@ -23,7 +23,7 @@ enum message_condition {
 /* Each with the members of struct why that it has. */
 enum why_code {
     WHY_IN_FLIGHT,    /* since, until, delivery */
-    WHY_DELAYED,      /* until: by its send */
+    WHY_DELAYED,      /* since, until: by its send */
     WHY_BACK_OFF,     /* until; text: the reason of the failed attempt */
     WHY_GROUP_HEAD,   /* number; head_state, and of a head in flight since, until, delivery, of a delayed one until */
     WHY_GROUP_HELD,   /* since; text: the reason */
@@ -32,15 +32,16 @@ enum why_code {
     WHY_GROUP_RATE,        /* until */
     WHY_QUEUE_PAUSED,      /* */
     WHY_QUEUE_RATE,        /* until */
-    WHY_MESSAGE,           /* number: an antecedent that has not ended */
-    WHY_BATCH,             /* text: its id; count: units outstanding */
-    WHY_ANTECEDENT_FAILED, /* number of a message, or text: the id of a batch; outcome: the message is held because of it */
-    WHY_TYPE,              /* text: the type; number: of the message of that type that must end first */
-    WHY_TYPE_REQUIRED,     /* text: the type of which a message must have succeeded */
-    WHY_OUT_OF_ATTEMPTS, /* count: attempts; limit */
-    WHY_OTHER_QUEUE,     /* text: the queue's name, which it was moved to */
-    WHY_CANCELLED,       /* it was purged or cancelled, and its record goes shortly */
-    WHY_OUTCOME,         /* outcome; since: when, where that is remembered */
+    WHY_MESSAGE,           /* number: an antecedent that has not ended; since: when it was sent */
+    WHY_BATCH,             /* text: its id; count: units outstanding; since */
+    WHY_ANTECEDENT_FAILED, /* number of a message, or text: the id of a batch; outcome; since: when that
+                            * ended; the message is held because of it */
+    WHY_TYPE,              /* text: the type; number: of the message of that type that must end first; since */
+    WHY_TYPE_REQUIRED,     /* text: the type of which a message must have succeeded; since */
+    WHY_OUT_OF_ATTEMPTS,   /* count: attempts; limit */
+    WHY_OTHER_QUEUE,       /* text: the queue's name, which it was moved to */
+    WHY_CANCELLED,         /* it was purged or cancelled, and its record goes shortly */
+    WHY_OUTCOME,           /* outcome; since: when, where that is remembered */
 };
 
 struct why {

@@ -55,6 +55,9 @@ KINDS = {
     "GroupNotHeld": (T, "GroupNotHeld", 400),
     "DependencyDoesNotExist": (T, "DependencyDoesNotExist", 400),
     "DependencyCycle": (T, "DependencyCycle", 400),
+    "TypeOrderConflict": (T, "TypeOrderConflict", 400),
+    "TypeOrderDoesNotExist": (T, "TypeOrderDoesNotExist", 400),
+    "ScheduleDoesNotExist": (T, "ScheduleDoesNotExist", 400),
 }
 IPV, MISSING, SERIAL = "InvalidParameterValueException", "MissingRequiredParameterException", "SerializationException"
 
@@ -143,7 +146,13 @@ ROWS = [
     ("GetQueueUrl", {"QueueName": "q", "QueueOwnerAWSAccountId": "111111111111"}, *NO_QUEUE),
     ("GetQueueUrl", {}, IPV, "Value for parameter QueueName is invalid. Reason: Must specify a queue name."),
     # Actions and forms.
-    ("NoSuchAction", {}, "UnknownOperationException", None),
+    (
+        "NoSuchAction",
+        {},
+        "UnknownOperationException",
+        "There is no action 'AmazonSQS.NoSuchAction'; X-Amz-Target names the service and the action, like AmazonSQS.SendMessage or "
+        "Tally.CreateBatch.",
+    ),
     ("SendMessage", b"{", SERIAL, None),
     ("SendMessage", b'{"QueueUrl": "a"} x', SERIAL, None),
     ("SendMessage", b"[]", SERIAL, None),
@@ -356,11 +365,29 @@ ROWS = [
     *[(action, {"QueueUrl": Q, "MessageGroupId": bad, "Action": "retry"}, IPV, None) for action in ["PauseGroup", "ResumeGroup", "ReleaseGroup"] for bad in ["", "a b", "x" * 129]],
     ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g"}, *missing("Action")),
     ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g", "Action": "go"}, *invalid("Action", "go", "It must be retry, skip or cancel-rest.")),
-    ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g", "Action": "retry"}, "GroupNotHeld", "Group 'g' of queue q is not held."),
+    ("ReleaseGroup", {"QueueUrl": Q, "MessageGroupId": "g", "Action": "retry"}, "GroupNotHeld", "Group 'g' of queue q is not held; ListGroups says what keeps it."),
     ("ListGroups", {"QueueUrl": Q, "State": "free"}, *invalid("State", "free", "It must be held, busy, ready or paused.")),
     ("ListGroups", {"QueueUrl": Q, "MaxResults": 0}, IPV, None),
     ("ListGroups", {"QueueUrl": Q, "NextToken": "x"}, IPV, "Invalid or expired next token."),
     ("ExplainMessage", {"QueueUrl": Q}, *missing("MessageId")),
+    # Tally's type orders, schedules and commits.
+    ("PutTypeOrder", {"Types": ["a", "b"]}, *missing("Name")),
+    ("PutTypeOrder", {"Name": "o"}, *missing("Types")),
+    ("PutTypeOrder", {"Name": "o", "Types": "a"}, SERIAL, "The value of Types can not be converted to a List."),
+    ("PutTypeOrder", {"Name": "o", "Types": [1, 2]}, SERIAL, "The value of Types can not be converted to a List of Strings."),
+    *[("PutTypeOrder", {"Name": "o", "Types": [f"t{i}" for i in range(count)]}, IPV, f"Types has {count} names. Reason: It must have 2 to 64, the first to come first.") for count in [0, 1, 65]],
+    *[("PutTypeOrder", {"Name": "o", "Types": ["a", bad]}, *invalid("Types", bad, "It must be 1 to 128 letters, digits or punctuation characters.")) for bad in ["", "a b"]],
+    ("PutTypeOrder", {"Name": "o", "Types": ["a", "x" * 129]}, IPV, None),
+    ("PutTypeOrder", {"Name": "o", "Types": ["a", "a"]}, *invalid("Types", "a", "It stands in the list twice.")),
+    ("DeleteTypeOrder", {"Name": "o"}, "TypeOrderDoesNotExist", "There is no type order 'o'."),
+    ("ListTypeOrders", {"MaxResults": 1001}, IPV, None),
+    ("PutSchedule", {"Name": "s", "Cron": "61 * * * *", "QueueUrl": Q, "MessageBody": "a"}, *invalid("Cron", "61 * * * *", "The minute field: '61' is not from 0 to 59.")),
+    ("PutSchedule", {"Name": "s", "Cron": "* * * * *", "QueueUrl": Q, "MessageBody": "a", "CatchUp": "some"}, *invalid("CatchUp", "some", "It must be one, none or all.")),
+    ("PutSchedule", {"Name": "s", "Cron": "* * * * *", "QueueUrl": queue("none"), "MessageBody": "a"}, *NO_QUEUE),
+    *[(action, {"Name": "s"}, "ScheduleDoesNotExist", "There is no schedule 's'.") for action in ["DescribeSchedule", "DeleteSchedule", "PauseSchedule", "ResumeSchedule"]],
+    *[("Commit", empty, "EmptyBatchRequest", "A Commit needs at least one entry in Sends, Units or Deletes.") for empty in [{}, {"Sends": []}]],
+    # Attributes that are no text.
+    ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {"Tally.Backoff": {"min": 1}}}, SERIAL, "The value of attribute Tally.Backoff must be a String."),
     # Tally's batches.
     *[
         (action, {"BatchId": "none", **more}, "BatchDoesNotExist", "There is no batch 'none'.")
@@ -427,6 +454,7 @@ ROWS = [
 
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch", "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups", "ExplainMessage"}
+OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule", "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
 
 
 def target(action):

@@ -76,7 +76,7 @@ def test_T39_a_held_group_says_why_and_waits_for_a_person(tally):
     assert tally.groups("q.fifo", State="held") == {"g": held}
     assert tally.release("q.fifo", "g", "retry").body == b""
     assert tally.bodies("q.fifo") == ["a", "b", "c"]
-    check(tally.release("q.fifo", "g", "retry"), "GroupNotHeld", "Group 'g' of queue q.fifo is not held.")
+    check(tally.release("q.fifo", "g", "retry"), "GroupNotHeld", "Group 'g' of queue q.fifo is not held; ListGroups says what keeps it.")
     assert tally.groups("q.fifo", State="held") == {}
 
 
@@ -292,6 +292,7 @@ def test_delays_dead_letters_and_ids_of_nobody(tally):
     late = tally.send("q", "late", DelaySeconds=600)
     state, why = tally.explain("q", late)
     assert state == "delayed" and 590 < why["Delayed"]["Until"] - time.time() < 610
+    assert 599 < why["Delayed"]["Until"] - why["Delayed"]["Since"] < 601
     sent = tally.send("q", "poison")
     assert tally.bodies("q") == ["poison"]
     state, why = tally.explain("q", sent)
@@ -317,12 +318,15 @@ def test_dependencies_are_named(tally):
     waiting = tally.send("q", "waiting", MessageAttributes=after)
     state, why = tally.explain("q", waiting)
     assert state == "blocked" and why["Message"]["MessageId"] == first["MessageId"]
+    since = why["Message"]["Since"]
+    assert why["Batch"]["Since"] == since and abs(since - time.time()) < 600
     assert (why["Batch"]["BatchId"], why["Batch"]["Remaining"]) == ("b,c", 3) and "(3 units outstanding)" in why["Batch"]["Text"]
     tally.ok("Tally.CompleteUnits", BatchId="b,c", Units=[{"Unit": str(i), "Status": "failed"} for i in range(3)])
     tally.ok("Tally.SealBatch", BatchId="b,c")
     wait_until(lambda: tally.state("q", waiting) == "held", what="the hold")
     _, why = tally.explain("q", waiting)
     assert why["AntecedentFailed"]["Outcome"] == "failed" and "batch 'b,c' failed" in why["AntecedentFailed"]["Text"]
+    assert why["AntecedentFailed"]["Since"] >= since == why["Message"]["Since"]
     check(
         tally.call("SendMessage", QueueUrl="q", MessageBody="x", MessageAttributes={"Tally.After": text("batch:none")}),
         "DependencyDoesNotExist",
@@ -339,6 +343,7 @@ def test_type_orders_are_named(tally):
     comment = tally.send("comments", "comment", "p1", MessageAttributes={"Tally.Type": text("create-comment")})
     state, why = tally.explain("comments", comment)
     assert state == "blocked" and (why["TypeOrder"]["Type"], why["TypeOrder"]["MessageId"]) == ("create-post", post["MessageId"])
+    assert abs(why["TypeOrder"]["Since"] - time.time()) < 600
     assert tally.receive("comments") == []
     tally.delete("posts", *tally.receive("posts"))
     assert tally.bodies("comments", WaitTimeSeconds=5) == ["comment"]
