@@ -1,5 +1,5 @@
 """Dependencies over the wire: messages that wait for messages, batches and deduplication ids, what they are told, and what is
-refused (reference: batches-order-dependencies, T51, T58a, T58b, T58d, T60; invariants D1 to D9)."""
+refused (reference: batches-order-dependencies, T51, T58a, T58b, T58d, T59, T60, T65; invariants D1 to D11)."""
 
 import pytest
 from conftest import wait_until
@@ -140,7 +140,7 @@ def test_T51_T60_rings_are_refused_and_the_way_is_named(tally):
     waiting = tally.send_after("line.fifo", "n", "batch:b", MessageGroupId="g", MessageDeduplicationId="1")
     tally.refuse(
         CYCLE,
-        f"this message stands behind {waiting.replace(':', ' ')}, which waits for batch b, which waits for its unit this message",
+        f"The message would wait for itself: this message stands behind {waiting.replace(':', ' ')}, which waits for batch b, which waits for its unit this message",
         "line.fifo",
         "m",
         batch="b",
@@ -164,3 +164,44 @@ def test_T51_T60_rings_are_refused_and_the_way_is_named(tally):
     answer = tally.call("Tally.CreateBatch", BatchId="two", Parent="parent", OnComplete={**target, "MessageGroupId": "h"})
     check(answer, CYCLE, None)
     assert "Parent: batch 'parent' would wait for itself" in answer.json()["message"]
+
+
+def test_T59_T65_a_type_order_holds_over_queues_and_a_kill(daemon, tally):
+    for queue in ("posts", "comments.fifo", "mails"):
+        tally.make(queue)
+    order = {"Name": "blog", "Types": ["post", "comment", "mail"]}
+    told = tally.ok("Tally.PutTypeOrder", **order)
+    assert told == tally.ok("Tally.PutTypeOrder", **order) == {**order, "Require": False}
+    answer = tally.call("Tally.PutTypeOrder", Name="other", Types=["mail", "post"])
+    check(answer, "TypeOrderConflict", None)
+    assert '"post" before "mail" (order "blog")' in answer.json()["message"]
+    assert tally.ok("Tally.ListTypeOrders") == {"TypeOrders": [told]}
+
+    def send(queue, kind, group):
+        return tally.send(queue, kind, group, MessageAttributes={"Tally.Type": text(kind)})
+
+    send("mails", "comment", "p")  # before its post: it waits for nothing
+    post = send("posts", "post", "p")
+    comment, mail = send("comments.fifo", "comment", "p"), send("mails", "mail", "p")
+    send("comments.fifo", "comment", "q")
+    (early,) = tally.receive("mails")
+    assert early["Body"] == "comment" and tally.state("mails", mail) == "blocked"
+    (other,) = tally.receive("comments.fifo", AttributeNames=["MessageGroupId"])
+    assert other["Attributes"]["MessageGroupId"] == "q"
+    daemon.kill9()
+    daemon.start()
+    tally = Dependencies(daemon)
+    _, why = tally.explain("comments.fifo", comment)
+    assert (why["TypeOrder"]["Type"], why["TypeOrder"]["MessageId"]) == ("post", post["MessageId"])
+    (message,) = tally.receive("posts")
+    assert not tally.receive("comments.fifo")  # in flight is not finished
+    tally.fail("posts", message)
+    assert not tally.receive("comments.fifo")  # nor is a failed attempt
+    tally.work("posts", "post")
+    tally.work("comments.fifo", "comment")
+    assert not tally.receive("mails")
+    tally.delete("mails", early)
+    tally.work("mails", "mail")
+    check(tally.call("Tally.DeleteTypeOrder", Name="none"), "TypeOrderDoesNotExist", "There is no type order 'none'.")
+    tally.ok("Tally.DeleteTypeOrder", Name="blog")
+    assert tally.ok("Tally.ListTypeOrders") == {}

@@ -11,6 +11,7 @@ import threading
 import time
 
 from conftest import PATIENCE, wait_until
+from test_errors import text
 from wire import Connection, Crowd, Lost, request_bytes, scaled
 
 KILLS = scaled(20, "KILLS", least=4)
@@ -149,3 +150,94 @@ def test_identical_sends_at_one_instant_are_one_message(daemon):
         assert len({reply["MessageId"] for reply in replies}) == 1
         assert sum(reply.get("Duplicate", False) for reply in replies) == 9
         assert take_all(line, "q") == ["once"]
+
+
+# What is put into a Commit that is otherwise good, and the error that names it.
+FAULTS = [
+    ("Deletes", {"QueueUrl": "in", "ReceiptHandle": "garbage"}, "ReceiptHandleIsInvalid"),
+    ("Deletes", {"QueueUrl": "none", "ReceiptHandle": "garbage"}, "QueueDoesNotExist"),
+    ("Deletes", {"QueueUrl": "in"}, "MissingRequiredParameterException"),
+    ("Sends", {"QueueUrl": "none", "MessageBody": "x"}, "QueueDoesNotExist"),
+    ("Sends", {"QueueUrl": "in"}, "MissingRequiredParameterException"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": 5}, "SerializationException"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": "\1"}, "InvalidMessageContents"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "DelaySeconds": 901}, "InvalidParameterValueException"),
+    ("Sends", {"QueueUrl": "out.fifo", "MessageBody": "x", "MessageDeduplicationId": "2"}, "MissingRequiredParameterException"),
+    ("Sends", {"QueueUrl": "out.fifo", "MessageBody": "x", "MessageGroupId": "g"}, "InvalidParameterValueException"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.Batch": text("none")}}, "BatchDoesNotExist"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.Batch": text("sealed")}}, "BatchSealed"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.After": text("batch:none")}}, "DependencyDoesNotExist"),
+    ("Sends", {"QueueUrl": "in", "MessageBody": "x", "MessageAttributes": {"Tally.Producer": text("p")}}, "InvalidParameterValueException"),
+    ("Units", {"BatchId": "open", "Unit": "none"}, "UnitDoesNotExist"),
+    ("Units", {"BatchId": "none", "Unit": "u"}, "BatchDoesNotExist"),
+    ("Units", {"BatchId": "open", "Unit": "u", "Status": "done"}, "InvalidParameterValueException"),
+    ("Units", {"BatchId": "open"}, "MissingRequiredParameterException"),
+]
+
+
+def make_commit(line):
+    """Queues and batches, and a Commit that would take what is in `in`."""
+    line.ok("AmazonSQS.CreateQueue", {"QueueName": "in"})
+    line.ok("AmazonSQS.CreateQueue", {"QueueName": "out.fifo", "Attributes": {"FifoQueue": "true"}})
+    for batch in ("open", "sealed"):
+        line.ok("Tally.CreateBatch", {"BatchId": batch})
+    line.ok("Tally.AddUnits", {"BatchId": "open", "Units": ["u"]})
+    line.ok("Tally.SealBatch", {"BatchId": "sealed"})
+    line.ok("AmazonSQS.SendMessage", {"QueueUrl": "in", "MessageBody": "job"})
+    (message,) = line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": "in", "VisibilityTimeout": 900})["Messages"]
+    return {
+        "Deletes": [{"QueueUrl": "in", "ReceiptHandle": message["ReceiptHandle"]}],
+        "Sends": [{"QueueUrl": "out.fifo", "MessageBody": "made", "MessageGroupId": "g", "MessageDeduplicationId": "1"}],
+        "Units": [{"BatchId": "open", "Unit": "u"}],
+    }
+
+
+def test_a_commit_with_one_fault_does_nothing_and_names_the_entry(daemon):
+    with Connection(daemon.port) as line:
+        good = make_commit(line)
+        for part, entry, error in FAULTS:
+            answer = line.call("Tally.Commit", {**good, part: [*good[part], entry]})
+            told = answer.json()
+            assert told["__type"].endswith(f"#{error}") and f"{part}[1]: " in told["message"], (entry, told)
+        twice = line.call("Tally.Commit", {**good, "Deletes": good["Deletes"] * 2}).json()
+        assert "Deletes[1]: " in twice["message"] and "is among the Deletes already" in twice["message"]
+        for part, count in [("Deletes", 11), ("Sends", 11), ("Units", 101)]:
+            many = line.call("Tally.Commit", {**good, part: good[part] * count}).json()
+            assert many["__type"].endswith("#TooManyEntriesInBatchRequest") and f"{part} holds {count} entries" in many["message"]
+        assert not take_all(line, "in") and not take_all(line, "out.fifo")
+        assert line.ok("Tally.DescribeBatch", {"BatchId": "open"})["Remaining"] == 1
+        done = line.ok("Tally.Commit", good)  # and no id was taken by what was refused
+        assert "Duplicate" not in done["Sends"][0]
+        assert done["Units"] == [{"BatchId": "open", "Unit": "u", "Recorded": True, "Completed": False}]
+        assert take_all(line, "out.fifo") == ["made"]
+
+
+def test_of_50_equal_commits_at_one_instant_one_is_done(daemon):
+    with Connection(daemon.port) as line, Crowd(daemon.port, 50) as crowd:
+        commit = make_commit(line)
+        commit["Sends"] = [{"QueueUrl": "in", "MessageBody": "made"}]
+        answers = crowd.ask([request_bytes("Tally.Commit", commit)] * 50)
+        assert sorted(answer.status for answer in answers) == [200] + [404] * 49
+        daemon.kill9()
+        daemon.start()
+        line.close()
+        assert take_all(line, "in") == ["made"]
+
+
+def test_a_producer_repeats_old_numbers_after_a_kill_and_a_purge(daemon):
+    with Connection(daemon.port) as line:
+        line.ok("AmazonSQS.CreateQueue", {"QueueName": "q", "Attributes": {"Tally.DeduplicationWindow": "0"}})
+
+        def put(number):
+            return line.ok("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "x", "MessageAttributes": numbered(number)})
+
+        first = {number: put(number)["MessageId"] for number in (1, 5)}
+        daemon.kill9()
+        daemon.start()
+        line.close()
+        line.ok("AmazonSQS.PurgeQueue", {"QueueUrl": "q"})
+        for number in (5, 1):
+            again = put(number)
+            assert again["Duplicate"] is True and again["MessageId"] == first[number]
+        assert not take_all(line, "q")
+        assert "Duplicate" not in put(6)
