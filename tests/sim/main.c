@@ -1,4 +1,5 @@
-/* sim: the deterministic simulator (T27: a model and the server agree under random sequences of all calls, with kills).
+/* sim: the deterministic simulator (T27: a model and the server agree under random sequences of all calls, with kills at any
+ * byte of the log; so are played what T28 to T70 say of order, dependencies, deduplication and recovery).
  *
  *     sim --seed N [--trace]                      replays one seed
  *     sim --seeds N [--first F] [--jobs J]        runs N seeds, J at a time
@@ -110,8 +111,9 @@ static void print_summary(const struct arguments *arguments, const struct shared
         sum.completions += shared->reports[i].completions;
         sum.segments += shared->reports[i].segments;
     }
-    printf("T27: model and server agree: %" PRIu64 " seeds in %.1f s, %.0f a second with %u jobs; %" PRIu64
-           " operations, %" PRIu64 " messages, %" PRIu64 " completions, %" PRIu64 " crashes, %" PRIu64 " segments\n",
+    printf("T27, and T28 to T70 under kills: model and server agree: %" PRIu64
+           " seeds in %.1f s, %.0f a second with %u jobs; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64
+           " completions, %" PRIu64 " crashes, %" PRIu64 " segments\n",
            done, elapsed_s, (double)done / elapsed_s, arguments->jobs, sum.operations, sum.messages, sum.completions,
            sum.crashes, sum.segments);
 }

@@ -332,7 +332,6 @@ void model_wait(struct model *model, int message, const struct model_waits *wait
 void model_forget_waits(struct model *model, int message);
 void model_tell_all(struct model *model);
 bool model_is_stuck(const struct model *model, int message); /* held by something that has failed */
-bool model_is_about_to_be_told(const struct model *model, int message);
 bool model_would_wait_for_itself(const struct model *model, const struct entry *entry, int queue, int batch,
                                  const struct model_waits *waits);
 bool model_child_would_wait_for_itself(const struct model *model, int parent, int queue, int group);

@@ -627,7 +627,6 @@ const char *model_explain(struct model *model, int queue, int index, bool *has_r
         return "in-flight";
     if (message->group >= 0 && model_is_held(model, model_group(model, queue, message->group)))
         return "held";
-    *has_reason = !model_is_about_to_be_told(model, index);
     if (model_is_stuck(model, index))
         return "held";
     if (is_waiting)

@@ -162,15 +162,6 @@ bool model_is_stuck(const struct model *model, int message)
     return false;
 }
 
-bool model_is_about_to_be_told(const struct model *model, int message)
-{
-    for (int i = 0; i < model->edge_count; i++)
-        if (model->edges[i].dependent == message && !model->edges[i].is_told &&
-            fate_of(model, &model->edges[i]) != FATE_OUTSTANDING)
-            return true;
-    return false;
-}
-
 /* --- cycles --------------------------------------------------------------------------------------------------------- */
 
 /* The search goes from a newcomer to all that it would wait for, and that this waits for, and so on. */
