@@ -8,38 +8,16 @@
 #define MESSAGES_LIMIT (MODEL_MESSAGES_MAX - 300)
 #define QUEUES_LIMIT (MODEL_QUEUES_MAX - 6)
 
-/* Actions that the server does not have yet. */
-#define HAS_GROUP_ACTIONS 1
-#define HAS_TYPE_ORDERS 1
-
 static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
-    [OPERATION_CREATE_QUEUE] = 3,
-    [OPERATION_SET_QUEUE] = 2,
-    [OPERATION_DELETE_QUEUE] = 1,
-    [OPERATION_PURGE_QUEUE] = 1,
-    [OPERATION_COUNT_QUEUE] = 3,
-    [OPERATION_SEND] = 18,
-    [OPERATION_RECEIVE] = 26,
-    [OPERATION_DELETE] = 24,
-    [OPERATION_CHANGE_VISIBILITY] = 6,
-    [OPERATION_FAIL] = 5 * HAS_GROUP_ACTIONS,
-    [OPERATION_RELEASE_GROUP] = 3 * HAS_GROUP_ACTIONS,
-    [OPERATION_PAUSE] = 2 * HAS_GROUP_ACTIONS,
-    [OPERATION_COMMIT] = 6,
-    [OPERATION_EXPLAIN] = 4,
-    [OPERATION_LIST_GROUPS] = 1,
-    [OPERATION_PUT_TYPE_ORDER] = 1 * HAS_TYPE_ORDERS,
-    [OPERATION_DELETE_TYPE_ORDER] = 1 * HAS_TYPE_ORDERS,
-    [OPERATION_CREATE_BATCH] = 6,
-    [OPERATION_ADD_UNITS] = 4,
-    [OPERATION_COMPLETE_UNITS] = 7,
-    [OPERATION_XOR_UNITS] = 5,
-    [OPERATION_SEAL_BATCH] = 4,
-    [OPERATION_CANCEL_BATCH] = 1,
-    [OPERATION_DESCRIBE_BATCH] = 5,
-    [OPERATION_LIST_UNITS] = 3,
-    [OPERATION_LIST_BATCHES] = 1,
-    [OPERATION_DELETE_BATCH] = 1,
+    [OPERATION_CREATE_QUEUE] = 3,   [OPERATION_SET_QUEUE] = 2,         [OPERATION_DELETE_QUEUE] = 1,
+    [OPERATION_PURGE_QUEUE] = 1,    [OPERATION_COUNT_QUEUE] = 3,       [OPERATION_SEND] = 18,
+    [OPERATION_RECEIVE] = 26,       [OPERATION_DELETE] = 24,           [OPERATION_CHANGE_VISIBILITY] = 6,
+    [OPERATION_FAIL] = 5,           [OPERATION_RELEASE_GROUP] = 3,     [OPERATION_PAUSE] = 2,
+    [OPERATION_COMMIT] = 6,         [OPERATION_EXPLAIN] = 4,           [OPERATION_LIST_GROUPS] = 1,
+    [OPERATION_PUT_TYPE_ORDER] = 1, [OPERATION_DELETE_TYPE_ORDER] = 1, [OPERATION_CREATE_BATCH] = 6,
+    [OPERATION_ADD_UNITS] = 4,      [OPERATION_COMPLETE_UNITS] = 7,    [OPERATION_XOR_UNITS] = 5,
+    [OPERATION_SEAL_BATCH] = 4,     [OPERATION_CANCEL_BATCH] = 1,      [OPERATION_DESCRIBE_BATCH] = 5,
+    [OPERATION_LIST_UNITS] = 3,     [OPERATION_LIST_BATCHES] = 1,      [OPERATION_DELETE_BATCH] = 1,
 };
 
 static struct queue_traits draw_traits(struct random *random, int queue)
@@ -53,7 +31,7 @@ static struct queue_traits draw_traits(struct random *random, int queue)
     traits.is_content_based = traits.is_fifo && random_chance(random, 30);
     traits.is_scope_group = traits.is_fifo && random_chance(random, 30);
     if (traits.is_fifo && queue != FIFO_DEAD_QUEUE)
-        traits.on_failure = HAS_GROUP_ACTIONS ? random_below(random, 3) : 2 * random_below(random, 2);
+        traits.on_failure = random_below(random, 3);
     traits.window_s = windows[random_below(random, ARRAY_LENGTH(windows))];
     traits.is_at_most_once = queue == ONCE_QUEUE && random_chance(random, 50);
     traits.concurrency = queue == TENANT_QUEUE && random_chance(random, 50) ? (int)random_between(random, 1, 4) : 0;
@@ -583,6 +561,36 @@ static enum operation_kind draw_kind(struct clients *clients, const struct oracl
     }
 }
 
+static void draw_settings(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    const bool is_new = operation->kind == OPERATION_CREATE_QUEUE;
+    operation->queue = random_chance(random, 30) ? BRIEF_QUEUE : draw_queue(clients);
+    for (int queue = 0; queue < QUEUE_NAMES && is_new; queue++)
+        if (model_find_queue(&oracle->model, queue) == NONE && random_chance(random, 80))
+            operation->queue = queue; /* somebody deleted it */
+    struct queue_traits *traits = &clients->traits[operation->queue];
+    operation->numbers = draw_numbers(clients, operation->queue);
+    operation->traits = *traits;
+    if (is_new || operation->queue < FIRST_ORDER_QUEUE || !random_chance(random, 60))
+        return;
+    operation->has_traits = true;
+    operation->traits = draw_traits(random, operation->queue);
+    if (traits->is_at_most_once || operation->queue == FIFO_DEAD_QUEUE)
+        operation->traits.on_failure = ON_FAILURE_SKIP;
+    traits->window_s = operation->traits.window_s;
+}
+
+static void draw_fail(struct clients *clients, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    draw_handles(clients, operation);
+    operation->is_many = false;
+    operation->count = 1;
+    operation->is_final = random_chance(random, 30);
+    operation->reason = random_chance(random, 60) ? (int)random_below(random, 1000) : NONE;
+}
+
 void clients_draw(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
     struct random *random = &clients->random;
@@ -595,20 +603,7 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
     switch (operation->kind) {
     case OPERATION_CREATE_QUEUE:
     case OPERATION_SET_QUEUE:
-        operation->queue = random_chance(random, 30) ? BRIEF_QUEUE : draw_queue(clients);
-        for (int queue = 0; queue < QUEUE_NAMES && operation->kind == OPERATION_CREATE_QUEUE; queue++)
-            if (model_find_queue(&oracle->model, queue) == NONE && random_chance(random, 80))
-                operation->queue = queue; /* somebody deleted it */
-        operation->numbers = draw_numbers(clients, operation->queue);
-        operation->traits = clients->traits[operation->queue];
-        if (operation->kind == OPERATION_SET_QUEUE && operation->queue >= FIRST_ORDER_QUEUE &&
-            random_chance(random, 60)) {
-            operation->has_traits = true;
-            operation->traits = draw_traits(random, operation->queue);
-            if (clients->traits[operation->queue].is_at_most_once || operation->queue == FIFO_DEAD_QUEUE)
-                operation->traits.on_failure = ON_FAILURE_SKIP;
-            clients->traits[operation->queue].window_s = operation->traits.window_s;
-        }
+        draw_settings(clients, oracle, operation);
         break;
     case OPERATION_DELETE_QUEUE:
     case OPERATION_PURGE_QUEUE:
@@ -628,11 +623,7 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
         draw_handles(clients, operation);
         break;
     case OPERATION_FAIL:
-        draw_handles(clients, operation);
-        operation->is_many = false;
-        operation->count = 1;
-        operation->is_final = random_chance(random, 30);
-        operation->reason = random_chance(random, 60) ? (int)random_below(random, 1000) : NONE;
+        draw_fail(clients, operation);
         break;
     case OPERATION_EXPLAIN:
         draw_explain(clients, oracle, operation);

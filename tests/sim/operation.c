@@ -376,6 +376,28 @@ static void write_commit(const struct operation *operation, char (*handles)[HAND
     buffer_append_format(out, "]");
 }
 
+static void write_fail(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
+{
+    write_entries(operation, handles, out);
+    if (operation->reason != NONE)
+        buffer_append_format(out, ",\"Reason\":\"reason %d\"", operation->reason);
+    if (operation->is_final)
+        buffer_append_format(out, ",\"Final\":true");
+}
+
+static void write_type_order(const struct operation *operation, struct buffer *out)
+{
+    buffer_append_format(out, "\"Name\":\"o%d\"", operation->order);
+    if (operation->kind == OPERATION_DELETE_TYPE_ORDER)
+        return;
+    buffer_append_format(out, ",\"Types\":[");
+    for (unsigned i = 0; i < operation->count; i++)
+        buffer_append_format(out, "%s\"t%d\"", i > 0 ? "," : "", operation->keys[i]);
+    buffer_append_format(out, "]");
+    if (operation->order_retention_s > 0)
+        buffer_append_format(out, ",\"Require\":true,\"RetentionSeconds\":%d", operation->order_retention_s);
+}
+
 void operation_write(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
 {
     buffer_append_format(out, "{");
@@ -408,11 +430,7 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
         write_receive(operation, out);
         break;
     case OPERATION_FAIL:
-        write_entries(operation, handles, out);
-        if (operation->reason != NONE)
-            buffer_append_format(out, ",\"Reason\":\"reason %d\"", operation->reason);
-        if (operation->is_final)
-            buffer_append_format(out, ",\"Final\":true");
+        write_fail(operation, handles, out);
         break;
     case OPERATION_COMMIT:
         write_commit(operation, handles, out);
@@ -426,15 +444,8 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
         buffer_append_format(out, ",\"State\":\"held\"");
         break;
     case OPERATION_PUT_TYPE_ORDER:
-        buffer_append_format(out, "\"Name\":\"o%d\",\"Types\":[", operation->order);
-        for (unsigned i = 0; i < operation->count; i++)
-            buffer_append_format(out, "%s\"t%d\"", i > 0 ? "," : "", operation->keys[i]);
-        buffer_append_format(out, "]");
-        if (operation->order_retention_s > 0)
-            buffer_append_format(out, ",\"Require\":true,\"RetentionSeconds\":%d", operation->order_retention_s);
-        break;
     case OPERATION_DELETE_TYPE_ORDER:
-        buffer_append_format(out, "\"Name\":\"o%d\"", operation->order);
+        write_type_order(operation, out);
         break;
     case OPERATION_RELEASE_GROUP:
     case OPERATION_PAUSE:

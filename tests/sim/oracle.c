@@ -142,72 +142,71 @@ void oracle_ask(const struct oracle *oracle, struct operation *operation)
 
 /* --- the judge ---------------------------------------------------------------------------------------------------- */
 
-static void judge(const struct reply_view *view)
+/* Actions whose reply says no more than that it went well, or why not. */
+static void judge_error(const struct reply_view *view)
 {
     struct model *model = &view->oracle->model;
     const struct operation *operation = view->operation;
+    enum error expected = OK;
     switch (operation->kind) {
     case OPERATION_CREATE_QUEUE:
-        expect_error(view, model_create_queue(model, operation->queue, &operation->numbers, &operation->traits));
+        expected = model_create_queue(model, operation->queue, &operation->numbers, &operation->traits);
         break;
     case OPERATION_SET_QUEUE:
-        expect_error(view, model_set_queue(model, operation->queue, &operation->numbers,
-                                           operation->has_traits ? &operation->traits : NULL));
+        expected = model_set_queue(model, operation->queue, &operation->numbers,
+                                   operation->has_traits ? &operation->traits : NULL);
         break;
     case OPERATION_DELETE_QUEUE:
-        expect_error(view, model_delete_queue(model, operation->queue));
+        expected = model_delete_queue(model, operation->queue);
         break;
     case OPERATION_PURGE_QUEUE:
-        expect_error(view, model_purge_queue(model, operation->queue));
-        break;
-    case OPERATION_COUNT_QUEUE:
-        judge_count_queue(view);
-        break;
-    case OPERATION_SEND:
-        judge_send(view);
-        break;
-    case OPERATION_RECEIVE:
-        judge_receive(view);
-        break;
-    case OPERATION_DELETE:
-    case OPERATION_CHANGE_VISIBILITY:
-        judge_handles(view);
-        break;
-    case OPERATION_FAIL:
-        judge_fail(view);
+        expected = model_purge_queue(model, operation->queue);
         break;
     case OPERATION_RELEASE_GROUP:
-        expect_error(view, model_release_group(model, operation));
+        expected = model_release_group(model, operation);
         break;
     case OPERATION_PAUSE:
-        expect_error(view, model_pause(model, operation));
-        break;
-    case OPERATION_COMMIT:
-        judge_commit(view);
-        break;
-    case OPERATION_EXPLAIN:
-        judge_explain(view);
-        break;
-    case OPERATION_LIST_GROUPS:
-        judge_list_groups(view);
+        expected = model_pause(model, operation);
         break;
     case OPERATION_PUT_TYPE_ORDER:
-        expect_error(view, model_put_type_order(model, operation));
-        break;
-    case OPERATION_DELETE_TYPE_ORDER:
-        expect_error(view, model_delete_type_order(model, operation));
-        break;
-    case OPERATION_CREATE_BATCH:
-        judge_create_batch(view);
-        break;
-    case OPERATION_LIST_BATCHES:
-        judge_list_batches(view);
+        expected = model_put_type_order(model, operation);
         break;
     default:
-        judge_of_batch(view);
+        expected = model_delete_type_order(model, operation);
         break;
     }
+    expect_error(view, expected);
 }
+
+static void (*const judges[OPERATION_KIND_COUNT])(const struct reply_view *view) = {
+    [OPERATION_CREATE_QUEUE] = judge_error,
+    [OPERATION_SET_QUEUE] = judge_error,
+    [OPERATION_DELETE_QUEUE] = judge_error,
+    [OPERATION_PURGE_QUEUE] = judge_error,
+    [OPERATION_COUNT_QUEUE] = judge_count_queue,
+    [OPERATION_SEND] = judge_send,
+    [OPERATION_RECEIVE] = judge_receive,
+    [OPERATION_DELETE] = judge_handles,
+    [OPERATION_CHANGE_VISIBILITY] = judge_handles,
+    [OPERATION_FAIL] = judge_fail,
+    [OPERATION_RELEASE_GROUP] = judge_error,
+    [OPERATION_PAUSE] = judge_error,
+    [OPERATION_COMMIT] = judge_commit,
+    [OPERATION_EXPLAIN] = judge_explain,
+    [OPERATION_LIST_GROUPS] = judge_list_groups,
+    [OPERATION_PUT_TYPE_ORDER] = judge_error,
+    [OPERATION_DELETE_TYPE_ORDER] = judge_error,
+    [OPERATION_CREATE_BATCH] = judge_create_batch,
+    [OPERATION_ADD_UNITS] = judge_of_batch,
+    [OPERATION_COMPLETE_UNITS] = judge_of_batch,
+    [OPERATION_XOR_UNITS] = judge_of_batch,
+    [OPERATION_SEAL_BATCH] = judge_of_batch,
+    [OPERATION_CANCEL_BATCH] = judge_of_batch,
+    [OPERATION_DESCRIBE_BATCH] = judge_of_batch,
+    [OPERATION_LIST_UNITS] = judge_of_batch,
+    [OPERATION_LIST_BATCHES] = judge_list_batches,
+    [OPERATION_DELETE_BATCH] = judge_of_batch,
+};
 
 void oracle_judge(struct oracle *oracle, const struct operation *operation, enum error error, struct bytes body,
                   struct lesson *lesson)
@@ -223,7 +222,7 @@ void oracle_judge(struct oracle *oracle, const struct operation *operation, enum
             fail("%s: the reply has __type %s; it should be %s", operation_target(operation), type,
                  error_row(error)->type);
     }
-    judge(&view);
+    judges[operation->kind](&view);
     yyjson_doc_free(doc);
 }
 
