@@ -28,6 +28,13 @@ struct node {
 
 #define NODE_NEWCOMER UINT32_MAX
 
+/* How far a lane of a later type has been walked, from its end, for messages of one type. */
+struct type_walk {
+    uint32_t lane; /* slots */
+    uint32_t later;
+    uint32_t at; /* the next one; 0: none is left */
+};
+
 struct search {
     const struct core *core;
     const struct newcomer *newcomer;
@@ -36,6 +43,8 @@ struct search {
     uint32_t next;
     uint32_t scanned;  /* batches that were asked which line they will send to */
     struct table seen; /* (is_batch, slot) -> index of the node, plus 1 */
+    struct buffer type_walks;
+    struct table type_walk_by_lanes; /* (lane, later) -> index of the walk, plus 1 */
 };
 
 static struct node *node_at(const struct search *search, uint32_t index)
@@ -115,21 +124,45 @@ static void add_behind(struct search *search, const struct message *message, uin
         add_parents_at_tail(search, core_shelf_at(core, group->shelf)->queue, group->id_owned, from);
 }
 
-/* Those of later types that were sent after it. */
+static struct type_walk *type_walk_at(const struct search *search, uint32_t index)
+{
+    ASSERT(index < search->type_walks.size / sizeof(struct type_walk));
+    return (struct type_walk *)(void *)search->type_walks.data_owned + index;
+}
+
+/* The walk along a lane for messages of another one, begun at its end if there is none. Borrowed until the next one is begun. */
+static struct type_walk *open_type_walk(struct search *search, uint32_t lane, uint32_t later)
+{
+    uint64_t hash = table_hash_u64((uint64_t)lane << 32 | later);
+    for (struct table_probe probe = table_probe_start(&search->type_walk_by_lanes, hash);
+         table_probe_next(&search->type_walk_by_lanes, &probe);) {
+        struct type_walk *walk = type_walk_at(search, probe.slot - 1);
+        if (walk->lane == lane && walk->later == later)
+            return walk;
+    }
+    struct type_walk walk = {.lane = lane, .later = later, .at = type_lane_at(search->core, later)->last};
+    buffer_append(&search->type_walks, &walk, sizeof(walk));
+    uint32_t count = (uint32_t)(search->type_walks.size / sizeof(walk));
+    table_insert(&search->type_walk_by_lanes, hash, count);
+    return type_walk_at(search, count - 1);
+}
+
+/* Those of later types that were sent after it. What a message of its type has led to already is not walked along again, or a group
+ * with thousands of two types would take millions of steps. */
 static void add_later_types(struct search *search, const struct typed *typed, uint32_t from)
 {
     const struct core *core = search->core;
     const struct type_lane *lane = type_lane_at(core, typed->lane);
     const struct type_group *group = type_group_at(core, lane->group);
     for (unsigned i = 0; i < (unsigned)__builtin_popcountll(group->mask); i++) {
-        const struct type_lane *later = type_lane_at(core, group->lanes_owned[i]);
-        for (uint32_t at = later->last; at != 0 && search->count <= DEPENDENCY_VISITS_MAX;) {
-            const struct typed *other = typed_at(core, at);
+        struct type_walk *walk = open_type_walk(search, typed->lane, group->lanes_owned[i]);
+        while (walk->at != 0 && search->count <= DEPENDENCY_VISITS_MAX) {
+            const struct typed *other = typed_at(core, walk->at);
             if (other->number < typed->number)
                 break;
             if ((other->waits & type_bit(lane->type)) != 0)
                 add(search, false, other->message, from, VIA_TYPE);
-            at = other->prev;
+            walk->at = other->prev;
         }
     }
 }
@@ -314,7 +347,11 @@ enum error dependency_find_cycle(const struct core *core, const struct newcomer 
     struct search search = {.core = core, .newcomer = newcomer};
     buffer_init(&search.nodes);
     table_init(&search.seen);
+    buffer_init(&search.type_walks);
+    table_init(&search.type_walk_by_lanes);
     enum error error = walk(&search, path);
+    table_deinit(&search.type_walk_by_lanes);
+    buffer_deinit(&search.type_walks);
     table_deinit(&search.seen);
     buffer_deinit(&search.nodes);
     return error;

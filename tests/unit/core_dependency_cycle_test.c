@@ -184,6 +184,19 @@ static void D9_a_way_along_a_childs_completion_message_is_found(void **state)
     core_rig_deinit(&rig);
 }
 
+static void put_post_before_comment(struct core_rig *rig)
+{
+    struct type_order_command order = {.name = BYTES("posts"), .types = {.count = 2}};
+    order.types.names[0] = BYTES("post");
+    order.types.names[1] = BYTES("comment");
+    struct buffer conflict;
+    buffer_init(&conflict);
+    core_rig_begin(rig);
+    assert_int_equal(decide_put_type_order(rig->core, &order, &conflict), OK);
+    core_rig_end(rig);
+    buffer_deinit(&conflict);
+}
+
 static void D9_a_way_along_types_is_found(void **state)
 {
     (void)state;
@@ -191,15 +204,7 @@ static void D9_a_way_along_types_is_found(void **state)
     core_rig_init(&rig, 1);
     make_queue(&rig, "plain", false, NULL);
     create_batch(&rig, "b", "", NULL, "", OK, NULL);
-    struct type_order_command order = {.name = BYTES("posts"), .types = {.count = 2}};
-    order.types.names[0] = BYTES("post");
-    order.types.names[1] = BYTES("comment");
-    struct buffer conflict;
-    buffer_init(&conflict);
-    core_rig_begin(&rig);
-    assert_int_equal(decide_put_type_order(rig.core, &order, &conflict), OK);
-    core_rig_end(&rig);
-    buffer_deinit(&conflict);
+    put_post_before_comment(&rig);
     struct after after_b = {.count = 0}, after_comment = {.count = 0};
     after_batch(&after_b, "b");
     core_rig_begin(&rig);
@@ -354,6 +359,33 @@ static void a_search_that_meets_too_much_is_refused_as_too_deep(void **state)
     core_rig_deinit(&rig);
 }
 
+#define TYPED_MESSAGES 30000u
+
+/* Each post leads to all comments of its group; looking at all of them from each would take this test minutes. */
+static void a_search_along_types_takes_each_step_once(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    put_post_before_comment(&rig);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    struct after after = {.count = 0}, other = {.count = 0};
+    after_batch(&after, "b");
+    core_rig_begin(&rig);
+    after_message(&rig, &other, send_plain(&rig, "plain"));
+    send_type = BYTES("post");
+    for (unsigned i = 0; i < TYPED_MESSAGES; i++)
+        assert_int_equal(send(&rig, "plain", "g", "", &after, AFTER_FAILURE_CANCEL), OK);
+    send_type = BYTES("comment");
+    for (unsigned i = 0; i < TYPED_MESSAGES; i++)
+        assert_int_equal(send(&rig, "plain", "g", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    send_type = BYTES("");
+    assert_int_equal(send(&rig, "plain", "", "b", &other, AFTER_FAILURE_CANCEL), OK);
+    core_rig_end(&rig);
+    core_rig_deinit(&rig);
+}
+
 static void a_line_that_too_many_batches_will_send_to_is_too_deep(void **state)
 {
     (void)state;
@@ -400,6 +432,7 @@ int main(void)
         cmocka_unit_test(D9_a_way_along_a_line_with_dead_letters_is_found),
         cmocka_unit_test(a_line_goes_on_behind_what_is_about_to_end),
         cmocka_unit_test(a_search_that_meets_too_much_is_refused_as_too_deep),
+        cmocka_unit_test(a_search_along_types_takes_each_step_once),
         cmocka_unit_test(a_line_that_too_many_batches_will_send_to_is_too_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
