@@ -93,6 +93,7 @@ bool apply_queue_set(struct core *core, const struct event_queue_set *set)
                             settings.group_rate.burst != queue->settings.group_rate.burst;
     queue_adopt_settings(queue, &settings);
     queue->modified_at_ms = core->now_ms;
+    queue->rate_tat_us = rate_after_change(&queue->settings.queue_rate, queue->rate_tat_us, core->now_ms);
     core_expect_expiry(core, queue->shelf);
     if (has_other_delay)
         delay_anew(core, queue);

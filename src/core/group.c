@@ -258,8 +258,11 @@ void group_settle_all(struct core *core, uint32_t shelf)
 {
     uint32_t count;
     uint32_t *slots = group_list_all(core, shelf, &count);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        struct group *group = core_group(core, slots[i]);
+        group->rate_tat_us = rate_after_change(&settings_of(core, group)->group_rate, group->rate_tat_us, core->now_ms);
         group_settle(core, slots[i], false);
+    }
     free(slots);
 }
 

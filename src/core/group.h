@@ -128,7 +128,7 @@ void group_forsake_all(struct core *core, uint32_t shelf);
 /* The slots of a shelf's groups, or of all (shelf 0), in order of creation; the caller's. O(all groups log). */
 uint32_t *group_list_all(const struct core *core, uint32_t shelf, uint32_t *count);
 
-/* All groups of a shelf are looked at again, after the queue's settings changed. O(groups). */
+/* All groups of a shelf are looked at again, and their buckets, after the queue's settings changed. O(groups). */
 void group_settle_all(struct core *core, uint32_t shelf);
 
 /* Does the group agree with itself: its hold, its cancelled messages, the ring it stands in? */

@@ -119,6 +119,12 @@ uint64_t rate_after_delivery(const struct rate *rate, uint64_t tat_us, uint64_t 
     return rate->interval_us == 0 ? 0 : (tat_us > now_us ? tat_us : now_us) + rate->interval_us;
 }
 
+uint64_t rate_after_change(const struct rate *rate, uint64_t tat_us, uint64_t now_ms)
+{
+    uint64_t empty_us = now_ms * 1000 + rate->interval_us * rate->burst;
+    return tat_us < empty_us ? tat_us : empty_us;
+}
+
 void queue_adopt_settings(struct queue *queue, const struct queue_settings *settings)
 {
     struct bytes arn = memory_duplicate(settings->dead_letter_arn);

@@ -93,6 +93,9 @@ bool queue_settings_decode(struct bytes encoded, struct queue_settings *settings
 uint64_t rate_allows_at_ms(const struct rate *rate, uint64_t tat_us);
 uint64_t rate_after_delivery(const struct rate *rate, uint64_t tat_us, uint64_t now_ms);
 
+/* That time after the bucket got this rate at now_ms: it is empty at most. */
+uint64_t rate_after_change(const struct rate *rate, uint64_t tat_us, uint64_t now_ms);
+
 /* Puts a copy of `settings` in place of those the queue has. */
 void queue_adopt_settings(struct queue *queue, const struct queue_settings *settings);
 

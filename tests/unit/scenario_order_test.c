@@ -708,6 +708,29 @@ static void a_groups_rate_limits_that_group_alone(struct world *world)
     EXPECT(world, gives(world, "q.fifo", 300, 10, taken, "a2"));
 }
 
+/* Whoever sets a rate that is far too low and mends it does not wait for what the old one would have made him wait. */
+static void a_new_rate_limit_forgets_the_debt_of_the_old_one(struct world *world)
+{
+    static const char limit[] = "{'QueueUrl':'q.fifo','Attributes':{'Tally.RateLimit':'{\\'queue\\':{\\'rate\\':%s,"
+                                "\\'burst\\':%s},\\'group\\':{\\'rate\\':%s,\\'burst\\':%s}}'}}";
+    struct taken taken[BATCH_MAX];
+    make_queue(world, "q.fifo", "");
+    for (unsigned i = 1; i <= 6; i++) {
+        char body[8];
+        snprintf(body, sizeof(body), "a%u", i);
+        put(world, "q.fifo", "a", body, "");
+    }
+    EXPECT(world, world_call(world, "SetQueueAttributes", limit, "0.001", "3", "0.001", "3").error == NULL);
+    EXPECT(world, gives(world, "q.fifo", 300, 10, taken, "a1 a2 a3"));
+    for (unsigned i = 0; i < 3; i++)
+        end(world, "q.fifo", &taken[i]);
+    EXPECT(world, gives_nothing(world, "q.fifo"));
+    EXPECT(world, world_call(world, "SetQueueAttributes", limit, "100", "5", "1", "2").error == NULL);
+    EXPECT(world, gives_nothing(world, "q.fifo")); /* its buckets are empty */
+    world_pass_time(world, 2000);
+    EXPECT(world, gives(world, "q.fifo", 300, 10, taken, "a4 a5"));
+}
+
 static void a_pause_stops_deliveries_until_it_ends(struct world *world)
 {
     struct taken taken[BATCH_MAX];
@@ -811,6 +834,7 @@ int main(void)
         SCENARIO(T67_a_dead_letter_keeps_reason_attempts_and_id),
         cmocka_unit_test(T19_a_rate_limit_postpones_and_charges_nothing),
         SCENARIO(a_groups_rate_limits_that_group_alone),
+        SCENARIO(a_new_rate_limit_forgets_the_debt_of_the_old_one),
         SCENARIO(a_pause_stops_deliveries_until_it_ends),
         cmocka_unit_test(a_group_of_a_standard_queue_runs_at_most_so_many_at_once),
         cmocka_unit_test(a_noisy_tenant_starves_nobody),
