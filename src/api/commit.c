@@ -52,8 +52,8 @@ static enum error explain_delete(struct call *call, struct bytes handle, uint32_
     int size = (int)(handle.size < 100 ? handle.size : 100);
     if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
         call_fail(call, error,
-                  "\"%.*s\" is not the newest receipt handle of a message of this queue: the message was delivered "
-                  "again, or it has ended, maybe by this very Commit sent before. Nothing was done.",
+                  "\"%.*s\" holds no message of this queue: the message was delivered again, its visibility timeout is "
+                  "over (on a FIFO queue), or it has ended, maybe by this very Commit sent before. Nothing was done.",
                   size, (const char *)handle.ptr);
     else
         call_fail(call, error, "the message of \"%.*s\" is among the Deletes already.", size, (const char *)handle.ptr);

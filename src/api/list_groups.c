@@ -29,6 +29,8 @@ static void write_reason(struct call *call, const struct queue *queue, const str
         writer_text(call->reply, "Reason", view->reason);
     else if (view->condition == GROUP_PAUSED)
         writer_string(call->reply, "Reason", "paused");
+    else if (view->condition == GROUP_READY && queue->is_paused)
+        writer_string(call->reply, "Reason", "the queue is paused");
     if (view->condition != GROUP_BUSY || view->head == 0)
         return;
     explain_slot(call->core, queue, view->head, explanation);

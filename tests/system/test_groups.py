@@ -180,6 +180,8 @@ def test_pauses_stop_deliveries_and_nothing_else(tally):
         assert tally.receive(queue) == []
         state, why = tally.explain(queue, sent)
         assert state == "blocked" and list(why) == ["QueuePaused"]
+        group = tally.groups(queue)["h"]
+        assert (group["State"], group["Reason"]) == ("ready", "the queue is paused")
         tally.daemon.kill9()
         tally.daemon.start()
         tally.line.close()

@@ -212,6 +212,20 @@ def test_a_commit_with_one_fault_does_nothing_and_names_the_entry(daemon):
         assert take_all(line, "out.fifo") == ["made"]
 
 
+def test_a_commit_under_a_lease_that_is_over(daemon):
+    """The newest handle of a standard queue's message still holds it, that of a FIFO queue's does not, and the error says so."""
+    for queue, group, status in [("q", {}, 200), ("q.fifo", {"MessageGroupId": "g", "MessageDeduplicationId": "1"}, 404)]:
+        with Connection(daemon.port) as line:
+            fifo = {"FifoQueue": "true"} if group else {}
+            line.ok("AmazonSQS.CreateQueue", {"QueueName": queue, "Attributes": fifo})
+            line.ok("AmazonSQS.SendMessage", {"QueueUrl": queue, "MessageBody": "x", **group})
+            (message,) = line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "VisibilityTimeout": 0})["Messages"]
+            answer = line.call("Tally.Commit", {"Deletes": [{"QueueUrl": queue, "ReceiptHandle": message["ReceiptHandle"]}]})
+            assert answer.status == status
+            assert status == 200 or "its visibility timeout is over" in answer.json()["message"]
+            assert take_all(line, queue) == ([] if status == 200 else ["x"])
+
+
 def test_of_50_equal_commits_at_one_instant_one_is_done(daemon):
     with Connection(daemon.port) as line, Crowd(daemon.port, 50) as crowd:
         commit = make_commit(line)
