@@ -29,7 +29,10 @@ static enum error read_number(const struct params *params, const struct send_par
     enum error error = read_text(params, send, name, &text);
     if (error != OK || text.ptr == NULL)
         return error;
-    if (!bytes_to_u64(text, &number) || number > max)
+    struct bytes digits = text; /* zeros may stand before them: a SequenceNumber serves as Tally.Sequence elsewhere */
+    while (digits.size > 1 && digits.ptr[0] == '0')
+        digits = bytes_make(digits.ptr + 1, digits.size - 1);
+    if (!bytes_to_u64(digits, &number) || number > max)
         return params_invalid(params, name, text, reason);
     *value = number;
     return OK;

@@ -466,6 +466,7 @@ def test_numbered_producers(sqs):
 
     first = send(7)
     assert is_duplicate(first, send(7)) and is_duplicate(first, send(7, kind="Number"))
+    assert is_duplicate(first, send("00000000000000000007")) and is_duplicate(first, send("007", kind="Number"))
     assert not is_duplicate(first, send(9)) and not is_duplicate(first, send(7, producer="other"))
     # Below the newest but never seen: a duplicate of nothing that is known.
     unknown = send(8)
