@@ -416,6 +416,35 @@ const scenarios = {
     }
   },
 
+  // Dependencies, types, numbered producers and Commit: attributes through the SDK, own actions as plain requests and through its client.
+  async order_and_once() {
+    for (const [name, act] of [["plain", tally], ["sdk", tallyBySdk]]) {
+      const first = await makeQueue(`${name}-first.fifo`, { FifoQueue: "true", "Tally.DeduplicationWindow": "0" });
+      const then = await makeQueue(`${name}-then`, { "Tally.Backoff": '{"min": 1}' });
+      const group = { MessageGroupId: "g" };
+      const numbered = { "Tally.Producer": text("p"), "Tally.Sequence": { DataType: "Number", StringValue: "1" }, "Tally.Type": text(`${name}-a`) };
+      await act("PutTypeOrder", { Name: name, Types: [`${name}-a`, `${name}-b`] });
+      const head = await call("SendMessage", { QueueUrl: first, MessageBody: "head", MessageAttributes: numbered, ...group });
+      const again = await call("SendMessage", { QueueUrl: first, MessageBody: "head", MessageAttributes: numbered, ...group });
+      assert.deepEqual([again.MessageId, again.SequenceNumber], [head.MessageId, head.SequenceNumber]);
+      const typed = await call("SendMessage", { QueueUrl: then, MessageBody: "typed", MessageAttributes: { "Tally.Type": text(`${name}-b`) }, ...group });
+      await call("SendMessage", { QueueUrl: then, MessageBody: "after", MessageAttributes: { "Tally.After": text(`message:${head.MessageId}`) } });
+      assert.deepEqual(await receive(then), []);
+      const { State, Why } = await act("ExplainMessage", { QueueUrl: then, MessageId: typed.MessageId });
+      assert.deepEqual([State, Why[0].Code, Why[0].Type, typeof Why[0].Since], ["blocked", "TypeOrder", `${name}-a`, "number"]);
+      const refused = { QueueUrl: then, MessageBody: "never", MessageAttributes: { "Tally.After": text("batch:none") } };
+      await assert.rejects(call("SendMessage", refused), { name: "DependencyDoesNotExist" });
+      const [held] = await receive(first, { MessageAttributeNames: ["All"] });
+      const commit = { Deletes: [{ QueueUrl: first, ReceiptHandle: held.ReceiptHandle }], Sends: [{ QueueUrl: then, MessageBody: "made" }] };
+      const done = await act("Commit", commit);
+      assert.equal(done.Sends[0].MD5OfMessageBody, md5("made"));
+      await assert.rejects(act("Commit", commit), { name: "ReceiptHandleIsInvalid" });
+      const bodies = [];
+      while (bodies.length < 3) bodies.push(...(await receive(then, { WaitTimeSeconds: 5 })).map((message) => message.Body));
+      assert.deepEqual(bodies.sort(), ["after", "made", "typed"]);
+    }
+  },
+
   async errors_have_names() {
     const url = await makeQueue("q", { MaximumMessageSize: "1024" });
     await assert.rejects(call("SendMessage", { QueueUrl: url + "x", MessageBody: "a" }), (error) => {
