@@ -197,6 +197,11 @@ void api_tick(struct api *api, uint64_t now_ms)
     wait_expire(api, now_ms);
 }
 
+bool api_is_settling(const struct api *api)
+{
+    return core_is_settling(namespace_core(api->ns));
+}
+
 void api_flush(struct api *api)
 {
     struct failure ignored; /* whoever shows replies asks namespace_failure() */

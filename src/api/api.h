@@ -46,6 +46,10 @@ uint64_t api_due_ms(const struct api *api);
 /* Does what has fallen due: visibility timeouts, delays, expiries, deadlines of batches and of long polls. */
 void api_tick(struct api *api, uint64_t now_ms);
 
+/* Has a request left something that its sender expects to see with the reply? Then api_tick() before api_flush(), so that it is
+ * in the same frame or the next. */
+bool api_is_settling(const struct api *api);
+
 /* Hands the open frame to the log if it carries events and the log is idle; and would it now? */
 void api_flush(struct api *api);
 bool api_can_flush(const struct api *api);

@@ -153,6 +153,10 @@ struct bytes why_text(const struct call *call, const struct why *why)
                         "RedrivePolicy and "
                         "Tally.OnGroupFailure say.",
                         count, limit);
+    case WHY_FAILED_FOR_GOOD:
+        return SENTENCE("It failed for good%s%.*s: the next receive that meets it gives it up, as the queue's "
+                        "Tally.OnGroupFailure says.",
+                        text.size > 0 ? ": " : "", BYTES_FORMAT(text));
     case WHY_OTHER_QUEUE:
         return SENTENCE("It was dead-lettered and is in queue %.*s now.", BYTES_FORMAT(text));
     case WHY_CANCELLED:
@@ -187,6 +191,7 @@ static const struct {
     [WHY_TYPE] = {"TypeOrder", "Type"},
     [WHY_TYPE_REQUIRED] = {"TypeRequired", "Type"},
     [WHY_OUT_OF_ATTEMPTS] = {"OutOfAttempts", NULL},
+    [WHY_FAILED_FOR_GOOD] = {"FailedForGood", "Reason"},
     [WHY_OTHER_QUEUE] = {"OtherQueue", "QueueName"},
     [WHY_CANCELLED] = {"Cancelled", NULL},
     [WHY_OUTCOME] = {"Ended", NULL},

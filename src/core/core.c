@@ -628,6 +628,11 @@ uint64_t core_due_ms(const struct core *core)
     return earliest_ms;
 }
 
+bool core_is_settling(const struct core *core)
+{
+    return dependency_is_resolving(core) || !list_is_empty(&core->draining_groups);
+}
+
 struct queue *core_take_ready_queue(struct core *core)
 {
     struct list_link *link = list_first(&core->ready_queues);

@@ -38,6 +38,10 @@ void core_set_calendar(struct core *core,
 /* When core_frame_open() or decide_due() next has something to do; 0: at once; UINT64_MAX: never. O(1). */
 uint64_t core_due_ms(const struct core *core);
 
+/* Is something left, for decide_due(), that whoever caused it expects to see at once: dependents to be told of an end, the rest
+ * of a cancelled group? O(1). */
+bool core_is_settling(const struct core *core);
+
 /* Queues that became deliverable since the last call, one by one; NULL when there are no more. */
 struct queue *core_take_ready_queue(struct core *core);
 

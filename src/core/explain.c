@@ -160,7 +160,10 @@ static void add_attempts(const struct core *core, const struct queue *queue, con
 {
     uint32_t attempts = core_attempt_count(core, message);
     uint32_t attempts_max = queue->settings.receive_count_max;
-    if (attempts >= attempts_max && finish_dead_letter_queue(core, queue) != NULL)
+    const struct place *place = core_place_of(core, message);
+    if (place != NULL && place->is_final)
+        add(explanation, &(struct why){.code = WHY_FAILED_FOR_GOOD, .text = place->reason_owned});
+    else if (attempts >= attempts_max && finish_dead_letter_queue(core, queue) != NULL)
         add(explanation, &(struct why){.code = WHY_OUT_OF_ATTEMPTS, .count = attempts, .limit = attempts_max});
 }
 

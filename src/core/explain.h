@@ -39,6 +39,7 @@ enum why_code {
     WHY_TYPE,              /* text: the type; number: of the message of that type that must end first; since */
     WHY_TYPE_REQUIRED,     /* text: the type of which a message must have succeeded; since */
     WHY_OUT_OF_ATTEMPTS,   /* count: attempts; limit */
+    WHY_FAILED_FOR_GOOD,   /* text: the reason */
     WHY_OTHER_QUEUE,       /* text: the queue's name, which it was moved to */
     WHY_CANCELLED,         /* it was purged or cancelled, and its record goes shortly */
     WHY_OUTCOME,           /* outcome; since: when, where that is remembered */

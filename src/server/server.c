@@ -155,6 +155,8 @@ static void server_turn(struct server *server)
         server_drain(server, durable_sequence);
         server_release(server, durable_sequence);
     } while (connection_serve_ready(hub));
+    if (api_is_settling(hub->api))
+        api_tick(hub->api, clock_now_ms(hub->clock));
     server_flush(server);
     if (server->is_woken) {
         server->is_woken = false;

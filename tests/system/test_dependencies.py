@@ -64,6 +64,17 @@ def test_T58d_a_diamond_over_four_queues_runs_in_order_and_outlives_a_kill(daemo
     tally.work("d", "d")
 
 
+def test_a_dependent_is_there_when_the_end_of_its_antecedent_is_answered(tally):
+    tally.make("q")
+    for _ in range(200):
+        first = tally.send_after("q", "first")
+        tally.send_after("q", "second", first)
+        for body in ("first", "second"):
+            (message,) = tally.receive("q", 10)
+            assert message["Body"] == body
+            tally.delete("q", message)
+
+
 def test_T58a_a_receive_that_waits_is_served_when_the_last_antecedent_ends(tally):
     tally.make("first")
     tally.make("then")

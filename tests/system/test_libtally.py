@@ -234,7 +234,7 @@ static void effects(struct tally_client *client)
     tally_messages_deinit(&later);
     received = receive_one(client, "steps", NULL);
     later = receive_one(client, "steps", NULL);
-    /* What waited for the batch, and what the commit sent: the older first. */
+    /* What waited for the batch was told with the commit; what the commit sent is younger. */
     assert(strcmp(received.items_owned[0].body, "after") == 0 && strcmp(later.items_owned[0].body, "next") == 0);
     tally_messages_deinit(&received);
     tally_messages_deinit(&later);

@@ -145,11 +145,11 @@ static void many_dead_letters_of_one_group_are_read_soon(void **state)
             .content = {.body = BYTES("body"), .sender = core_name(rig.core), .group = BYTES("g")},
             .priority = PRIORITY_DEFAULT};
         struct send_result result;
-        struct received_message message;
+        struct received_message messages[RECEIVE_MAX];
         unsigned count;
         assert_int_equal(decide_send(rig.core, &command, &result), OK);
-        assert_int_equal(decide_receive(rig.core, queue, 1, 600000, UINT32_MAX, &message, &count), OK);
-        handles[i] = message.handle;
+        assert_int_equal(decide_receive(rig.core, queue, 1, 600000, UINT32_MAX, messages, &count), OK);
+        handles[i] = messages[0].handle;
         rig.frame.size = 0; /* nobody reads it */
     }
     for (unsigned i = 0; i < DEAD_LETTERS; i++) {
