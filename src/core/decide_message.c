@@ -35,14 +35,20 @@ static enum error find_held(const struct core *core, const struct queue *queue, 
     return OK;
 }
 
+/* The same for whoever ends the lease: ERROR_INVALID_PARAMETER_VALUE if a FIFO queue has ended it before. */
+static enum error find_to_end(const struct core *core, const struct queue *queue, struct bytes text,
+                              struct holding *holding)
+{
+    enum error error = find_held(core, queue, text, holding);
+    return error == OK && queue->settings.is_fifo && holding->is_expired ? ERROR_INVALID_PARAMETER_VALUE : error;
+}
+
 enum error decide_delete(struct core *core, struct queue *queue, struct bytes handle)
 {
     struct holding holding;
-    enum error error = find_held(core, queue, handle, &holding);
+    enum error error = find_to_end(core, queue, handle, &holding);
     if (error != OK)
         return error;
-    if (queue->settings.is_fifo && holding.is_expired)
-        return ERROR_INVALID_PARAMETER_VALUE;
     if (holding.slot != 0)
         finish_message(core, holding.slot, END_DELETED);
     return OK;
@@ -112,11 +118,9 @@ enum error decide_fail(struct core *core, struct queue *queue, struct bytes hand
                        bool *is_gone)
 {
     struct holding holding;
-    enum error error = find_held(core, queue, handle, &holding);
+    enum error error = find_to_end(core, queue, handle, &holding);
     if (error != OK)
         return error;
-    if (queue->settings.is_fifo && holding.is_expired)
-        return ERROR_INVALID_PARAMETER_VALUE;
     *is_gone = holding.slot == 0 || holding.is_expired;
     if (*is_gone)
         return OK;
