@@ -8,22 +8,44 @@
 /* Messages that one receive may end or move aside before it answers with what it has. */
 #define RECEIVE_ASIDE_MAX 256u
 
-/* Every sixteenth choice goes to what has waited longest, so that no priority starves. */
+/* Every sixteenth choice goes to what has waited longest, if that is long, so that no priority starves. */
 #define LONGEST_WAITING_EACH 16u
+#define PATIENCE_MS 1000u
 
 /* --- choosing ----------------------------------------------------------------------------------------------------- */
+
+/* Of a message without a group and a group: has the message waited longer? */
+static bool is_older(const struct core *core, uint32_t alone, uint32_t group)
+{
+    return core_message(core, alone)->number <= core_group(core, group)->entered_at;
+}
+
+/* The message that has waited longest and lost its patience, or 0. */
+static uint32_t choose_impatient(struct core *core, const struct queue *queue, uint32_t alone)
+{
+    uint32_t group = group_choose(core, queue->shelf, true);
+    bool is_alone = alone != 0 && (group == 0 || is_older(core, alone, group));
+    if (alone == 0 && group == 0)
+        return 0;
+    uint64_t since_ms = is_alone ? core_message(core, alone)->sent_at_ms : core_group(core, group)->entered_at_ms;
+    if (since_ms + PATIENCE_MS > core->now_ms)
+        return 0;
+    return is_alone ? alone : group_next_deliverable(core, group);
+}
 
 /* The message that the queue would deliver next, or 0. */
 static uint32_t choose(struct core *core, const struct queue *queue)
 {
-    bool is_longest_waiting = core->delivery_number % LONGEST_WAITING_EACH == LONGEST_WAITING_EACH - 1;
     uint32_t alone = shelf_next_deliverable(core_shelf_at(core, queue->shelf), &core->messages);
-    uint32_t group = group_choose(core, queue->shelf, is_longest_waiting);
+    bool is_sixteenth = core->delivery_number % LONGEST_WAITING_EACH == LONGEST_WAITING_EACH - 1;
+    uint32_t impatient = is_sixteenth ? choose_impatient(core, queue, alone) : 0;
+    if (impatient != 0)
+        return impatient;
+    uint32_t group = group_choose(core, queue->shelf, false);
     if (group == 0)
         return alone;
     unsigned ring = core_group(core, group)->ring, ring_alone = group_quiet_ring(PRIORITY_DEFAULT);
-    bool is_older = alone != 0 && core_message(core, alone)->number <= core_group(core, group)->entered_at;
-    bool is_alone_first = alone != 0 && (ring == ring_alone || is_longest_waiting ? is_older : ring_alone < ring);
+    bool is_alone_first = alone != 0 && (ring == ring_alone ? is_older(core, alone, group) : ring_alone < ring);
     return is_alone_first ? alone : group_next_deliverable(core, group);
 }
 

@@ -230,6 +230,7 @@ void group_settle(struct core *core, uint32_t slot, bool was_served)
     if (ring == RING_NONE)
         return;
     group->entered_at = core->message_number;
+    group->entered_at_ms = core->now_ms;
     group_enter_ring(core, slot, ring);
     if (ring < RING_READY_COUNT)
         core_notice_queue(core, core_queue(core, core_shelf_at(core, group->shelf)->queue));

@@ -51,6 +51,7 @@ struct group {
     uint64_t cancelled_sequence;    /* messages up to here are cancelled */
     struct list_link draining_link; /* linked: it has cancelled messages to be ended */
     uint64_t entered_at;            /* its ring: the newest message number then */
+    uint64_t entered_at_ms;         /* and the time */
     uint64_t since_ms;              /* held: since when; else since when its head is in flight */
     uint64_t rate_tat_us;           /* theoretical arrival time of the next delivery (GCRA); 0: the bucket is full */
     uint32_t timer_index;           /* in the core's heap of group timers */

@@ -18,6 +18,7 @@ static void write_group(const struct core *core, const struct group *group, stru
     buffer_append_u8(out, group->is_held);
     buffer_append_u8(out, group->is_paused);
     buffer_append_u64(out, group->entered_at);
+    buffer_append_u64(out, group->entered_at_ms);
     buffer_append_u64(out, group->since_ms);
     buffer_append_u64(out, group->rate_tat_us);
     buffer_append_u64(out, group->cancelled_sequence);
@@ -107,6 +108,7 @@ static bool read_group(struct core *core, struct group_reader *reader, struct cu
     facts->is_held = cursor_u8(cursor) != 0;
     bool is_paused = cursor_u8(cursor) != 0;
     facts->entered_at = cursor_u64(cursor);
+    facts->entered_at_ms = cursor_u64(cursor);
     facts->since_ms = cursor_u64(cursor);
     uint64_t rate_tat_us = cursor_u64(cursor);
     facts->cancelled_sequence = cursor_u64(cursor);
@@ -210,6 +212,7 @@ bool group_reader_finish(struct core *core, const struct group_reader *reader)
         struct group *group = core_group(core, reader->slots_owned[i]);
         const struct group_facts *facts = &reader->facts_owned[i];
         group->entered_at = facts->entered_at;
+        group->entered_at_ms = facts->entered_at_ms;
         group->since_ms = facts->since_ms;
         group->is_held = facts->is_held;
         group->cancelled_sequence = facts->cancelled_sequence;

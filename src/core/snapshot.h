@@ -23,6 +23,7 @@ void core_writer_pass_on(struct core_writer *writer);
 /* What a decode of messages would overwrite in a group. */
 struct group_facts {
     uint64_t entered_at;
+    uint64_t entered_at_ms;
     uint64_t since_ms;
     uint64_t cancelled_sequence;
     struct bytes reason;
