@@ -112,10 +112,11 @@ static bool is_measured_whole(const struct generator *generator)
     return generator->plan->count > 0 || generator->workload->is_drain;
 }
 
-/* An answered connection asks again, or waits for its turn, or is done. */
+/* An answered connection asks again, or waits for its turn, or is done. A life that was begun is ended: what it left in flight
+ * would block its group, or hide from the next run until its lease is over. */
 static void connection_go_on(struct generator *generator, struct connection *connection, uint64_t now_ns)
 {
-    if (is_over(generator) || connection->is_drained)
+    if (connection->is_drained || (is_over(generator) && connection->step == 0))
         return;
     if (generator->plan->rate > 0)
         generator->idle_owned[generator->idle_count++] = (unsigned)(connection - generator->connections_owned);
