@@ -130,6 +130,17 @@ void heap_update(struct heap *heap, uint64_t key, uint32_t slot)
     heap_settle(heap, heap_find(heap, slot), (struct heap_entry){.key = key, .slot = slot});
 }
 
+void heap_set(struct heap *heap, uint64_t key, uint32_t slot)
+{
+    bool is_there = *heap_index(heap, slot) != 0;
+    if (key != HEAP_NEVER && is_there)
+        heap_update(heap, key, slot);
+    else if (key != HEAP_NEVER)
+        heap_push(heap, key, slot);
+    else if (is_there)
+        heap_remove(heap, slot);
+}
+
 void heap_check(const struct heap *heap)
 {
     ASSERT(heap->count <= heap->capacity);

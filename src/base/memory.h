@@ -15,4 +15,7 @@ void *memory_resize(void *ptr, size_t size) __attribute__((returns_nonnull, warn
 /* A copy of `view` in fresh memory; the caller frees its ptr. */
 struct bytes memory_duplicate(struct bytes view);
 
+/* Puts a copy of `view`, which may be part of it, in place of what *owned holds; an empty one leaves no memory behind. */
+void memory_replace(struct bytes *owned, struct bytes view);
+
 #endif

@@ -180,6 +180,27 @@ static void the_same_content_leaves_in_the_same_order_however_it_came(void **sta
     }
 }
 
+static void a_set_puts_in_moves_and_takes_out(void **state)
+{
+    (void)state;
+    struct timers timers;
+    timers_init(&timers, 45);
+    uint32_t first = timers.slots[0], second = timers.slots[1];
+    heap_set(&timers.heap, HEAP_NEVER, first); /* it is in no heap: nothing happens */
+    assert_int_equal(timers.heap.count, 0);
+    heap_set(&timers.heap, 5, first);
+    heap_set(&timers.heap, 7, second);
+    assert_int_equal(heap_top(&timers.heap).slot, first);
+    heap_set(&timers.heap, 9, first);
+    assert_int_equal(timers.heap.count, 2);
+    assert_int_equal(heap_top(&timers.heap).slot, second);
+    heap_set(&timers.heap, HEAP_NEVER, second);
+    assert_int_equal(timers.heap.count, 1);
+    assert_int_equal(timers_at(&timers, second)->heap_index, 0);
+    heap_check(&timers.heap);
+    timers_deinit(&timers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +208,7 @@ int main(void)
         cmocka_unit_test(equal_keys_leave_in_order_of_their_order),
         cmocka_unit_test(random_operations_agree_with_the_model),
         cmocka_unit_test(an_update_moves_an_entry_both_ways),
+        cmocka_unit_test(a_set_puts_in_moves_and_takes_out),
         cmocka_unit_test(the_same_content_leaves_in_the_same_order_however_it_came),
     };
     return cmocka_run_group_tests_name("heap", tests, NULL, NULL);
