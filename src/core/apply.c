@@ -308,8 +308,9 @@ bool apply_received(struct core *core, const struct event_received *received)
         core_place_of(core, message)->is_fenced = core_place_of(core, message)->is_changed = false;
     count_delivery(core, message);
     set_lease(core, slot, received->timeout_ms);
-    if (message->is_grouped)
-        group_settle(core, core_group_of(core, message), true);
+    uint32_t group = core_group_of(core, message);
+    if (group != 0 && !core_group(core, group)->is_line) /* a line has left its ring: its head is held now */
+        group_settle(core, group, true);
     return true;
 }
 
@@ -324,12 +325,6 @@ bool apply_visibility_changed(struct core *core, const struct event_visibility_c
     return true;
 }
 
-static void set_reason(struct place *place, struct bytes reason)
-{
-    free((void *)place->reason_owned.ptr);
-    place->reason_owned = reason.size == 0 ? bytes_make(NULL, 0) : memory_duplicate(reason);
-}
-
 bool apply_failed(struct core *core, const struct event_failed *failed)
 {
     uint32_t slot = core_find_message(core, failed->number);
@@ -337,21 +332,19 @@ bool apply_failed(struct core *core, const struct event_failed *failed)
         failed->reason.size > FAILURE_REASON_SIZE_MAX)
         return false;
     struct place *place = core_give_place(core, slot);
-    set_reason(place, failed->reason);
+    memory_replace(&place->reason_owned, failed->reason);
     place->is_fenced = true;
     place->is_final = failed->is_final != 0;
     core_give_back(core, slot, failed->visible_at_ms);
     return true;
 }
 
-/* How a message's end counts for whoever waits for it. One that was dead-lettered has failed already. */
-static enum unit_state outcome_of(const struct message *message, unsigned reason)
+/* The message waits for nothing and holds nobody back by its type any more. */
+static void leave_bonds(struct core *core, uint32_t slot, enum unit_state outcome)
 {
-    if (message->is_moved)
-        return UNIT_FAILED;
-    if (reason == END_CANCELLED)
-        return UNIT_CANCELLED;
-    return reason == END_DELETED || reason == END_TAKEN ? UNIT_SUCCEEDED : UNIT_FAILED;
+    dependency_forget_dependent(core, slot);
+    if (core_place_of(core, core_message(core, slot))->typed != 0)
+        type_order_message_ended(core, slot, outcome);
 }
 
 /* Takes the message out of its group and off whatever ordered it, and gives its place back. */
@@ -361,12 +354,10 @@ static void leave_place(struct core *core, uint32_t slot, enum unit_state outcom
     if (message->place == 0)
         return;
     struct place *place = core_place_of(core, message);
-    dependency_forget_dependent(core, slot);
-    if (place->typed != 0)
-        type_order_message_ended(core, slot, outcome);
+    leave_bonds(core, slot, outcome);
     if (place->group != 0)
         group_unlink(core, slot);
-    set_reason(place, bytes_make(NULL, 0));
+    memory_replace(&place->reason_owned, bytes_make(NULL, 0));
     pool_free(&core->places, message->place);
     message->place = 0;
 }
@@ -390,7 +381,8 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     struct message *message = core_message(core, slot);
     uint32_t shelf_slot = message->shelf;
     uint32_t batch = message->batch;
-    enum unit_state outcome = outcome_of(message, ended->reason);
+    /* One that was dead-lettered has failed already. */
+    enum unit_state outcome = message->is_moved ? UNIT_FAILED : end_outcome((enum end_reason)ended->reason);
     core_leave_state(core, slot);
     dependency_message_ended(core, slot, outcome);
     leave_place(core, slot, outcome);
@@ -415,12 +407,9 @@ static struct bytes leave_order(struct core *core, uint32_t slot)
     if (message->place == 0)
         return id;
     struct place *place = core_place_of(core, message);
-    dependency_forget_dependent(core, slot);
+    leave_bonds(core, slot, UNIT_FAILED);
     place->wait_count = 0;
-    place->is_held = false;
     place->is_final = false;
-    if (place->typed != 0)
-        type_order_message_ended(core, slot, UNIT_FAILED);
     if (place->group == 0)
         return id;
     if (core_group(core, place->group)->id_owned.size > 0)

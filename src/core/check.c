@@ -62,7 +62,7 @@ static void count_messages(const struct core *core, struct census *census)
         extent->live_count++;
         extent->live_bytes += message->content_size;
         census->in_flight_count += message->state == MESSAGE_IN_FLIGHT;
-        census->delayed_count += message->state == MESSAGE_DELAYED || message->state == MESSAGE_WAITING;
+        census->delayed_count += message_state_is_delayed(message->state);
         check_place(core, slot, census);
         bool has_timer = message->state == MESSAGE_IN_FLIGHT || message->state == MESSAGE_DELAYED;
         ASSERT(!has_timer || message->visible_at_ms > core->now_ms);

@@ -159,6 +159,23 @@ void core_emit(struct core *core, const struct event *event)
     ASSERT(is_applied); /* what was decided against the state fits the state */
 }
 
+void core_emit_sent(struct core *core, const struct queue *queue, const struct event_sent_in_group *sent)
+{
+    ASSERT(sent->queue == queue->id);
+    bool is_grouped = queue->settings.is_fifo || sent->group.size > 0 || sent->priority != PRIORITY_DEFAULT;
+    struct event event = {.kind = EVENT_SENT_IN_GROUP, .sent_in_group = *sent};
+    if (!is_grouped)
+        event = (struct event){.kind = EVENT_SENT,
+                               .sent = {.number = sent->number,
+                                        .queue = sent->queue,
+                                        .visible_at_ms = sent->visible_at_ms,
+                                        .batch = sent->batch,
+                                        .unit = sent->unit,
+                                        .completes = sent->completes,
+                                        .content = sent->content}};
+    core_emit(core, &event);
+}
+
 bool core_replay(struct core *core, struct bytes payload, uint64_t position, uint64_t time_ms, struct failure *failure)
 {
     ASSERT(core->frame == NULL);
@@ -279,7 +296,7 @@ void core_enter_state(struct core *core, uint32_t slot, enum message_state state
     struct shelf *shelf = core_shelf_at(core, message->shelf);
     shelf_enter_state(shelf, &core->timers, &core->messages, slot, state);
     core->in_flight_count += state == MESSAGE_IN_FLIGHT;
-    core->delayed_count += state == MESSAGE_DELAYED || state == MESSAGE_WAITING;
+    core->delayed_count += message_state_is_delayed(state);
     if (message->is_grouped) {
         group_enter_state(core, slot);
         group_settle(core, core_group_of(core, message), false);
@@ -292,7 +309,7 @@ void core_leave_state(struct core *core, uint32_t slot)
 {
     struct message *message = core_message(core, slot);
     core->in_flight_count -= message->state == MESSAGE_IN_FLIGHT;
-    core->delayed_count -= message->state == MESSAGE_DELAYED || message->state == MESSAGE_WAITING;
+    core->delayed_count -= message_state_is_delayed(message->state);
     if (message->is_grouped)
         group_leave_state(core, slot);
     struct shelf *shelf = core_shelf_at(core, message->shelf);
@@ -307,12 +324,7 @@ void core_set_queue_timer(struct core *core, struct queue *queue)
     uint32_t slot = core_find_queue_slot(core, queue->id);
     uint64_t at_ms = rate_allows_at_ms(&queue->settings.queue_rate, queue->rate_tat_us);
     bool is_needed = queue->shelf != 0 && at_ms > core->now_ms;
-    if (!is_needed && queue->timer_index != 0)
-        heap_remove(&core->queue_timers, slot);
-    else if (is_needed && queue->timer_index == 0)
-        heap_push(&core->queue_timers, at_ms, slot);
-    else if (is_needed)
-        heap_update(&core->queue_timers, at_ms, slot);
+    heap_set(&core->queue_timers, is_needed ? at_ms : HEAP_NEVER, slot);
 }
 
 bool core_queue_is_open(const struct core *core, const struct queue *queue)
@@ -559,16 +571,7 @@ void core_count_targets(struct core *core, struct batch *batch, bool is_added)
 
 void core_set_deadline(struct core *core, uint32_t slot)
 {
-    struct batch *batch = core_batch(core, slot);
-    uint64_t deadline_ms = batch_deadline_ms(batch);
-    if (deadline_ms == UINT64_MAX) {
-        if (batch->deadline_index != 0)
-            heap_remove(&core->deadlines, slot);
-    } else if (batch->deadline_index == 0) {
-        heap_push(&core->deadlines, deadline_ms, slot);
-    } else {
-        heap_update(&core->deadlines, deadline_ms, slot);
-    }
+    heap_set(&core->deadlines, batch_deadline_ms(core_batch(core, slot)), slot);
 }
 
 void core_pin_batch(struct core *core, uint32_t slot)

@@ -121,8 +121,8 @@ void decide_remember_attempt(struct core *core, const struct queue *queue, struc
  * ERROR_INVALID_PARAMETER_VALUE: on a FIFO queue, the message is there but not held under this handle any more. */
 enum error decide_delete(struct core *core, struct queue *queue, struct bytes handle);
 
-/* Is it the newest handle of a live message of this queue? For Commit. */
-bool decide_is_held(const struct core *core, const struct queue *queue, struct bytes handle);
+/* The number of the live message of this queue of which it is the newest handle, or 0. For Commit. */
+uint64_t decide_held_message(const struct core *core, const struct queue *queue, struct bytes handle);
 
 /* Ends the lease named by the newest handle at now + timeout_ms (0: visible at once); an older handle changes nothing.
  * Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID; ERROR_INVALID_PARAMETER_VALUE with *is_gone = true: the message has

@@ -15,15 +15,6 @@
 
 /* --- deletes ------------------------------------------------------------------------------------------------------ */
 
-/* The number of the message that the handle holds, or 0. */
-static uint64_t held_number(const struct core *core, const struct commit_delete *entry)
-{
-    struct handle handle;
-    bool is_held = decide_is_held(core, entry->queue, entry->handle) &&
-                   handle_from_text(core->digest_owned, entry->handle, &handle);
-    return is_held ? handle.message : 0;
-}
-
 static enum error check_deletes(const struct core *core, const struct commit_command *command,
                                 struct commit_fault *fault)
 {
@@ -31,7 +22,7 @@ static enum error check_deletes(const struct core *core, const struct commit_com
     fault->part = COMMIT_DELETES;
     for (uint32_t i = 0; i < command->delete_count; i++) {
         fault->index = i;
-        numbers[i] = held_number(core, &command->deletes[i]);
+        numbers[i] = decide_held_message(core, command->deletes[i].queue, command->deletes[i].handle);
         if (numbers[i] == 0)
             return ERROR_RECEIPT_HANDLE_IS_INVALID;
         for (uint32_t earlier = 0; earlier < i; earlier++)
@@ -194,7 +185,8 @@ static uint64_t size_of_all(const struct core *core, const struct commit_command
         size += UNIT_SIZE + command->units[i].report.detail.size +
                 size_of_chain(core, slot_of_batch(core, command->units[i].batch), &seen);
     for (uint32_t i = 0; i < command->delete_count; i++) {
-        uint32_t slot = core_find_message(core, held_number(core, &command->deletes[i]));
+        const struct commit_delete *entry = &command->deletes[i];
+        uint32_t slot = core_find_message(core, decide_held_message(core, entry->queue, entry->handle));
         size += UNIT_SIZE + size_of_chain(core, core_message(core, slot)->batch, &seen);
     }
     table_deinit(&seen);

@@ -54,10 +54,11 @@ enum error decide_delete(struct core *core, struct queue *queue, struct bytes ha
     return OK;
 }
 
-bool decide_is_held(const struct core *core, const struct queue *queue, struct bytes handle)
+uint64_t decide_held_message(const struct core *core, const struct queue *queue, struct bytes handle)
 {
     struct holding holding;
-    return find_held(core, queue, handle, &holding) == OK && holding.slot != 0;
+    bool is_held = find_held(core, queue, handle, &holding) == OK && holding.slot != 0;
+    return is_held ? core_message(core, holding.slot)->number : 0;
 }
 
 enum error decide_change_visibility(struct core *core, struct queue *queue, struct bytes handle, uint32_t timeout_ms,

@@ -56,37 +56,6 @@ static void remember(struct core *core, const struct send_command *command, uint
 
 /* --- accepting ---------------------------------------------------------------------------------------------------- */
 
-/* A message of a FIFO queue, one with a group, and one with a priority of its own stand in a group. */
-static void emit_sent(struct core *core, const struct send_command *command, const struct batch *batch, uint64_t number,
-                      struct bytes content)
-{
-    uint64_t visible_at_ms = command->delay_ms == 0 ? 0 : core->now_ms + command->delay_ms;
-    uint64_t batch_number = batch == NULL ? 0 : batch->number;
-    uint32_t unit = batch == NULL ? 0 : batch->ledger.count;
-    bool is_grouped =
-        command->queue->settings.is_fifo || command->content.group.size > 0 || command->priority != PRIORITY_DEFAULT;
-    struct event event;
-    if (is_grouped)
-        event = (struct event){.kind = EVENT_SENT_IN_GROUP,
-                               .sent_in_group = {.number = number,
-                                                 .queue = command->queue->id,
-                                                 .visible_at_ms = visible_at_ms,
-                                                 .batch = batch_number,
-                                                 .unit = unit,
-                                                 .priority = command->priority,
-                                                 .group = command->content.group,
-                                                 .content = content}};
-    else
-        event = (struct event){.kind = EVENT_SENT,
-                               .sent = {.number = number,
-                                        .queue = command->queue->id,
-                                        .visible_at_ms = visible_at_ms,
-                                        .batch = batch_number,
-                                        .unit = unit,
-                                        .content = content}};
-    core_emit(core, &event);
-}
-
 /* What binds the message to others: its type, and what it waits for. */
 static void emit_bonds(struct core *core, const struct send_command *command, const struct dependency_plan *plan,
                        uint64_t number)
@@ -120,7 +89,16 @@ static void accept(struct core *core, const struct send_command *command, const 
     identity_message(core->digest_owned, number, content.id);
     buffer_truncate(&core->scratch, 0);
     content_encode(&content, &core->scratch);
-    emit_sent(core, command, batch, number, buffer_bytes(&core->scratch));
+    core_emit_sent(
+        core, command->queue,
+        &(struct event_sent_in_group){.number = number,
+                                      .queue = command->queue->id,
+                                      .visible_at_ms = command->delay_ms == 0 ? 0 : core->now_ms + command->delay_ms,
+                                      .batch = batch == NULL ? 0 : batch->number,
+                                      .unit = batch == NULL ? 0 : batch->ledger.count,
+                                      .priority = command->priority,
+                                      .group = content.group,
+                                      .content = buffer_bytes(&core->scratch)});
     remember(core, command, number);
     emit_bonds(core, command, plan, number);
     if (batch != NULL)
@@ -131,19 +109,25 @@ static void accept(struct core *core, const struct send_command *command, const 
     memcpy(result->id, content.id, sizeof(result->id));
 }
 
+/* Looks at everything, with nothing done. *plan is to be deinited whatever comes of it. */
+static enum error look_up(const struct core *core, const struct send_command *command, uint64_t units, bool is_checked,
+                          const struct batch **batch, struct dependency_plan *plan, struct send_result *result)
+{
+    *result = (struct send_result){0};
+    *plan = (struct dependency_plan){0};
+    if (find_duplicate(core, command, result))
+        return OK;
+    enum error error = find_batch(core, command->batch_id, units, batch);
+    return error == OK ? dependency_plan(core, command, *batch, is_checked, plan, result) : error;
+}
+
 static enum error send_one(struct core *core, const struct send_command *command, bool is_checked,
                            struct send_result *result)
 {
-    *result = (struct send_result){0};
-    if (find_duplicate(core, command, result))
-        return OK;
     const struct batch *batch;
-    enum error error = find_batch(core, command->batch_id, 1, &batch);
-    if (error != OK)
-        return error;
     struct dependency_plan plan;
-    error = dependency_plan(core, command, batch, is_checked, &plan, result);
-    if (error == OK)
+    enum error error = look_up(core, command, 1, is_checked, &batch, &plan, result);
+    if (error == OK && !result->is_duplicate)
         accept(core, command, batch, &plan, result);
     buffer_deinit(&plan.waits);
     return error;
@@ -162,15 +146,9 @@ enum error decide_send_checked(struct core *core, const struct send_command *com
 enum error decide_check_send(const struct core *core, const struct send_command *command, uint64_t units,
                              struct send_result *result)
 {
-    *result = (struct send_result){0};
-    if (find_duplicate(core, command, result))
-        return OK;
     const struct batch *batch;
-    enum error error = find_batch(core, command->batch_id, units, &batch);
-    if (error != OK)
-        return error;
     struct dependency_plan plan;
-    error = dependency_plan(core, command, batch, false, &plan, result);
+    enum error error = look_up(core, command, units, false, &batch, &plan, result);
     buffer_deinit(&plan.waits);
     return error;
 }

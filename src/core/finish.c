@@ -45,34 +45,6 @@ static void write_summary(const struct batch *batch, struct buffer *out)
     buffer_append_u8(out, '}');
 }
 
-/* core->scratch holds the content. */
-static void emit_event_message(struct core *core, const struct batch *batch, enum batch_event which,
-                               const struct queue *queue, struct bytes group)
-{
-    uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
-    uint64_t visible_at_ms = delay_ms == 0 ? 0 : core->now_ms + delay_ms;
-    struct event event;
-    if (queue->settings.is_fifo || group.size > 0)
-        event = (struct event){.kind = EVENT_SENT_IN_GROUP,
-                               .sent_in_group = {.number = core->message_number + 1,
-                                                 .queue = queue->id,
-                                                 .visible_at_ms = visible_at_ms,
-                                                 .batch = batch->number,
-                                                 .completes = (uint8_t)which,
-                                                 .priority = PRIORITY_DEFAULT,
-                                                 .group = group,
-                                                 .content = buffer_bytes(&core->scratch)}};
-    else
-        event = (struct event){.kind = EVENT_SENT,
-                               .sent = {.number = core->message_number + 1,
-                                        .queue = queue->id,
-                                        .visible_at_ms = visible_at_ms,
-                                        .batch = batch->number,
-                                        .completes = (uint8_t)which,
-                                        .content = buffer_bytes(&core->scratch)}};
-    core_emit(core, &event);
-}
-
 /* Sends the message of an event, if the batch has a target for it. True if there is a message now. */
 static bool send_event_message(struct core *core, const struct batch *batch, enum batch_event event)
 {
@@ -95,7 +67,16 @@ static bool send_event_message(struct core *core, const struct batch *batch, enu
     memcpy(content.attributes_md5, target->attributes_md5, sizeof(content.attributes_md5));
     buffer_truncate(&core->scratch, 0);
     content_encode(&content, &core->scratch);
-    emit_event_message(core, batch, event, queue, target->group);
+    uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
+    core_emit_sent(core, queue,
+                   &(struct event_sent_in_group){.number = core->message_number + 1,
+                                                 .queue = queue->id,
+                                                 .visible_at_ms = delay_ms == 0 ? 0 : core->now_ms + delay_ms,
+                                                 .batch = batch->number,
+                                                 .completes = (uint8_t)event,
+                                                 .priority = PRIORITY_DEFAULT,
+                                                 .group = target->group,
+                                                 .content = buffer_bytes(&core->scratch)});
     buffer_deinit(&body);
     return true;
 }
@@ -220,29 +201,11 @@ static void finish_for_batch(struct core *core, const struct message *message, e
         finish_unit_of_message(core, message, outcome);
 }
 
-/* How a message's end counts for its unit. */
-static enum unit_state outcome_of(enum end_reason reason)
-{
-    switch (reason) {
-    case END_DELETED:
-    case END_TAKEN:
-        return UNIT_SUCCEEDED;
-    case END_CANCELLED:
-        return UNIT_CANCELLED;
-    case END_EXPIRED:
-    case END_PURGED:
-    case END_FAILED:
-    case END_UNMET:
-        break;
-    }
-    return UNIT_FAILED;
-}
-
 /* The unit's events come before the message's own, because the message keeps its batch from being forgotten. */
 void finish_message(struct core *core, uint32_t slot, enum end_reason reason)
 {
     const struct message *message = core_message(core, slot);
-    finish_for_batch(core, message, outcome_of(reason));
+    finish_for_batch(core, message, end_outcome(reason));
     core_emit(core, &(struct event){
                         .kind = EVENT_ENDED,
                         .ended = {.number = message->number, .reason = (uint8_t)reason},

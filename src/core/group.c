@@ -69,12 +69,6 @@ uint32_t group_open(struct core *core, uint32_t shelf, struct bytes id)
     return found != 0 ? found : group_create(core, shelf, id, ++core->group_number);
 }
 
-static void set_reason(struct group *group, struct bytes reason)
-{
-    free((void *)group->reason_owned.ptr);
-    group->reason_owned = reason.size == 0 ? bytes_make(NULL, 0) : memory_duplicate(reason);
-}
-
 void group_leave_ring(struct core *core, uint32_t slot)
 {
     struct group *group = core_group(core, slot);
@@ -165,13 +159,7 @@ void group_set_timer(struct core *core, uint32_t slot)
         const struct rate *rate = &settings_of(core, group)->group_rate;
         at_ms = group->count == 0 ? (group->rate_tat_us + 999) / 1000 : rate_allows_at_ms(rate, group->rate_tat_us);
     }
-    bool is_needed = at_ms > core->now_ms;
-    if (!is_needed && group->timer_index != 0)
-        heap_remove(&core->group_timers, slot);
-    else if (is_needed && group->timer_index == 0)
-        heap_push(&core->group_timers, at_ms, slot);
-    else if (is_needed)
-        heap_update(&core->group_timers, at_ms, slot);
+    heap_set(&core->group_timers, at_ms > core->now_ms ? at_ms : HEAP_NEVER, slot);
 }
 
 /* --- where it stands ---------------------------------------------------------------------------------------------- */
@@ -356,7 +344,7 @@ void group_unlink(struct core *core, uint32_t message_slot)
     ASSERT(message->state == 0 && group->count > 0);
     if (group->is_held && group->first == message_slot) {
         group->is_held = false; /* what was held is gone */
-        set_reason(group, bytes_make(NULL, 0));
+        memory_replace(&group->reason_owned, bytes_make(NULL, 0));
     }
     if (group->cursor == message_slot)
         group->cursor = place->next;
@@ -447,7 +435,7 @@ bool apply_group_held(struct core *core, const struct event_group_held *held)
     struct group *group = core_group(core, slot);
     group->is_held = true;
     group->since_ms = core->now_ms;
-    set_reason(group, held->reason);
+    memory_replace(&group->reason_owned, held->reason);
     group_settle(core, slot, false);
     return true;
 }
@@ -459,7 +447,7 @@ bool apply_group_released(struct core *core, const struct event_group_released *
         return false;
     struct group *group = core_group(core, slot);
     group->is_held = false;
-    set_reason(group, bytes_make(NULL, 0));
+    memory_replace(&group->reason_owned, bytes_make(NULL, 0));
     if (released->is_retry) {
         place_in(core, group->first)->spared_count = message_in(core, group->first)->receive_count;
         place_in(core, group->first)->is_final = false;

@@ -216,7 +216,7 @@ bool group_reader_finish(struct core *core, const struct group_reader *reader)
         group->since_ms = facts->since_ms;
         group->is_held = facts->is_held;
         group->cancelled_sequence = facts->cancelled_sequence;
-        group->reason_owned = facts->reason.size == 0 ? bytes_make(NULL, 0) : memory_duplicate(facts->reason);
+        memory_replace(&group->reason_owned, facts->reason);
         group_set_timer(core, reader->slots_owned[i]);
         if (!group_is_sound(core, reader->slots_owned[i]))
             return false;

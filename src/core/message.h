@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/pool.h"
+#include "core/ledger.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,6 +61,30 @@ static inline struct message *message_at(const struct pool *messages, uint32_t s
 {
     ASSERT(slot != 0);
     return pool_at(messages, slot);
+}
+
+/* How a message's end counts, for its unit and for whoever waits for it. */
+static inline enum unit_state end_outcome(enum end_reason reason)
+{
+    switch (reason) {
+    case END_DELETED:
+    case END_TAKEN:
+        return UNIT_SUCCEEDED;
+    case END_CANCELLED:
+        return UNIT_CANCELLED;
+    case END_EXPIRED:
+    case END_PURGED:
+    case END_FAILED:
+    case END_UNMET:
+        break;
+    }
+    return UNIT_FAILED;
+}
+
+/* Is a message in that state counted as delayed: not yet deliverable, and held by nobody? */
+static inline bool message_state_is_delayed(unsigned state)
+{
+    return state == MESSAGE_DELAYED || state == MESSAGE_WAITING;
 }
 
 static inline bool message_is_deliverable(const struct message *message)

@@ -127,8 +127,8 @@ uint64_t rate_after_change(const struct rate *rate, uint64_t tat_us, uint64_t no
 
 void queue_adopt_settings(struct queue *queue, const struct queue_settings *settings)
 {
-    struct bytes arn = memory_duplicate(settings->dead_letter_arn);
-    free((void *)queue->settings.dead_letter_arn.ptr);
+    struct bytes arn = queue->settings.dead_letter_arn;
+    memory_replace(&arn, settings->dead_letter_arn);
     queue->settings = *settings;
     queue->settings.dead_letter_arn = arn;
 }

@@ -156,25 +156,16 @@ static void adopt_spec(struct core *core, struct schedule *schedule, struct byte
 {
     if (schedule->spec_encoded_owned.ptr != NULL)
         count_target(core, &schedule->spec, false);
-    struct bytes copy = memory_duplicate(encoded);
-    free((void *)schedule->spec_encoded_owned.ptr);
-    schedule->spec_encoded_owned = copy;
-    bool is_good = schedule_spec_decode(copy, &schedule->spec);
+    memory_replace(&schedule->spec_encoded_owned, encoded);
+    bool is_good = schedule_spec_decode(schedule->spec_encoded_owned, &schedule->spec);
     ASSERT(is_good);
     count_target(core, &schedule->spec, true);
 }
 
 static void set_next(struct core *core, uint32_t slot, uint64_t next_at_ms)
 {
-    struct schedule *schedule = schedule_of(core, slot);
-    schedule->next_at_ms = next_at_ms;
-    bool is_due_once = next_at_ms != SCHEDULE_NEVER;
-    if (schedule->due_index != 0 && !is_due_once)
-        heap_remove(&core->schedules.due, slot);
-    else if (schedule->due_index != 0)
-        heap_update(&core->schedules.due, next_at_ms, slot);
-    else if (is_due_once)
-        heap_push(&core->schedules.due, next_at_ms, slot);
+    schedule_of(core, slot)->next_at_ms = next_at_ms;
+    heap_set(&core->schedules.due, next_at_ms, slot);
 }
 
 bool apply_schedule_put(struct core *core, const struct event_schedule_put *put)

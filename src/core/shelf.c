@@ -159,7 +159,7 @@ static void census_add(struct shelf_census *census, const struct message *messag
     ASSERT((message->state != MESSAGE_FRESH && message->state != MESSAGE_WAITING) || message->heap_index == 0);
     census->count++;
     census->in_flight_count += message->state == MESSAGE_IN_FLIGHT;
-    census->delayed_count += message->state == MESSAGE_DELAYED || message->state == MESSAGE_WAITING;
+    census->delayed_count += message_state_is_delayed(message->state);
     census->returned_count += message->state == MESSAGE_RETURNED && !message->is_grouped;
 }
 

@@ -423,8 +423,8 @@ static uint64_t read_place(struct core *core, uint32_t slot, struct cursor *curs
     if (place->priority > PRIORITY_MAX || place->after_failure > AFTER_FAILURE_HOLD ||
         reason.size > FAILURE_REASON_SIZE_MAX || place->sequence > core->message_number)
         cursor_fail(cursor);
-    else if (reason.size > 0)
-        place->reason_owned = memory_duplicate(reason);
+    else
+        memory_replace(&place->reason_owned, reason);
     return group;
 }
 

@@ -105,6 +105,10 @@ static inline bool core_frame_is_ample(const struct core *core)
 /* Encodes the event into the open frame and applies it: the only way a decision changes anything. */
 void core_emit(struct core *core, const struct event *event);
 
+/* Emits that a message was accepted, in the form that fits: one of a FIFO queue, with a group or with a priority of its own stands in
+ * a group; of the others the log says less. */
+void core_emit_sent(struct core *core, const struct queue *queue, const struct event_sent_in_group *sent);
+
 /* Applies an event whose fields lie at `position` in the log. False, with nothing changed, if it does not fit the state. */
 bool core_apply(struct core *core, const struct event *event, uint64_t position);
 

@@ -156,7 +156,7 @@ static enum error decide_each(struct core *core, struct request *request)
     enum error error = OK;
     struct commit_command *command = &request->command;
     for (uint32_t i = 0; error == OK && i < command->delete_count; i++)
-        if (!decide_is_held(core, command->deletes[i].queue, command->deletes[i].handle))
+        if (decide_held_message(core, command->deletes[i].queue, command->deletes[i].handle) == 0)
             error = ERROR_RECEIPT_HANDLE_IS_INVALID;
     for (uint32_t i = 0; error == OK && i < command->send_count; i++)
         error = decide_send(core, &command->sends[i].command, &command->sends[i].result);
@@ -166,7 +166,7 @@ static enum error decide_each(struct core *core, struct request *request)
                                       &command->units[i].is_completed);
     }
     for (uint32_t i = 0; error == OK && i < command->delete_count; i++)
-        error = !decide_is_held(core, command->deletes[i].queue, command->deletes[i].handle)
+        error = decide_held_message(core, command->deletes[i].queue, command->deletes[i].handle) == 0
                     ? ERROR_INVALID_PARAMETER_VALUE
                     : decide_delete(core, command->deletes[i].queue, command->deletes[i].handle);
     return error;
