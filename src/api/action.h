@@ -127,6 +127,10 @@ enum error call_results_max(struct call *call, int64_t *results_max, bool *is_gi
 enum error call_page(struct call *call, uint64_t *from, int64_t *results_max);
 void call_write_next_token(struct call *call, uint64_t next);
 
+/* The same for what is listed by name: NextToken is the hexadecimal name of the first of the next page, so that what comes and goes
+ * in between neither repeats nor hides others. *is_paged: MaxResults was given. */
+enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *results_max, bool *is_paged);
+
 /* --- batches of entries (entries.c) -------------------------------------------------------------------------------- */
 
 /* Checks Entries (1 to 10, with distinct ids) and runs `run` for each. An entry that fails goes to Failed, the others to

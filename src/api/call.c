@@ -162,6 +162,21 @@ enum error call_page(struct call *call, uint64_t *from, int64_t *results_max)
     return error;
 }
 
+enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *results_max, bool *is_paged)
+{
+    struct bytes token = {NULL, 0};
+    enum error error = params_text(&call->params, "NextToken", &token);
+    if (error == OK)
+        error = call_results_max(call, results_max, is_paged);
+    if (error != OK || token.size == 0)
+        return error;
+    uint8_t *name = arena_allocate(call->arena, token.size / 2 + 1);
+    if (token.size % 2 != 0 || !bytes_from_hex(token, name, token.size / 2))
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+    *from = bytes_make(name, token.size / 2);
+    return OK;
+}
+
 void call_write_next_token(struct call *call, uint64_t next)
 {
     char text[24];

@@ -34,6 +34,12 @@ extern const size_t tally_attribute_count;
 /* A boolean as SQS takes it, in either case of its first letter. */
 bool queue_attribute_is_true(struct bytes text);
 bool queue_attribute_is_false(struct bytes text);
+enum error queue_attribute_read_boolean(struct call *call, const struct queue_attribute *attribute, struct bytes text,
+                                        bool *value);
+struct bytes queue_attribute_show_boolean(bool value);
+
+/* ERROR_INVALID_ATTRIBUTE_VALUE, for that reason. */
+enum error queue_attribute_refuse(struct call *call, const struct queue_attribute *attribute, const char *reason);
 
 struct queue_settings queue_attributes_defaults(bool is_fifo);
 

@@ -240,26 +240,18 @@ enum error action_delete_schedule(struct call *call)
     return error;
 }
 
-/* Schedules in order of name. NextToken is the hexadecimal name of the first one of the next page. */
+/* Schedules in order of name. */
 enum error action_list_schedules(struct call *call)
 {
-    struct bytes prefix = {NULL, 0}, token = {NULL, 0};
+    struct bytes prefix = {NULL, 0};
     int64_t results_max;
     bool is_paged;
     enum error error = params_text(&call->params, "Prefix", &prefix);
+    struct bytes from = prefix;
     if (error == OK)
-        error = params_text(&call->params, "NextToken", &token);
-    if (error == OK)
-        error = call_results_max(call, &results_max, &is_paged);
+        error = call_page_by_name(call, &from, &results_max, &is_paged);
     if (error != OK)
         return error;
-    struct bytes from = prefix;
-    if (token.size > 0) {
-        uint8_t *name = arena_allocate(call->arena, token.size / 2 + 1);
-        if (token.size % 2 != 0 || !bytes_from_hex(token, name, token.size / 2))
-            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
-        from = bytes_make(name, token.size / 2);
-    }
     int64_t count = 0;
     const struct schedule *next = NULL;
     for (uint32_t i = schedule_place(call->core, from); i < schedule_count(call->core); i++) {

@@ -14,12 +14,6 @@
 
 static const struct bytes nothing = {NULL, 0};
 
-static enum error refuse_value(struct call *call, const struct queue_attribute *attribute, const char *reason)
-{
-    return call_fail(call, ERROR_INVALID_ATTRIBUTE_VALUE, "Invalid value for the parameter %s. Reason: %s",
-                     attribute->name, reason);
-}
-
 /* Does the queue order its groups in any way of Tally's? Then all of its ways are shown. */
 static bool has_own_order(const struct queue_settings *settings)
 {
@@ -31,10 +25,7 @@ static bool has_own_order(const struct queue_settings *settings)
 static enum error read_strict(struct call *call, const struct queue_attribute *attribute, struct bytes value,
                               struct queue_settings *settings)
 {
-    if (!queue_attribute_is_true(value) && !queue_attribute_is_false(value))
-        return refuse_value(call, attribute, "Must be true or false.");
-    settings->is_strict = queue_attribute_is_true(value);
-    return OK;
+    return queue_attribute_read_boolean(call, attribute, value, &settings->is_strict);
 }
 
 static struct bytes show_strict(struct arena *arena, const struct queue_attribute *attribute,
@@ -44,7 +35,7 @@ static struct bytes show_strict(struct arena *arena, const struct queue_attribut
     (void)attribute;
     if (!is_named && !has_own_order(settings))
         return nothing;
-    return settings->is_strict ? BYTES("true") : BYTES("false");
+    return queue_attribute_show_boolean(settings->is_strict);
 }
 
 static const char *const group_failures[] = {
@@ -59,7 +50,7 @@ static enum error read_group_failure(struct call *call, const struct queue_attri
             return OK;
         }
     }
-    return refuse_value(call, attribute, "Must be skip, hold or cancel-rest.");
+    return queue_attribute_refuse(call, attribute, "Must be skip, hold or cancel-rest.");
 }
 
 static struct bytes show_group_failure(struct arena *arena, const struct queue_attribute *attribute,
@@ -75,7 +66,7 @@ static enum error read_delivery_mode(struct call *call, const struct queue_attri
 {
     bool is_at_most_once = bytes_equal(value, BYTES("at-most-once"));
     if (!is_at_most_once && !bytes_equal(value, BYTES("at-least-once")))
-        return refuse_value(call, attribute, "Must be at-least-once or at-most-once.");
+        return queue_attribute_refuse(call, attribute, "Must be at-least-once or at-most-once.");
     settings->is_at_most_once = is_at_most_once;
     return OK;
 }
@@ -97,7 +88,7 @@ static enum error read_group_concurrency(struct call *call, const struct queue_a
 {
     uint64_t number;
     if (!bytes_to_u64(value, &number) || number > GROUP_CONCURRENCY_MAX)
-        return refuse_value(call, attribute, "Must be an integer from 0 (no limit) to 120000.");
+        return queue_attribute_refuse(call, attribute, "Must be an integer from 0 (no limit) to 120000.");
     settings->group_concurrency = (uint32_t)number;
     return OK;
 }
@@ -116,8 +107,8 @@ static enum error read_window(struct call *call, const struct queue_attribute *a
     uint64_t number = DEDUPLICATION_WINDOW_EVER;
     bool is_for_ever = bytes_equal(value, BYTES("-1"));
     if (!is_for_ever && (!bytes_to_u64(value, &number) || number > WINDOW_S_MAX))
-        return refuse_value(call, attribute,
-                            "Must be an integer from 0 (none) to 315360000 seconds, or -1 (for ever).");
+        return queue_attribute_refuse(call, attribute,
+                                      "Must be an integer from 0 (none) to 315360000 seconds, or -1 (for ever).");
     settings->has_window = true;
     settings->deduplication_window_s = (uint32_t)number;
     return OK;
@@ -200,7 +191,7 @@ static enum error read_backoff(struct call *call, const struct queue_attribute *
                                      {"factor", 1, FACTOR_MAX, &factor},
                                      {"jitter", 0, 1, &jitter}};
     if (!read_members(params_parse_text(value, call->arena), members, ARRAY_LENGTH(members)) || max < min)
-        return refuse_value(call, attribute, BACKOFF_RULE);
+        return queue_attribute_refuse(call, attribute, BACKOFF_RULE);
     settings->backoff = (struct backoff){.is_set = true,
                                          .min_ms = thousandths(min),
                                          .max_ms = thousandths(max),
@@ -275,7 +266,7 @@ static enum error read_rate_limit(struct call *call, const struct queue_attribut
     size_t known = (yyjson_obj_get(object, "queue") != NULL) + (yyjson_obj_get(object, "group") != NULL);
     if (known == 0 || yyjson_obj_size(object) != known || !read_rate(object, "queue", &settings->queue_rate) ||
         !read_rate(object, "group", &settings->group_rate))
-        return refuse_value(call, attribute, RATE_RULE);
+        return queue_attribute_refuse(call, attribute, RATE_RULE);
     return OK;
 }
 
@@ -300,18 +291,17 @@ static struct bytes show_rate_limit(struct arena *arena, const struct queue_attr
                         BYTES_FORMAT(group));
 }
 
-#define ATTRIBUTE(name, kind, read, show)                                                                              \
-    {                                                                                                                  \
-        name, kind, read, show, 0, 0, 0, 0                                                                             \
-    }
 const struct queue_attribute tally_attributes[] = {
-    ATTRIBUTE("Tally.StrictOrder", ON_FIFO_QUEUES, read_strict, show_strict),
-    ATTRIBUTE("Tally.OnGroupFailure", ON_FIFO_QUEUES, read_group_failure, show_group_failure),
-    ATTRIBUTE("Tally.GroupConcurrency", ON_STANDARD_QUEUES, read_group_concurrency, show_group_concurrency),
-    ATTRIBUTE("Tally.DeduplicationWindow", ON_ANY_QUEUE, read_window, show_window),
-    ATTRIBUTE("Tally.DeliveryMode", ON_ANY_QUEUE, read_delivery_mode, show_delivery_mode),
-    ATTRIBUTE("Tally.Backoff", ON_ANY_QUEUE, read_backoff, show_backoff),
-    ATTRIBUTE("Tally.RateLimit", ON_ANY_QUEUE, read_rate_limit, show_rate_limit),
+    {.name = "Tally.StrictOrder", .kind = ON_FIFO_QUEUES, .read = read_strict, .show = show_strict},
+    {.name = "Tally.OnGroupFailure", .kind = ON_FIFO_QUEUES, .read = read_group_failure, .show = show_group_failure},
+    {.name = "Tally.GroupConcurrency",
+     .kind = ON_STANDARD_QUEUES,
+     .read = read_group_concurrency,
+     .show = show_group_concurrency},
+    {.name = "Tally.DeduplicationWindow", .kind = ON_ANY_QUEUE, .read = read_window, .show = show_window},
+    {.name = "Tally.DeliveryMode", .kind = ON_ANY_QUEUE, .read = read_delivery_mode, .show = show_delivery_mode},
+    {.name = "Tally.Backoff", .kind = ON_ANY_QUEUE, .read = read_backoff, .show = show_backoff},
+    {.name = "Tally.RateLimit", .kind = ON_ANY_QUEUE, .read = read_rate_limit, .show = show_rate_limit},
 };
 
 const size_t tally_attribute_count = ARRAY_LENGTH(tally_attributes);

@@ -128,24 +128,15 @@ static void write_orders(struct call *call, uint32_t place, uint32_t end)
     writer_list_end(call->reply);
 }
 
-/* By name; NextToken is the hexadecimal name of the first order of the next page, so that orders put or deleted in between
- * neither repeat nor hide others. */
+/* In order of name. */
 enum error action_list_type_orders(struct call *call)
 {
-    struct bytes token = {NULL, 0}, from = {NULL, 0};
+    struct bytes from = {NULL, 0};
     int64_t results_max;
     bool is_paged;
-    enum error error = params_text(&call->params, "NextToken", &token);
-    if (error == OK)
-        error = call_results_max(call, &results_max, &is_paged);
+    enum error error = call_page_by_name(call, &from, &results_max, &is_paged);
     if (error != OK)
         return error;
-    if (token.size > 0) {
-        uint8_t *name = arena_allocate(call->arena, token.size / 2 + 1);
-        if (token.size % 2 != 0 || !bytes_from_hex(token, name, token.size / 2))
-            return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
-        from = bytes_make(name, token.size / 2);
-    }
     uint32_t place = type_order_place(call->core, from), count = type_order_count(call->core);
     uint32_t end = count - place > results_max ? place + (uint32_t)results_max : count;
     if (place < end)
