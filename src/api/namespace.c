@@ -57,6 +57,7 @@ struct namespace
     enum error failed;         /* writing in line */
     struct failure failure;
     uint64_t snapshot_position; /* of the newest published snapshot */
+    uint64_t snapshot_size;     /* bytes, with or without its file's framing */
     struct snapshot_job job;
 };
 
@@ -327,6 +328,7 @@ static enum error recover(struct namespace *ns, uint64_t now_ms, const uint8_t k
             "%s: the snapshot's checksums are right but this version can't read it; start the newer version of "
             "tallyd that wrote it.",
             ns->disk->folder);
+    ns->snapshot_size = snapshot.size;
     buffer_deinit(&snapshot);
     if (error == OK)
         error = replay(ns, failure);
@@ -529,19 +531,26 @@ static enum error publish(struct namespace *ns, struct failure *failure)
 {
     ns->job.is_active = false;
     ns->snapshot_position = ns->job.place.position;
-    enum error error = snapshot_publish(ns->disk, &ns->job.place, failure);
+    enum error error = snapshot_publish(ns->disk, &ns->job.place, &ns->snapshot_size, failure);
     if (error != OK)
         return error;
     return log_trim(ns->log, ns->job.place.position, was_needed, &ns->job, failure);
 }
 
+/* A snapshot costs as much as it holds, so a large one must serve for longer: taking them costs a bounded part of writing the log,
+ * however much is waiting. */
+static bool snapshot_is_due(const struct namespace *ns)
+{
+    uint64_t least = ns->options.snapshot_bytes;
+    uint64_t worthwhile = ns->options.snapshot_worth * ns->snapshot_size;
+    uint64_t grown = ns->closed_end - ns->snapshot_position;
+    return least > 0 && grown >= (worthwhile > least ? worthwhile : least);
+}
+
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure)
 {
-    if (!ns->job.is_active) {
-        bool is_due =
-            ns->options.snapshot_bytes > 0 && ns->closed_end >= ns->snapshot_position + ns->options.snapshot_bytes;
-        return is_due ? start_snapshot(ns, in_line, failure) : OK;
-    }
+    if (!ns->job.is_active)
+        return snapshot_is_due(ns) ? start_snapshot(ns, in_line, failure) : OK;
     enum error error = reap_child(ns, failure);
     if (error != OK || !ns->job.is_written || namespace_durable(ns) < ns->job.place.sequence)
         return error;

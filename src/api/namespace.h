@@ -17,6 +17,7 @@ struct namespace_options {
     uint64_t segment_size;       /* bytes */
     uint64_t frame_size_max;     /* bytes */
     uint64_t snapshot_bytes;     /* a snapshot is due when the log grew by this much since the last; 0: never */
+    uint32_t snapshot_worth;     /* and by this many times the size of the last one */
     uint32_t in_flight_max;      /* messages in flight per queue */
     bool has_flusher;            /* false: namespace_flush() writes in line */
     void (*wake)(void *context); /* with a flusher: called on the log thread when something became durable */

@@ -248,13 +248,28 @@ static enum error older_remove(struct disk *disk, const struct name_list *names,
     return OK;
 }
 
-enum error snapshot_publish(struct disk *disk, const struct snapshot_place *place, struct failure *failure)
+static enum error size_read(struct disk *disk, const char *name, uint64_t *size, struct failure *failure)
+{
+    struct disk_file *file;
+    enum error error = disk->operations->open(disk, name, &file, failure);
+    if (error != OK)
+        return error;
+    error = disk->operations->size(file, size, failure);
+    disk->operations->close(file);
+    return error;
+}
+
+enum error snapshot_publish(struct disk *disk, const struct snapshot_place *place, uint64_t *size,
+                            struct failure *failure)
 {
     const struct disk_operations *operations = disk->operations;
     char from[NAME_SIZE], to[NAME_SIZE];
     name_make(place->position, suffix_temporary, from);
     name_make(place->position, suffix, to);
-    enum error error = operations->rename(disk, from, to, failure);
+    enum error error = size_read(disk, from, size, failure);
+    if (error != OK)
+        return error;
+    error = operations->rename(disk, from, to, failure);
     if (error != OK)
         return error;
     /* From here on two snapshots may exist; the newest counts. The old one goes only when the new name is durable. */

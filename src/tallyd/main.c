@@ -26,6 +26,9 @@
 #define SEGMENT_OVERHEAD_SIZE 4096
 #define SEGMENT_UNIT UINT64_C(4096)
 
+/* So that what snapshots cost stays a bounded part of what the log costs, however much is waiting. */
+#define SNAPSHOT_WORTH 2
+
 /* File descriptors beside the connections: the log's files, the loop's own, standard streams. */
 #define DESCRIPTORS_RESERVED 256u
 
@@ -269,6 +272,7 @@ static enum error open_namespace(struct daemon *daemon, struct failure *failure)
         .segment_size = segment_size(config),
         .frame_size_max = frame_size_max(config),
         .snapshot_bytes = config_number(config, CONFIG_SNAPSHOT_BYTES),
+        .snapshot_worth = SNAPSHOT_WORTH,
         .in_flight_max = (uint32_t)config_number(config, CONFIG_IN_FLIGHT_MAX),
         .has_flusher = true,
         .wake = server_wake,

@@ -785,6 +785,7 @@ static void world_init(struct world *world, uint64_t seed, bool is_traced, struc
                     .segment_size = segment_size,
                     .frame_size_max = segment_size / 2 - 1024,
                     .snapshot_bytes = (uint64_t)4096 << random_below(&settings, 6),
+                    .snapshot_worth = random_below(&settings, 3),
                     .in_flight_max = random_between(&settings, 1, random_chance(&settings, 20) ? 12 : 200)},
     };
     where = (struct world_where){.seed = seed, .now_ms = START_MS};

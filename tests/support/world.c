@@ -85,6 +85,7 @@ void world_start(struct world *world)
         .frame_size_max = world->options.frame_size_max,
         .in_flight_max = world->options.in_flight_max,
         .snapshot_bytes = world->options.way == WORLD_SNAPSHOTS ? 1 : world->options.snapshot_bytes,
+        .snapshot_worth = world->options.snapshot_worth,
     };
     const struct api_options api_options = {.region = "us-east-1", .public_url = "http://localhost"};
     for (;;) {

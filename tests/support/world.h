@@ -26,9 +26,10 @@ struct world_options {
     uint64_t stop_at;             /* WORLD_STOPS: operations of the disk that go well first */
     enum memory_disk_fault fault; /* WORLD_STOPS: what then fails; 0: MEMORY_DISK_STOP */
     uint64_t snapshot_bytes;      /* 0: snapshots only in WORLD_SNAPSHOTS */
-    uint64_t segment_size;        /* 0: 512 KiB */
-    uint64_t frame_size_max;      /* 0: 128 KiB */
-    uint32_t in_flight_max;       /* 0: 120,000 */
+    uint32_t snapshot_worth;
+    uint64_t segment_size;   /* 0: 512 KiB */
+    uint64_t frame_size_max; /* 0: 128 KiB */
+    uint32_t in_flight_max;  /* 0: 120,000 */
 };
 
 struct world {

@@ -1,5 +1,6 @@
 /* What the simulator found about snapshots of a namespace, played by hand. */
 #include "scenario.h"
+#include <inttypes.h>
 
 /* Time that passes without a frame moves the core's clock, but not the log's: the snapshot's place carries the time of the
  * newest frame, because what the log writes next may be the end of the segment, which repeats that time. */
@@ -24,9 +25,56 @@ static void a_snapshot_after_a_quiet_time_at_the_end_of_a_segment_is_no_damage(v
     world_destroy(world);
 }
 
+/* The position of the newest snapshot; 0: there is none. */
+static void note_snapshot(void *context, const char *name)
+{
+    uint64_t position = strtoull(name, NULL, 16);
+    if (strstr(name, ".snapshot") != NULL && position > *(uint64_t *)context)
+        *(uint64_t *)context = position;
+}
+
+static uint64_t newest_snapshot(const struct world *world)
+{
+    uint64_t position = 0;
+    assert_int_equal(world->disk->operations->list(world->disk, note_snapshot, &position, NULL), OK);
+    return position;
+}
+
+/* A snapshot costs as much as it holds. So one is due when the log has grown by twice the last one, also after a restart: with more
+ * in it, snapshots are further apart. */
+static void a_larger_snapshot_serves_for_longer(void **state)
+{
+    (void)state;
+    const struct world_options options = {.segment_size = 4194304, .snapshot_bytes = 4096, .snapshot_worth = 2};
+    struct world *world = world_create(&options);
+    world_create_queue(world, "work", "");
+    uint64_t last = 0, due = 4096;
+    for (unsigned i = 0; i < 800; i++) {
+        (void)world_send(world, "work", NULL, "kept");
+        if (i % 20 == 0) {
+            world_stop(world, true);
+            world_start(world);
+        }
+        world_snapshot(world);
+        world_forget(world);
+        uint64_t newest = newest_snapshot(world);
+        if (newest == last)
+            continue;
+        assert_in_range(newest - last, due - 256, due + 8192); /* less the file's own framing, plus a few frames */
+        char name[40];
+        (void)snprintf(name, sizeof(name), "%016" PRIx64 ".snapshot", newest);
+        uint64_t worth = 2 * memory_disk_content(world->disk, name).size;
+        due = worth > 4096 ? worth : 4096;
+        last = newest;
+    }
+    assert_true(due > 65536);
+    world_destroy(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_larger_snapshot_serves_for_longer),
         cmocka_unit_test(a_snapshot_after_a_quiet_time_at_the_end_of_a_segment_is_no_damage),
     };
     return cmocka_run_group_tests_name("snapshots of a namespace", tests, NULL, NULL);
