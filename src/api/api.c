@@ -1,11 +1,11 @@
 #include "api/api.h"
 
+#include "api/query.h"
+#include "api/reply.h"
 #include "api/state.h"
 #include "api/text.h"
 #include "base/memory.h"
 #include <stdlib.h>
-
-#define CONTENT_TYPE_JSON "application/x-amz-json-1.0"
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
@@ -49,21 +49,6 @@ void api_finish(struct api *api, struct exchange *exchange)
     list_append(&api->finished, &exchange->api_link);
 }
 
-void api_write_error(struct exchange *exchange, enum error error, const struct failure *failure)
-{
-    const struct error_row *row = error_row(error);
-    struct reply *reply = &exchange->reply;
-    bool has_text = failure != NULL && failure->text[0] != '\0';
-    reply->status = row->status;
-    reply->error = error;
-    buffer_truncate(&reply->body, 0);
-    struct writer writer = writer_make(&reply->body);
-    writer_object_begin(&writer, NULL);
-    writer_string(&writer, "__type", row->type);
-    writer_string(&writer, "message", has_text ? failure->text : row->text);
-    writer_object_end(&writer);
-}
-
 struct exchange *api_take_finished(struct api *api)
 {
     struct list_link *link = list_first(&api->finished);
@@ -77,8 +62,7 @@ void api_refuse(struct api *api, struct exchange *exchange, enum error error, co
 {
     struct failure failure;
     failure_set(&failure, error, "%s", text == NULL ? "" : text);
-    exchange->reply.content_type = CONTENT_TYPE_JSON;
-    api_write_error(exchange, error, &failure);
+    reply_fail(exchange, error, &failure);
     api_finish(api, exchange);
     exchange->hold_sequence = 0;
     api->refused_count++;
@@ -86,7 +70,9 @@ void api_refuse(struct api *api, struct exchange *exchange, enum error error, co
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-/* The action that X-Amz-Target names, or NULL. */
+#define SERVICE "AmazonSQS."
+
+/* The action of that target, or NULL. */
 static const struct action *find_action(const struct api *api, struct bytes target)
 {
     for (struct table_probe probe = table_probe_start(&api->action_by_target, bytes_hash(target));
@@ -96,69 +82,123 @@ static const struct action *find_action(const struct api *api, struct bytes targ
     return NULL;
 }
 
-/* Reads the parameters and runs the action. Leaves the reply complete, or the exchange waiting. */
-static enum error run_action(struct call *call, const struct action *action)
+/* Says which action was asked for, unless it holds what a reply had better not repeat. */
+static enum error refuse_unknown(struct call *call, struct bytes name)
 {
-    struct exchange *exchange = call->exchange;
-    enum error error = params_parse(exchange->request.body, call->arena, call->failure, &call->params);
+    int size = !text_is_printable(name) ? 0 : name.size < 80 ? (int)name.size : 80;
+    if (call->exchange->form == WIRE_QUERY)
+        return call_fail(call, ERROR_UNKNOWN_OPERATION, "The action %.*s is not valid for this endpoint.", size,
+                         (const char *)name.ptr);
+    return call_fail(
+        call, ERROR_UNKNOWN_OPERATION,
+        "There is no action '%.*s'; X-Amz-Target names the service and the action, like AmazonSQS.SendMessage or "
+        "Tally.CreateBatch.",
+        size, (const char *)name.ptr);
+}
+
+static enum error parse_json(struct call *call, const struct action **action)
+{
+    const struct request *request = &call->exchange->request;
+    *action = find_action(call->api, request->target);
+    if (*action == NULL)
+        return refuse_unknown(call, request->target);
+    return params_parse(request->body, call->arena, call->failure, &call->params);
+}
+
+/* Is the action one that SQS does not answer on the path of a queue? */
+static bool is_of_no_queue(struct bytes name)
+{
+    return bytes_equal(name, BYTES("CreateQueue")) || bytes_equal(name, BYTES("ListQueues"));
+}
+
+static enum error parse_query(struct call *call, const struct action **action)
+{
+    const struct request *request = &call->exchange->request;
+    struct form form;
+    enum error error = form_parse(request->query, request->body, call->arena, call->failure, &form);
     if (error != OK)
         return error;
-    struct writer writer = writer_make(&exchange->reply.body);
-    call->reply = &writer;
-    writer_object_begin(&writer, NULL);
-    error = action->run(call);
-    if (error != OK || call->is_waiting)
-        return error;
-    writer_object_end(&writer);
-    if (action->is_silent)
-        buffer_truncate(&exchange->reply.body, 0);
-    exchange->reply.status = 200;
+    struct bytes name = form_find(&form, BYTES("Action"));
+    if (name.ptr == NULL)
+        return ERROR_NOT_FOUND;
+    *action = find_action(call->api, arena_format(call->arena, SERVICE "%.*s", BYTES_FORMAT(name)));
+    bool is_on_queue = !bytes_equal(request->path, BYTES("/"));
+    if (*action == NULL || (is_on_queue && is_of_no_queue(name)))
+        return refuse_unknown(call, name);
+    struct buffer *text = call_scratch(call);
+    buffer_truncate(text, 0);
+    query_to_json(&form, name, is_on_queue ? request->path : BYTES(""), call->arena, text);
+    if (params_parse(buffer_bytes(text), call->arena, call->failure, &call->params) != OK)
+        return call_fail(call, ERROR_SERIALIZATION, "A field of the request is not valid UTF-8.");
     return OK;
 }
 
-/* Says which action was asked for, unless the header holds what a reply had better not repeat. */
-static void refuse_unknown(struct api *api, struct exchange *exchange)
+/* Finds the action and reads its parameters. What has a target is JSON, whatever its path and method; the rest is Query. */
+static enum error parse(struct call *call, const struct action **action)
 {
-    struct bytes target = exchange->request.target;
-    struct failure failure;
-    if (target.size == 0) {
-        api_refuse(
-            api, exchange, ERROR_NOT_FOUND,
-            "Send a POST with the header X-Amz-Target, as AWS SDKs do; GET /health and GET /metrics answer too.");
-        return;
-    }
-    int size = !text_is_printable(target) ? 0 : target.size < 80 ? (int)target.size : 80;
-    failure_set(
-        &failure, ERROR_UNKNOWN_OPERATION,
-        "There is no action '%.*s'; X-Amz-Target names the service and the action, like AmazonSQS.SendMessage or "
-        "Tally.CreateBatch.",
-        size, (const char *)target.ptr);
-    api_refuse(api, exchange, ERROR_UNKNOWN_OPERATION, failure.text);
+    struct exchange *exchange = call->exchange;
+    exchange->form = exchange->request.target.size > 0 ? WIRE_JSON : WIRE_QUERY;
+    enum error error = exchange->form == WIRE_JSON ? parse_json(call, action) : parse_query(call, action);
+    if (*action != NULL)
+        exchange->action = strchr((*action)->target, '.') + 1;
+    return error;
+}
+
+/* SQS answers a Query request without an action so; people who look with a browser read on. */
+static void refuse_without_action(struct api *api, struct exchange *exchange)
+{
+    static const char text[] = "<UnknownOperationException/>\n<!-- Send a POST with the header X-Amz-Target or a field "
+                               "Action, as AWS SDKs do; "
+                               "GET /health and GET /metrics answer too. -->\n";
+    reply_fail(exchange, ERROR_NOT_FOUND, NULL);
+    buffer_truncate(&exchange->reply.body, 0);
+    buffer_append_bytes(&exchange->reply.body, bytes_from_string(text));
+    api_finish(api, exchange);
+    exchange->hold_sequence = 0;
+    api->refused_count++;
+}
+
+/* Runs the action. Leaves the reply complete, or the exchange waiting. */
+static enum error run_action(struct call *call, const struct action *action)
+{
+    struct reply_draft draft;
+    reply_begin(call->exchange, &draft);
+    call->reply = &draft.writer;
+    call->core = namespace_begin(call->ns, call->now_ms);
+    enum error error = action->run(call);
+    if (error == OK && !call->is_waiting)
+        reply_end(call->exchange, &draft, action->is_silent);
+    return error;
 }
 
 void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
 {
-    exchange->reply.content_type = CONTENT_TYPE_JSON;
-    const struct action *action = find_action(api, exchange->request.target);
-    if (action == NULL) {
-        refuse_unknown(api, exchange);
-        return;
-    }
     struct failure failure = {.error = OK};
     struct call call = {
         .api = api,
         .exchange = exchange,
         .ns = api->ns,
-        .core = namespace_begin(api->ns, now_ms),
         .arena = &exchange->arena,
         .failure = &failure,
         .now_ms = now_ms,
     };
-    enum error error = run_action(&call, action);
+    const struct action *action = NULL;
+    enum error error = parse(&call, &action);
+    if (action == NULL) {
+        if (error == ERROR_NOT_FOUND)
+            refuse_without_action(api, exchange);
+        else
+            api_refuse(api, exchange, error, failure.text);
+        return;
+    }
+    if (error == OK)
+        error = run_action(&call, action);
+    else
+        call.core = namespace_begin(api->ns, now_ms);
     api->call_counts_owned[2 * (size_t)(action - actions) + (error != OK)]++;
     decide_time_passed(call.core);
     if (error != OK)
-        api_write_error(exchange, error, &failure);
+        reply_fail(exchange, error, &failure);
     if (!call.is_waiting)
         api_finish(api, exchange);
     wait_serve(api, now_ms);

@@ -84,14 +84,11 @@ enum error entries_run(struct call *call, const char *entry_name,
         return error;
     struct failed_entry *failed = NULL;
     unsigned failed_count = 0, good_count = 0;
-    struct buffer *out = call->reply->out;
     size_t index, count;
     yyjson_val *entry;
     yyjson_arr_foreach(entries, index, count, entry)
     {
-        /* What a failing entry wrote is taken back. */
-        size_t size_before = out->size;
-        bool comma_before = call->reply->needs_comma;
+        struct writer_mark before = writer_mark(call->reply);
         if (good_count == 0)
             writer_list_begin(call->reply, "Successful");
         writer_object_begin(call->reply, NULL);
@@ -106,8 +103,7 @@ enum error entries_run(struct call *call, const char *entry_name,
             good_count++;
             continue;
         }
-        buffer_truncate(out, size_before);
-        call->reply->needs_comma = comma_before;
+        writer_take_back(call->reply, before);
         if (failed == NULL)
             failed = arena_allocate(call->arena, ENTRIES_MAX * sizeof(*failed));
         failed[failed_count++] =

@@ -6,6 +6,7 @@
 void exchange_init(struct exchange *exchange)
 {
     *exchange = (struct exchange){.state = EXCHANGE_NEW};
+    memset(exchange->request_id, '0', sizeof(exchange->request_id));
     arena_init(&exchange->arena);
     buffer_init(&exchange->reply.body);
 }
@@ -25,6 +26,8 @@ void exchange_reset(struct exchange *exchange)
     if (exchange->reply.body.capacity > EXCHANGE_BODY_KEPT_MAX)
         buffer_deinit(&exchange->reply.body);
     exchange->request = (struct request){0};
+    exchange->form = WIRE_JSON;
+    exchange->action = NULL;
     exchange->reply.status = 0;
     exchange->reply.content_type = NULL;
     exchange->reply.error = OK;

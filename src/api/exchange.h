@@ -13,6 +13,7 @@
 struct request {
     struct bytes method;       /* "POST", "GET" */
     struct bytes path;         /* without the query string */
+    struct bytes query;        /* the query string, without its question mark; empty if none */
     struct bytes host;         /* Host header; empty if none */
     struct bytes target;       /* X-Amz-Target header; empty if none */
     struct bytes content_type; /* Content-Type header; empty if none */
@@ -27,6 +28,14 @@ struct reply {
     struct buffer body;
 };
 
+#define REQUEST_ID_SIZE 36u
+
+/* How a request is written, and its reply with it. */
+enum wire_form {
+    WIRE_JSON,  /* AWS JSON 1.0 */
+    WIRE_QUERY, /* AWS Query: a form, answered in XML */
+};
+
 enum exchange_state {
     EXCHANGE_NEW,
     EXCHANGE_WAITING,  /* in the api, waiting for messages */
@@ -34,7 +43,10 @@ enum exchange_state {
 };
 
 struct exchange {
-    struct request request; /* borrowed from the server until the exchange is finished */
+    struct request request;           /* borrowed from the server until the exchange is finished */
+    char request_id[REQUEST_ID_SIZE]; /* the server's, for the reply's head and for XML */
+    enum wire_form form;              /* the api's, as is the next */
+    const char *action;               /* without its service, like "SendMessage"; static; NULL: not known */
     struct reply reply;
     struct arena arena;     /* for the api, until the exchange is finished */
     uint64_t hold_sequence; /* 0: nothing to wait for */

@@ -416,7 +416,7 @@ enum error queue_attributes_write(struct call *call, const struct queue *queue, 
     enum error error = check_names(call, names, &asked);
     if (error != OK || yyjson_arr_size(names) == 0)
         return error;
-    size_t size_before = call->reply->out->size;
+    struct writer_mark before = writer_mark(call->reply);
     writer_object_begin(call->reply, "Attributes");
     size_t size_empty = call->reply->out->size;
     for (size_t table = 0; table < ARRAY_LENGTH(tables); table++)
@@ -426,8 +426,7 @@ enum error queue_attributes_write(struct call *call, const struct queue *queue, 
         if (asked.is_all || is_named(&asked, computed_attributes[i].name))
             computed_attributes[i].write(call, computed_attributes[i].name, queue);
     if (call->reply->out->size == size_empty) {
-        buffer_truncate(call->reply->out, size_before);
-        call->reply->needs_comma = false;
+        writer_take_back(call->reply, before);
         return OK;
     }
     writer_object_end(call->reply);

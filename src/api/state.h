@@ -32,9 +32,6 @@ struct deleted_name {
 /* Puts a complete exchange among the finished. */
 void api_finish(struct api *api, struct exchange *exchange);
 
-/* Makes the reply of an exchange an error. */
-void api_write_error(struct exchange *exchange, enum error error, const struct failure *failure);
-
 /* --- waiting receives (wait.c) ------------------------------------------------------------------------------------ */
 
 /* A receive that found nothing and waits. */

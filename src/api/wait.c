@@ -1,5 +1,6 @@
 /* Receives that wait: per queue in order of arrival, answered by the first message or at their deadline. One message wakes
  * one waiter; a waiter whose client has gone is dropped before it takes a message. */
+#include "api/reply.h"
 #include "api/state.h"
 
 #include "base/memory.h"
@@ -71,10 +72,10 @@ static void waiter_finish(struct api *api, uint32_t slot)
 
 static void waiter_finish_empty(struct api *api, uint32_t slot)
 {
-    struct reply *reply = &waiter_at(api, slot)->exchange->reply;
-    buffer_truncate(&reply->body, 0);
-    buffer_append_bytes(&reply->body, BYTES("{}"));
-    reply->status = 200;
+    struct exchange *exchange = waiter_at(api, slot)->exchange;
+    struct reply_draft draft;
+    reply_begin(exchange, &draft);
+    reply_end(exchange, &draft, false);
     waiter_finish(api, slot);
 }
 
@@ -90,8 +91,8 @@ static bool serve_first(struct api *api, struct queue *queue, uint64_t now_ms)
     struct waiter *waiter = CONTAINER_OF(list_first(queue->waiters), struct waiter, queue_link);
     struct exchange *exchange = waiter->exchange;
     struct failure failure = {.error = OK};
-    buffer_truncate(&exchange->reply.body, 0);
-    struct writer writer = writer_make(&exchange->reply.body);
+    struct reply_draft draft;
+    reply_begin(exchange, &draft);
     struct call call = {
         .api = api,
         .exchange = exchange,
@@ -99,18 +100,17 @@ static bool serve_first(struct api *api, struct queue *queue, uint64_t now_ms)
         .core = namespace_begin(api->ns, now_ms),
         .arena = &exchange->arena,
         .failure = &failure,
-        .reply = &writer,
+        .reply = &draft.writer,
         .now_ms = now_ms,
     };
-    writer_object_begin(&writer, NULL);
     unsigned count = 0;
     enum error error = receive_now(&call, queue, &waiter->command, &count);
     if (error == OK && count == 0)
         return false;
-    writer_object_end(&writer);
-    exchange->reply.status = 200;
-    if (error != OK)
-        api_write_error(exchange, error, &failure);
+    if (error == OK)
+        reply_end(exchange, &draft, false);
+    else
+        reply_fail(exchange, error, &failure);
     waiter_finish(api, exchange->waiter_slot);
     return true;
 }
@@ -164,7 +164,7 @@ void wait_queue_deleted(struct api *api, struct list *waiters)
     while (waiters != NULL && !list_is_empty(waiters)) {
         struct waiter *waiter = CONTAINER_OF(list_first(waiters), struct waiter, queue_link);
         struct exchange *exchange = waiter->exchange;
-        api_write_error(exchange, ERROR_QUEUE_DOES_NOT_EXIST, NULL);
+        reply_fail(exchange, ERROR_QUEUE_DOES_NOT_EXIST, NULL);
         waiter_finish(api, exchange->waiter_slot);
     }
     free(waiters);

@@ -1,15 +1,34 @@
-#include "api/writer.h"
+#include "api/writer_xml.h"
 
 static const char hex_digits[16] = "0123456789abcdef";
 
 struct writer writer_make(struct buffer *out)
 {
-    return (struct writer){.out = out, .needs_comma = false};
+    return (struct writer){.out = out};
+}
+
+struct writer_mark writer_mark(const struct writer *writer)
+{
+    return (struct writer_mark){.size = writer->out->size,
+                                .depth = writer->xml == NULL ? 0 : writer->xml->depth,
+                                .needs_comma = writer->needs_comma};
+}
+
+void writer_take_back(struct writer *writer, struct writer_mark mark)
+{
+    buffer_truncate(writer->out, mark.size);
+    writer->needs_comma = mark.needs_comma;
+    if (writer->xml != NULL)
+        writer->xml->depth = mark.depth;
 }
 
 /* What stands before every value: a comma if it is not the first, and its name if it has one. */
 static void begin_value(struct writer *writer, const char *name)
 {
+    if (writer->xml != NULL) {
+        writer_xml_begin_value(writer, name);
+        return;
+    }
     size_t name_size = name == NULL ? 0 : strlen(name);
     uint8_t *start = buffer_reserve(writer->out, name_size + 4);
     uint8_t *at = start;
@@ -26,8 +45,25 @@ static void begin_value(struct writer *writer, const char *name)
     writer->out->size += (size_t)(at - start);
 }
 
+static void end_value(struct writer *writer)
+{
+    if (writer->xml != NULL)
+        writer_xml_end_value(writer);
+}
+
+/* JSON puts texts in quotes. */
+static void append_quote(struct writer *writer)
+{
+    if (writer->xml == NULL)
+        buffer_append_u8(writer->out, '"');
+}
+
 static void begin_nested(struct writer *writer, const char *name, uint8_t bracket)
 {
+    if (writer->xml != NULL) {
+        writer_xml_begin_nested(writer, name, bracket == '[');
+        return;
+    }
     begin_value(writer, name);
     buffer_append_u8(writer->out, bracket);
     writer->needs_comma = false;
@@ -35,6 +71,10 @@ static void begin_nested(struct writer *writer, const char *name, uint8_t bracke
 
 static void end_nested(struct writer *writer, uint8_t bracket)
 {
+    if (writer->xml != NULL) {
+        writer_xml_end_nested(writer);
+        return;
+    }
     buffer_append_u8(writer->out, bracket);
     writer->needs_comma = true;
 }
@@ -126,7 +166,11 @@ static void append_quoted(struct buffer *out, struct bytes value)
 void writer_text(struct writer *writer, const char *name, struct bytes value)
 {
     begin_value(writer, name);
-    append_quoted(writer->out, value);
+    if (writer->xml != NULL)
+        writer_xml_append(writer->out, value);
+    else
+        append_quoted(writer->out, value);
+    end_value(writer);
 }
 
 void writer_string(struct writer *writer, const char *name, const char *value)
@@ -138,34 +182,38 @@ void writer_number(struct writer *writer, const char *name, uint64_t value)
 {
     begin_value(writer, name);
     buffer_append_decimal(writer->out, value);
+    end_value(writer);
 }
 
 void writer_boolean(struct writer *writer, const char *name, bool value)
 {
     begin_value(writer, name);
     buffer_append_bytes(writer->out, value ? BYTES("true") : BYTES("false"));
+    end_value(writer);
 }
 
 void writer_time(struct writer *writer, const char *name, uint64_t time_ms)
 {
     begin_value(writer, name);
     buffer_append_format(writer->out, "%llu.%03u", (unsigned long long)(time_ms / 1000), (unsigned)(time_ms % 1000));
+    end_value(writer);
 }
 
 void writer_hex(struct writer *writer, const char *name, struct bytes value)
 {
     begin_value(writer, name);
-    buffer_append_u8(writer->out, '"');
+    append_quote(writer);
     bytes_to_hex(value, (char *)buffer_extend(writer->out, value.size * 2));
-    buffer_append_u8(writer->out, '"');
+    append_quote(writer);
+    end_value(writer);
 }
 
 void writer_base64(struct writer *writer, const char *name, struct bytes value)
 {
     static const char digits[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     begin_value(writer, name);
-    uint8_t *at = buffer_extend(writer->out, (value.size + 2) / 3 * 4 + 2);
-    *at++ = '"';
+    append_quote(writer);
+    uint8_t *at = buffer_extend(writer->out, (value.size + 2) / 3 * 4);
     for (size_t i = 0; i < value.size; i += 3) {
         size_t left = value.size - i;
         uint32_t bits = (uint32_t)value.ptr[i] << 16 | (uint32_t)(left > 1 ? value.ptr[i + 1] : 0) << 8 |
@@ -175,11 +223,16 @@ void writer_base64(struct writer *writer, const char *name, struct bytes value)
         *at++ = left > 1 ? (uint8_t)digits[bits >> 6 & 63] : '=';
         *at++ = left > 2 ? (uint8_t)digits[bits & 63] : '=';
     }
-    *at = '"';
+    append_quote(writer);
+    end_value(writer);
 }
 
 void writer_name(struct writer *writer, struct bytes name)
 {
+    if (writer->xml != NULL) {
+        writer_xml_name(writer, name);
+        return;
+    }
     if (writer->needs_comma)
         buffer_append_u8(writer->out, ',');
     append_quoted(writer->out, name);

@@ -1,16 +1,28 @@
-/* Writes a reply: named values in an object, lists of objects. An action calls this and never the wire form; today it writes
- * AWS JSON. Names are our own literals and are not escaped; values are. */
+/* Writes a reply: named values in an object, lists of objects. An action calls this and never the wire form, which is AWS JSON or, for
+ * a Query request, XML (writer_xml.h). Names are our own literals and are not escaped; values are. */
 #ifndef TALLY_API_WRITER_H
 #define TALLY_API_WRITER_H
 
 #include "base/buffer.h"
 
+struct writer_xml;
+
 struct writer {
-    struct buffer *out; /* borrowed */
+    struct buffer *out;     /* borrowed */
+    struct writer_xml *xml; /* borrowed; NULL: JSON */
     bool needs_comma;
 };
 
 struct writer writer_make(struct buffer *out);
+
+/* Where a writer stands, outside a map. What was written behind it can be taken back. */
+struct writer_mark {
+    size_t size;
+    size_t depth;
+    bool needs_comma;
+};
+struct writer_mark writer_mark(const struct writer *writer);
+void writer_take_back(struct writer *writer, struct writer_mark mark);
 
 /* An object: the reply itself (name NULL), a member, or an item of a list (name NULL). */
 void writer_object_begin(struct writer *writer, const char *name);

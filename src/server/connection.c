@@ -68,6 +68,7 @@ static void connection_mark(struct connection *connection)
 static struct turn *connection_add_turn(struct connection *connection)
 {
     struct turn *turn = turn_take(&connection->hub->turns, connection);
+    request_ids_next(&connection->hub->request_ids, turn->exchange.request_id);
     list_append(&connection->turns, &turn->connection_link);
     connection->turn_count++;
     return turn;

@@ -297,21 +297,21 @@ enum http_result http_feed(struct http *http, uint8_t *data, size_t size)
     return http_wait(http, size);
 }
 
-/* The path of a request target: without scheme and authority, which a client writes that believes us a proxy, and without
- * the query. */
-static struct bytes http_path(struct bytes url)
+/* Path and query of a request target: without scheme and authority, which a client writes that believes us a proxy, and without a
+ * fragment. */
+static void http_divide(struct bytes url, struct request *request)
 {
     if (bytes_starts_with(url, BYTES("http://")) || bytes_starts_with(url, BYTES("https://"))) {
         url = bytes_skip(url, url.ptr[4] == ':' ? 7 : 8);
         const uint8_t *slash = memchr(url.ptr, '/', url.size);
-        if (slash == NULL)
-            return BYTES("/");
-        url = bytes_skip(url, (size_t)(slash - url.ptr));
+        url = slash == NULL ? BYTES("/") : bytes_skip(url, (size_t)(slash - url.ptr));
     }
-    for (size_t i = 0; i < url.size; i++)
-        if (url.ptr[i] == '?' || url.ptr[i] == '#')
-            return bytes_make(url.ptr, i);
-    return url;
+    const uint8_t *fragment = memchr(url.ptr, '#', url.size);
+    if (fragment != NULL)
+        url.size = (size_t)(fragment - url.ptr);
+    const uint8_t *mark = memchr(url.ptr, '?', url.size);
+    request->path = bytes_make(url.ptr, mark == NULL ? url.size : (size_t)(mark - url.ptr));
+    request->query = mark == NULL ? BYTES("") : bytes_skip(url, request->path.size + 1);
 }
 
 static struct bytes http_method(const struct http *http)
@@ -336,11 +336,11 @@ void http_request(const struct http *http, const uint8_t *data, struct request *
     ASSERT(http->is_whole);
     *request = (struct request){
         .method = http_method(http),
-        .path = http_path(http_view(data, &http->url)),
         .host = http_view(data, &http->fields[HTTP_FIELD_HOST]),
         .target = http_view(data, &http->fields[HTTP_FIELD_TARGET]),
         .content_type = http_view(data, &http->fields[HTTP_FIELD_CONTENT_TYPE]),
         .trace_header = http_view(data, &http->fields[HTTP_FIELD_TRACE]),
         .body = http_view(data, &http->body),
     };
+    http_divide(http_view(data, &http->url), request);
 }

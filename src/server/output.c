@@ -19,13 +19,11 @@ static void output_add(struct output *output, void *data, size_t size)
 static void output_add_turn(struct output *output, struct hub *hub, const struct turn *turn)
 {
     const struct reply *reply = &turn->exchange.reply;
-    char request_id[REQUEST_ID_SIZE];
-    request_ids_next(&hub->request_ids, request_id);
     struct reply_head head = {
         .status = reply->status,
         .error = reply->error,
         .content_type = reply->content_type,
-        .request_id = request_id,
+        .request_id = turn->exchange.request_id,
         .date = hub->date,
         .body_size = reply->body.size,
         .is_http_1_0 = turn->is_http_1_0,

@@ -4,13 +4,11 @@
 #ifndef TALLY_SERVER_REPLY_HEAD_H
 #define TALLY_SERVER_REPLY_HEAD_H
 
-#include "base/bytes.h"
-#include "base/error.h"
+#include "api/exchange.h"
 
 /* No head is longer: every part of it is bounded, the content types and error codes by the program itself. */
 #define REPLY_HEAD_SIZE_MAX 512u
 
-#define REQUEST_ID_SIZE 36u
 #define REQUEST_ID_PREFIX_SIZE 19u
 #define HTTP_DATE_SIZE 29u
 

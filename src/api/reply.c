@@ -1,0 +1,109 @@
+#include "api/reply.h"
+
+#include "base/assert.h"
+
+#define CONTENT_TYPE_JSON "application/x-amz-json-1.0"
+#define CONTENT_TYPE_XML "text/xml"
+#define XML_BEGIN "<?xml version=\"1.0\"?>\n"
+#define XML_NAMESPACE "http://queue.amazonaws.com/doc/2012-11-05/"
+
+static void append_string(struct buffer *out, const char *string)
+{
+    buffer_append_bytes(out, bytes_from_string(string));
+}
+
+static void append_request_id(struct buffer *out, const struct exchange *exchange)
+{
+    append_string(out, "<RequestId>");
+    buffer_append(out, exchange->request_id, sizeof(exchange->request_id));
+    append_string(out, "</RequestId>");
+}
+
+static void append_result_tag(struct buffer *out, const char *opening, const struct exchange *exchange)
+{
+    append_string(out, opening);
+    append_string(out, exchange->action);
+    append_string(out, "Result>");
+}
+
+void reply_begin(struct exchange *exchange, struct reply_draft *draft)
+{
+    struct buffer *out = &exchange->reply.body;
+    buffer_truncate(out, 0);
+    if (exchange->form == WIRE_JSON) {
+        exchange->reply.content_type = CONTENT_TYPE_JSON;
+        draft->writer = writer_make(out);
+        writer_object_begin(&draft->writer, NULL);
+        return;
+    }
+    exchange->reply.content_type = CONTENT_TYPE_XML;
+    buffer_append_format(out, XML_BEGIN "<%sResponse xmlns=\"" XML_NAMESPACE "\">", exchange->action);
+    append_result_tag(out, "<", exchange);
+    draft->writer = writer_xml_make(&draft->xml, out, exchange->action);
+}
+
+static void end_xml(struct exchange *exchange, bool is_silent)
+{
+    struct buffer *out = &exchange->reply.body;
+    if (is_silent)
+        buffer_truncate(out, out->size - strlen("<Result>") - strlen(exchange->action));
+    else
+        append_result_tag(out, "</", exchange);
+    append_string(out, "<ResponseMetadata>");
+    append_request_id(out, exchange);
+    buffer_append_format(out, "</ResponseMetadata></%sResponse>\n", exchange->action);
+}
+
+void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_silent)
+{
+    if (exchange->form == WIRE_QUERY)
+        end_xml(exchange, is_silent);
+    else if (is_silent)
+        buffer_truncate(&exchange->reply.body, 0);
+    else
+        writer_object_end(&draft->writer);
+    exchange->reply.status = 200;
+}
+
+/* SQS says this one in two ways. */
+static const char *text_of(const struct exchange *exchange, enum error error, const struct failure *failure)
+{
+    if (error == ERROR_QUEUE_DOES_NOT_EXIST && exchange->form == WIRE_QUERY)
+        return "The specified queue does not exist for this wsdl version.";
+    bool has_text = failure != NULL && failure->text[0] != '\0';
+    return has_text ? failure->text : error_row(error)->text;
+}
+
+static void fail_xml(struct exchange *exchange, const struct error_row *row, const char *text)
+{
+    struct buffer *out = &exchange->reply.body;
+    buffer_append_format(
+        out, XML_BEGIN "<ErrorResponse xmlns=\"" XML_NAMESPACE "\"><Error><Type>%s</Type><Code>%s</Code><Message>",
+        row->status < 500 ? "Sender" : "Receiver", row->query);
+    writer_xml_append(out, bytes_from_string(text));
+    append_string(out, "</Message><Detail/></Error>");
+    append_request_id(out, exchange);
+    append_string(out, "</ErrorResponse>\n");
+}
+
+void reply_fail(struct exchange *exchange, enum error error, const struct failure *failure)
+{
+    ASSERT(error != OK);
+    const struct error_row *row = error_row(error);
+    struct reply *reply = &exchange->reply;
+    const char *text = text_of(exchange, error, failure);
+    reply->status = row->status;
+    reply->error = error;
+    buffer_truncate(&reply->body, 0);
+    if (exchange->form == WIRE_QUERY) {
+        reply->content_type = CONTENT_TYPE_XML;
+        fail_xml(exchange, row, text);
+        return;
+    }
+    reply->content_type = CONTENT_TYPE_JSON;
+    struct writer writer = writer_make(&reply->body);
+    writer_object_begin(&writer, NULL);
+    writer_string(&writer, "__type", row->type);
+    writer_string(&writer, "message", text);
+    writer_object_end(&writer);
+}

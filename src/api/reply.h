@@ -1,0 +1,23 @@
+/* What stands around the fields of a reply: JSON's braces or XML's envelope, and errors in either form. Private to src/api. */
+#ifndef TALLY_API_REPLY_H
+#define TALLY_API_REPLY_H
+
+#include "api/exchange.h"
+#include "api/writer_xml.h"
+
+/* A good reply that is being written. */
+struct reply_draft {
+    struct writer writer; /* for the fields */
+    struct writer_xml xml;
+};
+
+/* Begins it, in the form of the request, over whatever the reply held. `draft` must not move until reply_end(). */
+void reply_begin(struct exchange *exchange, struct reply_draft *draft);
+
+/* `is_silent`: the action has no fields, which SQS answers with less than with none. */
+void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_silent);
+
+/* Makes the reply an error. `failure` may be NULL or without a text: the error's own. */
+void reply_fail(struct exchange *exchange, enum error error, const struct failure *failure);
+
+#endif

@@ -1,0 +1,46 @@
+/* The XML form of a writer: what an AWS Query reply has between the tags of its result.
+ *
+ * An object's members are elements. A list is flat: each item is an element of the same name, side by side with the other members. A
+ * map is a flat list too, of pairs. Which element an item or a pair is stands in one table (writer_xml.c).
+ * Source: AWS's service model of SQS of 2023, protocol "query". */
+#ifndef TALLY_API_WRITER_XML_H
+#define TALLY_API_WRITER_XML_H
+
+#include "api/writer.h"
+
+#define WRITER_XML_DEPTH_MAX 8u
+
+enum writer_xml_kind { WRITER_XML_OBJECT, WRITER_XML_LIST, WRITER_XML_MAP };
+
+/* An object, list or map that has begun. */
+struct writer_xml_level {
+    enum writer_xml_kind kind;
+    const char *element; /* list: of an item; map: of a pair */
+    const char *suffix;  /* of an item's element, behind the action's name instead; or NULL */
+    const char *key;     /* map: of a pair's name */
+    const char *open;    /* object: the member whose value is being written */
+};
+
+/* Lives as long as its writer. */
+struct writer_xml {
+    const char *action; /* like "SendMessageBatch"; static */
+    size_t depth;
+    struct writer_xml_level levels[WRITER_XML_DEPTH_MAX];
+};
+
+/* A writer of members of the action's result. `xml` is initialised and borrowed. */
+struct writer writer_xml_make(struct writer_xml *xml, struct buffer *out, const char *action);
+
+/* Text as content of an element. */
+void writer_xml_append(struct buffer *out, struct bytes text);
+
+/* What stands before and behind a value, and before and behind those of an object or list. Called by writer.c. */
+void writer_xml_begin_value(struct writer *writer, const char *name);
+void writer_xml_end_value(struct writer *writer);
+void writer_xml_begin_nested(struct writer *writer, const char *name, bool is_list);
+void writer_xml_end_nested(struct writer *writer);
+
+/* The name of a pair of a map, whose value is written next. */
+void writer_xml_name(struct writer *writer, struct bytes name);
+
+#endif
