@@ -2,6 +2,7 @@
  * that the event fits the state before it changes anything, because on replay the event comes from a disk. */
 #include "core/apply.h"
 #include "core/identity.h"
+#include "core/tags.h"
 
 #include "base/cursor.h"
 #include "base/memory.h"
@@ -114,6 +115,35 @@ bool apply_queue_paused(struct core *core, const struct event_queue_paused *paus
     return true;
 }
 
+/* Tags of a queue after a change, which stand in the core's scratch: taken over if they are some that a queue can have. */
+static bool adopt_tags(struct core *core, struct queue *queue)
+{
+    if (!tags_are_sound(buffer_bytes(&core->scratch)))
+        return false;
+    memory_replace(&queue->tags_owned, buffer_bytes(&core->scratch));
+    return true;
+}
+
+bool apply_queue_tagged(struct core *core, const struct event_queue_tagged *tagged)
+{
+    struct queue *queue = core_find_queue_by_id(core, tagged->queue);
+    if (queue == NULL || !tags_are_sound(tagged->tags))
+        return false;
+    buffer_truncate(&core->scratch, 0);
+    tags_merge(queue->tags_owned, tagged->tags, &core->scratch);
+    return adopt_tags(core, queue);
+}
+
+bool apply_queue_untagged(struct core *core, const struct event_queue_untagged *untagged)
+{
+    struct queue *queue = core_find_queue_by_id(core, untagged->queue);
+    if (queue == NULL)
+        return false;
+    buffer_truncate(&core->scratch, 0);
+    tags_remove(queue->tags_owned, untagged->keys, &core->scratch);
+    return adopt_tags(core, queue);
+}
+
 static void free_shelf(struct core *core, uint32_t slot)
 {
     struct shelf *shelf = core_shelf_at(core, slot);
@@ -162,6 +192,7 @@ bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *de
     deduplication_forget_queue(core, queue, true);
     detach_shelf(core, queue->shelf);
     queue->shelf = 0;
+    memory_replace(&queue->tags_owned, bytes_make(NULL, 0));
     core_set_queue_timer(core, queue);
     /* It may live on as an origin, but it has nothing to deliver any more. */
     if (list_is_linked(&queue->ready_link))

@@ -1,5 +1,6 @@
 /* core_check(): every invariant of the state, by walking all of it. The simulator calls it after each step. */
 #include "core/state.h"
+#include "core/tags.h"
 
 #include "base/memory.h"
 #include <stdlib.h>
@@ -86,6 +87,7 @@ static void check_shelves(const struct core *core)
         ASSERT(shelf->queue == core->queue_order_owned[i]);
         shelf_check(shelf, &core->messages, queue->shelf);
         ASSERT(shelf->count == 0 || shelf->expiry_index != 0);
+        ASSERT(tags_are_sound(queue->tags_owned));
         count += shelf->count;
         shelves++;
     }

@@ -35,6 +35,13 @@ bool decide_due(struct core *core);
 struct queue *decide_create_queue(struct core *core, struct bytes name, const struct queue_settings *settings);
 void decide_set_queue(struct core *core, struct queue *queue, const struct queue_settings *settings);
 
+/* Gives the queue tags (tags.h), in place of those it has under the same keys. ERROR_OVER_LIMIT: it would have more than
+ * TAGS_MAX. */
+enum error decide_tag_queue(struct core *core, struct queue *queue, struct bytes tags);
+
+/* Takes those tags from it that have one of `keys` (a run of u32 size and the bytes); keys of no tag are passed over. */
+void decide_untag_queue(struct core *core, struct queue *queue, struct bytes keys);
+
 /* Whatever the queue holds ends: units of it as failed. O(1); the messages are ended in portions by decide_due(). */
 void decide_purge_queue(struct core *core, struct queue *queue);
 

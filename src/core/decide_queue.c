@@ -1,6 +1,7 @@
 /* Decisions about the namespace and its queues. */
 #include "core/decide.h"
 #include "core/state.h"
+#include "core/tags.h"
 
 /* A lease that a restart interrupts lasts this much longer at most (docs/guarantees.md, section 2). */
 #define RESTART_GRACE_MS 30000u
@@ -48,6 +49,34 @@ void decide_set_queue(struct core *core, struct queue *queue, const struct queue
                         .kind = EVENT_QUEUE_SET,
                         .queue_set = {.queue = queue->id, .settings = buffer_bytes(&core->scratch)},
                     });
+}
+
+enum error decide_tag_queue(struct core *core, struct queue *queue, struct bytes tags)
+{
+    ASSERT(tags_are_sound(tags));
+    buffer_truncate(&core->scratch, 0);
+    tags_merge(queue->tags_owned, tags, &core->scratch);
+    if (tags_count(buffer_bytes(&core->scratch)) > TAGS_MAX)
+        return ERROR_OVER_LIMIT;
+    core_emit(core, &(struct event){.kind = EVENT_QUEUE_TAGGED, .queue_tagged = {.queue = queue->id, .tags = tags}});
+    return OK;
+}
+
+void decide_untag_queue(struct core *core, struct queue *queue, struct bytes keys)
+{
+    struct cursor run = cursor_make(queue->tags_owned);
+    struct bytes key, value;
+    struct buffer found;
+    buffer_init(&found);
+    while (tags_next(&run, &key, &value))
+        if (tags_names(keys, key))
+            buffer_append_sized(&found, key);
+    if (found.size > 0)
+        core_emit(core, &(struct event){
+                            .kind = EVENT_QUEUE_UNTAGGED,
+                            .queue_untagged = {.queue = queue->id, .keys = buffer_bytes(&found)},
+                        });
+    buffer_deinit(&found);
 }
 
 void decide_purge_queue(struct core *core, struct queue *queue)

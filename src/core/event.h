@@ -25,6 +25,8 @@
     X(QUEUE_PURGED, queue_purged, 12)                                                                                  \
     X(QUEUE_DELETED, queue_deleted, 13)                                                                                \
     X(QUEUE_PAUSED, queue_paused, 14)                                                                                  \
+    X(QUEUE_TAGGED, queue_tagged, 15)                                                                                  \
+    X(QUEUE_UNTAGGED, queue_untagged, 16)                                                                              \
     X(SENT, sent, 20)                                                                                                  \
     X(RECEIVED, received, 21)                                                                                          \
     X(VISIBILITY_CHANGED, visibility_changed, 22)                                                                      \
@@ -77,6 +79,11 @@
 
 /* Deliveries stopped (1) or go on (0). */
 #define EVENT_FIELDS_queue_paused(U8, U32, U64, RAW, TEXT) U32(queue) U8(is_paused)
+
+/* The queue has these tags now, besides those it had under other keys; and those of `keys`, a run of u32 size + bytes, no more.
+ * `tags` as in tags.h. */
+#define EVENT_FIELDS_queue_tagged(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(tags)
+#define EVENT_FIELDS_queue_untagged(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(keys)
 
 /* A message was accepted. visible_at_ms 0: at once. batch 0: none; else the message is that batch's unit number `unit`, or,
  * where `completes` is not 0, the message of that batch event (enum batch_event). `content` is an encoded struct content:

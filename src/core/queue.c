@@ -15,7 +15,11 @@ struct bytes queue_name_of_arn(struct bytes arn)
 
 struct queue_settings queue_settings_plain(void)
 {
-    return (struct queue_settings){.deduplication_window_s = DEDUPLICATION_WINDOW_DEFAULT_S};
+    return (struct queue_settings){
+        .deduplication_window_s = DEDUPLICATION_WINDOW_DEFAULT_S,
+        .kms_reuse_s = KMS_REUSE_DEFAULT_S,
+        .is_sse_managed = true,
+    };
 }
 
 static void encode_rate(const struct rate *rate, struct buffer *out)
@@ -76,8 +80,30 @@ static void decode_order(struct cursor *cursor, struct queue_settings *settings)
         cursor_fail(cursor);
 }
 
+static void encode_access(const struct queue_settings *settings, struct buffer *out)
+{
+    buffer_append_sized(out, settings->policy);
+    buffer_append_sized(out, settings->redrive_allow_policy);
+    buffer_append_sized(out, settings->kms_key);
+    buffer_append_u32(out, settings->kms_reuse_s);
+    buffer_append_u8(out, settings->is_sse_managed);
+}
+
+/* What settings of the second version lack. */
+static void decode_access(struct cursor *cursor, struct queue_settings *settings)
+{
+    settings->policy = cursor_sized(cursor);
+    settings->redrive_allow_policy = cursor_sized(cursor);
+    settings->kms_key = cursor_sized(cursor);
+    settings->kms_reuse_s = cursor_u32(cursor);
+    settings->is_sse_managed = cursor_u8(cursor) != 0;
+    if (settings->is_sse_managed && settings->kms_key.size > 0)
+        cursor_fail(cursor);
+}
+
 void queue_settings_encode(const struct queue_settings *settings, struct buffer *out)
 {
+    ASSERT(!settings->is_sse_managed || settings->kms_key.size == 0);
     buffer_append_u32(out, settings->delay_s);
     buffer_append_u32(out, settings->message_size_max);
     buffer_append_u32(out, settings->retention_s);
@@ -86,6 +112,7 @@ void queue_settings_encode(const struct queue_settings *settings, struct buffer 
     buffer_append_u32(out, settings->receive_count_max);
     buffer_append_sized(out, settings->dead_letter_arn);
     encode_order(settings, out);
+    encode_access(settings, out);
 }
 
 bool queue_settings_decode(struct bytes encoded, struct queue_settings *settings)
@@ -101,6 +128,8 @@ bool queue_settings_decode(struct bytes encoded, struct queue_settings *settings
     decoded.dead_letter_arn = cursor_sized(&cursor);
     if (cursor.rest.size > 0)
         decode_order(&cursor, &decoded);
+    if (cursor.rest.size > 0)
+        decode_access(&cursor, &decoded);
     if (!cursor_is_done(&cursor))
         return false;
     *settings = decoded;
@@ -127,10 +156,13 @@ uint64_t rate_after_change(const struct rate *rate, uint64_t tat_us, uint64_t no
 
 void queue_adopt_settings(struct queue *queue, const struct queue_settings *settings)
 {
-    struct bytes arn = queue->settings.dead_letter_arn;
-    memory_replace(&arn, settings->dead_letter_arn);
-    queue->settings = *settings;
-    queue->settings.dead_letter_arn = arn;
+    struct queue_settings adopted = *settings;
+#define ADOPT(name)                                                                                                    \
+    adopted.name = queue->settings.name;                                                                               \
+    memory_replace(&adopted.name, settings->name);
+    QUEUE_SETTINGS_TEXTS(ADOPT)
+#undef ADOPT
+    queue->settings = adopted;
 }
 
 void queue_init(struct queue *queue, uint32_t id, struct bytes name)
@@ -144,5 +176,8 @@ void queue_deinit(struct queue *queue)
 {
     ASSERT(!list_is_linked(&queue->ready_link));
     free((void *)queue->name_owned.ptr);
-    free((void *)queue->settings.dead_letter_arn.ptr);
+    free((void *)queue->tags_owned.ptr);
+#define FREE(name) free((void *)queue->settings.name.ptr);
+    QUEUE_SETTINGS_TEXTS(FREE)
+#undef FREE
 }

@@ -30,7 +30,8 @@ struct rate {
     uint32_t burst;
 };
 
-/* What SetQueueAttributes changes. Ranges are checked by the api; the core only uses them.
+/* What SetQueueAttributes changes. Ranges are checked by the api; the core only uses them, or, of the texts but the ARN, only
+ * keeps them.
  * Source: SQS API reference, CreateQueue. */
 struct queue_settings {
     uint32_t delay_s;              /* 0 to 900 */
@@ -53,13 +54,24 @@ struct queue_settings {
     struct backoff backoff;
     struct rate queue_rate;
     struct rate group_rate;
+    struct bytes policy; /* Policy, compact JSON; empty: none. This and what follows is stored and shown */
+    struct bytes redrive_allow_policy; /* RedriveAllowPolicy, in its canonical form; empty: none */
+    struct bytes kms_key;              /* KmsMasterKeyId; empty: none. Nothing is encrypted by it */
+    uint32_t kms_reuse_s;              /* 60 to 86,400 */
+    bool is_sse_managed;               /* SqsManagedSseEnabled; not together with kms_key */
 };
+
+#define KMS_REUSE_DEFAULT_S 300u
+
+/* X(name): the texts of settings. */
+#define QUEUE_SETTINGS_TEXTS(X) X(dead_letter_arn) X(policy) X(redrive_allow_policy) X(kms_key)
 
 struct queue {
     uint32_t id;    /* never reused */
     uint32_t shelf; /* slot; 0: the queue was deleted and lives on as the origin of messages elsewhere */
     struct bytes name_owned;
-    struct queue_settings settings; /* dead_letter_arn owned */
+    struct queue_settings settings; /* its texts are owned */
+    struct bytes tags_owned;        /* tags.h */
     uint64_t created_at_ms;
     uint64_t modified_at_ms;
     uint64_t purged_at_ms; /* 0: never */

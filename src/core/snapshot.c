@@ -7,11 +7,13 @@
 
 #include "core/identity.h"
 #include "core/state.h"
+#include "core/tags.h"
 
 #include "base/cursor.h"
 #include "base/memory.h"
 
-#define SNAPSHOT_VERSION 2u
+#define SNAPSHOT_VERSION 3u
+#define SNAPSHOT_VERSION_WITHOUT_TAGS 2u
 #define PIECE_SIZE (256u << 10)
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -186,6 +188,23 @@ static void write_drained_shelves(const struct core *core, struct buffer *out)
         buffer_append_u64(out, CONTAINER_OF(link, struct shelf, draining_link)->number);
 }
 
+/* Tags of the queues that have some, by id. */
+static void write_tags(const struct core *core, struct core_writer *writer)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < core->queue_order_count; i++)
+        count += core_queue_by_name(core, i)->tags_owned.size > 0;
+    buffer_append_u32(&writer->piece, count);
+    for (uint32_t id = 1; id <= core->queue_id; id++) {
+        const struct queue *queue = core_find_queue_by_id(core, id);
+        if (queue == NULL || queue->tags_owned.size == 0)
+            continue;
+        buffer_append_u32(&writer->piece, id);
+        buffer_append_sized(&writer->piece, queue->tags_owned);
+        core_writer_pass_on(writer);
+    }
+}
+
 void core_encode(const struct core *core, void (*sink)(void *context, struct bytes piece), void *context)
 {
     struct core_writer writer = {.sink = sink, .context = context};
@@ -208,15 +227,16 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     dependency_encode(core, &writer);
     type_order_encode(core, &writer);
     schedule_encode(core, &writer);
+    write_tags(core, &writer);
     hand_on(&writer);
     buffer_deinit(&writer.piece);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static bool read_identity(struct core *core, struct cursor *cursor)
+static bool read_identity(struct core *core, struct cursor *cursor, uint32_t *version)
 {
-    uint32_t version = cursor_u32(cursor);
+    *version = cursor_u32(cursor);
     struct bytes name = cursor_sized(cursor);
     cursor_copy(cursor, core->key, sizeof(core->key));
     core->segment_size = cursor_u64(cursor);
@@ -229,8 +249,8 @@ static bool read_identity(struct core *core, struct cursor *cursor)
     core->group_number = cursor_u64(cursor);
     core->sent_count = cursor_u64(cursor);
     core->queue_id = cursor_u32(cursor);
-    if (cursor->is_failed || version != SNAPSHOT_VERSION || core->segment_size == 0 || name.size == 0 ||
-        core->message_number > IDENTITY_NUMBER_MAX)
+    if (cursor->is_failed || *version < SNAPSHOT_VERSION_WITHOUT_TAGS || *version > SNAPSHOT_VERSION ||
+        core->segment_size == 0 || name.size == 0 || core->message_number > IDENTITY_NUMBER_MAX)
         return false;
     core->name_owned = memory_duplicate(name);
     core->digest_owned = digest_create(core->key);
@@ -542,15 +562,30 @@ static bool read_records(struct core *core, struct cursor *cursor, bool (*read)(
     return !cursor->is_failed;
 }
 
+/* The tags of a queue that is not deleted. */
+static bool read_tags(struct core *core, struct cursor *cursor)
+{
+    struct queue *queue = core_find_queue_by_id(core, cursor_u32(cursor));
+    struct bytes tags = cursor_sized(cursor);
+    if (cursor->is_failed || queue == NULL || queue->tags_owned.size > 0 || tags.size == 0 || !tags_are_sound(tags))
+        return false;
+    memory_replace(&queue->tags_owned, tags);
+    return true;
+}
+
 bool core_decode(struct core *core, struct bytes encoded)
 {
     ASSERT(core->digest_owned == NULL);
     struct cursor cursor = cursor_make(encoded);
-    if (!read_identity(core, &cursor) || !read_records(core, &cursor, read_queue) ||
+    uint32_t version;
+    if (!read_identity(core, &cursor, &version) || !read_records(core, &cursor, read_queue) ||
         !read_records(core, &cursor, read_batch) || !read_records(core, &cursor, read_drained_shelf) ||
         !read_shelves(core, &cursor) || !deduplication_decode(core, &cursor) || !dependency_decode(core, &cursor) ||
-        !type_order_decode(core, &cursor) || !schedule_decode(core, &cursor) || !cursor_is_done(&cursor) ||
-        !core_waits_add_up(core))
+        !type_order_decode(core, &cursor) || !schedule_decode(core, &cursor))
+        return false;
+    if (version > SNAPSHOT_VERSION_WITHOUT_TAGS && !read_records(core, &cursor, read_tags))
+        return false;
+    if (!cursor_is_done(&cursor) || !core_waits_add_up(core))
         return false;
     for (size_t i = 0; i < core->batch_order_count; i++) {
         const struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);

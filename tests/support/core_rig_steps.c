@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "core/explain.h"
 #include "core/group_list.h"
+#include "core/tags.h"
 #include <stdio.h>
 
 #define QUEUES 4u
@@ -64,6 +65,42 @@ static void draw_order_settings(struct core_rig *rig, struct queue_settings *set
     settings->group_failure = (uint8_t)core_rig_draw(rig, 3);
 }
 
+/* What is only stored and shown. */
+static void draw_access_settings(struct core_rig *rig, struct queue_settings *settings)
+{
+    if (core_rig_draw(rig, 3) == 0)
+        settings->policy = BYTES("{\"Version\":\"2008-10-17\",\"Statement\":[]}");
+    if (core_rig_draw(rig, 3) == 0)
+        settings->redrive_allow_policy = BYTES("{\"redrivePermission\":\"denyAll\"}");
+    if (core_rig_draw(rig, 3) == 0)
+        settings->kms_key = BYTES("alias/aws/sqs");
+    settings->kms_reuse_s = 60 + core_rig_draw(rig, 3);
+    settings->is_sse_managed = settings->kms_key.size == 0 && core_rig_draw(rig, 2) == 0;
+}
+
+/* Some tags of six, given or taken. */
+static void step_tags(struct core_rig *rig)
+{
+    struct queue *queue = draw_queue(rig);
+    bool is_taken = core_rig_draw(rig, 3) == 0;
+    struct buffer run;
+    if (queue == NULL)
+        return;
+    buffer_init(&run);
+    for (char key = 'a'; key < 'g'; key++) {
+        if (core_rig_draw(rig, 3) != 0)
+            continue;
+        buffer_append_sized(&run, bytes_make(&key, 1));
+        if (!is_taken)
+            buffer_append_sized(&run, core_rig_draw(rig, 3) == 0 ? BYTES("") : BYTES("value"));
+    }
+    if (is_taken)
+        decide_untag_queue(rig->core, queue, buffer_bytes(&run));
+    else
+        (void)decide_tag_queue(rig->core, queue, buffer_bytes(&run));
+    buffer_deinit(&run);
+}
+
 static void step_queue(struct core_rig *rig)
 {
     char name_text[8];
@@ -79,6 +116,7 @@ static void step_queue(struct core_rig *rig)
                                                     : BYTES("arn:aws:sqs:us-east-1:000000000000:q0");
     }
     draw_order_settings(rig, &settings);
+    draw_access_settings(rig, &settings);
     if (queue == NULL)
         decide_create_queue(rig->core, name, &settings);
     else if (core_rig_draw(rig, 3) == 0)
@@ -472,7 +510,7 @@ void core_rig_step(struct core_rig *rig)
         {4, step_queue},           {4, step_create_batch}, {20, step_send},      {14, step_receive},
         {14, step_handle},         {5, step_group},        {3, step_type_order}, {6, step_add_units},
         {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},  {1, step_restart},
-        {5, step_commit},          {3, step_schedule},
+        {5, step_commit},          {3, step_schedule},     {2, step_tags},
     };
     core_set_calendar(rig->core, next_due, NULL);
     if (core_rig_draw(rig, 3) == 0)

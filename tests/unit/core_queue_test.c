@@ -71,11 +71,102 @@ static void an_origin_lives_as_long_as_its_messages_and_gives_its_name_away(void
     core_rig_deinit(&rig);
 }
 
+/* Settings as today's, with something in every text. */
+static struct queue_settings full_settings(void)
+{
+    struct queue_settings settings = core_rig_settings();
+    settings.receive_count_max = 3;
+    settings.dead_letter_arn = BYTES("arn:aws:sqs:us-east-1:000000000000:dead");
+    settings.is_content_deduplicated = true;
+    settings.policy = BYTES("{\"Statement\":[]}");
+    settings.redrive_allow_policy = BYTES("{\"redrivePermission\":\"denyAll\"}");
+    settings.kms_key = BYTES("alias/key");
+    settings.kms_reuse_s = 60;
+    return settings;
+}
+
+static void settings_come_back_and_no_part_of_them_does(void **state)
+{
+    (void)state;
+    struct queue_settings settings = full_settings(), decoded;
+    struct buffer encoded;
+    buffer_init(&encoded);
+    queue_settings_encode(&settings, &encoded);
+    size_t first_size = 6 * 4 + 4 + settings.dead_letter_arn.size; /* as the first and the second version wrote them */
+    size_t second_size = first_size + 8 + 2 * 4 + 17 + 2 * 12;
+    unsigned decoded_count = 0;
+    for (size_t size = 0; size < encoded.size; size++)
+        if (queue_settings_decode(bytes_make(encoded.data_owned, size), &decoded)) {
+            assert_true(size == first_size || size == second_size);
+            decoded_count++;
+        }
+    assert_int_equal(decoded_count, 2);
+    assert_true(queue_settings_decode(buffer_bytes(&encoded), &decoded));
+#define EXPECT_SAME(name) assert_true(bytes_equal(decoded.name, settings.name));
+    QUEUE_SETTINGS_TEXTS(EXPECT_SAME)
+    assert_int_equal(decoded.kms_reuse_s, 60);
+    assert_false(decoded.is_sse_managed);
+    buffer_deinit(&encoded);
+}
+
+/* Logs of the versions before this one hold such settings. */
+static void settings_of_older_versions_have_the_defaults_for_what_they_lack(void **state)
+{
+    (void)state;
+    struct queue_settings settings = full_settings(), decoded;
+    struct buffer encoded;
+    buffer_init(&encoded);
+    queue_settings_encode(&settings, &encoded);
+    size_t first_size = 6 * 4 + 4 + settings.dead_letter_arn.size;
+    size_t sizes[] = {first_size, first_size + 8 + 2 * 4 + 17 + 2 * 12};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(queue_settings_decode(bytes_make(encoded.data_owned, sizes[i]), &decoded));
+        assert_true(bytes_equal(decoded.dead_letter_arn, settings.dead_letter_arn));
+        assert_int_equal(decoded.is_content_deduplicated, i == 1);
+        assert_int_equal(decoded.policy.size + decoded.redrive_allow_policy.size + decoded.kms_key.size, 0);
+        assert_int_equal(decoded.kms_reuse_s, KMS_REUSE_DEFAULT_S);
+        assert_true(decoded.is_sse_managed);
+    }
+    buffer_deinit(&encoded);
+}
+
+static void set_settings(struct core_rig *rig, const struct queue_settings *settings)
+{
+    struct core *core = core_rig_begin(rig);
+    decide_set_queue(core, core_find_queue(core, BYTES("q")), settings);
+    core_rig_end(rig);
+    core_check(core);
+}
+
+static void a_queue_owns_the_texts_of_its_settings(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct queue_settings settings = full_settings();
+    uint8_t text[] = "a key of its own";
+    settings.kms_key = bytes_make(text, sizeof(text) - 1);
+    decide_create_queue(core_rig_begin(&rig), BYTES("q"), &settings);
+    core_rig_end(&rig);
+    memset(text, 'x', sizeof(text));
+    const struct queue *queue = core_find_queue(rig.core, BYTES("q"));
+    assert_true(bytes_equal(queue->settings.kms_key, BYTES("a key of its own")));
+    settings = queue->settings; /* SetQueueAttributes starts from views into the queue itself */
+    settings.policy = BYTES("");
+    set_settings(&rig, &settings);
+    assert_true(bytes_equal(queue->settings.kms_key, BYTES("a key of its own")));
+    assert_int_equal(queue->settings.policy.size, 0);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_deleted_queue_that_is_an_origin_has_nothing_to_deliver),
         cmocka_unit_test(an_origin_lives_as_long_as_its_messages_and_gives_its_name_away),
+        cmocka_unit_test(settings_come_back_and_no_part_of_them_does),
+        cmocka_unit_test(settings_of_older_versions_have_the_defaults_for_what_they_lack),
+        cmocka_unit_test(a_queue_owns_the_texts_of_its_settings),
     };
     return cmocka_run_group_tests_name("core queue", tests, NULL, NULL);
 }

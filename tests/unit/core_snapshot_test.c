@@ -170,6 +170,31 @@ static void many_dead_letters_of_one_group_are_read_soon(void **state)
     core_rig_deinit(&rig);
 }
 
+/* The second version knew no tags: it ends before them. */
+static void a_state_of_the_second_version_is_read(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct queue_settings settings = core_rig_settings();
+    decide_create_queue(core_rig_begin(&rig), BYTES("q"), &settings);
+    core_rig_end(&rig);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    bytes_put_u32(encoded.data_owned, 2);
+    assert_null(decode(buffer_bytes(&encoded)));
+    buffer_truncate(&encoded, encoded.size - 4);
+    struct core *decoded = decode(buffer_bytes(&encoded));
+    assert_non_null(decoded);
+    expect_same(decoded, rig.core, 1);
+    bytes_put_u32(encoded.data_owned, 1);
+    assert_null(decode(buffer_bytes(&encoded)));
+    core_destroy(decoded);
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
 static void a_truncated_state_is_refused(void **state)
 {
     (void)state;
@@ -253,6 +278,7 @@ int main(void)
         cmocka_unit_test(a_decoded_state_encodes_to_the_same_bytes),
         cmocka_unit_test(a_decoded_core_goes_on_as_the_live_one),
         cmocka_unit_test(many_dead_letters_of_one_group_are_read_soon),
+        cmocka_unit_test(a_state_of_the_second_version_is_read),
         cmocka_unit_test(a_truncated_state_is_refused),
         cmocka_unit_test(a_damaged_state_is_refused_or_sound),
         cmocka_unit_test(a_damaged_frame_never_crashes_the_replay),
