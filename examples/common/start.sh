@@ -59,6 +59,7 @@ else
             fail "can't build Tally"
         }
     fi
+    : >"$folder/tallyd.log"
     "$bin/tallyd" --listen 127.0.0.1:0 --data "$folder/data" >"$folder/tallyd.log" 2>&1 </dev/null &
     daemon=$!
     waited=0
