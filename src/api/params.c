@@ -1,39 +1,14 @@
 #include "api/params.h"
 
-#include "base/assert.h"
+#include "auth/json_tree.h"
 
 /* How much of a value a message repeats. */
 #define SHOWN_SIZE_MAX 120u
 
-static void *arena_malloc(void *context, size_t size)
-{
-    return arena_allocate(context, size);
-}
-
-static void *arena_realloc(void *context, void *old, size_t old_size, size_t size)
-{
-    void *moved = arena_allocate(context, size);
-    memcpy(moved, old, old_size < size ? old_size : size);
-    return moved;
-}
-
-static void arena_free(void *context, void *ptr)
-{
-    (void)context;
-    (void)ptr;
-}
-
-static yyjson_doc *parse(struct bytes text, struct arena *arena)
-{
-    const yyjson_alc allocator = {.malloc = arena_malloc, .realloc = arena_realloc, .free = arena_free, .ctx = arena};
-    /* Without YYJSON_READ_INSITU the text is only read. */
-    return yyjson_read_opts((char *)(uintptr_t)text.ptr, text.size, YYJSON_READ_NOFLAG, &allocator, NULL);
-}
-
 enum error params_parse(struct bytes body, struct arena *arena, struct failure *failure, struct params *params)
 {
     static const struct bytes empty_object = {(const uint8_t *)"{}", 2};
-    yyjson_doc *doc = parse(body.size == 0 ? empty_object : body, arena);
+    yyjson_doc *doc = json_tree_parse(body.size == 0 ? empty_object : body, arena);
     yyjson_val *root = yyjson_doc_get_root(doc);
     if (!yyjson_is_obj(root))
         return failure_set(failure, ERROR_SERIALIZATION,
@@ -44,7 +19,7 @@ enum error params_parse(struct bytes body, struct arena *arena, struct failure *
 
 yyjson_val *params_parse_text(struct bytes text, struct arena *arena)
 {
-    yyjson_val *root = yyjson_doc_get_root(parse(text, arena));
+    yyjson_val *root = yyjson_doc_get_root(json_tree_parse(text, arena));
     return yyjson_is_obj(root) ? root : NULL;
 }
 
