@@ -1,9 +1,7 @@
 #include "api/api.h"
 
-#include "api/query.h"
 #include "api/reply.h"
 #include "api/state.h"
-#include "api/text.h"
 #include "base/memory.h"
 #include <stdlib.h>
 
@@ -70,101 +68,12 @@ void api_refuse(struct api *api, struct exchange *exchange, enum error error, co
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-#define SERVICE "AmazonSQS."
-
-/* The action of that target, or NULL. */
-static const struct action *find_action(const struct api *api, struct bytes target)
-{
-    for (struct table_probe probe = table_probe_start(&api->action_by_target, bytes_hash(target));
-         table_probe_next(&api->action_by_target, &probe);)
-        if (bytes_equal(target, bytes_from_string(actions[probe.slot - 1].target)))
-            return &actions[probe.slot - 1];
-    return NULL;
-}
-
-/* Says which action was asked for, unless it holds what a reply had better not repeat. */
-static enum error refuse_unknown(struct call *call, struct bytes name)
-{
-    int size = !text_is_printable(name) ? 0 : name.size < 80 ? (int)name.size : 80;
-    if (call->exchange->form == WIRE_QUERY)
-        return call_fail(call, ERROR_UNKNOWN_OPERATION, "The action %.*s is not valid for this endpoint.", size,
-                         (const char *)name.ptr);
-    return call_fail(
-        call, ERROR_UNKNOWN_OPERATION,
-        "There is no action '%.*s'; X-Amz-Target names the service and the action, like AmazonSQS.SendMessage or "
-        "Tally.CreateBatch.",
-        size, (const char *)name.ptr);
-}
-
-static enum error parse_json(struct call *call, const struct action **action)
-{
-    const struct request *request = &call->exchange->request;
-    *action = find_action(call->api, request->target);
-    if (*action == NULL)
-        return refuse_unknown(call, request->target);
-    return params_parse(request->body, call->arena, call->failure, &call->params);
-}
-
-/* Is the action one that SQS does not answer on the path of a queue? */
-static bool is_of_no_queue(struct bytes name)
-{
-    return bytes_equal(name, BYTES("CreateQueue")) || bytes_equal(name, BYTES("ListQueues"));
-}
-
-static enum error parse_query(struct call *call, const struct action **action)
-{
-    const struct request *request = &call->exchange->request;
-    struct form form;
-    enum error error = form_parse(request->query, request->body, call->arena, call->failure, &form);
-    if (error != OK)
-        return error;
-    struct bytes name = form_find(&form, BYTES("Action"));
-    if (name.ptr == NULL)
-        return ERROR_NOT_FOUND;
-    *action = find_action(call->api, arena_format(call->arena, SERVICE "%.*s", BYTES_FORMAT(name)));
-    bool is_on_queue = !bytes_equal(request->path, BYTES("/"));
-    if (*action == NULL || (is_on_queue && is_of_no_queue(name)))
-        return refuse_unknown(call, name);
-    struct buffer *text = call_scratch(call);
-    buffer_truncate(text, 0);
-    query_to_json(&form, name, is_on_queue ? request->path : BYTES(""), call->arena, text);
-    if (params_parse(buffer_bytes(text), call->arena, call->failure, &call->params) != OK)
-        return call_fail(call, ERROR_SERIALIZATION, "A field of the request is not valid UTF-8.");
-    return OK;
-}
-
-/* Finds the action and reads its parameters. What has a target is JSON, whatever its path and method; the rest is Query. */
-static enum error parse(struct call *call, const struct action **action)
-{
-    struct exchange *exchange = call->exchange;
-    exchange->form = exchange->request.target.size > 0 ? WIRE_JSON : WIRE_QUERY;
-    enum error error = exchange->form == WIRE_JSON ? parse_json(call, action) : parse_query(call, action);
-    if (*action != NULL)
-        exchange->action = strchr((*action)->target, '.') + 1;
-    return error;
-}
-
-/* SQS answers a Query request without an action so; people who look with a browser read on. */
-static void refuse_without_action(struct api *api, struct exchange *exchange)
-{
-    static const char text[] = "<UnknownOperationException/>\n<!-- Send a POST with the header X-Amz-Target or a field "
-                               "Action, as AWS SDKs do; "
-                               "GET /health and GET /metrics answer too. -->\n";
-    reply_fail(exchange, ERROR_NOT_FOUND, NULL);
-    buffer_truncate(&exchange->reply.body, 0);
-    buffer_append_bytes(&exchange->reply.body, bytes_from_string(text));
-    api_finish(api, exchange);
-    exchange->hold_sequence = 0;
-    api->refused_count++;
-}
-
 /* Runs the action. Leaves the reply complete, or the exchange waiting. */
 static enum error run_action(struct call *call, const struct action *action)
 {
     struct reply_draft draft;
     reply_begin(call->exchange, &draft);
     call->reply = &draft.writer;
-    call->core = namespace_begin(call->ns, call->now_ms);
     enum error error = action->run(call);
     if (error == OK && !call->is_waiting)
         reply_end(call->exchange, &draft, action->is_silent);
@@ -183,18 +92,14 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
         .now_ms = now_ms,
     };
     const struct action *action = NULL;
-    enum error error = parse(&call, &action);
+    enum error error = decode_request(&call, &action);
     if (action == NULL) {
-        if (error == ERROR_NOT_FOUND)
-            refuse_without_action(api, exchange);
-        else
-            api_refuse(api, exchange, error, failure.text);
+        api_refuse(api, exchange, error, failure.text);
         return;
     }
+    call.core = namespace_begin(api->ns, now_ms);
     if (error == OK)
         error = run_action(&call, action);
-    else
-        call.core = namespace_begin(api->ns, now_ms);
     api->call_counts_owned[2 * (size_t)(action - actions) + (error != OK)]++;
     decide_time_passed(call.core);
     if (error != OK)

@@ -74,9 +74,19 @@ static const char *text_of(const struct exchange *exchange, enum error error, co
     return has_text ? failure->text : error_row(error)->text;
 }
 
+/* What SQS answers a request without an action; people who look with a browser read on. */
+#define NO_ACTION                                                                                                      \
+    "<UnknownOperationException/>\n<!-- Send a POST with the header X-Amz-Target or a field Action, as AWS SDKs do; "  \
+    "GET "                                                                                                             \
+    "/health and GET /metrics answer too. -->\n"
+
 static void fail_xml(struct exchange *exchange, const struct error_row *row, const char *text)
 {
     struct buffer *out = &exchange->reply.body;
+    if (exchange->reply.error == ERROR_NOT_FOUND) {
+        append_string(out, NO_ACTION);
+        return;
+    }
     buffer_append_format(
         out, XML_BEGIN "<ErrorResponse xmlns=\"" XML_NAMESPACE "\"><Error><Type>%s</Type><Code>%s</Code><Message>",
         row->status < 500 ? "Sender" : "Receiver", row->query);

@@ -32,6 +32,11 @@ struct deleted_name {
 /* Puts a complete exchange among the finished. */
 void api_finish(struct api *api, struct exchange *exchange);
 
+/* Finds the action that the call's exchange asks for and reads its parameters; notes in the exchange in which form it is to be answered
+ * (decode.c). *action is NULL where the error came before it was known. Errors: ERROR_NOT_FOUND (a Query request without an action, not
+ * described), ERROR_UNKNOWN_OPERATION, ERROR_SERIALIZATION. */
+enum error decode_request(struct call *call, const struct action **action);
+
 /* --- waiting receives (wait.c) ------------------------------------------------------------------------------------ */
 
 /* A receive that found nothing and waits. */

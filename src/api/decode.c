@@ -1,0 +1,79 @@
+/* From a request to an action and its parameters: the decoders of AWS JSON and of AWS Query. What has a target is JSON, whatever its path
+ * and method; the rest is Query. */
+#include "api/query.h"
+#include "api/state.h"
+
+#include "api/text.h"
+
+#define SERVICE "AmazonSQS."
+
+/* The action of that target, or NULL. */
+static const struct action *find_action(const struct api *api, struct bytes target)
+{
+    for (struct table_probe probe = table_probe_start(&api->action_by_target, bytes_hash(target));
+         table_probe_next(&api->action_by_target, &probe);)
+        if (bytes_equal(target, bytes_from_string(actions[probe.slot - 1].target)))
+            return &actions[probe.slot - 1];
+    return NULL;
+}
+
+/* Says which action was asked for, unless it holds what a reply had better not repeat. */
+static enum error refuse_unknown(struct call *call, struct bytes name)
+{
+    int size = !text_is_printable(name) ? 0 : name.size < 80 ? (int)name.size : 80;
+    if (call->exchange->form == WIRE_QUERY)
+        return call_fail(call, ERROR_UNKNOWN_OPERATION, "The action %.*s is not valid for this endpoint.", size,
+                         (const char *)name.ptr);
+    return call_fail(
+        call, ERROR_UNKNOWN_OPERATION,
+        "There is no action '%.*s'; X-Amz-Target names the service and the action, like AmazonSQS.SendMessage or "
+        "Tally.CreateBatch.",
+        size, (const char *)name.ptr);
+}
+
+static enum error decode_json(struct call *call, const struct action **action)
+{
+    const struct request *request = &call->exchange->request;
+    *action = find_action(call->api, request->target);
+    if (*action == NULL)
+        return refuse_unknown(call, request->target);
+    return params_parse(request->body, call->arena, call->failure, &call->params);
+}
+
+/* Is the action one that SQS does not answer on the path of a queue? */
+static bool is_of_no_queue(struct bytes name)
+{
+    return bytes_equal(name, BYTES("CreateQueue")) || bytes_equal(name, BYTES("ListQueues"));
+}
+
+static enum error decode_query(struct call *call, const struct action **action)
+{
+    const struct request *request = &call->exchange->request;
+    struct form form;
+    enum error error = form_parse(request->query, request->body, call->arena, call->failure, &form);
+    if (error != OK)
+        return error;
+    struct bytes name = form_find(&form, BYTES("Action"));
+    if (name.ptr == NULL)
+        return ERROR_NOT_FOUND;
+    *action = find_action(call->api, arena_format(call->arena, SERVICE "%.*s", BYTES_FORMAT(name)));
+    bool is_on_queue = !bytes_equal(request->path, BYTES("/"));
+    if (*action == NULL || (is_on_queue && is_of_no_queue(name)))
+        return refuse_unknown(call, name);
+    struct buffer *text = call_scratch(call);
+    buffer_truncate(text, 0);
+    query_to_json(&form, name, is_on_queue ? request->path : BYTES(""), call->arena, text);
+    if (params_parse(buffer_bytes(text), call->arena, call->failure, &call->params) != OK)
+        return call_fail(call, ERROR_SERIALIZATION, "A field of the request is not valid UTF-8.");
+    return OK;
+}
+
+enum error decode_request(struct call *call, const struct action **action)
+{
+    struct exchange *exchange = call->exchange;
+    exchange->form = exchange->request.target.size > 0 ? WIRE_JSON : WIRE_QUERY;
+    enum error error = exchange->form == WIRE_JSON ? decode_json(call, action) : decode_query(call, action);
+    if (*action != NULL)
+        exchange->action = strchr((*action)->target, '.') + 1;
+    return error;
+}
