@@ -1,0 +1,177 @@
+"""Celery with kombu's SQS transport, unmodified: a pool of prefork workers; and kombu's own forms of requests."""
+
+import collections
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+from clients import needs, queue_counts
+from conftest import PATIENCE, clean_environment, wait_until
+from wire import scaled
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROCESSES = 4
+
+
+@pytest.fixture(autouse=True)
+def celery_is_there():
+    for module, package in [("celery", "python3-celery"), ("kombu", "python3-kombu"), ("pycurl", "python3-pycurl")]:
+        try:
+            __import__(module)
+        except ImportError:
+            needs(False, package)
+
+
+class Shop:
+    """A Celery project: the tasks of celery_tasks.py, its worker, and those who send tasks."""
+
+    def __init__(self, daemon, folder, queues=None):
+        self.folder = folder
+        self.effects = folder / "effects"
+        self.effects.mkdir()
+        self.environment = clean_environment(
+            BROKER=f"sqs://any:thing@127.0.0.1:{daemon.port}//",
+            QUEUES=json.dumps(queues or {}),
+            EFFECTS=str(self.effects),
+            PYTHONDONTWRITEBYTECODE="1",
+            AWS_CONFIG_FILE=str(folder / "none"),
+            AWS_SHARED_CREDENTIALS_FILE=str(folder / "none"),
+        )
+        self.processes = []
+
+    def _start(self, name, *words):
+        with open(self.folder / f"{name}.log", "wb") as log:
+            process = subprocess.Popen([sys.executable, *words], cwd=HERE, env=self.environment, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
+
+    def start_worker(self, queues):
+        alone = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        pool = ["--pool", "prefork", "--concurrency", str(PROCESSES)]
+        return self._start("worker", "-m", "celery", "-A", "celery_tasks", "worker", *pool, "-Q", queues, *alone)
+
+    def start_sender(self, first, count):
+        return self._start(f"sender{first}", "celery_tasks.py", str(first), str(count))
+
+    def ran(self):
+        """How often each task took effect."""
+        lines = [line for path in self.effects.iterdir() for line in path.read_text().splitlines()]
+        return collections.Counter(int(line.split()[1]) for line in lines)
+
+    def said(self):
+        """The ends of what they said, for when a test fails."""
+        return "\n".join(f"{path.name}: {path.read_text()[-2000:]}" for path in self.folder.glob("*.log"))
+
+    def finish(self, process):
+        assert process.wait(60 * PATIENCE) == 0, self.said()
+
+    def kill_all(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def start_shop(daemon, tmp_path):
+    shops = []
+
+    def start(queues=None):
+        shops.append(Shop(daemon, tmp_path, queues))
+        return shops[-1]
+
+    yield start
+    for shop in shops:
+        shop.kill_all()
+
+
+def test_no_task_is_lost_when_the_daemon_is_killed(daemon, start_shop):
+    """Two senders and a pool are at work when the daemon is killed; it is away for two seconds, and they notice nothing."""
+    count = scaled(10_000, least=400)
+    shop = start_shop()
+    worker = shop.start_worker("early,late")
+    senders = [shop.start_sender(first, count // 2) for first in (0, count // 2)]
+    wait_until(lambda: len(shop.ran()) > count * 0.3, 120, "a third of the tasks")
+    daemon.kill9()
+    time.sleep(2)
+    daemon.start()
+    for sender in senders:
+        shop.finish(sender)
+    wait_until(lambda: len(shop.ran()) == count or worker.poll() is not None, 180, "the last task")
+    ran = shop.ran()
+    assert set(ran) == set(range(count)), shop.said()
+    # A task runs twice where the reply to its send was lost (botocore sends again) or its delete came after its lease.
+    twice = sum(1 for times in ran.values() if times > 1)
+    print(f"{count} tasks, {twice} of them ran more than once")
+    assert twice <= count // 50
+    worker.terminate()
+    shop.finish(worker)
+    for queue in ("shop-early", "shop-late"):
+        assert queue_counts(daemon, queue) == (0, 0, 0)
+
+
+def test_predefined_queues(daemon, start_shop):
+    """The queues are somebody else's, found by their URLs; one of them is a FIFO queue."""
+    queues = {}
+    for name, attributes in {"early": {}, "late": {}, "line.fifo": {"FifoQueue": "true"}}.items():
+        asked = {"QueueName": name, "Attributes": {"VisibilityTimeout": "60", **attributes}}
+        queues[name] = daemon.call("AmazonSQS.CreateQueue", asked)[1]["QueueUrl"]
+    shop = start_shop(queues)
+    worker = shop.start_worker("early,late,line.fifo")
+    shop.finish(shop.start_sender(0, 120))
+    wait_until(lambda: len(shop.ran()) == 120 or worker.poll() is not None, 60, "the last task")
+    assert set(shop.ran().values()) == {1}, shop.said()
+    worker.terminate()
+    shop.finish(worker)
+    assert [queue_counts(daemon, name) for name in queues] == [(0, 0, 0)] * 3
+    assert daemon.call("AmazonSQS.ListQueues")[1]["QueueUrls"] == sorted(queues.values())
+
+
+def test_q9_the_forms_of_requests_that_kombu_writes_by_itself(daemon):
+    """AttributeName without an index, Attribute.Name without one, presigned GETs on the queue's URL, no X-Amz-Target."""
+    import boto3
+    from kombu.asynchronous import Hub, set_event_loop
+    from kombu.asynchronous.aws.sqs.connection import AsyncSQSConnection
+
+    keys = {"aws_access_key_id": "any", "aws_secret_access_key": "thing"}
+    sqs = boto3.client("sqs", endpoint_url=daemon.endpoint, region_name="us-east-1", **keys)
+    if sqs.meta.service_model.metadata["protocol"] != "query":
+        pytest.skip("this boto3 and its kombu speak JSON")
+    hub = Hub()
+    set_event_loop(hub)
+    connection = AsyncSQSConnection(sqs_connection=sqs)
+
+    def call(function, *arguments, **more):
+        answers = []
+        function(*arguments, callback=answers.append, **more)
+        wait_until(lambda: answers or hub.run_once(), what=function.__name__)
+        return answers[0]
+
+    url = sqs.create_queue(QueueName="q")["QueueUrl"]
+    queue = types.SimpleNamespace(id=url, url=url)
+    assert call(connection.get_queue_attributes, queue)["Attributes"]["VisibilityTimeout"] == "30"
+    timeout = {"Attribute.Name": "VisibilityTimeout", "Attribute.Value": "7"}
+    assert call(connection.get_status, "SetQueueAttributes", timeout, url) == 200
+    assert call(connection.get_queue_attributes, queue, "VisibilityTimeout")["Attributes"] == {"VisibilityTimeout": "7"}
+
+    text = "a=b&c <ö>\r\n+%"
+    digest = hashlib.md5(text.encode()).hexdigest()
+    assert call(connection.send_message, queue, text)["MD5OfMessageBody"] == digest
+    sent = call(connection.send_message_batch, queue, [("e1", "one", 0), ("e2", "two", 900)])
+    assert [entry["Id"] for entry in sent["Successful"]] == ["e1", "e2"]
+    taken = call(connection.receive_message, queue, url, 10, wait_time_seconds=5)["Messages"]
+    assert [message["Body"] for message in taken] == [text, "one"]
+    assert taken[0]["MD5OfBody"] == digest and taken[0]["Attributes"] == {"ApproximateReceiveCount": "1"}
+    assert call(connection.change_message_visibility, queue, taken[0]["ReceiptHandle"], 0) == 200
+    assert call(connection.delete_message, url, taken[1]["ReceiptHandle"]) == 200
+    (again,) = call(connection.receive_message, queue, url, 10)["Messages"]
+    entry = types.SimpleNamespace(id="e", receipt_handle=again["ReceiptHandle"])
+    assert call(connection.change_message_visibility_batch, queue, [(entry, 60)])["Successful"] == [{"Id": "e"}]
+    assert call(connection.delete_message_batch, queue, [entry])["Successful"] == [{"Id": "e"}]
+    assert queue_counts(daemon, "q") == (0, 0, 1)
