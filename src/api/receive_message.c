@@ -42,11 +42,12 @@ static struct bytes decimal(struct arena *arena, uint64_t value)
     return arena_format(arena, "%llu", (unsigned long long)value);
 }
 
-/* As sent. What comes to a FIFO queue in another way, from a queue that it failed in or from a batch, goes by its MessageId. */
+/* As sent. What comes to a FIFO queue in another way, from a queue that it failed in, by a move task or from a batch, goes by the
+ * MessageId that it was first sent under. */
 static struct bytes deduplication_id(struct call *call, bool is_fifo, const struct received_message *message,
                                      const struct content *content)
 {
-    if (!is_fifo || (message->origin == 0 && content->deduplication.size > 0))
+    if (!is_fifo || (message->origin == 0 && !message->is_renamed && content->deduplication.size > 0))
         return content->deduplication;
     char *id = arena_allocate(call->arena, IDENTITY_TEXT_SIZE);
     identity_to_text(content->id, id);
@@ -98,7 +99,11 @@ static void write_message(struct call *call, const struct receive_command *comma
 {
     struct writer *writer = call->reply;
     char id[IDENTITY_TEXT_SIZE], handle[HANDLE_TEXT_SIZE];
-    identity_to_text(content->id, id);
+    uint8_t raw_id[MESSAGE_ID_SIZE];
+    memcpy(raw_id, content->id, sizeof(raw_id));
+    if (message->is_renamed)
+        identity_message(call_digest(call), message->handle.message, raw_id);
+    identity_to_text(raw_id, id);
     handle_to_text(call_digest(call), &message->handle, handle);
     writer_object_begin(writer, NULL);
     writer_text(writer, "MessageId", bytes_make(id, sizeof(id)));

@@ -190,6 +190,7 @@ bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *de
         return false;
     uint32_t slot = core_find_queue_slot(core, deleted->queue);
     deduplication_forget_queue(core, queue, true);
+    move_forget_queue(core, queue);
     detach_shelf(core, queue->shelf);
     queue->shelf = 0;
     memory_replace(&queue->tags_owned, bytes_make(NULL, 0));
@@ -480,6 +481,142 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
     return true;
 }
 
+/* --- moves -------------------------------------------------------------------------------------------------------- */
+
+/* Can a unit that failed be outstanding again? In a cancelled batch nothing is. */
+static bool can_reopen(const struct batch *batch, uint32_t unit)
+{
+    if (batch->is_cancelled)
+        return true;
+    if (batch->spec.tracking == BATCH_XOR)
+        return batch->xor_finished > 0 && batch->xor_failed > 0;
+    return unit < batch->ledger.count && ledger_state(&batch->ledger, unit) == UNIT_FAILED;
+}
+
+static void reopen(struct batch *batch, uint32_t unit, uint64_t xor_id)
+{
+    if (batch->is_cancelled)
+        return;
+    if (batch->spec.tracking == BATCH_EXACT) {
+        ledger_reopen(&batch->ledger, unit);
+        return;
+    }
+    batch->xor_value ^= xor_id;
+    batch->xor_finished--;
+    batch->xor_failed--;
+}
+
+/* What the move of a message reopens: the unit that it is, if it failed as one; of a batch's message, the unit that its batch is
+ * in a parent that waits for that message. NULL: nothing. */
+static struct batch *batch_to_reopen(const struct core *core, const struct message *message, uint32_t *unit)
+{
+    struct batch *batch = message->batch == 0 ? NULL : core_batch(core, message->batch);
+    if (batch == NULL || !message->is_moved)
+        return NULL;
+    *unit = message->completes == 0 ? message->unit : batch->parent_unit;
+    if (message->completes == 0)
+        return batch;
+    return batch->parent == 0 || !batch_is_awaited(batch, message->completes) ? NULL : core_batch(core, batch->parent);
+}
+
+/* The unit goes by another number, and what had failed is outstanding again (invariant B13). */
+static void rejoin_batch(struct core *core, const struct message *message, uint64_t successor)
+{
+    uint32_t unit;
+    struct batch *reopened = batch_to_reopen(core, message, &unit);
+    struct batch *batch = message->batch == 0 ? NULL : core_batch(core, message->batch);
+    uint64_t xor_id = 0;
+    if (batch != NULL && message->completes != 0) {
+        xor_id = identity_xor_unit(core->digest_owned, batch->number, true);
+    } else if (batch != NULL && batch->spec.tracking == BATCH_XOR) {
+        xor_id = identity_xor_unit(core->digest_owned, successor, false);
+        if (reopened == NULL)
+            batch->xor_value ^= identity_xor_unit(core->digest_owned, message->number, false) ^ xor_id;
+    } else if (batch != NULL) {
+        ledger_rename_message(&batch->ledger, message->unit, successor);
+    }
+    if (reopened != NULL)
+        reopen(reopened, unit, xor_id);
+}
+
+static bool moved_fits(const struct core *core, const struct event_message_moved *moved)
+{
+    uint32_t slot = core_find_message(core, moved->number);
+    const struct queue *target = core_find_queue_by_id(core, moved->queue);
+    if (slot == 0 || target == NULL || moved->successor != core->message_number + 1 ||
+        moved->successor > IDENTITY_NUMBER_MAX || moved->sequence >= moved->successor)
+        return false;
+    const struct message *message = core_message(core, slot);
+    uint32_t unit, group = core_group_of(core, message);
+    const struct batch *reopened = batch_to_reopen(core, message, &unit);
+    bool has_group = group != 0 && core_group(core, group)->id_owned.size > 0;
+    return message_is_deliverable(message) && !core_message_is_dead(core, message) &&
+           !dependency_is_untold(core, moved->number) && (reopened == NULL || can_reopen(reopened, unit)) &&
+           (has_group || (!target->settings.is_fifo && moved->sequence == 0));
+}
+
+/* A message that lives under another number, as if it had just been sent. */
+static void renew(struct core *core, uint32_t slot, const struct event_message_moved *moved)
+{
+    struct message *message = core_message(core, slot);
+    table_remove(&core->message_by_number, table_hash_u64(moved->number), slot);
+    core->message_number = message->number = moved->successor;
+    table_insert(&core->message_by_number, table_hash_u64(moved->successor), slot);
+    message->sent_at_ms = core->now_ms;
+    message->visible_at_ms = moved->visible_at_ms;
+    message->delivery = 0;
+    message->receive_count = message->timeout_ms = 0;
+    message->first_received_after_ms = message->received_after_ms = 0;
+    message->is_moved = false;
+    message->is_redriven = true;
+}
+
+/* False, with the state spoiled, if another message has that place in the line; whoever replays gives up the core then. */
+static bool enter_group(struct core *core, uint32_t slot, struct bytes group, uint64_t sequence)
+{
+    uint32_t line = group_open(core, core_message(core, slot)->shelf, group);
+    if (sequence == 0) {
+        group_link(core, line, slot);
+        return true;
+    }
+    core_place_of(core, core_message(core, slot))->sequence = sequence;
+    return group_insert(core, line, slot, 0);
+}
+
+bool apply_message_moved(struct core *core, const struct event_message_moved *moved)
+{
+    if (!moved_fits(core, moved))
+        return false;
+    uint32_t slot = core_find_message(core, moved->number);
+    struct message *message = core_message(core, slot);
+    const struct queue *target = core_find_queue_by_id(core, moved->queue);
+    const struct queue *source = core_queue(core, core_shelf_at(core, message->shelf)->queue);
+    if (source == target || !move_count(core, source, moved->task))
+        return false;
+    uint8_t priority = message->place == 0 ? PRIORITY_DEFAULT : core_place_of(core, message)->priority;
+    uint32_t from = core_group_of(core, message);
+    struct bytes group = from == 0 ? bytes_make(NULL, 0) : memory_duplicate(core_group(core, from)->id_owned);
+    core_leave_state(core, slot);
+    leave_place(core, slot, UNIT_FAILED);
+    shelf_unlink(core_shelf_at(core, message->shelf), &core->messages, slot);
+    forget_origin(core, message);
+    rejoin_batch(core, message, moved->successor);
+    renew(core, slot, moved);
+    dependency_message_moved(core, moved->number, slot);
+    core_place_message(core, slot, target->shelf);
+    bool is_placed = true;
+    if (group.size > 0 || priority != PRIORITY_DEFAULT) {
+        core_give_place(core, slot)->priority = priority;
+        is_placed = enter_group(core, slot, group, moved->sequence);
+    }
+    free((void *)group.ptr);
+    if (is_placed)
+        core_enter_state(core, slot, first_state(core, moved->visible_at_ms));
+    return is_placed;
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
 /* Can the batch be a unit of this parent, the next one? */
 static bool fits_parent(const struct batch *parent, const struct event_batch_created *created)
 {
@@ -615,14 +752,27 @@ static void complete_batch(struct core *core, uint32_t slot, enum batch_status s
     dependency_batch_completed(core, slot);
 }
 
+/* All units of a batch that had completed as failed have succeeded after all. */
+static void redeem_batch(struct core *core, uint32_t slot)
+{
+    core_batch(core, slot)->status = BATCH_SUCCEEDED;
+    core_batch(core, slot)->fired |= BATCH_SUCCESS_WAS_LATE;
+    dependency_batch_redeemed(core, slot);
+}
+
 bool apply_batch_fired(struct core *core, const struct event_batch_fired *fired)
 {
     uint32_t slot = core_find_batch_by_number(core, fired->batch);
     if (slot == 0 || fired->event < BATCH_EVENT_COMPLETE || fired->event > BATCH_EVENT_COUNT ||
-        fired->status > BATCH_EXPIRED || (fired->event == BATCH_EVENT_COMPLETE) != (fired->status != BATCH_NO_STATUS) ||
-        (core_batch(core, slot)->fired & BATCH_EVENT_BIT(fired->event)) != 0)
+        fired->status > BATCH_EXPIRED || (core_batch(core, slot)->fired & BATCH_EVENT_BIT(fired->event)) != 0)
+        return false;
+    bool is_late = fired->event == BATCH_EVENT_SUCCESS && fired->status == BATCH_SUCCEEDED &&
+                   core_batch(core, slot)->status == BATCH_FAILED;
+    if (!is_late && (fired->event == BATCH_EVENT_COMPLETE) != (fired->status != BATCH_NO_STATUS))
         return false;
     core_batch(core, slot)->fired |= BATCH_EVENT_BIT(fired->event);
+    if (is_late)
+        redeem_batch(core, slot);
     if (fired->event == BATCH_EVENT_COMPLETE)
         complete_batch(core, slot, (enum batch_status)fired->status);
     return true;

@@ -135,10 +135,23 @@ enum batch_event batch_awaited_event(const struct batch_spec *spec)
     return spec->targets[BATCH_EVENT_COMPLETE - 1].queue != 0 ? BATCH_EVENT_COMPLETE : BATCH_EVENT_SUCCESS;
 }
 
+bool batch_is_awaited(const struct batch *batch, unsigned completes)
+{
+    bool is_late = completes == BATCH_EVENT_SUCCESS && (batch->fired & BATCH_SUCCESS_WAS_LATE) != 0;
+    return completes == batch_awaited_event(&batch->spec) && !is_late;
+}
+
 enum batch_status batch_status_of_counts(const struct batch *batch)
 {
     struct batch_counts counts = batch_counts(batch);
     return counts.succeeded == counts.total ? BATCH_SUCCEEDED : BATCH_FAILED;
+}
+
+/* Have all units succeeded after all, since those that had failed were redriven (invariant B13)? */
+static bool is_redeemed(const struct batch *batch)
+{
+    return batch->status == BATCH_FAILED && !batch->is_deleted && is_exhausted(batch) &&
+           batch_status_of_counts(batch) == BATCH_SUCCEEDED;
 }
 
 unsigned batch_due(const struct batch *batch, const struct batch_after *after)
@@ -147,7 +160,7 @@ unsigned batch_due(const struct batch *batch, const struct batch_after *after)
     if (after->is_cancelled_or_expired) {
         due = BATCH_EVENT_BIT(BATCH_EVENT_COMPLETE); /* never success; units that end later make nothing due */
     } else if (batch->state == BATCH_COMPLETED) {
-        due = 0;
+        due = is_redeemed(batch) ? BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS) : 0;
     } else if (batch->state == BATCH_IS_SEALED && is_exhausted(batch)) {
         due |= BATCH_EVENT_BIT(BATCH_EVENT_COMPLETE);
         if (batch_status_of_counts(batch) == BATCH_SUCCEEDED)
@@ -211,6 +224,7 @@ void batch_check(const struct batch *batch)
     ASSERT(is_completed == (batch->completed_at_ms != 0));
     ASSERT(batch->state == BATCH_OPEN || batch->sealed_at_ms != 0 || is_completed);
     ASSERT(!(batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS)) || batch->status == BATCH_SUCCEEDED);
+    ASSERT(!(batch->fired & BATCH_SUCCESS_WAS_LATE) || (batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS)));
     if (batch->spec.has_total)
         ASSERT(batch_counts(batch).total <= batch->spec.total);
     /* Nothing may be due: what falls due fires in the record that made it so (invariants B2, B6). */

@@ -26,6 +26,8 @@ enum batch_event {
 };
 #define BATCH_EVENT_COUNT 3
 #define BATCH_EVENT_BIT(event) (1u << (event))
+#define BATCH_SUCCESS_WAS_LATE                                                                                         \
+    (1u << (BATCH_EVENT_COUNT + 1)) /* among the bits of what has fired: it came after completion */
 
 enum batch_state { BATCH_OPEN = 1, BATCH_IS_SEALED, BATCH_COMPLETED };
 
@@ -72,7 +74,7 @@ struct batch {
     struct batch_spec spec;
     enum batch_state state;
     enum batch_status status;
-    unsigned fired;    /* BATCH_EVENT_BIT of each event that fired */
+    unsigned fired;    /* BATCH_EVENT_BIT of each event that fired, and BATCH_SUCCESS_WAS_LATE */
     bool is_cancelled; /* outstanding units count as cancelled, messages of it are never delivered again */
     bool is_deleted;   /* has lost its id; waits for its pins */
     uint64_t created_at_ms;
@@ -130,6 +132,9 @@ unsigned batch_due(const struct batch *batch, const struct batch_after *after);
 
 /* The event whose message the parent of such a batch waits for. */
 enum batch_event batch_awaited_event(const struct batch_spec *spec);
+
+/* Is it that message? A late success is not: the parent has heard how the batch ended. */
+bool batch_is_awaited(const struct batch *batch, unsigned completes);
 
 /* How the batch ends when its last unit has ended. */
 enum batch_status batch_status_of_counts(const struct batch *batch);

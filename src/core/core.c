@@ -34,6 +34,7 @@ struct core *core_create(void)
     dependency_init(&core->dependencies);
     type_order_init(&core->type_orders);
     schedule_init(&core->schedules);
+    move_init(&core->moves);
     buffer_init(&core->scratch);
     return core;
 }
@@ -89,6 +90,7 @@ static void destroy_places_and_groups(struct core *core)
 
 void core_destroy(struct core *core)
 {
+    move_deinit(core);
     schedule_deinit(&core->schedules);
     type_order_deinit(&core->type_orders);
     dependency_deinit(&core->dependencies);

@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "core/dependency.h"
 #include "core/identity.h"
+#include "core/move.h"
 #include "core/schedule.h"
 #include "core/shelf.h"
 #include "core/type_order.h"
@@ -102,7 +103,8 @@ struct received_message {
     uint32_t receive_count;
     uint64_t sent_at_ms;
     uint64_t first_received_at_ms;
-    uint32_t origin;     /* queue slot for core_queue_at(); 0: not dead-lettered */
+    uint32_t origin; /* queue slot for core_queue_at(); 0: not dead-lettered */
+    bool is_renamed; /* its MessageId is that of its number; its content names the message that it was before a move */
     uint64_t sequence;   /* in its group; 0: it has none */
     struct bytes reason; /* of its newest failed attempt, or empty */
 };
@@ -180,6 +182,17 @@ enum error decide_put_schedule(struct core *core, struct bytes name, const struc
 /* A paused schedule is not due; what it would have done meanwhile is not made up for. */
 void decide_pause_schedule(struct core *core, const struct schedule *schedule, bool is_paused);
 void decide_delete_schedule(struct core *core, const struct schedule *schedule);
+
+/* --- move tasks --------------------------------------------------------------------------------------------------- */
+
+/* Begins to move what can be delivered from `source` to `destination`, another queue of the same kind; NULL: each message to the
+ * queue that it failed in. rate: messages a second; 0: no limit. No task of the source is running. The messages are moved by
+ * decide_due(). O(1). */
+const struct move_task *decide_start_move(struct core *core, struct queue *source, const struct queue *destination,
+                                          uint32_t rate);
+
+/* Ends a running task; what it has moved stays moved. */
+void decide_cancel_move(struct core *core, const struct move_task *task);
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 

@@ -97,6 +97,7 @@ bool decide_due(struct core *core)
     drain_groups(core, &portion);
     dependency_resolve(core, DUE_PORTION); /* its own: a purge of millions does not keep dependents waiting */
     schedule_fire_due(core, DUE_PORTION);
+    move_due(core, DUE_PORTION);
     deduplication_sweep(core, DUE_PORTION);
     type_order_forget(core, DUE_PORTION);
     return core_due_ms(core) <= core->now_ms;

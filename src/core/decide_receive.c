@@ -112,6 +112,7 @@ static struct received_message describe_received(const struct core *core, const 
         .sent_at_ms = message->sent_at_ms,
         .first_received_at_ms = message->sent_at_ms + message->first_received_after_ms - 1,
         .origin = message->origin,
+        .is_renamed = message->is_redriven && message->completes == 0,
         .sequence = place == NULL || !message->is_grouped ? 0 : place->sequence,
         .reason = place == NULL ? bytes_make(NULL, 0) : place->reason_owned,
     };

@@ -3,6 +3,9 @@
 #include "core/apply.h"
 #include "core/finish.h"
 
+#include "base/memory.h"
+#include <stdlib.h>
+
 static struct dependencies *of(const struct core *core)
 {
     return (struct dependencies *)(uintptr_t)&core->dependencies;
@@ -25,6 +28,11 @@ void dependency_deinit(struct dependencies *dependencies)
     table_deinit(&dependencies->by_number);
     outcomes_deinit(&dependencies->failures);
     outcomes_deinit(&dependencies->batch_outcomes);
+}
+
+static struct place *dependent_of(const struct core *core, const struct edge *edge)
+{
+    return core_place_of(core, core_message(core, edge->dependent));
 }
 
 /* --- antecedents and edges ---------------------------------------------------------------------------------------- */
@@ -109,6 +117,52 @@ static void antecedent_remove(struct dependencies *dependencies, struct antecede
     antecedent->untold_count--;
 }
 
+static void told_append(struct dependencies *dependencies, struct antecedent *antecedent, uint32_t slot)
+{
+    struct edge *edge = edge_at(dependencies, slot);
+    edge->is_told = true;
+    edge->next = antecedent->first_told;
+    if (edge->next != 0)
+        edge_at(dependencies, edge->next)->prev = slot;
+    antecedent->first_told = slot;
+    antecedent->told_count++;
+}
+
+static void told_remove(struct dependencies *dependencies, struct antecedent *antecedent, struct edge *edge)
+{
+    ASSERT(edge->is_told && antecedent->told_count > 0);
+    *(edge->prev == 0 ? &antecedent->first_told : &edge_at(dependencies, edge->prev)->next) = edge->next;
+    if (edge->next != 0)
+        edge_at(dependencies, edge->next)->prev = edge->prev;
+    edge->prev = edge->next = 0;
+    edge->is_told = false;
+    antecedent->told_count--;
+}
+
+/* Puts an edge behind `prev` among those of its dependent, or first; and takes it out. */
+static void dependent_insert(struct core *core, uint32_t slot, uint32_t prev)
+{
+    struct dependencies *dependencies = of(core);
+    struct edge *edge = edge_at(dependencies, slot);
+    struct place *place = core_give_place(core, edge->dependent);
+    uint32_t *link = prev == 0 ? &place->first_edge : &edge_at(dependencies, prev)->dependent_next;
+    edge->dependent_prev = prev;
+    edge->dependent_next = *link;
+    if (edge->dependent_next != 0)
+        edge_at(dependencies, edge->dependent_next)->dependent_prev = slot;
+    *link = slot;
+}
+
+static void dependent_remove(struct core *core, struct edge *edge)
+{
+    struct dependencies *dependencies = of(core);
+    struct place *place = core_place_of(core, core_message(core, edge->dependent));
+    *(edge->dependent_prev == 0 ? &place->first_edge : &edge_at(dependencies, edge->dependent_prev)->dependent_next) =
+        edge->dependent_next;
+    if (edge->dependent_next != 0)
+        edge_at(dependencies, edge->dependent_next)->dependent_prev = edge->dependent_prev;
+}
+
 uint32_t edge_link(struct core *core, const struct antecedent_found *name, uint32_t dependent, uint32_t prev,
                    bool is_told)
 {
@@ -119,14 +173,9 @@ uint32_t edge_link(struct core *core, const struct antecedent_found *name, uint3
     struct edge *edge = edge_at(dependencies, slot);
     edge->antecedent = antecedent_slot;
     edge->dependent = dependent;
-    edge->is_told = is_told;
-    edge->dependent_prev = prev;
-    if (prev == 0)
-        core_give_place(core, dependent)->first_edge = slot;
-    else
-        edge_at(dependencies, prev)->dependent_next = slot;
+    dependent_insert(core, slot, prev);
     if (is_told)
-        antecedent->told_count++;
+        told_append(dependencies, antecedent, slot);
     else
         antecedent_append(dependencies, antecedent, slot);
     return slot;
@@ -137,17 +186,13 @@ static void edge_unlink(struct core *core, uint32_t slot)
 {
     struct dependencies *dependencies = of(core);
     struct edge *edge = edge_at(dependencies, slot);
-    struct place *place = core_place_of(core, core_message(core, edge->dependent));
     uint32_t antecedent_slot = edge->antecedent;
     struct antecedent *antecedent = antecedent_at(dependencies, antecedent_slot);
     if (edge->is_told)
-        antecedent->told_count--;
+        told_remove(dependencies, antecedent, edge);
     else
         antecedent_remove(dependencies, antecedent, edge);
-    *(edge->dependent_prev == 0 ? &place->first_edge : &edge_at(dependencies, edge->dependent_prev)->dependent_next) =
-        edge->dependent_next;
-    if (edge->dependent_next != 0)
-        edge_at(dependencies, edge->dependent_next)->dependent_prev = edge->dependent_prev;
+    dependent_remove(core, edge);
     pool_free(&dependencies->edges, slot);
     antecedent_settle(core, antecedent_slot);
 }
@@ -313,17 +358,132 @@ void dependency_advance(struct core *core)
     outcomes_forget(&of(core)->batch_outcomes, core->now_ms);
 }
 
+/* --- moves -------------------------------------------------------------------------------------------------------- */
+
+/* An edge of an antecedent, by its dependent. */
+struct retold {
+    uint64_t number;
+    uint32_t edge;
+};
+
+static int compare_retold(const void *a, const void *b)
+{
+    const struct retold *one = a, *other = b;
+    return one->number < other->number ? -1 : one->number > other->number;
+}
+
+/* Takes all edges off the antecedent's lists, into an array by dependent; the caller frees it. */
+static struct retold *take_edges(struct core *core, struct antecedent *antecedent, uint32_t *count)
+{
+    struct dependencies *dependencies = of(core);
+    struct retold *edges = memory_allocate((antecedent->told_count + antecedent->untold_count) * sizeof(*edges));
+    *count = 0;
+    while (antecedent->told_count > 0) {
+        edges[(*count)++].edge = antecedent->first_told;
+        told_remove(dependencies, antecedent, edge_at(dependencies, antecedent->first_told));
+    }
+    while (antecedent->untold_count > 0) {
+        edges[(*count)++].edge = antecedent->first_edge;
+        antecedent_remove(dependencies, antecedent, edge_at(dependencies, antecedent->first_edge));
+    }
+    for (uint32_t i = 0; i < *count; i++)
+        edges[i].number = core_message(core, edge_at(dependencies, edges[i].edge)->dependent)->number;
+    if (*count > 1)
+        qsort(edges, *count, sizeof(*edges), compare_retold);
+    return edges;
+}
+
+/* The antecedent has another number, the newest of all, so it stands behind the dependent's other messages. */
+static void move_back(struct core *core, uint32_t slot)
+{
+    struct dependencies *dependencies = of(core);
+    struct edge *edge = edge_at(dependencies, slot);
+    uint32_t prev = edge->dependent_prev;
+    dependent_remove(core, edge);
+    for (uint32_t at = edge->dependent_next; at != 0; at = edge_at(dependencies, at)->dependent_next) {
+        if (antecedent_at(dependencies, edge_at(dependencies, at)->antecedent)->kind != ANTECEDENT_MESSAGE)
+            break;
+        prev = at;
+    }
+    dependent_insert(core, slot, prev);
+}
+
+/* Its dependents have not been told how it ended; nobody is held because of it. They are to be told in the order of their numbers. */
+static void forget_telling(struct core *core, struct antecedent *antecedent)
+{
+    uint32_t count;
+    struct retold *edges = take_edges(core, antecedent, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        antecedent_append(of(core), antecedent, edges[i].edge);
+        if (antecedent->kind == ANTECEDENT_MESSAGE)
+            move_back(core, edges[i].edge);
+        uint32_t dependent = edge_at(of(core), edges[i].edge)->dependent;
+        bool is_held;
+        dependency_count(core, dependent, &is_held);
+        core_place_of(core, core_message(core, dependent))->is_held = is_held;
+    }
+    free(edges);
+}
+
+bool dependency_is_untold(const struct core *core, uint64_t number)
+{
+    uint32_t slot = antecedent_find(of(core), ANTECEDENT_MESSAGE, number);
+    const struct antecedent *antecedent = slot == 0 ? NULL : antecedent_at(of(core), slot);
+    return antecedent != NULL && antecedent->outcome != UNIT_OUTSTANDING && antecedent->untold_count > 0;
+}
+
+void dependency_message_moved(struct core *core, uint64_t number, uint32_t message)
+{
+    struct dependencies *dependencies = of(core);
+    ASSERT(core_find_message(core, number) == 0 && !dependency_is_untold(core, number));
+    outcomes_remember(&dependencies->failures, (struct digest_tag){.low = number}, number, UNIT_FAILED, core->now_ms);
+    uint32_t slot = antecedent_find(dependencies, ANTECEDENT_MESSAGE, number);
+    if (slot == 0)
+        return;
+    struct antecedent *antecedent = antecedent_at(dependencies, slot);
+    table_remove(&dependencies->by_number, hash_of(ANTECEDENT_MESSAGE, number), slot);
+    antecedent->number = core_message(core, message)->number;
+    antecedent->outcome = UNIT_OUTSTANDING;
+    table_insert(&dependencies->by_number, hash_of(ANTECEDENT_MESSAGE, antecedent->number), slot);
+    core_give_place(core, message)->antecedent = slot;
+    forget_telling(core, antecedent);
+}
+
+uint32_t dependency_first_in_group(const struct core *core, uint64_t number, uint32_t group)
+{
+    uint32_t slot = antecedent_find(of(core), ANTECEDENT_MESSAGE, number);
+    const struct antecedent *antecedent = slot == 0 ? NULL : antecedent_at(of(core), slot);
+    const uint32_t lists[] = {slot == 0 ? 0 : antecedent->first_edge, slot == 0 ? 0 : antecedent->first_told};
+    const struct place *first = NULL;
+    for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++) {
+        for (uint32_t at = lists[i]; at != 0; at = edge_at(of(core), at)->next) {
+            const struct place *place = dependent_of(core, edge_at(of(core), at));
+            if (place->group == group && (first == NULL || place->sequence < first->sequence))
+                first = place;
+        }
+    }
+    return first == NULL ? 0 : first->message;
+}
+
+void dependency_batch_redeemed(struct core *core, uint32_t batch)
+{
+    struct dependencies *dependencies = of(core);
+    uint32_t slot = antecedent_find(dependencies, ANTECEDENT_BATCH, core_batch(core, batch)->number);
+    if (slot == 0)
+        return;
+    struct antecedent *antecedent = antecedent_at(dependencies, slot);
+    antecedent->outcome = UNIT_SUCCEEDED;
+    forget_telling(core, antecedent);
+    if (!list_is_linked(&antecedent->resolving_link))
+        list_append(&dependencies->resolving, &antecedent->resolving_link);
+}
+
 /* --- telling ------------------------------------------------------------------------------------------------------ */
 
 static struct antecedent *first_resolving(const struct core *core)
 {
     struct list_link *link = list_first(&of(core)->resolving);
     return link == NULL ? NULL : CONTAINER_OF(link, struct antecedent, resolving_link);
-}
-
-static struct place *dependent_of(const struct core *core, const struct edge *edge)
-{
-    return core_place_of(core, core_message(core, edge->dependent));
 }
 
 /* What the policy of the edge's dependent makes of this end of its antecedent. */
@@ -347,12 +507,11 @@ static uint32_t count_tellable(const struct core *core, const struct antecedent 
     return count;
 }
 
-static void hold(struct dependencies *dependencies, struct antecedent *antecedent, struct edge *edge,
-                 struct place *place)
+static void hold(struct dependencies *dependencies, struct antecedent *antecedent, uint32_t slot, struct place *place)
 {
+    struct edge *edge = edge_at(dependencies, slot);
     antecedent_remove(dependencies, antecedent, edge);
-    edge->is_told = true;
-    antecedent->told_count++;
+    told_append(dependencies, antecedent, slot);
     place->is_held = true;
 }
 
@@ -368,7 +527,7 @@ bool apply_resolved(struct core *core, const struct event_resolved *resolved)
         struct edge *edge = edge_at(of(core), edge_slot);
         uint32_t dependent = edge->dependent;
         if (consequence(core, antecedent, edge) == AFTER_FAILURE_HOLD) {
-            hold(of(core), antecedent, edge, dependent_of(core, edge));
+            hold(of(core), antecedent, edge_slot, dependent_of(core, edge));
             continue;
         }
         edge_unlink(core, edge_slot); /* the last one frees the antecedent */

@@ -32,17 +32,18 @@ struct antecedent {
     uint32_t first_edge; /* not told yet, in the order in which they came */
     uint32_t last_edge;
     uint32_t untold_count;
-    uint32_t told_count; /* edges to messages that are held because of it */
-    uint8_t kind;        /* enum antecedent_kind */
-    uint8_t outcome;     /* enum unit_state; outstanding: it has not ended */
-    bool is_live;        /* false: a freed slot */
+    uint32_t first_told; /* edges to messages that are held because of it, in no order */
+    uint32_t told_count;
+    uint8_t kind;    /* enum antecedent_kind */
+    uint8_t outcome; /* enum unit_state; outstanding: it has not ended */
+    bool is_live;    /* false: a freed slot */
     struct list_link resolving_link;
 };
 
 struct edge {
     uint32_t antecedent;
     uint32_t dependent; /* message slot */
-    uint32_t prev;      /* of the antecedent, while it is not told */
+    uint32_t prev;      /* of the antecedent: among those not told, or among those told */
     uint32_t next;
     uint32_t dependent_prev; /* of the dependent, rising by kind and number of the antecedent */
     uint32_t dependent_next;
@@ -146,6 +147,19 @@ void dependency_message_ended(struct core *core, uint32_t message, enum unit_sta
 void dependency_message_dead_lettered(struct core *core, uint32_t message);
 void dependency_batch_completed(struct core *core, uint32_t batch);
 void dependency_batch_forgotten(struct core *core, uint32_t batch);
+
+/* A move made message `number` a new one, that in slot `message`. Whoever waits for it or is held because it failed waits for the
+ * new one; the old number is remembered as that of a message that failed. O(k log k) in those. */
+void dependency_message_moved(struct core *core, uint64_t number, uint32_t message);
+
+/* Are there dependents of an ended message that have not been told so? */
+bool dependency_is_untold(const struct core *core, uint64_t number);
+
+/* The message nearest to the head of that group that waits for, or is held because of, message `number`; 0: none. O(them). */
+uint32_t dependency_first_in_group(const struct core *core, uint64_t number, uint32_t group);
+
+/* A batch that had completed as failed has succeeded after all: whoever is held because of it goes on. */
+void dependency_batch_redeemed(struct core *core, uint32_t batch);
 
 /* A message that waits ends: its edges go. O(edges of the message). */
 void dependency_forget_dependent(struct core *core, uint32_t message);

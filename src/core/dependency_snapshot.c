@@ -113,7 +113,7 @@ static uint32_t read_edge(struct core *core, uint32_t message, uint32_t prev, st
         last.kind = (enum antecedent_kind)antecedent->kind;
         last.number = antecedent->number;
     }
-    bool is_self = name.kind == ANTECEDENT_MESSAGE && name.number >= core_message(core, message)->number;
+    bool is_self = name.kind == ANTECEDENT_MESSAGE && name.number == core_message(core, message)->number;
     bool is_bad = name.outcome == UNIT_FAILED || name.outcome == UNIT_CANCELLED;
     if (cursor->is_failed || is_told > 1 || is_self || !antecedent_is_behind(&last, &name) ||
         !antecedent_is_possible(core, &name) || !has_place(core, &name) ||
@@ -198,6 +198,14 @@ static void check_antecedent(const struct core *core, uint32_t slot)
         count++;
     }
     ASSERT(antecedent->last_edge == prev && antecedent->untold_count == count);
+    uint32_t told_count = 0;
+    prev = 0;
+    for (uint32_t at = antecedent->first_told; at != 0; prev = at, at = edge_at(dependencies, at)->next) {
+        const struct edge *edge = edge_at(dependencies, at);
+        ASSERT(edge->antecedent == slot && edge->prev == prev && edge->is_told);
+        told_count++;
+    }
+    ASSERT(antecedent->told_count == told_count);
     ASSERT(count > 0 || antecedent->told_count > 0);
     bool has_ended = antecedent->outcome != UNIT_OUTSTANDING;
     ASSERT(list_is_linked(&antecedent->resolving_link) == (has_ended && count > 0));

@@ -56,7 +56,10 @@
     X(TYPED, typed, 67)                                                                                                \
     X(SCHEDULE_PUT, schedule_put, 70)                                                                                  \
     X(SCHEDULE_FIRED, schedule_fired, 71)                                                                              \
-    X(SCHEDULE_DELETED, schedule_deleted, 72)
+    X(SCHEDULE_DELETED, schedule_deleted, 72)                                                                          \
+    X(MOVE_STARTED, move_started, 75)                                                                                  \
+    X(MESSAGE_MOVED, message_moved, 76)                                                                                \
+    X(MOVE_ENDED, move_ended, 77)
 
 /* A new namespace: its name, the key of its receipt handles and message ids, the size of its log's segments. */
 #define EVENT_FIELDS_founded(U8, U32, U64, RAW, TEXT) TEXT(name) RAW(key, CORE_KEY_SIZE) U64(segment_size)
@@ -136,7 +139,8 @@
 
 #define EVENT_FIELDS_batch_sealed(U8, U32, U64, RAW, TEXT) U64(batch)
 
-/* An event of the batch fell due (enum batch_event), once. For completion `status` (enum batch_status) says how it ended. */
+/* An event of the batch fell due (enum batch_event), once. For completion `status` (enum batch_status) says how it ended. A
+ * success with a status came after completion: units that had failed were redriven and have succeeded. */
 #define EVENT_FIELDS_batch_fired(U8, U32, U64, RAW, TEXT) U64(batch) U8(event) U8(status)
 
 #define EVENT_FIELDS_batch_deleted(U8, U32, U64, RAW, TEXT) U64(batch)
@@ -183,6 +187,18 @@
 #define EVENT_FIELDS_schedule_put(U8, U32, U64, RAW, TEXT) TEXT(name) TEXT(spec) U64(next_at_ms)
 #define EVENT_FIELDS_schedule_fired(U8, U32, U64, RAW, TEXT) TEXT(name) U64(due_at_ms) U64(next_at_ms) U64(number)
 #define EVENT_FIELDS_schedule_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
+
+/* A move task began. Queues by id; destination 0: each message goes where it came from. rate 0: as fast as it goes. It moves
+ * `to_move` messages at most. */
+#define EVENT_FIELDS_move_started(U8, U32, U64, RAW, TEXT) U64(task) U32(source) U32(destination) U32(rate) U64(to_move)
+
+/* A task moved message `number` to another queue, where it is a new one, number `successor`, visible at visible_at_ms (0: at
+ * once). In the line of its group it stands at the end, or, where sequence is not 0, where that says. */
+#define EVENT_FIELDS_message_moved(U8, U32, U64, RAW, TEXT)                                                            \
+    U64(task) U64(number) U64(successor) U32(queue) U64(visible_at_ms) U64(sequence)
+
+/* status is enum move_status, failure enum move_failure. */
+#define EVENT_FIELDS_move_ended(U8, U32, U64, RAW, TEXT) U64(task) U32(source) U8(status) U8(failure)
 
 #define EVENT_STRUCT_U8(name) uint8_t name;
 #define EVENT_STRUCT_U32(name) uint32_t name;

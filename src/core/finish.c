@@ -128,6 +128,9 @@ void finish_step(struct core *core, uint32_t slot, bool has_failure, enum batch_
         fire(core, slot, BATCH_EVENT_FIRST_FAILURE, BATCH_NO_STATUS);
         fire_first_failure_upwards(core, batch->parent);
     }
+    bool has_completed = batch->state == BATCH_COMPLETED;
+    if (has_completed && (due & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS)) != 0)
+        fire(core, slot, BATCH_EVENT_SUCCESS, BATCH_SUCCEEDED); /* late: the parent has been told */
     if ((due & BATCH_EVENT_BIT(BATCH_EVENT_COMPLETE)) == 0)
         return;
     if (status == BATCH_NO_STATUS)
@@ -187,7 +190,7 @@ static void finish_unit_of_message(struct core *core, const struct message *mess
 static void finish_event_message(struct core *core, const struct message *message, bool is_good)
 {
     const struct batch *batch = core_batch(core, message->batch);
-    if (message->completes == batch_awaited_event(&batch->spec) && !message->is_moved)
+    if (batch_is_awaited(batch, message->completes) && !message->is_moved)
         finish_child(core, message->batch, is_good);
 }
 

@@ -11,6 +11,8 @@ enum purpose {
     PURPOSE_XOR_BATCH = 4,
     PURPOSE_BATCH_HIGH = 5,
     PURPOSE_BATCH_LOW = 6,
+    PURPOSE_MOVE_HIGH = 7,
+    PURPOSE_MOVE_LOW = 8,
 };
 
 #define HANDLE_BODY_SIZE 20u
@@ -39,11 +41,22 @@ uint64_t identity_xor_unit(struct digest *digest, uint64_t number, bool is_batch
     return id == 0 ? 1 : id;
 }
 
+static void keyed_uuid(struct digest *digest, enum purpose high, enum purpose low, uint64_t number,
+                       uint8_t id[MESSAGE_ID_SIZE])
+{
+    bytes_put_u64(id, keyed_number(digest, high, number));
+    bytes_put_u64(id + 8, keyed_number(digest, low, number));
+    shape_uuid(id);
+}
+
 void identity_batch(struct digest *digest, uint64_t batch, uint8_t id[MESSAGE_ID_SIZE])
 {
-    bytes_put_u64(id, keyed_number(digest, PURPOSE_BATCH_HIGH, batch));
-    bytes_put_u64(id + 8, keyed_number(digest, PURPOSE_BATCH_LOW, batch));
-    shape_uuid(id);
+    keyed_uuid(digest, PURPOSE_BATCH_HIGH, PURPOSE_BATCH_LOW, batch, id);
+}
+
+void identity_move_task(struct digest *digest, uint64_t task, uint8_t id[MESSAGE_ID_SIZE])
+{
+    keyed_uuid(digest, PURPOSE_MOVE_HIGH, PURPOSE_MOVE_LOW, task, id);
 }
 
 void identity_message(struct digest *digest, uint64_t number, uint8_t id[MESSAGE_ID_SIZE])

@@ -27,6 +27,9 @@ uint64_t identity_xor_unit(struct digest *digest, uint64_t number, bool is_batch
 /* Id of a batch whose creator gave none. */
 void identity_batch(struct digest *digest, uint64_t batch, uint8_t id[MESSAGE_ID_SIZE]);
 
+/* Id of a move task. */
+void identity_move_task(struct digest *digest, uint64_t task, uint8_t id[MESSAGE_ID_SIZE]);
+
 #define IDENTITY_TEXT_SIZE 36
 
 /* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", without a NUL; and back, false if it is no UUID. */

@@ -270,19 +270,40 @@ void ledger_end(struct ledger *ledger, uint32_t unit, enum unit_state state, str
         detail_add(ledger, unit, detail);
 }
 
-enum unit_kind ledger_name(const struct ledger *ledger, uint32_t unit, struct bytes *key, uint64_t *number)
+/* The reference of a unit that is not counted, or UINT32_MAX; a counted one's key in *key. */
+static uint32_t reference_of_unit(const struct ledger *ledger, uint32_t unit, uint64_t *key)
 {
     ASSERT(unit < ledger->count);
     const struct ledger_span *span = find_span(ledger, unit, false);
-    uint32_t index = unit;
-    if (span != NULL) {
-        uint32_t into_span = unit - span->first_unit;
-        if (into_span < span->count) {
-            *number = span->first_key + into_span;
-            return UNIT_COUNTED;
-        }
-        index = span->references_before + (into_span - span->count);
-    }
+    if (span == NULL)
+        return unit;
+    uint32_t into_span = unit - span->first_unit;
+    if (into_span >= span->count)
+        return span->references_before + (into_span - span->count);
+    *key = span->first_key + into_span;
+    return UINT32_MAX;
+}
+
+void ledger_reopen(struct ledger *ledger, uint32_t unit)
+{
+    ASSERT(ledger_state(ledger, unit) == UNIT_FAILED && ledger->failed > 0);
+    ledger->states_owned[unit / 4] &= (uint8_t) ~(3u << (unit % 4 * 2));
+    ledger->failed--;
+}
+
+void ledger_rename_message(struct ledger *ledger, uint32_t unit, uint64_t number)
+{
+    uint64_t key;
+    uint32_t index = reference_of_unit(ledger, unit, &key);
+    ASSERT(index != UINT32_MAX && ledger->references_owned[index].kind == UNIT_MESSAGE);
+    ledger->references_owned[index].value = number;
+}
+
+enum unit_kind ledger_name(const struct ledger *ledger, uint32_t unit, struct bytes *key, uint64_t *number)
+{
+    uint32_t index = reference_of_unit(ledger, unit, number);
+    if (index == UINT32_MAX)
+        return UNIT_COUNTED;
     const struct ledger_reference *reference = &ledger->references_owned[index];
     if (reference->kind == UNIT_MESSAGE)
         *number = reference->value;

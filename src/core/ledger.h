@@ -89,6 +89,10 @@ enum unit_state ledger_state(const struct ledger *ledger, uint32_t unit);
 /* Ends an outstanding unit; `detail` may be empty. */
 void ledger_end(struct ledger *ledger, uint32_t unit, enum unit_state state, struct bytes detail);
 
+/* A unit that failed is outstanding again; a message that is a unit has another number now. */
+void ledger_reopen(struct ledger *ledger, uint32_t unit);
+void ledger_rename_message(struct ledger *ledger, uint32_t unit, uint64_t number);
+
 /* What `unit` is called: its kind, and its key (a view into the ledger, until the next registration; for a counted unit the
  * key's number in *number) or its message's number. */
 enum unit_kind ledger_name(const struct ledger *ledger, uint32_t unit, struct bytes *key, uint64_t *number);

@@ -50,9 +50,10 @@ struct message {
     uint32_t received_after_ms;       /* newest receive, after sent_at_ms: the 12-hour rule counts from it */
     uint8_t state;                    /* enum message_state */
     uint8_t completes;                /* 0, or the batch event (enum batch_event) whose message it is */
-    bool is_moved;   /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
-    bool is_grouped; /* its place names a group: it is found through that, not through the shelf */
-    uint32_t place;  /* slot (place.h); 0: none, a plain message */
+    bool is_moved : 1;    /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
+    bool is_redriven : 1; /* a move task made it of an older one: its content names that one's MessageId */
+    bool is_grouped;      /* its place names a group: it is found through that, not through the shelf */
+    uint32_t place;       /* slot (place.h); 0: none, a plain message */
 };
 
 static_assert(sizeof(struct message) == 96, "the bar for the index is 128 bytes a message");

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define QUEUE_NAME_SIZE_MAX 80u
+#define MOVES_PER_QUEUE_MAX 10u /* move tasks remembered, the running one among them */
 
 enum deduplication_scope { SCOPE_QUEUE = 0, SCOPE_GROUP = 1 };
 enum group_failure { GROUP_FAILURE_SKIP = 0, GROUP_FAILURE_HOLD = 1, GROUP_FAILURE_CANCEL_REST = 2 };
@@ -86,6 +87,8 @@ struct queue {
     uint32_t last_producer;
     struct list
         awaited; /* batches not completed whose awaited message (batch_awaited_event) will come into this FIFO queue */
+    uint32_t moves[MOVES_PER_QUEUE_MAX]; /* tasks that move messages away from here, the newest last: slots (move.h) */
+    uint32_t move_count;
     struct list_link ready_link; /* linked: became deliverable since the api last asked */
     void *waiters;               /* the api's list of waiting receives; never touched by the core */
 };

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 
 #define SNAPSHOT_VERSION 3u
-#define SNAPSHOT_VERSION_WITHOUT_TAGS 2u
+#define SNAPSHOT_VERSION_2 2u /* without tags and move tasks */
 #define PIECE_SIZE (256u << 10)
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -154,7 +154,7 @@ static void write_message(const struct core *core, const struct message *message
     buffer_append_u32(out, message->received_after_ms);
     buffer_append_u8(out, message->state);
     buffer_append_u8(out, message->completes);
-    buffer_append_u8(out, message->is_moved);
+    buffer_append_u8(out, (uint8_t)(message->is_moved | message->is_redriven << 1));
     buffer_append_u8(out, message->place != 0);
     if (message->place != 0)
         write_place(core, core_place_of(core, message), out);
@@ -228,6 +228,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     type_order_encode(core, &writer);
     schedule_encode(core, &writer);
     write_tags(core, &writer);
+    move_encode(core, &writer);
     hand_on(&writer);
     buffer_deinit(&writer.piece);
 }
@@ -249,8 +250,8 @@ static bool read_identity(struct core *core, struct cursor *cursor, uint32_t *ve
     core->group_number = cursor_u64(cursor);
     core->sent_count = cursor_u64(cursor);
     core->queue_id = cursor_u32(cursor);
-    if (cursor->is_failed || *version < SNAPSHOT_VERSION_WITHOUT_TAGS || *version > SNAPSHOT_VERSION ||
-        core->segment_size == 0 || name.size == 0 || core->message_number > IDENTITY_NUMBER_MAX)
+    if (cursor->is_failed || *version < SNAPSHOT_VERSION_2 || *version > SNAPSHOT_VERSION || core->segment_size == 0 ||
+        name.size == 0 || core->message_number > IDENTITY_NUMBER_MAX)
         return false;
     core->name_owned = memory_duplicate(name);
     core->digest_owned = digest_create(core->key);
@@ -318,7 +319,9 @@ static bool batch_is_sound(const struct core *core, const struct batch *batch)
         return false;
     if ((is_sealed && batch->sealed_at_ms == 0) || (batch->is_deleted && !is_completed))
         return false;
-    if ((batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS)) != 0 && batch->status != BATCH_SUCCEEDED)
+    bool has_succeeded = (batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS)) != 0;
+    if ((has_succeeded && batch->status != BATCH_SUCCEEDED) ||
+        (!has_succeeded && (batch->fired & BATCH_SUCCESS_WAS_LATE) != 0))
         return false;
     if (!is_completed && !core_has_targets(core, &batch->spec))
         return false;
@@ -478,7 +481,9 @@ static bool read_message(struct core *core, uint32_t shelf, struct group_reader 
     message->received_after_ms = cursor_u32(cursor);
     uint8_t state = cursor_u8(cursor);
     message->completes = cursor_u8(cursor);
-    message->is_moved = cursor_u8(cursor) != 0;
+    uint8_t moves = cursor_u8(cursor);
+    message->is_moved = (moves & 1) != 0;
+    message->is_redriven = (moves & 2) != 0;
     uint64_t group_number = cursor_u8(cursor) != 0 ? read_place(core, slot, cursor) : 0;
     uint32_t group = group_number == 0 ? 0 : group_reader_find(core, groups, group_number);
     if (batch != 0)
@@ -486,7 +491,7 @@ static bool read_message(struct core *core, uint32_t shelf, struct group_reader 
     if (origin != 0)
         core_queue(core, origin)->origin_count++;
     message->state = state;
-    bool is_sound = !cursor->is_failed && message_is_sound(core, message, core_shelf_at(core, shelf));
+    bool is_sound = !cursor->is_failed && moves <= 3 && message_is_sound(core, message, core_shelf_at(core, shelf));
     message->state = 0;
     if (!is_sound || (group_number != 0 && (group == 0 || core_group(core, group)->shelf != shelf)))
         return false;
@@ -583,7 +588,7 @@ bool core_decode(struct core *core, struct bytes encoded)
         !read_shelves(core, &cursor) || !deduplication_decode(core, &cursor) || !dependency_decode(core, &cursor) ||
         !type_order_decode(core, &cursor) || !schedule_decode(core, &cursor))
         return false;
-    if (version > SNAPSHOT_VERSION_WITHOUT_TAGS && !read_records(core, &cursor, read_tags))
+    if (version > SNAPSHOT_VERSION_2 && (!read_records(core, &cursor, read_tags) || !move_decode(core, &cursor)))
         return false;
     if (!cursor_is_done(&cursor) || !core_waits_add_up(core))
         return false;

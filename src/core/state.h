@@ -9,6 +9,7 @@
 #include "core/dependency.h"
 #include "core/digest.h"
 #include "core/group.h"
+#include "core/move.h"
 #include "core/queue.h"
 #include "core/schedule.h"
 #include "core/shelf.h"
@@ -80,6 +81,7 @@ struct core {
     struct dependencies dependencies;
     struct type_orders type_orders;
     struct schedules schedules;
+    struct moves moves;
 
     struct extent *extents_owned; /* rising by ordinal */
     size_t extent_count;

@@ -456,6 +456,29 @@ static void step_end_batch(struct core_rig *rig)
     }
 }
 
+/* Moves what a queue holds, dead letters or not, to where it came from or to another queue of its kind. */
+static void step_move(struct core_rig *rig)
+{
+    char name[8];
+    struct queue *source = core_rig_draw(rig, 2) == 0
+                               ? draw_queue(rig)
+                               : core_find_queue(rig->core, core_rig_draw(rig, 2) == 0 ? BYTES("q0") : BYTES("f0"));
+    if (source == NULL)
+        return;
+    const struct move_task *running = move_running(rig->core, source);
+    if (running != NULL) {
+        if (core_rig_draw(rig, 3) == 0)
+            decide_cancel_move(rig->core, running);
+        return;
+    }
+    const struct queue *destination = NULL;
+    if (core_rig_draw(rig, 2) == 0)
+        destination = core_find_queue(rig->core, source->settings.is_fifo ? draw_name(rig, name, 'f', LINES)
+                                                                          : draw_name(rig, name, 'q', QUEUES));
+    if (destination != source)
+        decide_start_move(rig->core, source, destination, core_rig_draw(rig, 3) == 0 ? 1 + core_rig_draw(rig, 3) : 0);
+}
+
 /* Reading changes nothing, and finds its way in every state. */
 static void read_something(struct core_rig *rig)
 {
@@ -510,7 +533,7 @@ void core_rig_step(struct core_rig *rig)
         {4, step_queue},           {4, step_create_batch}, {20, step_send},      {14, step_receive},
         {14, step_handle},         {5, step_group},        {3, step_type_order}, {6, step_add_units},
         {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},  {1, step_restart},
-        {5, step_commit},          {3, step_schedule},     {2, step_tags},
+        {5, step_commit},          {3, step_schedule},     {2, step_tags},       {8, step_move},
     };
     core_set_calendar(rig->core, next_due, NULL);
     if (core_rig_draw(rig, 3) == 0)
