@@ -1,6 +1,14 @@
 """What the tests of real clients share: which of them are there, and queues looked at from the side."""
 
+import pathlib
+import re
+import shutil
+import subprocess
+
 import pytest
+from conftest import PATIENCE, clean_environment
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 def distribution():
@@ -25,3 +33,24 @@ def queue_counts(daemon, name):
     status, answer = daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": name, "AttributeNames": ["All"]})
     assert status == 200, answer
     return tuple(int(answer["Attributes"][f"ApproximateNumberOfMessages{kind}"]) for kind in kinds)
+
+
+def scenarios_of(script):
+    """The names of the scenarios of a program for Node.js."""
+    return re.findall(r"^  async (\w+)\(\)", (HERE / script).read_text(), re.MULTILINE)
+
+
+def run_node(script, package, endpoint, scenario, **environment):
+    """Runs one scenario of a program for Node.js, which uses that package from npm, to its good end."""
+    assert shutil.which("node"), "node is missing: run ./setup test"
+    assert (HERE / "node_modules" / package).exists(), f"{package} is missing: run ./setup test"
+    keys = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "thing", "AWS_EC2_METADATA_DISABLED": "true"}
+    done = subprocess.run(
+        ["node", str(HERE / script), endpoint, scenario],
+        capture_output=True,
+        text=True,
+        timeout=120 * PATIENCE,
+        env=clean_environment(**keys, **environment),
+    )
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
