@@ -60,17 +60,6 @@ enum error params_required_text(const struct params *params, const char *name, s
     return OK;
 }
 
-/* A decimal integer with an optional minus, as a whole. */
-static bool text_to_integer(struct bytes text, int64_t *value)
-{
-    bool is_negative = text.size > 1 && text.ptr[0] == '-';
-    uint64_t magnitude;
-    if (!bytes_to_u64(is_negative ? bytes_skip(text, 1) : text, &magnitude) || magnitude > INT64_MAX)
-        return false;
-    *value = is_negative ? -(int64_t)magnitude : (int64_t)magnitude;
-    return true;
-}
-
 enum error params_integer(const struct params *params, const char *name, int64_t *value, bool *is_given)
 {
     yyjson_val *found = find(params, name);
@@ -86,8 +75,6 @@ enum error params_integer(const struct params *params, const char *name, int64_t
         *value = yyjson_get_sint(found);
         return OK;
     }
-    if (yyjson_is_str(found) && text_to_integer(params_bytes(found), value))
-        return OK;
     return wrong_type(params, name, "an Integer");
 }
 

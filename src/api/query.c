@@ -4,11 +4,12 @@
 #include "base/assert.h"
 #include <stdlib.h>
 
-/* What a field with parts, like Attribute.1.Name, is part of. */
+/* What a field is, or is part of, like Attribute.1.Name. Those that no row names are texts. */
 enum query_kind {
     QUERY_LIST,    /* X.N: a list of texts; X alone: a list of one */
     QUERY_OBJECTS, /* X.N.…: a list of objects */
     QUERY_MAP,     /* X.N.Name (or .Key) and X.N.Value, or without the N: a map */
+    QUERY_NUMBER,  /* X: an integer; what is none stays text, and is refused like one */
 };
 
 static const struct query_row {
@@ -31,6 +32,12 @@ static const struct query_row {
     {BYTES("SendMessageBatchRequestEntry"), BYTES("Entries"), QUERY_OBJECTS},
     {BYTES("DeleteMessageBatchRequestEntry"), BYTES("Entries"), QUERY_OBJECTS},
     {BYTES("ChangeMessageVisibilityBatchRequestEntry"), BYTES("Entries"), QUERY_OBJECTS},
+    {BYTES("DelaySeconds"), BYTES("DelaySeconds"), QUERY_NUMBER},
+    {BYTES("VisibilityTimeout"), BYTES("VisibilityTimeout"), QUERY_NUMBER},
+    {BYTES("WaitTimeSeconds"), BYTES("WaitTimeSeconds"), QUERY_NUMBER},
+    {BYTES("MaxNumberOfMessages"), BYTES("MaxNumberOfMessages"), QUERY_NUMBER},
+    {BYTES("MaxNumberOfMessagesPerSecond"), BYTES("MaxNumberOfMessagesPerSecond"), QUERY_NUMBER},
+    {BYTES("MaxResults"), BYTES("MaxResults"), QUERY_NUMBER},
 };
 
 /* MessageAttribute.1.Value.StringValue of an entry has six parts; what is deeper means nothing. */
@@ -173,6 +180,26 @@ static void render_list(struct rendering *rendering, const struct node *node, en
     writer_list_end(&rendering->writer);
 }
 
+/* A decimal integer with an optional minus, as a whole. */
+static bool text_to_integer(struct bytes text, int64_t *value)
+{
+    bool is_negative = text.size > 1 && text.ptr[0] == '-';
+    uint64_t magnitude;
+    if (!bytes_to_u64(is_negative ? bytes_skip(text, 1) : text, &magnitude) || magnitude > INT64_MAX)
+        return false;
+    *value = is_negative ? -(int64_t)magnitude : (int64_t)magnitude;
+    return true;
+}
+
+static void render_number(struct rendering *rendering, const struct node *node)
+{
+    int64_t number;
+    if (text_to_integer(node->value, &number))
+        writer_integer(&rendering->writer, NULL, number);
+    else
+        writer_text(&rendering->writer, NULL, node->value);
+}
+
 /* CreateQueue alone calls its tags "tags". */
 static struct bytes member_of(const struct rendering *rendering, const struct query_row *row)
 {
@@ -184,27 +211,35 @@ static struct bytes member_of(const struct rendering *rendering, const struct qu
 static bool is_empty_collection(const struct node *node)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        if (bytes_equal(rows[i].member, node->name))
+        if (rows[i].kind != QUERY_NUMBER && bytes_equal(rows[i].member, node->name))
             return true;
     return false;
 }
 
+/* The row of a field, or NULL. */
+static const struct query_row *find_row(struct bytes field)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (bytes_equal(rows[i].field, field))
+            return &rows[i];
+    return NULL;
+}
+
 static void render_member(struct rendering *rendering, const struct node *node)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
-        if (!bytes_equal(rows[i].field, node->name))
-            continue;
-        writer_name(&rendering->writer, member_of(rendering, &rows[i]));
-        if (rows[i].kind == QUERY_MAP)
-            render_map(rendering, node);
-        else
-            render_list(rendering, node, rows[i].kind);
+    const struct query_row *row = find_row(node->name);
+    bool is_collection = row != NULL && row->kind != QUERY_NUMBER;
+    if (!is_collection && (node->value.ptr == NULL || is_empty_collection(node)))
         return;
-    }
-    if (node->value.ptr == NULL || is_empty_collection(node))
-        return;
-    writer_name(&rendering->writer, node->name);
-    writer_text(&rendering->writer, NULL, node->value);
+    writer_name(&rendering->writer, row == NULL ? node->name : member_of(rendering, row));
+    if (row == NULL)
+        writer_text(&rendering->writer, NULL, node->value);
+    else if (row->kind == QUERY_NUMBER)
+        render_number(rendering, node);
+    else if (row->kind == QUERY_MAP)
+        render_map(rendering, node);
+    else
+        render_list(rendering, node, row->kind);
 }
 
 static void render_members(struct rendering *rendering, const struct node *node)

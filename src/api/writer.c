@@ -185,6 +185,13 @@ void writer_number(struct writer *writer, const char *name, uint64_t value)
     end_value(writer);
 }
 
+void writer_integer(struct writer *writer, const char *name, int64_t value)
+{
+    begin_value(writer, name);
+    buffer_append_format(writer->out, "%lld", (long long)value);
+    end_value(writer);
+}
+
 void writer_boolean(struct writer *writer, const char *name, bool value)
 {
     begin_value(writer, name);

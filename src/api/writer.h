@@ -34,6 +34,7 @@ void writer_list_end(struct writer *writer);
 void writer_text(struct writer *writer, const char *name, struct bytes value);
 void writer_string(struct writer *writer, const char *name, const char *value);
 void writer_number(struct writer *writer, const char *name, uint64_t value);
+void writer_integer(struct writer *writer, const char *name, int64_t value);
 void writer_boolean(struct writer *writer, const char *name, bool value);
 
 /* Seconds since the epoch, with milliseconds. */

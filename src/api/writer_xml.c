@@ -2,6 +2,8 @@
 
 #include "base/assert.h"
 
+#define REPLACEMENT "&#xFFFD;"
+
 /* Lists and maps by the name of their member. */
 static const struct row {
     const char *member;
@@ -53,33 +55,42 @@ static void append_tag(struct buffer *out, const char *opening, const char *name
     buffer_append_u8(out, '>');
 }
 
+/* What stands for the character that begins at text.ptr[at], or NULL: it stands for itself. *size: how many bytes it has. Control
+ * characters and the last two of the plane can't be in XML at all; they are in no message, but names and errors may repeat them. */
+static const char *escape_of(struct bytes text, size_t at, size_t *size)
+{
+    uint8_t byte = text.ptr[at];
+    *size = 1;
+    switch (byte) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\r': /* a parser makes a line feed of a bare one, and the digest no longer fits */
+        return "&#xD;";
+    case 0xef: /* U+FFFE and U+FFFF */
+        *size = 3;
+        return text.size - at >= 3 && text.ptr[at + 1] == 0xbf && text.ptr[at + 2] >= 0xbe ? REPLACEMENT : NULL;
+    default:
+        return byte < 0x20 && byte != '\t' && byte != '\n' ? REPLACEMENT : NULL;
+    }
+}
+
 void writer_xml_append(struct buffer *out, struct bytes text)
 {
-    size_t start = 0;
+    size_t start = 0, size;
     for (size_t i = 0; i < text.size; i++) {
-        const char *escape;
-        switch (text.ptr[i]) {
-        case '&':
-            escape = "&amp;";
-            break;
-        case '<':
-            escape = "&lt;";
-            break;
-        case '>':
-            escape = "&gt;";
-            break;
-        case '"':
-            escape = "&quot;";
-            break;
-        case '\r': /* a parser makes a line feed of a bare one, and the digest no longer fits */
-            escape = "&#xD;";
-            break;
-        default:
+        const char *escape = escape_of(text, i, &size);
+        if (escape == NULL)
             continue;
-        }
         buffer_append(out, text.ptr + start, i - start);
         buffer_append_bytes(out, bytes_from_string(escape));
-        start = i + 1;
+        start = i + size;
+        i = start - 1;
     }
     buffer_append(out, text.ptr + start, text.size - start);
 }

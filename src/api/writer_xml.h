@@ -31,7 +31,7 @@ struct writer_xml {
 /* A writer of members of the action's result. `xml` is initialised and borrowed. */
 struct writer writer_xml_make(struct writer_xml *xml, struct buffer *out, const char *action);
 
-/* Text as content of an element. */
+/* Text as content of an element. What XML has no form for, like most control characters, becomes U+FFFD. */
 void writer_xml_append(struct buffer *out, struct bytes text);
 
 /* What stands before and behind a value, and before and behind those of an object or list. Called by writer.c. */
