@@ -121,8 +121,8 @@ struct bytes call_queue_url(const struct call *call, const struct queue *queue)
     if (public_url != NULL)
         return arena_format(call->arena, "%s/%.*s/%.*s", public_url, BYTES_FORMAT(account),
                             BYTES_FORMAT(queue->name_owned));
-    return arena_format(call->arena, "http://%.*s/%.*s/%.*s", BYTES_FORMAT(host), BYTES_FORMAT(account),
-                        BYTES_FORMAT(queue->name_owned));
+    return arena_format(call->arena, "%s://%.*s/%.*s/%.*s", call->exchange->request.is_https ? "https" : "http",
+                        BYTES_FORMAT(host), BYTES_FORMAT(account), BYTES_FORMAT(queue->name_owned));
 }
 
 struct bytes call_queue_arn(const struct call *call, struct bytes queue_name)

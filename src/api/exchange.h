@@ -19,6 +19,7 @@ struct request {
     struct bytes content_type; /* Content-Type header; empty if none */
     struct bytes trace_header; /* X-Amzn-Trace-Id header; empty if none */
     struct bytes body;         /* whole */
+    bool is_https;             /* URLs that we make for this client begin with https:// */
 };
 
 struct reply {

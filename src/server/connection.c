@@ -1,11 +1,11 @@
 #include "server/connection.h"
 
 #include "base/memory.h"
+#include "server/channel.h"
 #include "server/output.h"
 #include "server/route.h"
 
 #include <stdlib.h>
-#include <sys/socket.h>
 
 /* Connections refused with a 503 rather than just closed, beyond the limit. */
 #define CONNECTION_REFUSED_MAX 64u
@@ -14,7 +14,7 @@
 #define CONNECTION_FREE_MAX 1024u
 
 struct connection {
-    uv_tcp_t handle;
+    struct channel channel;
     struct hub *hub;
     struct list_link link;       /* among all connections */
     struct list_link ready_link; /* among those to be served */
@@ -27,15 +27,9 @@ struct connection {
     size_t reply_size;    /* bytes of their replies */
     struct turn *waiting; /* the newest turn, if the api keeps it: its request stays where it is in `input` */
 
-    struct buffer output; /* what the socket did not take at once */
-    uv_write_t write;
-
     uint64_t deadline_ms;      /* loop time at which it is cut off; UINT64_MAX: never */
     uint64_t request_begun_ms; /* first byte of the request being read; 0: none */
-    uint64_t write_begun_ms;
 
-    bool is_reading;   /* libuv watches for bytes */
-    bool is_writing;   /* `output` is on its way */
     bool is_last_read; /* no further request is read; what comes is thrown away */
     bool has_ended;    /* the client has closed its side */
     bool must_linger;  /* the client may still be sending: closing at once would tear the reply from it */
@@ -48,7 +42,12 @@ static void connection_settle(struct connection *connection);
 
 static struct connection *connection_of(uv_handle_t *handle)
 {
-    return CONTAINER_OF(handle, struct connection, handle);
+    return CONTAINER_OF(handle, struct connection, channel.handle.any);
+}
+
+static uint64_t connection_now_ms(const struct connection *connection)
+{
+    return uv_now(connection->channel.handle.any.loop);
 }
 
 static struct turn *connection_first_turn(const struct connection *connection)
@@ -157,6 +156,7 @@ static void connection_submit(struct connection *connection)
     turn->is_last = !http->keeps_alive;
     connection->is_last_read = turn->is_last;
     http_request(http, connection->input.memory_owned + connection->input.begin, &turn->exchange.request);
+    turn->exchange.request.is_https = connection->channel.tls_owned != NULL;
     connection->input.begin += http->size;
     connection->request_begun_ms = 0;
     hub->counters.requests++;
@@ -171,7 +171,7 @@ static void connection_submit(struct connection *connection)
 static bool connection_may_parse(const struct connection *connection)
 {
     const struct server_options *options = &connection->hub->options;
-    return !connection->is_last_read && connection->waiting == NULL && !connection->is_writing &&
+    return !connection->is_last_read && connection->waiting == NULL && !connection->channel.is_writing &&
            connection->turn_count < options->pipelined_max && connection->reply_size < options->pipelined_size_max;
 }
 
@@ -231,7 +231,11 @@ static void connection_take_bytes(struct connection *connection, size_t size)
 static void connection_take_end(struct connection *connection)
 {
     connection->has_ended = true;
-    connection->is_reading = false; /* libuv stops at the end by itself */
+    channel_read_stop(&connection->channel);
+    if (!channel_is_open(&connection->channel)) {
+        connection_close(connection); /* whatever there was to say, nobody will be able to read it */
+        return;
+    }
     if (connection->waiting != NULL) {
         connection->is_last_read = true; /* whatever follows a request that was given up was meant to come after it */
         connection_drop_turn(connection, connection->waiting);
@@ -248,6 +252,8 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         connection_take_end(connection);
     else if (size < 0 && size != UV_ENOBUFS)
         connection_close(connection);
+    else if (connection->turn_count > 0)
+        connection_mark(connection); /* a reply may have waited for the end of a handshake */
     connection_settle(connection);
 }
 
@@ -264,67 +270,52 @@ static bool connection_wants_bytes(const struct connection *connection)
 static void connection_update_reading(struct connection *connection)
 {
     bool wants_bytes = connection_wants_bytes(connection);
-    if (wants_bytes == connection->is_reading)
+    if (wants_bytes == connection->channel.is_reading)
         return;
-    connection->is_reading = wants_bytes;
-    if (wants_bytes)
-        uv_read_start((uv_stream_t *)&connection->handle, on_allocate, on_read);
-    else
-        uv_read_stop((uv_stream_t *)&connection->handle);
+    if (!wants_bytes) {
+        channel_read_stop(&connection->channel);
+        return;
+    }
+    channel_read_start(&connection->channel);
+    if (channel_has_unread(&connection->channel))
+        connection_mark(connection);
 }
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-static void on_written(uv_write_t *request, int status)
+static void on_written(struct channel *channel, int status)
 {
-    struct connection *connection = connection_of((uv_handle_t *)request->handle);
-    connection->is_writing = false;
-    buffer_deinit(&connection->output);
-    if (status != 0) {
+    struct connection *connection = CONTAINER_OF(channel, struct connection, channel);
+    if (status != 0)
         connection_close(connection);
-        return;
-    }
-    connection_mark(connection);
-}
-
-/* Keeps what the socket did not take, so that the turns can go, and lets libuv write it as the client reads. */
-static void connection_write_rest(struct connection *connection, const struct output *output, size_t written)
-{
-    struct buffer *rest = &connection->output;
-    ASSERT(rest->size == 0);
-    output_copy_rest(output, written, rest);
-    uv_buf_t buf = uv_buf_init((char *)rest->data_owned, (unsigned)rest->size);
-    connection->is_writing = true;
-    connection->write_begun_ms = uv_now(connection->handle.loop);
-    if (uv_write(&connection->write, (uv_stream_t *)&connection->handle, &buf, 1, on_written) != 0) {
-        connection->is_writing = false;
-        connection_close(connection);
-    }
+    else
+        connection_mark(connection);
 }
 
 static void connection_write(struct connection *connection, struct output *output)
 {
     struct hub *hub = connection->hub;
-    int result = uv_try_write((uv_stream_t *)&connection->handle, output->pieces, output->piece_count);
-    if (result < 0 && result != UV_EAGAIN) {
+    if (channel_write(&connection->channel, output->pieces, output->piece_count) != 0) {
         connection_close(connection);
         return;
     }
-    size_t written = result < 0 ? 0 : (size_t)result;
-    hub->counters.bytes_sent += output->size; /* what libuv writes later is counted with it */
-    if (written < output->size)
-        connection_write_rest(connection, output, written);
-    for (size_t i = 0; i < output->turn_count && !connection->is_closing; i++) {
+    hub->counters.bytes_sent += output->size; /* what is written later is counted with it */
+    for (size_t i = 0; i < output->turn_count; i++) {
         struct turn *turn = connection_first_turn(connection);
         connection_remove_turn(connection, turn);
         turn_give_back(&hub->turns, turn);
     }
 }
 
+static bool connection_may_write(const struct connection *connection)
+{
+    return !connection->is_closing && !connection->channel.is_writing && channel_is_open(&connection->channel);
+}
+
 static void connection_write_ready(struct connection *connection)
 {
     struct output output;
-    while (!connection->is_closing && !connection->is_writing) {
+    while (connection_may_write(connection)) {
         output_gather(&output, connection->hub, &connection->turns);
         if (output.turn_count == 0)
             return;
@@ -337,7 +328,7 @@ static void connection_write_continue(struct connection *connection)
     static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     uv_buf_t buf = uv_buf_init(text, sizeof(text) - 1);
     connection->http.expects_continue = false;
-    if (uv_try_write((uv_stream_t *)&connection->handle, &buf, 1) != (int)buf.len)
+    if (channel_write(&connection->channel, &buf, 1) != 0)
         connection_close(connection);
 }
 
@@ -346,9 +337,11 @@ static void connection_write_continue(struct connection *connection)
 static void connection_update_deadline(struct connection *connection)
 {
     const struct server_options *options = &connection->hub->options;
-    uint64_t now_ms = uv_now(connection->handle.loop);
-    if (connection->is_writing) {
-        connection->deadline_ms = connection->write_begun_ms + options->reply_timeout_ms;
+    uint64_t now_ms = connection_now_ms(connection);
+    if (!channel_is_open(&connection->channel))
+        return; /* it stays as it was set when the connection came */
+    if (connection->channel.is_writing) {
+        connection->deadline_ms = connection->channel.write_begun_ms + options->reply_timeout_ms;
     } else if (input_size(&connection->input) > 0 && connection_may_parse(connection)) {
         if (connection->request_begun_ms == 0)
             connection->request_begun_ms = now_ms;
@@ -365,9 +358,10 @@ static void connection_count_timeout(struct connection *connection)
     struct hub_counters *counters = &connection->hub->counters;
     if (connection->is_lingering)
         return; /* it was refused before */
-    if (connection->is_writing)
+    bool is_open = channel_is_open(&connection->channel);
+    if (is_open && connection->channel.is_writing)
         counters->timeouts_reply++;
-    else if (connection->request_begun_ms != 0)
+    else if (!is_open || connection->request_begun_ms != 0)
         counters->timeouts_request++;
     else
         counters->timeouts_idle++;
@@ -389,18 +383,11 @@ void connection_check_deadlines(struct hub *hub, uint64_t now_ms)
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
 
-static void connection_shut_down(struct connection *connection, int how)
-{
-    uv_os_fd_t socket;
-    if (uv_fileno((uv_handle_t *)&connection->handle, &socket) == 0)
-        shutdown(socket, how);
-}
-
 static void connection_linger(struct connection *connection)
 {
     connection->is_lingering = true;
-    connection->deadline_ms = uv_now(connection->handle.loop) + connection->hub->options.linger_timeout_ms;
-    connection_shut_down(connection, SHUT_WR);
+    connection->deadline_ms = connection_now_ms(connection) + connection->hub->options.linger_timeout_ms;
+    channel_end(&connection->channel);
 }
 
 /* After anything that happened: close it if it is done, read or stop reading, give memory back, set the deadline. */
@@ -413,7 +400,8 @@ static void connection_settle(struct connection *connection)
             connection_close(connection);
         return;
     }
-    if (connection->turn_count == 0 && !connection->is_writing && (connection->is_last_read || connection->has_ended)) {
+    if (connection->turn_count == 0 && !connection->channel.is_writing &&
+        (connection->is_last_read || connection->has_ended)) {
         if (connection->must_linger && !connection->has_ended)
             connection_linger(connection);
         else
@@ -423,10 +411,21 @@ static void connection_settle(struct connection *connection)
     bool is_unused = input_size(&connection->input) == 0 || connection->is_last_read;
     if (is_unused && connection->waiting == NULL)
         input_release(&connection->input, &connection->hub->inputs);
-    if (connection->http.expects_continue && connection->turn_count == 0 && !connection->is_writing)
+    if (connection->http.expects_continue && connection->turn_count == 0 && !connection->channel.is_writing)
         connection_write_continue(connection);
+    if (connection->is_closing)
+        return;
     connection_update_deadline(connection);
     connection_update_reading(connection);
+}
+
+/* Records that arrived while nothing more was wanted; true if new requests may have come of them. */
+static bool connection_take_unread(struct connection *connection)
+{
+    if (!connection->channel.is_reading || !channel_has_unread(&connection->channel))
+        return false;
+    channel_deliver(&connection->channel);
+    return true;
 }
 
 bool connection_serve_ready(struct hub *hub)
@@ -440,6 +439,7 @@ bool connection_serve_ready(struct hub *hub)
         if (!connection->is_closing)
             has_submitted |= connection_parse(connection);
         connection_settle(connection);
+        has_submitted |= connection_take_unread(connection);
     }
     return has_submitted;
 }
@@ -471,7 +471,7 @@ static void on_closed(uv_handle_t *handle)
     struct connection *connection = connection_of(handle);
     struct hub *hub = connection->hub;
     input_release(&connection->input, &hub->inputs);
-    buffer_deinit(&connection->output);
+    channel_deinit(&connection->channel);
     list_remove(&connection->link);
     hub->connection_count--;
     connection_free(connection);
@@ -487,13 +487,14 @@ static void connection_close(struct connection *connection)
         connection_drop_turn(connection, turn);
     if (list_is_linked(&connection->ready_link))
         list_remove(&connection->ready_link);
-    /* A snapshot's child process may hold a copy of the socket: without this the client would see the end only when that
-     * process ends. */
-    connection_shut_down(connection, SHUT_RDWR);
-    uv_close((uv_handle_t *)&connection->handle, on_closed);
+    if (!channel_is_open(&connection->channel))
+        connection->hub->counters.handshakes_failed++;
+    channel_close(&connection->channel, on_closed);
 }
 
-static struct connection *connection_create(struct hub *hub, uv_loop_t *loop)
+static const struct channel_events channel_events = {.allocate = on_allocate, .read = on_read, .written = on_written};
+
+static struct connection *connection_create(struct hub *hub, uv_loop_t *loop, enum listener_kind kind)
 {
     struct connection *connection = hub->free_connections_owned;
     if (connection != NULL) {
@@ -504,28 +505,26 @@ static struct connection *connection_create(struct hub *hub, uv_loop_t *loop)
     }
     memset(connection, 0, sizeof(*connection));
     connection->hub = hub;
-    connection->deadline_ms = UINT64_MAX;
     list_init(&connection->turns);
     http_init(&connection->http, &hub->http_limits);
     list_append(&hub->connections, &connection->link);
     hub->connection_count++;
-    int status = uv_tcp_init(loop, &connection->handle);
-    ASSERT(status == 0); /* makes no socket yet, so nothing can fail */
+    channel_init(&connection->channel, loop, kind, hub->tls_context_owned, &channel_events);
+    connection->deadline_ms = uv_now(loop) + hub->options.request_timeout_ms; /* of a handshake */
     return connection;
 }
 
-void connection_accept(struct hub *hub, uv_stream_t *listener)
+void connection_accept(struct hub *hub, uv_stream_t *listener, enum listener_kind kind)
 {
-    struct connection *connection = connection_create(hub, listener->loop);
+    struct connection *connection = connection_create(hub, listener->loop, kind);
     size_t connections_max = hub->options.connections_max;
     bool is_refused = hub->connection_count > connections_max;
-    int status = uv_accept(listener, (uv_stream_t *)&connection->handle);
+    int status = channel_accept(&connection->channel, listener);
     if (status != 0 || hub->connection_count > connections_max + CONNECTION_REFUSED_MAX) {
         hub->counters.connections_refused += is_refused;
         connection_close(connection);
         return;
     }
-    uv_tcp_nodelay(&connection->handle, 1);
     if (is_refused) {
         hub->counters.connections_refused++;
         connection_refuse(connection, ERROR_SERVICE_UNAVAILABLE, "Too many connections; try again in a moment.");

@@ -5,7 +5,9 @@
  * client, a limit or an error in the HTTP itself ends it; errors of the api do not.
  *
  * A client that closes its sending side still gets what was finished; one that waited for messages is taken for gone,
- * because a message given to a closed socket would be lost until its visibility timeout. */
+ * because a message given to a closed socket would be lost until its visibility timeout.
+ *
+ * How its bytes travel is the channel's business. */
 #ifndef TALLY_SERVER_CONNECTION_H
 #define TALLY_SERVER_CONNECTION_H
 
@@ -15,8 +17,8 @@
 
 struct connection;
 
-/* Takes the next connection of the listener. */
-void connection_accept(struct hub *hub, uv_stream_t *listener);
+/* Takes the next connection of a listener of that kind. */
+void connection_accept(struct hub *hub, uv_stream_t *listener, enum listener_kind kind);
 
 /* The api has finished a turn whose connection is still there: either it may be written now, or the caller holds it. */
 void connection_finish_turn(struct turn *turn);

@@ -12,6 +12,7 @@ void hub_init(struct hub *hub, const struct server_options *options)
     *hub = (struct hub){
         .options = *options,
         .http_limits = {.head_size_max = options->head_size_max, .body_size_max = options->body_size_max},
+        .tls_context_owned = tls_context_create(),
         .output_owned = memory_allocate(HUB_OUTPUT_SIZE),
     };
     list_init(&hub->connections);
@@ -34,6 +35,7 @@ void hub_deinit(struct hub *hub)
     connection_pool_deinit(hub);
     input_pool_deinit(&hub->inputs);
     turn_pool_deinit(&hub->turns);
+    tls_context_destroy(hub->tls_context_owned);
     free(hub->output_owned);
 }
 
@@ -60,6 +62,8 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
                  counters->connections_accepted);
     metric_write(text, "tally_http_connections_refused_total", "counter", "Connections above the limit.",
                  counters->connections_refused);
+    metric_write(text, "tally_tls_handshakes_failed_total", "counter",
+                 "TLS connections that ended before they were open.", counters->handshakes_failed);
     metric_write(text, "tally_http_requests_total", "counter", "Requests read whole.", counters->requests);
     metric_write(text, "tally_http_requests_refused_total", "counter", "Requests too large or not HTTP.",
                  counters->requests_refused);

@@ -10,6 +10,7 @@
 #include "server/input.h"
 #include "server/options.h"
 #include "server/reply_head.h"
+#include "server/tls.h"
 
 /* Room in which replies are put together before they are written. */
 #define HUB_OUTPUT_SIZE ((size_t)64 * 1024)
@@ -17,6 +18,7 @@
 struct hub_counters {
     uint64_t connections_accepted;
     uint64_t connections_refused; /* above the limit */
+    uint64_t handshakes_failed;   /* TLS connections that ended before they were open */
     uint64_t timeouts_idle;
     uint64_t timeouts_request;
     uint64_t timeouts_reply;
@@ -33,6 +35,8 @@ struct hub {
     struct api *api; /* borrowed, as are the next two */
     struct namespace *ns;
     const struct clock *clock;
+
+    struct tls_context *tls_context_owned;
 
     struct list connections;
     size_t connection_count;

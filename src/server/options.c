@@ -6,8 +6,6 @@
 void server_options_init(struct server_options *options)
 {
     *options = (struct server_options){
-        .host = "127.0.0.1",
-        .port = 9324,
         .connections_max = 10000,
         .pipelined_max = 64,
         .pipelined_size_max = 4 * MIB,

@@ -5,9 +5,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The ways in; a server has at most one of each. */
+enum listener_kind { LISTENER_PLAIN, LISTENER_TLS, LISTENER_UNIX, LISTENER_KIND_COUNT };
+
+struct listener_options {
+    const char *address; /* an IP address, or the path of the Unix socket; NULL: there is none. Borrowed */
+    uint16_t port;       /* 0: a free one */
+};
+
 struct server_options {
-    const char *host; /* an IP address; borrowed */
-    uint16_t port;    /* 0: a free one */
+    struct listener_options listeners[LISTENER_KIND_COUNT];
+    const char *certificate; /* for LISTENER_TLS: a file, read when it begins and by server_reload(); borrowed */
+    const char *key;         /* the same */
 
     size_t connections_max;    /* above: 503, and the connection is closed */
     size_t pipelined_max;      /* requests of one connection whose replies have not left; beyond it, reading waits */
@@ -26,7 +35,7 @@ struct server_options {
     void *report_context;
 };
 
-/* The limits as documented; host 127.0.0.1, port 9324, no report function. */
+/* The limits as documented; no listener, no report function. */
 void server_options_init(struct server_options *options);
 
 #endif

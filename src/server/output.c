@@ -62,16 +62,3 @@ void output_gather(struct output *output, struct hub *hub, const struct list *tu
         link = list_next(turns, link);
     }
 }
-
-void output_copy_rest(const struct output *output, size_t written, struct buffer *rest)
-{
-    for (unsigned i = 0; i < output->piece_count; i++) {
-        const uv_buf_t *piece = &output->pieces[i];
-        if (written >= piece->len) {
-            written -= piece->len;
-        } else {
-            buffer_append(rest, piece->base + written, piece->len - written);
-            written = 0;
-        }
-    }
-}

@@ -23,7 +23,4 @@ struct output {
 /* Takes the ready turns at the front of `turns`, as far as there is room; none if the first is not ready. */
 void output_gather(struct output *output, struct hub *hub, const struct list *turns);
 
-/* Appends to `rest` what stands behind the first `written` bytes. */
-void output_copy_rest(const struct output *output, size_t written, struct buffer *rest);
-
 #endif

@@ -2,11 +2,11 @@
 
 #include "base/memory.h"
 #include "server/connection.h"
+#include "server/listener.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SERVER_BACKLOG 4096
 #define SERVER_SWEEP_MS_MAX 1000u /* how often deadlines are looked at, at least */
 #define SERVER_SWEEP_MS_MIN 20u
 #define SERVER_REPORT_PAUSE_MS 60000u /* the same trouble is reported so often */
@@ -15,7 +15,7 @@
 struct server {
     struct hub hub;
     uv_loop_t *loop;
-    uv_tcp_t listener;
+    struct listener listeners[LISTENER_KIND_COUNT];
     uv_prepare_t prepare;     /* before the loop sleeps */
     uv_idle_t idle;           /* while a frame gathers: the loop looks for more requests without sleeping */
     uv_timer_t due;           /* the api's next own action */
@@ -27,9 +27,7 @@ struct server {
     uint64_t flush_begun_ns;  /* when the frame in work went to the log; 0: none has */
     uint64_t flush_ns;        /* how long a flush takes, smoothed */
     uint64_t bytes_seen;      /* bytes received up to the last turn */
-    uint16_t port;
-    bool is_listening;
-    bool is_woken; /* the log has done something since the last turn */
+    bool is_woken;            /* the log has done something since the last turn */
     struct failure failure;
     char snapshot_report[sizeof(((struct failure *)0)->text)]; /* what was reported last */
     uint64_t snapshot_report_ms;
@@ -196,11 +194,12 @@ static void on_async(uv_async_t *handle)
         uv_stop(server->loop);
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void on_connection(uv_stream_t *stream, int status)
 {
-    struct server *server = listener->data;
+    struct server *server = stream->data;
+    const struct listener *listener = CONTAINER_OF(stream, struct listener, handle.stream);
     if (status == 0)
-        connection_accept(&server->hub, listener);
+        connection_accept(&server->hub, stream, listener->kind);
 }
 
 void server_wake(void *server)
@@ -249,12 +248,10 @@ struct server *server_create(uv_loop_t *loop, const struct server_options *optio
     return server;
 }
 
-static void server_close_listener(struct server *server)
+static void server_close_listeners(struct server *server)
 {
-    if (server->is_listening) {
-        server->is_listening = false;
-        uv_close((uv_handle_t *)&server->listener, NULL);
-    }
+    for (size_t i = 0; i < ARRAY_LENGTH(server->listeners); i++)
+        listener_close(&server->listeners[i]);
 }
 
 void server_destroy(struct server *server)
@@ -265,33 +262,21 @@ void server_destroy(struct server *server)
     uv_close((uv_handle_t *)&server->idle, NULL);
     uv_close((uv_handle_t *)&server->due, NULL);
     uv_close((uv_handle_t *)&server->sweep, NULL);
-    server_close_listener(server);
+    server_close_listeners(server);
     uv_run(server->loop, UV_RUN_DEFAULT);
     hub_deinit(&server->hub);
     free(server);
 }
 
-static int server_parse_address(const struct server_options *options, struct sockaddr_storage *address)
+static enum error server_open_listeners(struct server *server, struct failure *failure)
 {
-    if (uv_ip4_addr(options->host, options->port, (struct sockaddr_in *)address) == 0)
-        return 0;
-    return uv_ip6_addr(options->host, options->port, (struct sockaddr_in6 *)address);
-}
-
-static int server_bind(struct server *server)
-{
-    struct sockaddr_storage address = {0};
-    int status = server_parse_address(&server->hub.options, &address);
-    if (status == 0)
-        status = uv_tcp_bind(&server->listener, (const struct sockaddr *)&address, 0);
-    if (status == 0)
-        status = uv_listen((uv_stream_t *)&server->listener, SERVER_BACKLOG, on_connection);
-    int size = sizeof(address);
-    if (status == 0)
-        status = uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &size);
-    /* The port stands at the same place in both kinds of address. */
-    server->port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
-    return status;
+    const struct server_options *options = &server->hub.options;
+    enum error error = OK;
+    for (size_t i = 0; i < LISTENER_KIND_COUNT && error == OK; i++)
+        if (options->listeners[i].address != NULL)
+            error = listener_open(&server->listeners[i], server->loop, (enum listener_kind)i, &options->listeners[i],
+                                  on_connection, server, failure);
+    return error;
 }
 
 enum error server_listen(struct server *server, struct api *api, struct namespace *ns, const struct clock *clock,
@@ -301,27 +286,28 @@ enum error server_listen(struct server *server, struct api *api, struct namespac
     server->hub.api = api;
     server->hub.ns = ns;
     server->hub.clock = clock;
-    int status = uv_tcp_init(server->loop, &server->listener);
-    if (status == 0) {
-        server->is_listening = true;
-        server->listener.data = server;
-        status = server_bind(server);
-    }
-    if (status != 0) {
-        return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "can't listen on %s port %u: %s.%s", options->host,
-                           options->port, uv_strerror(status),
-                           status == UV_EADDRINUSE ? " Another program has it: choose another port, 0 for a free one."
-                                                   : "");
-    }
+    enum error error = server_reload(server, failure);
+    if (error == OK)
+        error = server_open_listeners(server, failure);
+    if (error != OK)
+        return error;
     uint64_t sweep_ms = server_sweep_ms(options);
     uv_prepare_start(&server->prepare, on_prepare);
     uv_timer_start(&server->sweep, on_sweep, sweep_ms, sweep_ms);
     return OK;
 }
 
-uint16_t server_port(const struct server *server)
+enum error server_reload(struct server *server, struct failure *failure)
 {
-    return server->port;
+    const struct server_options *options = &server->hub.options;
+    if (options->listeners[LISTENER_TLS].address == NULL)
+        return OK;
+    return tls_context_load(server->hub.tls_context_owned, options->certificate, options->key, failure);
+}
+
+uint16_t server_port(const struct server *server, enum listener_kind kind)
+{
+    return server->listeners[kind].port;
 }
 
 void server_stop(struct server *server)
@@ -333,7 +319,7 @@ void server_stop(struct server *server)
     }
     hub->is_stopping = true;
     server->stop_by_ms = uv_now(server->loop) + hub->options.stop_timeout_ms;
-    server_close_listener(server);
+    server_close_listeners(server);
     uv_ref((uv_handle_t *)&server->sweep); /* a connection that only waits for the log does not keep the loop alive */
     api_release_waiting(hub->api);
     connection_stop_all(hub);
@@ -345,7 +331,7 @@ enum error server_run(struct server *server, struct failure *failure)
     if (server->failure.error == OK)
         return OK;
     connection_close_all(&server->hub);
-    server_close_listener(server);
+    server_close_listeners(server);
     uv_unref((uv_handle_t *)&server->sweep);
     uv_run(server->loop, UV_RUN_DEFAULT);
     *failure = server->failure;

@@ -5,8 +5,8 @@
  *     before it sleeps   finished exchanges are written or held, the api flushes its open frame to the log
  *     the log wakes it   replies held for durable frames are written
  *
- * Owns its handles on the loop that it is given, and never keeps the loop alive by anything but the listener and open
- * connections: when both are gone the loop ends by itself. Does not log, does not exit, installs no signal handler. */
+ * Owns its handles on the loop that it is given, and never keeps the loop alive by anything but its listeners and open
+ * connections: when all are gone the loop ends by itself. Does not log, does not exit, installs no signal handler. */
 #ifndef TALLY_SERVER_SERVER_H
 #define TALLY_SERVER_SERVER_H
 
@@ -29,13 +29,17 @@ void server_destroy(struct server *server);
  * server_create() to server_destroy(). For namespace_options.wake. */
 void server_wake(void *server);
 
-/* Starts serving; api, ns and clock are borrowed until the loop has ended. ERROR_SERVICE_UNAVAILABLE if the address can't
- * be had. */
+/* Starts serving; api, ns and clock are borrowed until the loop has ended. The errors of server_reload();
+ * ERROR_SERVICE_UNAVAILABLE if an address or a socket can't be had. */
 enum error server_listen(struct server *server, struct api *api, struct namespace *ns, const struct clock *clock,
                          struct failure *failure);
 
-/* The port it listens on. */
-uint16_t server_port(const struct server *server);
+/* Reads the certificate for TLS again, for connections to come. ERROR_INVALID_PARAMETER_VALUE if it can't be used: the one in
+ * force stays. Nothing happens without TLS. */
+enum error server_reload(struct server *server, struct failure *failure);
+
+/* The port that a listener for TCP has; while it serves. */
+uint16_t server_port(const struct server *server, enum listener_kind kind);
 
 /* Clean stop: accepts nothing more, answers waiting receives, lets replies leave, for at most stop_timeout_ms. A second
  * call closes everything at once. */

@@ -9,12 +9,18 @@
 
 /* X(KEY, name, kind, default, least, most, help); least and most count bytes, milliseconds or things. */
 #define CONFIG_KEYS(X)                                                                                                 \
-    X(LISTEN, "listen", TEXT, "127.0.0.1:9324", 0, 0, "Address and port to serve; port 0 picks a free one.")           \
+    X(LISTEN, "listen", TEXT, "127.0.0.1:9324", 0, 0,                                                                  \
+      "Address and port to serve over plain HTTP; port 0 picks a free one; off: none.")                                \
+    X(TLS_LISTEN, "tls-listen", TEXT, "", 0, 0, "Address and port to serve over HTTPS; empty: none.")                  \
+    X(TLS_CERTIFICATE, "tls-certificate", TEXT, "", 0, 0,                                                              \
+      "PEM file: the certificate, then those that vouch for it. Read again on SIGHUP.")                                \
+    X(TLS_KEY, "tls-key", TEXT, "", 0, 0, "PEM file: its private key; empty: it stands in tls-certificate.")           \
+    X(SOCKET, "socket", TEXT, "", 0, 0, "Path of a Unix socket to serve HTTP on; empty: none.")                        \
     X(DATA, "data", TEXT, "tally-data", 0, 0, "Folder of everything that is kept; made when it is missing.")           \
     X(LOG, "log", TEXT, "file", 0, 0, "Where the log is kept: file (in the data folder).")                             \
     X(REGION, "region", TEXT, "us-east-1", 0, 0, "Region shown in ARNs.")                                              \
     X(PUBLIC_URL, "public-url", TEXT, "", 0, 0,                                                                        \
-      "What queue URLs begin with, behind a proxy; empty: http:// and the request's Host.")                            \
+      "What queue URLs begin with, behind a proxy; empty: the request's scheme and Host.")                             \
     X(SEGMENT_SIZE, "segment-size", SIZE, "64MiB", MIB, 4 * GIB, "Size of the log's files; a folder keeps its first.") \
     X(SNAPSHOT_BYTES, "snapshot-bytes", SIZE, "256MiB", 0, 1024 * GIB,                                                 \
       "A snapshot is taken when the log has grown by so much, and by twice the newest snapshot; 0: never.")            \

@@ -4,8 +4,8 @@
 #include "base/assert.h"
 #include "log/log.h"
 #include "server/server.h"
-#include "tallyd/address.h"
 #include "tallyd/config.h"
+#include "tallyd/listeners.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,10 +37,10 @@
 
 struct daemon {
     struct config config;
-    struct address address;
+    struct listeners listeners;
     char *folder_owned; /* of the namespace */
     uv_loop_t loop;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
     struct clock clock;
     struct disk *disk;
     struct server *server;
@@ -60,30 +60,6 @@ static void complain_failure(const struct failure *failure)
 }
 
 /* --- What was asked for ------------------------------------------------------------------------------------------- */
-
-static enum error check_listen(struct daemon *daemon, struct failure *failure)
-{
-    const char *listen = config_text(&daemon->config, CONFIG_LISTEN);
-    char described[256];
-    config_describe(&daemon->config, CONFIG_LISTEN, described, sizeof(described));
-    if (!address_parse(&daemon->address, listen)) {
-        return failure_set(
-            failure, ERROR_INVALID_PARAMETER_VALUE,
-            "%s is \"%s\": it must be an IP address or localhost, a colon and a port up to 65535, such as "
-            "127.0.0.1:9324 or [::1]:0.",
-            described, listen);
-    }
-    if (!daemon->address.is_loopback) {
-        return failure_set(
-            failure, ERROR_INVALID_PARAMETER_VALUE,
-            "%s is %s, which other machines may reach, but no credentials are configured: without them "
-            "everybody who can connect may do everything, so only loopback addresses (127.0.0.1, [::1]) are "
-            "served. This version knows no credentials yet: listen on 127.0.0.1 behind a proxy that asks "
-            "for them.",
-            described, listen);
-    }
-    return OK;
-}
 
 static enum error check_log(const struct daemon *daemon, struct failure *failure)
 {
@@ -180,7 +156,7 @@ static enum error check_segment_size(const struct daemon *daemon, struct failure
 
 static enum error check_config(struct daemon *daemon, struct failure *failure)
 {
-    enum error error = check_listen(daemon, failure);
+    enum error error = listeners_read(&daemon->listeners, &daemon->config, failure);
     error = error != OK ? error : check_log(daemon, failure);
     error = error != OK ? error : check_public_url(daemon, failure);
     error = error != OK ? error : check_region(daemon, failure);
@@ -215,8 +191,7 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
 {
     const struct config *config = &daemon->config;
     server_options_init(options);
-    options->host = daemon->address.host;
-    options->port = daemon->address.port;
+    listeners_fill(&daemon->listeners, options);
     options->connections_max = config_number(config, CONFIG_CONNECTIONS_MAX);
     options->head_size_max = config_number(config, CONFIG_HEADER_MAX);
     options->body_size_max = config_number(config, CONFIG_BODY_MAX);
@@ -289,15 +264,26 @@ static enum error open_namespace(struct daemon *daemon, struct failure *failure)
     return error;
 }
 
+/* SIGHUP: reads again what is read again without a stop. What can't be read leaves the old in force. */
+static void reload(struct daemon *daemon)
+{
+    struct failure failure = {0};
+    if (server_reload(daemon->server, &failure) != OK)
+        fprintf(stderr, "tallyd: the certificate in force stays: %s\n", failure.text);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
-    (void)number;
-    server_stop(((struct daemon *)handle->data)->server);
+    struct daemon *daemon = handle->data;
+    if (number == SIGHUP)
+        reload(daemon);
+    else
+        server_stop(daemon->server);
 }
 
 static void watch_signals(struct daemon *daemon)
 {
-    static const int numbers[] = {SIGTERM, SIGINT};
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     static_assert(ARRAY_LENGTH(numbers) == ARRAY_LENGTH(((struct daemon *)0)->signals), "a handle for each");
     for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
         uv_signal_init(&daemon->loop, &daemon->signals[i]);
@@ -314,6 +300,7 @@ static void close_signals(struct daemon *daemon)
     sigemptyset(&ours);
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &ours, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(daemon->signals); i++)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
@@ -322,10 +309,9 @@ static void close_signals(struct daemon *daemon)
 static void say_ready(const struct daemon *daemon)
 {
     const struct core *core = namespace_core(daemon->ns);
-    const struct address *address = &daemon->address;
-    printf("tallyd ready on http://%s%s%s:%u data=%s queues=%zu messages=%llu\n", address->is_ip6 ? "[" : "",
-           address->host, address->is_ip6 ? "]" : "", server_port(daemon->server),
-           config_text(&daemon->config, CONFIG_DATA), core_queue_count(core),
+    printf("tallyd ready on");
+    listeners_print(&daemon->listeners, daemon->server, stdout);
+    printf(" data=%s queues=%zu messages=%llu\n", config_text(&daemon->config, CONFIG_DATA), core_queue_count(core),
            (unsigned long long)core_metrics(core).messages);
     fflush(stdout);
 }

@@ -1,0 +1,38 @@
+/* A listener: a TCP address or a Unix socket where connections come in.
+ *
+ * The file of a Unix socket has mode 0660, belongs to the listener, and goes with it. One that was left behind by a process
+ * that is gone is taken away; one at which somebody listens is not. */
+#ifndef TALLY_SERVER_LISTENER_H
+#define TALLY_SERVER_LISTENER_H
+
+#include "base/error.h"
+#include "server/options.h"
+
+#include <sys/types.h>
+#include <uv.h>
+
+struct listener {
+    union {
+        uv_handle_t any; /* its data is the context of listener_open() */
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } handle;
+    enum listener_kind kind;
+    const char *path; /* of the Unix socket; borrowed from the options */
+    dev_t device;     /* of its file */
+    ino_t inode;
+    uint16_t port;
+    bool is_open;
+};
+
+/* Listens; `options` has an address. ERROR_SERVICE_UNAVAILABLE if it can't be had. Whatever it answers, listener_close() ends
+ * it, and its memory stays until the loop has run once more. */
+enum error listener_open(struct listener *listener, uv_loop_t *loop, enum listener_kind kind,
+                         const struct listener_options *options, uv_connection_cb on_connection, void *context,
+                         struct failure *failure);
+
+/* Nothing happens if it is not open. */
+void listener_close(struct listener *listener);
+
+#endif

@@ -1,0 +1,266 @@
+#include "server/tls.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+
+/* What one read from a socket brings at most: a record and its framing, and as much of the next. */
+#define TLS_ROOM_SIZE ((size_t)32 * 1024)
+
+/* Of TLS 1.2 only what forgets its keys and cannot be told apart by padding; TLS 1.3 has nothing else. */
+#define TLS_1_2_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+struct tls_context {
+    SSL_CTX *ssl_context_owned; /* NULL: no certificate yet; counts the sessions that use it */
+    BIO_METHOD *method_owned;
+};
+
+struct tls {
+    SSL *ssl_owned;
+    struct buffer input;  /* records from the client */
+    size_t input_used;    /* bytes of `input` that OpenSSL has */
+    struct buffer output; /* records for the client */
+    bool is_open;
+    bool has_ended;  /* we have said so */
+    bool has_failed; /* OpenSSL must not be asked again */
+};
+
+/* --- What OpenSSL reads from and writes to ------------------------------------------------------------------------ */
+
+static int memory_read(BIO *bio, char *data, int size)
+{
+    struct tls *tls = BIO_get_data(bio);
+    size_t there = tls->input.size - tls->input_used;
+    size_t taken = there < (size_t)size ? there : (size_t)size;
+    BIO_clear_retry_flags(bio);
+    if (taken == 0) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    memcpy(data, tls->input.data_owned + tls->input_used, taken);
+    tls->input_used += taken;
+    return (int)taken;
+}
+
+static int memory_write(BIO *bio, const char *data, int size)
+{
+    struct tls *tls = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    buffer_append(&tls->output, data, (size_t)size);
+    return size;
+}
+
+static long memory_control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio;
+    (void)number;
+    (void)pointer;
+    return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+/* --- Certificate -------------------------------------------------------------------------------------------------- */
+
+struct tls_context *tls_context_create(void)
+{
+    struct tls_context *context = memory_allocate_zeroed(sizeof(*context));
+    context->method_owned = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "tally connection");
+    ASSERT(context->method_owned != NULL); /* fails only without memory, as below */
+    BIO_meth_set_read(context->method_owned, memory_read);
+    BIO_meth_set_write(context->method_owned, memory_write);
+    BIO_meth_set_ctrl(context->method_owned, memory_control);
+    return context;
+}
+
+void tls_context_destroy(struct tls_context *context)
+{
+    SSL_CTX_free(context->ssl_context_owned);
+    BIO_meth_free(context->method_owned);
+    free(context);
+}
+
+/* A daemon has nobody to ask for a password. */
+static int no_password(char *password, int size, int is_writing, void *context)
+{
+    (void)password;
+    (void)size;
+    (void)is_writing;
+    (void)context;
+    return -1;
+}
+
+/* Chooses HTTP/1.1 where the client offers a choice, and refuses one that speaks everything but that. */
+static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *chosen_size,
+                           const unsigned char *offered, unsigned offered_size, void *context)
+{
+    static const unsigned char ours[] = "\x08http/1.1";
+    unsigned char *at;
+    (void)ssl;
+    (void)context;
+    if (SSL_select_next_proto(&at, chosen_size, ours, sizeof(ours) - 1, offered, offered_size) !=
+        OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    *chosen = at;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static SSL_CTX *ssl_context_create(void)
+{
+    SSL_CTX *ssl_context = SSL_CTX_new(TLS_server_method());
+    ASSERT(ssl_context != NULL);
+    SSL_CTX_set_min_proto_version(ssl_context, TLS1_2_VERSION);
+    int count = SSL_CTX_set_cipher_list(ssl_context, TLS_1_2_CIPHERS);
+    ASSERT(count == 1); /* the list is ours */
+    SSL_CTX_set_options(ssl_context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
+                                         SSL_OP_PRIORITIZE_CHACHA);
+    /* A session at rest gives its buffers back, and one that is over is remembered by its client (ticket), not here. */
+    SSL_CTX_set_mode(ssl_context, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_session_cache_mode(ssl_context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_default_passwd_cb(ssl_context, no_password);
+    SSL_CTX_set_alpn_select_cb(ssl_context, choose_protocol, NULL);
+    return ssl_context;
+}
+
+static enum error load_failed(struct failure *failure, const char *what, const char *path)
+{
+    /* The first error in the queue is the cause, those behind it are what came of it. */
+    unsigned long code = ERR_peek_error();
+    const char *reason = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
+    enum error error = failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s %s: %s.", what, path,
+                                   reason == NULL ? "it can't be used" : reason);
+    ERR_clear_error();
+    return error;
+}
+
+static enum error ssl_context_load(SSL_CTX *ssl_context, const char *certificate, const char *key,
+                                   struct failure *failure)
+{
+    ERR_clear_error();
+    if (SSL_CTX_use_certificate_chain_file(ssl_context, certificate) != 1)
+        return load_failed(failure, "can't read a certificate in PEM form from", certificate);
+    if (SSL_CTX_use_PrivateKey_file(ssl_context, key, SSL_FILETYPE_PEM) != 1)
+        return load_failed(failure, "can't read the certificate's private key, in PEM form and not encrypted, from",
+                           key);
+    if (SSL_CTX_check_private_key(ssl_context) != 1) /* of another kind than the certificate's */
+        return load_failed(failure, "can't use the private key in", key);
+    return OK;
+}
+
+enum error tls_context_load(struct tls_context *context, const char *certificate, const char *key,
+                            struct failure *failure)
+{
+    SSL_CTX *ssl_context = ssl_context_create();
+    enum error error = ssl_context_load(ssl_context, certificate, key, failure);
+    if (error != OK) {
+        SSL_CTX_free(ssl_context);
+        return error;
+    }
+    SSL_CTX_free(context->ssl_context_owned);
+    context->ssl_context_owned = ssl_context;
+    return OK;
+}
+
+/* --- Session ------------------------------------------------------------------------------------------------------ */
+
+struct tls *tls_create(const struct tls_context *context)
+{
+    ASSERT(context->ssl_context_owned != NULL);
+    struct tls *tls = memory_allocate_zeroed(sizeof(*tls));
+    BIO *bio = BIO_new(context->method_owned);
+    tls->ssl_owned = SSL_new(context->ssl_context_owned);
+    ASSERT(bio != NULL && tls->ssl_owned != NULL);
+    BIO_set_data(bio, tls);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(tls->ssl_owned, bio, bio);
+    SSL_set_accept_state(tls->ssl_owned);
+    return tls;
+}
+
+void tls_destroy(struct tls *tls)
+{
+    SSL_free(tls->ssl_owned); /* with its BIO */
+    buffer_deinit(&tls->input);
+    buffer_deinit(&tls->output);
+    free(tls);
+}
+
+uint8_t *tls_room(struct tls *tls, size_t *size)
+{
+    *size = TLS_ROOM_SIZE;
+    return buffer_reserve(&tls->input, TLS_ROOM_SIZE);
+}
+
+/* Memory stays only with bytes in it. */
+static void tls_drop_used(struct tls *tls)
+{
+    if (tls->input_used == tls->input.size) {
+        buffer_deinit(&tls->input);
+        tls->input_used = 0;
+    }
+}
+
+void tls_take(struct tls *tls, size_t size)
+{
+    ASSERT(size <= tls->input.capacity - tls->input.size);
+    tls->input.size += size;
+    tls_drop_used(tls);
+}
+
+enum tls_result tls_read(struct tls *tls, uint8_t *room, size_t room_size, size_t *size)
+{
+    ASSERT(room_size > 0);
+    if (tls->has_failed)
+        return TLS_FAILED;
+    ERR_clear_error();
+    bool has_bytes = SSL_read_ex(tls->ssl_owned, room, room_size, size) == 1;
+    tls->is_open = tls->is_open || SSL_is_init_finished(tls->ssl_owned);
+    tls_drop_used(tls);
+    if (has_bytes)
+        return TLS_BYTES;
+    switch (SSL_get_error(tls->ssl_owned, 0)) {
+    case SSL_ERROR_WANT_READ:
+        return TLS_MORE;
+    case SSL_ERROR_ZERO_RETURN:
+        return TLS_ENDED;
+    default:
+        tls->has_failed = true;
+        return TLS_FAILED;
+    }
+}
+
+bool tls_has_unread(const struct tls *tls)
+{
+    return !tls->has_failed && (tls->input.size > tls->input_used || SSL_pending(tls->ssl_owned) > 0);
+}
+
+bool tls_write(struct tls *tls, const void *data, size_t size)
+{
+    size_t written;
+    ASSERT(tls->is_open && size > 0);
+    if (tls->has_failed || tls->has_ended)
+        return false;
+    ERR_clear_error();
+    tls->has_failed = SSL_write_ex(tls->ssl_owned, data, size, &written) != 1;
+    return !tls->has_failed;
+}
+
+void tls_end(struct tls *tls)
+{
+    if (!tls->is_open || tls->has_failed || tls->has_ended)
+        return;
+    ERR_clear_error();
+    tls->has_ended = true;
+    tls->has_failed = SSL_shutdown(tls->ssl_owned) < 0;
+}
+
+struct buffer *tls_output(struct tls *tls)
+{
+    return &tls->output;
+}
+
+bool tls_is_open(const struct tls *tls)
+{
+    return tls->is_open;
+}

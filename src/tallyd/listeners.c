@@ -1,0 +1,125 @@
+#include "tallyd/listeners.h"
+
+#include "base/bytes.h"
+
+#include <sys/un.h>
+
+#define DESCRIBED_SIZE 256
+
+static bool is_off(const char *text)
+{
+    return text[0] == '\0' || strcmp(text, "off") == 0;
+}
+
+/* Who can reach a listener may do everything, unless he must say who he is. */
+static enum error check_reachable(const struct config *config, enum config_key key, const struct address *address,
+                                  struct failure *failure)
+{
+    if (address->is_loopback)
+        return OK;
+    char described[DESCRIBED_SIZE];
+    config_describe(config, key, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s is %s, which other machines may reach, but no credentials are configured: without them "
+                       "everybody who can connect may do everything, so only loopback addresses (127.0.0.1, [::1]) are "
+                       "served. This version knows no credentials yet: listen on 127.0.0.1 behind a proxy that asks "
+                       "for them.",
+                       described, config_text(config, key));
+}
+
+static enum error read_address(const struct config *config, enum config_key key, bool *is_wanted,
+                               struct address *address, struct failure *failure)
+{
+    const char *text = config_text(config, key);
+    *is_wanted = !is_off(text);
+    if (!*is_wanted)
+        return OK;
+    if (!address_parse(address, text)) {
+        char described[DESCRIBED_SIZE];
+        config_describe(config, key, described, sizeof(described));
+        return failure_set(
+            failure, ERROR_INVALID_PARAMETER_VALUE,
+            "%s is \"%s\": it must be an IP address or localhost, a colon and a port up to 65535, such as "
+            "127.0.0.1:9324 or [::1]:0; or off.",
+            described, text);
+    }
+    return check_reachable(config, key, address, failure);
+}
+
+static enum error read_certificate(struct listeners *listeners, const struct config *config, struct failure *failure)
+{
+    const char *key = config_text(config, CONFIG_TLS_KEY);
+    listeners->certificate = config_text(config, CONFIG_TLS_CERTIFICATE);
+    listeners->key = key[0] == '\0' ? listeners->certificate : key;
+    bool has_certificate = listeners->certificate[0] != '\0';
+    if (listeners->has_tls && !has_certificate)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "tls-listen is %s, but tls-certificate is empty: it must be a PEM file.",
+                           config_text(config, CONFIG_TLS_LISTEN));
+    if (!listeners->has_tls && (has_certificate || key[0] != '\0'))
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "%s is set, but tls-listen is empty: nothing would be served over TLS. Set tls-listen, such "
+                           "as 127.0.0.1:9325, or leave both out.",
+                           has_certificate ? "tls-certificate" : "tls-key");
+    return OK;
+}
+
+static enum error read_socket(struct listeners *listeners, const struct config *config, struct failure *failure)
+{
+    const char *path = config_text(config, CONFIG_SOCKET);
+    size_t size_max = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
+    listeners->socket = is_off(path) ? NULL : path;
+    if (strlen(path) <= size_max)
+        return OK;
+    char described[DESCRIBED_SIZE];
+    config_describe(config, CONFIG_SOCKET, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s is %s: a socket's path has at most %zu bytes. Choose a shorter one.", described, path,
+                       size_max);
+}
+
+enum error listeners_read(struct listeners *listeners, const struct config *config, struct failure *failure)
+{
+    *listeners = (struct listeners){0};
+    enum error error = read_address(config, CONFIG_LISTEN, &listeners->has_plain, &listeners->plain, failure);
+    if (error == OK)
+        error = read_address(config, CONFIG_TLS_LISTEN, &listeners->has_tls, &listeners->tls, failure);
+    if (error == OK)
+        error = read_certificate(listeners, config, failure);
+    if (error == OK)
+        error = read_socket(listeners, config, failure);
+    if (error == OK && !listeners->has_plain && !listeners->has_tls && listeners->socket == NULL)
+        error =
+            failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                        "listen is off, and there is neither tls-listen nor socket: nobody could connect. Set one.");
+    return error;
+}
+
+void listeners_fill(const struct listeners *listeners, struct server_options *options)
+{
+    if (listeners->has_plain)
+        options->listeners[LISTENER_PLAIN] =
+            (struct listener_options){.address = listeners->plain.host, .port = listeners->plain.port};
+    if (listeners->has_tls)
+        options->listeners[LISTENER_TLS] =
+            (struct listener_options){.address = listeners->tls.host, .port = listeners->tls.port};
+    options->listeners[LISTENER_UNIX] = (struct listener_options){.address = listeners->socket};
+    options->certificate = listeners->certificate;
+    options->key = listeners->key;
+}
+
+static void print_address(const char *scheme, const struct address *address, uint16_t port, FILE *stream)
+{
+    fprintf(stream, " %s://%s%s%s:%u", scheme, address->is_ip6 ? "[" : "", address->host, address->is_ip6 ? "]" : "",
+            port);
+}
+
+void listeners_print(const struct listeners *listeners, const struct server *server, FILE *stream)
+{
+    if (listeners->has_plain)
+        print_address("http", &listeners->plain, server_port(server, LISTENER_PLAIN), stream);
+    if (listeners->has_tls)
+        print_address("https", &listeners->tls, server_port(server, LISTENER_TLS), stream);
+    if (listeners->socket != NULL)
+        fprintf(stream, " unix:%s", listeners->socket);
+}

@@ -1,0 +1,29 @@
+/* Where the daemon listens: plain HTTP, HTTPS, a Unix socket, and who may reach it there. What the configuration says about it,
+ * checked. */
+#ifndef TALLY_TALLYD_LISTENERS_H
+#define TALLY_TALLYD_LISTENERS_H
+
+#include "server/server.h"
+#include "tallyd/address.h"
+#include "tallyd/config.h"
+
+struct listeners {
+    bool has_plain;
+    bool has_tls;
+    struct address plain;
+    struct address tls;
+    const char *certificate; /* borrowed from the configuration, as is all text here */
+    const char *key;
+    const char *socket; /* NULL: none */
+};
+
+/* `config` is borrowed. On error `failure` says which key, where it was set, what it should be. */
+enum error listeners_read(struct listeners *listeners, const struct config *config, struct failure *failure);
+
+/* Borrows from `listeners`. */
+void listeners_fill(const struct listeners *listeners, struct server_options *options);
+
+/* " http://127.0.0.1:9324 https://[::1]:9325 unix:/run/tally.sock" */
+void listeners_print(const struct listeners *listeners, const struct server *server, FILE *stream);
+
+#endif
