@@ -59,19 +59,21 @@ class Daemon:
         is_sized = any(str(option).startswith(SIZING) for option in options)
         self.options = [*(() if is_sized else SMALL_SEGMENTS), *options]
         self.port = free_port()
+        if "--listen" not in options:
+            self.options += ["--listen", f"127.0.0.1:{self.port}"]
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.process = None
         self.ready_line = None
 
     def start(self):
         assert self.process is None
-        command = [*WRAPPER, str(BIN / "tallyd"), "--listen", f"127.0.0.1:{self.port}", "--data", str(self.data)]
+        command = [*WRAPPER, str(BIN / "tallyd"), "--data", str(self.data)]
         self.errors = open(self.folder / "tallyd.err", "ab")
         self.process = subprocess.Popen(
-            command + self.options, stdout=subprocess.PIPE, stderr=self.errors, env=clean_environment()
+            command + [str(option) for option in self.options], stdout=subprocess.PIPE, stderr=self.errors, env=clean_environment()
         )
         self.ready_line = self._first_line(60 * PATIENCE)
-        if not re.match(r"tallyd ready on http://", self.ready_line):
+        if not re.match(r"tallyd ready on (https?://|unix:)", self.ready_line):
             self.kill9()
             raise AssertionError(f"no ready line but {self.ready_line!r}; it said: {self.error_text()}")
         return self
