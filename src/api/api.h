@@ -15,8 +15,9 @@
 struct api;
 
 struct api_options {
-    const char *region;          /* for ARNs; borrowed */
-    const char *public_url;      /* scheme and authority for queue URLs; NULL: the connection's and the Host header; borrowed */
+    const char *region; /* for ARNs; borrowed */
+    const char
+        *public_url; /* scheme and authority for queue URLs; NULL: the connection's and the Host header; borrowed */
     bool enforce_purge_interval; /* AWS's 60-second rules after PurgeQueue and DeleteQueue */
     bool enforce_delete_interval;
 };
