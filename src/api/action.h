@@ -43,6 +43,12 @@ DECLARE_ACTION(delete_queue)
 DECLARE_ACTION(purge_queue)
 DECLARE_ACTION(get_queue_attributes)
 DECLARE_ACTION(set_queue_attributes)
+DECLARE_ACTION(tag_queue)
+DECLARE_ACTION(untag_queue)
+DECLARE_ACTION(list_queue_tags)
+DECLARE_ACTION(add_permission)
+DECLARE_ACTION(remove_permission)
+DECLARE_ACTION(list_dead_letter_source_queues)
 DECLARE_ACTION(send_message)
 DECLARE_ACTION(send_message_batch)
 DECLARE_ACTION(receive_message)
@@ -116,6 +122,10 @@ enum error call_group(struct call *call, struct bytes *group);
 /* URL and ARN of a queue, in the arena. */
 struct bytes call_queue_url(const struct call *call, const struct queue *queue);
 struct bytes call_queue_arn(const struct call *call, struct bytes queue_name);
+
+/* Does the ARN name the queue of that name in this namespace? Its region may be another one: SDKs that are configured with one of
+ * AWS's make their ARNs with it. */
+bool call_arn_names(const struct call *call, struct bytes arn, struct bytes queue_name);
 
 /* A SequenceNumber: 20 digits, so that order as text is order as number. In the arena. */
 struct bytes call_sequence_number(const struct call *call, uint64_t number);

@@ -67,16 +67,10 @@ static bool name_is_valid(struct bytes name)
         return false;
     if (starts_with_ignoring_case(name, "aws.") || starts_with_ignoring_case(name, "amazon."))
         return false;
-    for (size_t i = 0; i < name.size; i++) {
-        uint8_t byte = name.ptr[i];
-        bool is_dot = byte == '.';
-        bool is_accented = byte >= 0x80; /* AWS takes letters beyond ASCII, whatever its documentation says */
-        if (!is_dot && !is_accented && !text_is_word(bytes_make(&byte, 1), 1))
+    for (size_t i = 1; i < name.size; i++)
+        if (name.ptr[i] == '.' && name.ptr[i - 1] == '.')
             return false;
-        if (is_dot && name.ptr[i - 1] == '.')
-            return false;
-    }
-    return true;
+    return text_is_attribute_name(name); /* AWS takes letters beyond ASCII, whatever its documentation says */
 }
 
 /* A decimal number with optional sign, fraction and exponent. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #define GROUP_SIZE_MAX 128u
+#define REGION_SIZE_MAX 64u
 
 const struct api_options *call_options(const struct call *call)
 {
@@ -129,6 +130,16 @@ struct bytes call_queue_arn(const struct call *call, struct bytes queue_name)
 {
     return arena_format(call->arena, "arn:aws:sqs:%s:%.*s:%.*s", call_options(call)->region,
                         BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(queue_name));
+}
+
+bool call_arn_names(const struct call *call, struct bytes arn, struct bytes queue_name)
+{
+    struct bytes end =
+        arena_format(call->arena, ":%.*s:%.*s", BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(queue_name));
+    struct bytes start = BYTES("arn:aws:sqs:");
+    if (arn.size < start.size + end.size || !bytes_starts_with(arn, start) || !bytes_ends_with(arn, end))
+        return false;
+    return text_is_word(bytes_make(arn.ptr + start.size, arn.size - start.size - end.size), REGION_SIZE_MAX);
 }
 
 struct bytes call_sequence_number(const struct call *call, uint64_t number)

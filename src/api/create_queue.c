@@ -1,5 +1,6 @@
 /* CreateQueue: makes the queue, or answers with the one that has these attributes. */
 #include "api/queue_attributes.h"
+#include "api/queue_tags.h"
 #include "api/state.h"
 #include "api/text.h"
 
@@ -33,6 +34,21 @@ static bool was_deleted_recently(const struct call *call, struct bytes name)
     return false;
 }
 
+static enum error make_queue(struct call *call, struct bytes name, const struct queue_settings *settings,
+                             struct queue **queue)
+{
+    struct bytes tags;
+    enum error error = queue_attributes_check_source(call, name, settings);
+    if (error == OK)
+        error = queue_tags_read(call, "tags", name, &tags);
+    if (error != OK)
+        return error;
+    if (was_deleted_recently(call, name))
+        return call_fail(call, ERROR_QUEUE_DELETED_RECENTLY, "%s", error_row(ERROR_QUEUE_DELETED_RECENTLY)->text);
+    *queue = decide_create_queue(call->core, name, settings);
+    return tags.size == 0 ? OK : decide_tag_queue(call->core, *queue, tags);
+}
+
 enum error action_create_queue(struct call *call)
 {
     struct bytes name = {NULL, 0};
@@ -53,15 +69,12 @@ enum error action_create_queue(struct call *call)
         settings.is_strict = is_fifo && names_tally;
     const char *differing;
     error = queue_attributes_read(call, &settings, &differing);
-    if (error != OK)
-        return error;
-    if (queue != NULL && differing != NULL)
+    if (error == OK && queue != NULL && differing != NULL)
         return call_fail(call, ERROR_QUEUE_NAME_EXISTS,
                          "A queue already exists with the same name and a different value for attribute %s", differing);
-    if (queue == NULL && was_deleted_recently(call, name))
-        return call_fail(call, ERROR_QUEUE_DELETED_RECENTLY, "%s", error_row(ERROR_QUEUE_DELETED_RECENTLY)->text);
-    if (queue == NULL)
-        queue = decide_create_queue(call->core, name, &settings);
-    writer_text(call->reply, "QueueUrl", call_queue_url(call, queue));
-    return OK;
+    if (error == OK && queue == NULL)
+        error = make_queue(call, name, &settings, &queue);
+    if (error == OK)
+        writer_text(call->reply, "QueueUrl", call_queue_url(call, queue));
+    return error;
 }

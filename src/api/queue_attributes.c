@@ -3,14 +3,6 @@
 #include "api/text.h"
 #include <stdio.h>
 
-#define REGION_SIZE_MAX 64u
-
-/* Attributes of SQS that this version does not have: refused, because to store them and not heed them would be a promise not
- * kept. */
-static const char *const later_attributes[] = {
-    "Policy", "RedriveAllowPolicy", "KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", "SqsManagedSseEnabled",
-};
-
 /* --- what the tables share ----------------------------------------------------------------------------------------- */
 
 enum error queue_attribute_refuse(struct call *call, const struct queue_attribute *attribute, const char *reason)
@@ -43,6 +35,14 @@ struct bytes queue_attribute_show_boolean(bool value)
     return value ? BYTES("true") : BYTES("false");
 }
 
+struct bytes queue_attribute_show_text(struct arena *arena, const struct queue_attribute *attribute,
+                                       const struct queue_settings *settings, bool is_named)
+{
+    (void)arena;
+    (void)is_named;
+    return *(const struct bytes *)(const void *)((const char *)settings + attribute->offset);
+}
+
 /* --- attributes that are a number of struct queue_settings ----------------------------------------------------------- */
 
 static uint32_t *numeric_value(struct queue_settings *settings, const struct queue_attribute *attribute)
@@ -70,71 +70,13 @@ static struct bytes show_numeric(struct arena *arena, const struct queue_attribu
     return arena_format(arena, "%u", *numeric_value(&copy, attribute));
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
-
-static enum error refuse_policy(struct call *call, struct bytes policy, const char *reason)
+/* What SQS does not show where it is as it was at first, also to who asks for it by name. */
+static struct bytes show_numeric_unless_initial(struct arena *arena, const struct queue_attribute *attribute,
+                                                const struct queue_settings *settings, bool is_named)
 {
-    return params_invalid(&call->params, "RedrivePolicy", policy, reason);
-}
-
-/* Does the ARN name this queue of this namespace? The region may be another one: SDKs that are configured with one of AWS's
- * make their ARNs with it. */
-static bool is_arn_of(const struct call *call, struct bytes arn, struct bytes name)
-{
-    struct bytes end = arena_format(call->arena, ":%.*s:%.*s", BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(name));
-    struct bytes start = BYTES("arn:aws:sqs:");
-    if (arn.size < start.size + end.size || !bytes_starts_with(arn, start) || !bytes_ends_with(arn, end))
-        return false;
-    return text_is_word(bytes_make(arn.ptr + start.size, arn.size - start.size - end.size), REGION_SIZE_MAX);
-}
-
-/* "" removes the policy; else a JSON object {deadLetterTargetArn, maxReceiveCount}. */
-static enum error read_redrive_policy(struct call *call, const struct queue_attribute *attribute, struct bytes policy,
-                                      struct queue_settings *settings)
-{
-    (void)attribute;
-    if (policy.size == 0) {
-        settings->receive_count_max = 0;
-        settings->dead_letter_arn = bytes_make(NULL, 0);
-        return OK;
-    }
-    yyjson_val *object = params_parse_text(policy, call->arena);
-    if (object == NULL)
-        return refuse_policy(call, policy, "Redrive policy is not a valid JSON map.");
-    struct bytes arn = {NULL, 0}, count_text = {NULL, 0};
-    if (!params_scalar_text(yyjson_obj_get(object, "maxReceiveCount"), call->arena, &count_text))
-        return refuse_policy(call, policy, "Redrive policy does not contain mandatory attribute: maxReceiveCount.");
-    if (!params_scalar_text(yyjson_obj_get(object, "deadLetterTargetArn"), call->arena, &arn))
-        return refuse_policy(call, policy, "Redrive policy does not contain mandatory attribute: deadLetterTargetArn.");
-    uint64_t count;
-    if (!bytes_to_u64(count_text, &count) || count < 1 || count > 1000) {
-        struct bytes reason =
-            arena_format(call->arena,
-                         "Invalid value for maxReceiveCount: %.*s, valid values are from 1 to 1000 both "
-                         "inclusive.%c",
-                         BYTES_FORMAT(count_text), '\0');
-        return refuse_policy(call, policy, (const char *)reason.ptr);
-    }
-    struct bytes name = queue_name_of_arn(arn);
-    const struct queue *target = core_find_queue(call->core, name);
-    if (target == NULL || !is_arn_of(call, arn, name))
-        return refuse_policy(call, policy, "Dead letter target does not exist.");
-    if (target->settings.is_fifo != settings->is_fifo)
-        return refuse_policy(call, policy, "Dead-letter queue must be same type of queue as the source.");
-    settings->receive_count_max = (uint32_t)count;
-    settings->dead_letter_arn = arn;
-    return OK;
-}
-
-static struct bytes show_redrive_policy(struct arena *arena, const struct queue_attribute *attribute,
-                                        const struct queue_settings *settings, bool is_named)
-{
-    (void)attribute;
-    (void)is_named;
-    if (settings->receive_count_max == 0)
-        return bytes_make(NULL, 0);
-    return arena_format(arena, "{\"deadLetterTargetArn\":\"%.*s\",\"maxReceiveCount\":%u}",
-                        BYTES_FORMAT(settings->dead_letter_arn), settings->receive_count_max);
+    struct queue_settings copy = *settings;
+    return *numeric_value(&copy, attribute) == attribute->initial ? bytes_make(NULL, 0)
+                                                                  : show_numeric(arena, attribute, settings, is_named);
 }
 
 /* --- the tables --------------------------------------------------------------------------------------------------- */
@@ -149,7 +91,8 @@ static const struct queue_attribute standard_attributes[] = {
     NUMERIC("MessageRetentionPeriod", retention_s, 60, 1209600, 345600),
     NUMERIC("ReceiveMessageWaitTimeSeconds", wait_s, 0, 20, 0),
     NUMERIC("VisibilityTimeout", visibility_timeout_s, 0, 43200, 30),
-    {.name = "RedrivePolicy", .kind = ON_ANY_QUEUE, .read = read_redrive_policy, .show = show_redrive_policy},
+    {"KmsDataKeyReusePeriodSeconds", ON_ANY_QUEUE, read_numeric, show_numeric_unless_initial, 60, 86400,
+     KMS_REUSE_DEFAULT_S, offsetof(struct queue_settings, kms_reuse_s)},
 };
 
 static const struct {
@@ -157,6 +100,8 @@ static const struct {
     const size_t *count;
 } tables[] = {
     {standard_attributes, &(const size_t){ARRAY_LENGTH(standard_attributes)}},
+    {redrive_attributes, &redrive_attribute_count},
+    {access_attributes, &access_attribute_count},
     {fifo_attributes, &fifo_attribute_count},
     {tally_attributes, &tally_attribute_count},
 };
@@ -192,10 +137,6 @@ static enum error read_attribute(struct call *call, struct bytes name, struct by
                                  struct queue_settings *settings)
 {
     const struct queue_attribute *attribute = find_attribute(name);
-    for (size_t i = 0; i < ARRAY_LENGTH(later_attributes); i++)
-        if (bytes_equal(name, bytes_from_string(later_attributes[i])))
-            return call_fail(call, ERROR_UNSUPPORTED_OPERATION,
-                             "The attribute %s is not available in this version of Tally.", later_attributes[i]);
     if (attribute == NULL || (attribute->kind == ON_FIFO_UNKNOWN_ELSEWHERE && !settings->is_fifo))
         return refuse_unknown(call, name);
     if (attribute->kind == ON_FIFO_QUEUES && !settings->is_fifo)
@@ -210,7 +151,7 @@ static enum error read_attribute(struct call *call, struct bytes name, struct by
 }
 
 /* What no attribute can say by itself. */
-static enum error check_together(struct call *call, const struct queue_settings *settings)
+static enum error check_together(struct call *call, struct queue_settings *settings)
 {
     if (settings->is_limit_per_group && settings->deduplication_scope != SCOPE_GROUP)
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
@@ -220,7 +161,7 @@ static enum error check_together(struct call *call, const struct queue_settings 
         return call_fail(call, ERROR_INVALID_ATTRIBUTE_VALUE,
                          "Tally.DeliveryMode at-most-once and Tally.OnGroupFailure hold exclude each other: what ended "
                          "when it was received can't be held.");
-    return OK;
+    return queue_attributes_check_encryption(call, settings);
 }
 
 /* Does the attribute say another thing in `after` than in `before`? */
@@ -363,9 +304,6 @@ static bool is_known(struct bytes name)
     for (size_t i = 0; i < ARRAY_LENGTH(computed_attributes); i++)
         if (bytes_equal(name, bytes_from_string(computed_attributes[i].name)))
             return true;
-    for (size_t i = 0; i < ARRAY_LENGTH(later_attributes); i++)
-        if (bytes_equal(name, bytes_from_string(later_attributes[i])))
-            return true; /* known, and not set on any queue */
     return find_attribute(name) != NULL;
 }
 

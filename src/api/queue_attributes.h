@@ -22,10 +22,15 @@ struct queue_attribute {
     uint32_t min;
     uint32_t max;
     uint32_t initial;
-    size_t offset;
+    size_t offset; /* of a number, or of a text that is shown as it is stored */
 };
 
-/* SQS's own for FIFO queues (fifo_attributes.c), and Tally's (tally_attributes.c). */
+/* SQS's own for dead letters (redrive_attributes.c), for policy and encryption (access_attributes.c) and for FIFO queues
+ * (fifo_attributes.c), and Tally's (tally_attributes.c). */
+extern const struct queue_attribute redrive_attributes[];
+extern const size_t redrive_attribute_count;
+extern const struct queue_attribute access_attributes[];
+extern const size_t access_attribute_count;
 extern const struct queue_attribute fifo_attributes[];
 extern const size_t fifo_attribute_count;
 extern const struct queue_attribute tally_attributes[];
@@ -38,6 +43,10 @@ enum error queue_attribute_read_boolean(struct call *call, const struct queue_at
                                         bool *value);
 struct bytes queue_attribute_show_boolean(bool value);
 
+/* The text of settings at the attribute's offset. */
+struct bytes queue_attribute_show_text(struct arena *arena, const struct queue_attribute *attribute,
+                                       const struct queue_settings *settings, bool is_named);
+
 /* ERROR_INVALID_ATTRIBUTE_VALUE, for that reason. */
 enum error queue_attribute_refuse(struct call *call, const struct queue_attribute *attribute, const char *reason);
 
@@ -48,9 +57,16 @@ enum error queue_attributes_read_kind(struct call *call, bool *is_fifo, bool *na
 
 /* Applies the map Attributes of the request to *settings. If `differing` is
  * not NULL it receives the name of the first attribute whose value is not what *settings had, else NULL.
- * Errors: ERROR_INVALID_ATTRIBUTE_NAME, ERROR_INVALID_ATTRIBUTE_VALUE, ERROR_INVALID_PARAMETER_VALUE,
- * ERROR_UNSUPPORTED_OPERATION, ERROR_SERIALIZATION. Views in *settings point into the request. */
+ * Errors: ERROR_INVALID_ATTRIBUTE_NAME, ERROR_INVALID_ATTRIBUTE_VALUE, ERROR_INVALID_PARAMETER_VALUE, ERROR_SERIALIZATION. Views in *settings point into the request. */
 enum error queue_attributes_read(struct call *call, struct queue_settings *settings, const char **differing);
+
+/* If the request sets a RedrivePolicy on the queue `name`: does the RedriveAllowPolicy of its target allow that? Looked at then and
+ * never again. ERROR_INVALID_PARAMETER_VALUE. */
+enum error queue_attributes_check_source(struct call *call, struct bytes name, const struct queue_settings *settings);
+
+/* One kind of encryption at a time: a key that the request gives turns SQS's own off, unless the request names both.
+ * ERROR_INVALID_ATTRIBUTE_NAME. */
+enum error queue_attributes_check_encryption(struct call *call, struct queue_settings *settings);
 
 /* Writes those that `names` (a list of texts) asks for, as the object Attributes; nothing if there are none. An unknown name:
  * ERROR_INVALID_ATTRIBUTE_NAME. */

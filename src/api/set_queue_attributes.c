@@ -15,6 +15,8 @@ enum error action_set_queue_attributes(struct call *call)
     struct queue_settings settings = queue->settings;
     error = queue_attributes_read(call, &settings, NULL);
     if (error == OK)
+        error = queue_attributes_check_source(call, queue->name_owned, &settings);
+    if (error == OK)
         decide_set_queue(call->core, queue, &settings);
     return error;
 }

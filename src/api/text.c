@@ -58,3 +58,69 @@ bool text_is_word(struct bytes text, size_t size_max)
             return false;
     return text.size >= 1 && text.size <= size_max;
 }
+
+/* --- letters of any language ---------------------------------------------------------------------------------------- */
+
+/* Where Unicode has no letters and no digits: controls, punctuation, symbols, private use. By blocks: what a block of letters holds
+ * besides letters passes. Rising. */
+static const struct {
+    uint32_t first;
+    uint32_t last;
+} without_letters[] = {
+    {0x80, 0xa9},     {0xab, 0xb4},     {0xb6, 0xb9},       {0xbb, 0xbf},       {0xd7, 0xd7},        {0xf7, 0xf7},
+    {0x2000, 0x206f}, {0x20a0, 0x20cf}, {0x2190, 0x245f},   {0x2500, 0x2bff},   {0x2e00, 0x2e7f},    {0x3000, 0x3004},
+    {0x3008, 0x3020}, {0xd800, 0xf8ff}, {0xfe10, 0xfe6f},   {0xff00, 0xff0f},   {0xff1a, 0xff20},    {0xff3b, 0xff40},
+    {0xff5b, 0xff65}, {0xffe0, 0xffff}, {0x1d000, 0x1d24f}, {0x1f000, 0x1faff}, {0xe0000, 0x10ffff},
+};
+
+static bool is_letter(uint32_t code_point)
+{
+    if (code_point < 0x80)
+        return is_word_character((uint8_t)code_point) && code_point != '_' && code_point != '-';
+    for (size_t i = 0; i < sizeof(without_letters) / sizeof(without_letters[0]); i++)
+        if (code_point >= without_letters[i].first && code_point <= without_letters[i].last)
+            return false;
+    return true;
+}
+
+/* Takes a code point off the front of a text of valid UTF-8 that is not empty. */
+static uint32_t take_code_point(struct bytes *text)
+{
+    uint8_t first = text->ptr[0];
+    size_t size = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    uint32_t code_point = size == 1 ? first : first & (0x7fu >> size);
+    for (size_t i = 1; i < size && i < text->size; i++)
+        code_point = code_point << 6 | (text->ptr[i] & 0x3fu);
+    *text = bytes_skip(*text, size < text->size ? size : text->size);
+    return code_point;
+}
+
+/* Only letters, digits and these ASCII characters? */
+static bool is_made_of_letters_and(struct bytes text, const char *others)
+{
+    while (text.size > 0) {
+        uint32_t code_point = take_code_point(&text);
+        if (!is_letter(code_point) &&
+            (code_point >= 0x80 || code_point == 0 || strchr(others, (int)code_point) == NULL))
+            return false;
+    }
+    return true;
+}
+
+size_t text_length(struct bytes text)
+{
+    size_t length = 0;
+    for (; text.size > 0; length++)
+        take_code_point(&text);
+    return length;
+}
+
+bool text_is_tag(struct bytes text)
+{
+    return is_made_of_letters_and(text, " _.:/=+-@");
+}
+
+bool text_is_attribute_name(struct bytes text)
+{
+    return is_made_of_letters_and(text, "_-.");
+}

@@ -14,6 +14,15 @@ bool text_is_identifier(struct bytes text, size_t size_max);
 /* ASCII letters, digits, punctuation and spaces only. */
 bool text_is_printable(struct bytes text);
 
+/* How many characters (code points) a text of valid UTF-8 has. */
+size_t text_length(struct bytes text);
+
+/* Only what a tag may hold: letters and digits of any language, spaces and _ . : / = + - @. */
+bool text_is_tag(struct bytes text);
+
+/* Only what the name of a message attribute may hold: letters and digits of any language, _ - and . */
+bool text_is_attribute_name(struct bytes text);
+
 /* 1 to size_max of A-Z a-z 0-9 _ - : queue names, ids of batch entries. */
 bool text_is_word(struct bytes text, size_t size_max);
 

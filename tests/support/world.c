@@ -87,7 +87,12 @@ void world_start(struct world *world)
         .snapshot_bytes = world->options.way == WORLD_SNAPSHOTS ? 1 : world->options.snapshot_bytes,
         .snapshot_worth = world->options.snapshot_worth,
     };
-    const struct api_options api_options = {.region = "us-east-1", .public_url = "http://localhost"};
+    const struct api_options api_options = {
+        .region = "us-east-1",
+        .public_url = "http://localhost",
+        .enforce_purge_interval = world->options.enforce_intervals,
+        .enforce_delete_interval = world->options.enforce_intervals,
+    };
     for (;;) {
         enum error error =
             namespace_open(world->disk, &options, world->now_ms, namespace_key, &world->ns, &world->failure);

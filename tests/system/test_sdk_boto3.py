@@ -203,7 +203,6 @@ def test_errors_have_names(sqs):
         "InvalidParameterValue": (sqs.send_message, {"QueueUrl": url, "MessageBody": "x" * 1025}, 400),
         "AWS.SimpleQueueService.EmptyBatchRequest": (sqs.send_message_batch, {"QueueUrl": url, "Entries": []}, 400),
         "ReceiptHandleIsInvalid": (sqs.delete_message, {"QueueUrl": url, "ReceiptHandle": "garbage"}, 404),
-        "InvalidAction": (sqs.list_queue_tags, {"QueueUrl": url}, 400),
         "RequestTooLarge": (sqs.send_message, {"QueueUrl": url, "MessageBody": "x" * (9 << 20)}, 413),
     }
     for name, (call, parameters, status) in names.items():

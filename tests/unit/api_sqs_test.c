@@ -1,29 +1,5 @@
 /* What SQS says of attributes, digests, errors and their order, for standard queues and the actions there are. */
-#include "scenario.h"
-
-static struct world *open_world(void **state)
-{
-    (void)state;
-    struct world *world =
-        world_create(&(struct world_options){.seed = 1, .segment_size = 8u << 20, .frame_size_max = 3u << 20});
-    world_create_queue(world, "q", "");
-    return world;
-}
-
-static void close_world(struct world *world)
-{
-    world_audit(world);
-    world_destroy(world);
-}
-
-static void expect_error(struct world *world, const char *action, const char *body, const char *error, const char *text)
-{
-    struct answer answer = world_call(world, action, "%s", body);
-    const char *message = answer_text(answer, "message");
-    if (!answer_fails(answer, error) || strstr(message, text) == NULL)
-        fail_msg("%s %s: expected %s (%s), got %s (%s)", action, body, error, text,
-                 answer.error == NULL ? "OK" : answer.error, message);
-}
+#include "sqs.h"
 
 /* The first message of a queue, read with a request of its own. */
 static yyjson_val *receive(struct world *world, const char *more)
@@ -31,12 +7,6 @@ static yyjson_val *receive(struct world *world, const char *more)
     struct answer answer = world_call(world, "ReceiveMessage", "{'QueueUrl':'q','VisibilityTimeout':0%s}", more);
     EXPECT(world, answer.error == NULL);
     return yyjson_arr_get_first(yyjson_obj_get(answer.root, "Messages"));
-}
-
-static const char *text_of(yyjson_val *object, const char *name)
-{
-    const char *text = yyjson_get_str(yyjson_obj_get(object, name));
-    return text == NULL ? "" : text;
 }
 
 /* --- digests and attributes ----------------------------------------------------------------------------------------- */
@@ -47,7 +17,7 @@ static const char *text_of(yyjson_val *object, const char *name)
 
 static void digests_are_those_of_aws(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     struct answer answer = world_call(
         world, "SendMessage",
         "{'QueueUrl':'q','MessageBody':'hello','MessageAttributes':{%s},'MessageSystemAttributes':{'AWSTraceHeader':"
@@ -59,21 +29,21 @@ static void digests_are_those_of_aws(void **state)
     EXPECT(world, strcmp(answer_text(answer, "MD5OfMessageSystemAttributes"), "5ae4d5d7636402d80f4eb6d213245a88") == 0);
     yyjson_val *message =
         receive(world, ",'MessageAttributeNames':['blob','c.*'],'MessageSystemAttributeNames':['AWSTraceHeader']");
-    EXPECT(world, strcmp(text_of(message, "MD5OfBody"), "5d41402abc4b2a76b9719d911017c592") == 0);
-    EXPECT(world, strcmp(text_of(message, "MD5OfMessageAttributes"), "d838729972a4b70e2d2acd9d59ac847c") == 0);
-    EXPECT(world, strcmp(text_of(message, "MessageId"), answer_text(answer, "MessageId")) == 0);
+    EXPECT(world, strcmp(sqs_text(message, "MD5OfBody"), "5d41402abc4b2a76b9719d911017c592") == 0);
+    EXPECT(world, strcmp(sqs_text(message, "MD5OfMessageAttributes"), "d838729972a4b70e2d2acd9d59ac847c") == 0);
+    EXPECT(world, strcmp(sqs_text(message, "MessageId"), answer_text(answer, "MessageId")) == 0);
     yyjson_val *attributes = yyjson_obj_get(message, "MessageAttributes");
     EXPECT(world, yyjson_obj_size(attributes) == 3);
-    EXPECT(world, strcmp(text_of(yyjson_obj_get(attributes, "blob"), "BinaryValue"), "AQID") == 0);
-    EXPECT(world, strcmp(text_of(yyjson_obj_get(attributes, "count"), "StringValue"), "3") == 0);
-    EXPECT(world, strcmp(text_of(yyjson_obj_get(attributes, "count"), "DataType"), "Number") == 0);
+    EXPECT(world, strcmp(sqs_text(yyjson_obj_get(attributes, "blob"), "BinaryValue"), "AQID") == 0);
+    EXPECT(world, strcmp(sqs_text(yyjson_obj_get(attributes, "count"), "StringValue"), "3") == 0);
+    EXPECT(world, strcmp(sqs_text(yyjson_obj_get(attributes, "count"), "DataType"), "Number") == 0);
     EXPECT(world, yyjson_obj_size(yyjson_obj_get(message, "Attributes")) == 1);
-    close_world(world);
+    sqs_close(world);
 }
 
 static void the_digest_of_a_receive_covers_what_it_asked_for(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     EXPECT(world, world_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'x','MessageAttributes':{%s}}",
                              THREE_ATTRIBUTES)
                           .error == NULL);
@@ -92,7 +62,7 @@ static void the_digest_of_a_receive_covers_what_it_asked_for(void **state)
         snprintf(more, sizeof(more), ",'MessageAttributeNames':[%s]", rows[i].names);
         yyjson_val *message = receive(world, more);
         EXPECT(world, yyjson_obj_size(yyjson_obj_get(message, "MessageAttributes")) == rows[i].count);
-        EXPECT(world, strcmp(text_of(message, "MD5OfMessageAttributes"), rows[i].md5) == 0);
+        EXPECT(world, strcmp(sqs_text(message, "MD5OfMessageAttributes"), rows[i].md5) == 0);
         EXPECT(world, (yyjson_obj_get(message, "MessageAttributes") == NULL) == (rows[i].count == 0));
     }
     EXPECT(world, yyjson_obj_get(receive(world, ""), "MessageAttributes") == NULL);
@@ -104,15 +74,15 @@ static void the_digest_of_a_receive_covers_what_it_asked_for(void **state)
         yyjson_val *message = receive(world, more);
         yyjson_val *token = yyjson_obj_get(yyjson_obj_get(message, "MessageAttributes"), "Tally.FencingToken");
         EXPECT(world, yyjson_obj_size(yyjson_obj_get(message, "MessageAttributes")) == 4);
-        EXPECT(world, strcmp(text_of(token, "DataType"), "Number") == 0);
-        EXPECT(world, strlen(text_of(message, "MD5OfMessageAttributes")) == 32);
+        EXPECT(world, strcmp(sqs_text(token, "DataType"), "Number") == 0);
+        EXPECT(world, strlen(sqs_text(message, "MD5OfMessageAttributes")) == 32);
     }
-    close_world(world);
+    sqs_close(world);
 }
 
 static void attributes_that_sqs_refuses_are_refused(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     static const struct {
         const char *attributes;
         const char *error;
@@ -149,7 +119,7 @@ static void attributes_that_sqs_refuses_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         char body[400];
         snprintf(body, sizeof(body), "{'QueueUrl':'q','MessageBody':'x','MessageAttributes':{%s}}", rows[i].attributes);
-        expect_error(world, "SendMessage", body, rows[i].error, rows[i].text);
+        sqs_expect_error(world, "SendMessage", body, rows[i].error, rows[i].text);
     }
     EXPECT(world, core_metrics(world_core(world)).messages == 0);
     /* And what it takes is taken. */
@@ -164,12 +134,12 @@ static void attributes_that_sqs_refuses_are_refused(void **state)
         EXPECT(world,
                world_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'x','MessageAttributes':{%s}}", good[i])
                        .error == NULL);
-    close_world(world);
+    sqs_close(world);
 }
 
 static void ten_attributes_are_the_most(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     char attributes[1000] = "";
     size_t size = 0;
     for (unsigned i = 0; i < 11; i++) {
@@ -181,14 +151,14 @@ static void ten_attributes_are_the_most(void **state)
         EXPECT(world, i < 10 || strstr(answer_text(answer, "message"),
                                        "Number of message attributes [11] exceeds the allowed maximum [10].") != NULL);
     }
-    close_world(world);
+    sqs_close(world);
 }
 
 /* --- errors ---------------------------------------------------------------------------------------------------------- */
 
 static void each_fault_has_its_error_and_its_words(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     static const struct {
         const char *action;
         const char *body;
@@ -269,14 +239,14 @@ static void each_fault_has_its_error_and_its_words(void **state)
         {"FooBar", "{}", "UnknownOperationException", ""},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        expect_error(world, rows[i].action, rows[i].body, rows[i].error, rows[i].text);
+        sqs_expect_error(world, rows[i].action, rows[i].body, rows[i].error, rows[i].text);
     EXPECT(world, core_metrics(world_core(world)).messages == 0);
-    close_world(world);
+    sqs_close(world);
 }
 
 static void eleven_entries_are_refused_as_a_whole(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     char entries[1000];
     size_t size = 0;
     for (unsigned i = 0; i < 11; i++) /* the same id, too: the count comes first (7) */
@@ -287,12 +257,12 @@ static void eleven_entries_are_refused_as_a_whole(void **state)
     EXPECT(world, strcmp(answer_text(answer, "message"),
                          "Maximum number of entries per request are 10. You have sent 11.") == 0);
     EXPECT(world, core_metrics(world_core(world)).messages == 0);
-    close_world(world);
+    sqs_close(world);
 }
 
 static void a_fault_of_one_entry_fails_that_entry(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     struct answer answer =
         world_call(world, "SendMessageBatch",
                    "{'QueueUrl':'q','Entries':[{'Id':'bad','MessageBody':'\\u0001'},{'Id':'good','MessageBody':'x'},"
@@ -300,9 +270,9 @@ static void a_fault_of_one_entry_fails_that_entry(void **state)
     EXPECT(world, answer.error == NULL);
     yyjson_val *good = yyjson_obj_get(answer.root, "Successful"), *bad = yyjson_obj_get(answer.root, "Failed");
     EXPECT(world, yyjson_arr_size(good) == 2 && yyjson_arr_size(bad) == 2);
-    EXPECT(world, strcmp(text_of(yyjson_arr_get(good, 0), "Id"), "good") == 0);
-    EXPECT(world, strcmp(text_of(yyjson_arr_get(bad, 0), "Code"), "InvalidMessageContents") == 0);
-    EXPECT(world, strcmp(text_of(yyjson_arr_get(bad, 1), "Code"), "InvalidParameterValue") == 0);
+    EXPECT(world, strcmp(sqs_text(yyjson_arr_get(good, 0), "Id"), "good") == 0);
+    EXPECT(world, strcmp(sqs_text(yyjson_arr_get(bad, 0), "Code"), "InvalidMessageContents") == 0);
+    EXPECT(world, strcmp(sqs_text(yyjson_arr_get(bad, 1), "Code"), "InvalidParameterValue") == 0);
     EXPECT(world, yyjson_is_true(yyjson_obj_get(yyjson_arr_get(bad, 1), "SenderFault")));
     EXPECT(world, core_metrics(world_core(world)).messages == 2);
     struct taken taken[2];
@@ -312,9 +282,9 @@ static void a_fault_of_one_entry_fails_that_entry(void **state)
                    "{'QueueUrl':'q','Entries':[{'Id':'1','ReceiptHandle':'garbage'},{'Id':'2','ReceiptHandle':'%s'}]}",
                    taken[0].handle);
     bad = yyjson_obj_get(answer.root, "Failed");
-    EXPECT(world, strcmp(text_of(yyjson_arr_get(bad, 0), "Code"), "ReceiptHandleIsInvalid") == 0);
+    EXPECT(world, strcmp(sqs_text(yyjson_arr_get(bad, 0), "Code"), "ReceiptHandleIsInvalid") == 0);
     EXPECT(world, world_count_messages(world, "q") == 1);
-    close_world(world);
+    sqs_close(world);
 }
 
 /* Sends a body of `size` bytes in a batch of `entries`, or alone if 0. */
@@ -340,7 +310,7 @@ static struct answer send_size(struct world *world, size_t size, unsigned entrie
 
 static void exactly_the_limit_is_accepted(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     EXPECT(world, send_size(world, 1048576, 0).error == NULL);
     struct answer answer = send_size(world, 1048577, 0);
     EXPECT(world, answer_fails(answer, "InvalidParameterValueException"));
@@ -360,7 +330,7 @@ static void exactly_the_limit_is_accepted(void **state)
     EXPECT(world, send_size(world, 1024, 0).error == NULL);
     answer = send_size(world, 1025, 1);
     EXPECT(world, answer.error == NULL && yyjson_arr_size(yyjson_obj_get(answer.root, "Failed")) == 1);
-    EXPECT(world, strstr(text_of(yyjson_arr_get_first(yyjson_obj_get(answer.root, "Failed")), "Message"),
+    EXPECT(world, strstr(sqs_text(yyjson_arr_get_first(yyjson_obj_get(answer.root, "Failed")), "Message"),
                          "cannot be validated") != NULL);
     /* Attributes count: name, type and value. */
     answer = send_size(world, 1020, 0);
@@ -376,13 +346,13 @@ static void exactly_the_limit_is_accepted(void **state)
             body, more == 0 ? "" : "x");
         EXPECT(world, (answer.error == NULL) == (more == 0));
     }
-    close_world(world);
+    sqs_close(world);
 }
 
 /* The pairs of section 7 that AWS was seen to decide: size before characters; the queue before the handle. */
 static void of_two_faults_the_first_in_order_is_told(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     EXPECT(
         world,
         world_call(world, "SetQueueAttributes", "{'QueueUrl':'q','Attributes':{'MaximumMessageSize':'1024'}}").error ==
@@ -392,20 +362,20 @@ static void of_two_faults_the_first_in_order_is_told(void **state)
     body[1100] = '\0';
     EXPECT(world, answer_fails(world_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'\\u0001%s'}", body),
                                "InvalidParameterValueException"));
-    expect_error(world, "SendMessage", "{'QueueUrl':'none','MessageBody':''}", "QueueDoesNotExist", "");
-    expect_error(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'\\u0001','DelaySeconds':901}",
-                 "InvalidMessageContents", "");
-    expect_error(world, "DeleteMessageBatch",
-                 "{'QueueUrl':'q','Entries':[{'Id':'1','ReceiptHandle':'x'},{'Id':'1','ReceiptHandle':'x'}]}",
-                 "BatchEntryIdsNotDistinct", "");
-    close_world(world);
+    sqs_expect_error(world, "SendMessage", "{'QueueUrl':'none','MessageBody':''}", "QueueDoesNotExist", "");
+    sqs_expect_error(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'\\u0001','DelaySeconds':901}",
+                     "InvalidMessageContents", "");
+    sqs_expect_error(world, "DeleteMessageBatch",
+                     "{'QueueUrl':'q','Entries':[{'Id':'1','ReceiptHandle':'x'},{'Id':'1','ReceiptHandle':'x'}]}",
+                     "BatchEntryIdsNotDistinct", "");
+    sqs_close(world);
 }
 
 /* --- messages -------------------------------------------------------------------------------------------------------- */
 
 static void a_delay_of_its_own_overrides_that_of_the_queue(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     struct taken taken;
     world_create_queue(world, "slow", "'DelaySeconds':'10'");
     EXPECT(world,
@@ -417,13 +387,13 @@ static void a_delay_of_its_own_overrides_that_of_the_queue(void **state)
     EXPECT(world, world_take(world, "slow", 30, 1, &taken) == 0);
     world_pass_time(world, 1);
     EXPECT(world, world_take(world, "slow", 30, 1, &taken) == 1 && strcmp(taken.body, "later") == 0);
-    close_world(world);
+    sqs_close(world);
 }
 
 /* A header is bytes; the reply that hands it on is JSON. */
 static void a_trace_header_that_is_no_text_is_not_taken(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     static const struct {
         struct bytes header;
         const char *taken;
@@ -443,16 +413,16 @@ static void a_trace_header_that_is_no_text_is_not_taken(void **state)
         EXPECT(world, exchange.reply.status == 200 && api_take_finished(world->api) == &exchange);
         exchange_deinit(&exchange);
         yyjson_val *message = receive(world, ",'MessageSystemAttributeNames':['AWSTraceHeader']");
-        EXPECT(world, strcmp(text_of(yyjson_obj_get(message, "Attributes"), "AWSTraceHeader"), cases[i].taken) == 0);
+        EXPECT(world, strcmp(sqs_text(yyjson_obj_get(message, "Attributes"), "AWSTraceHeader"), cases[i].taken) == 0);
         world_hold(world, "q", 30, 1, &taken);
         world_delete(world, "q", taken.handle);
     }
-    close_world(world);
+    sqs_close(world);
 }
 
 static void a_dead_letter_target_is_a_queue_of_this_namespace(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     static const char *const arns[] = {
         "arn:aws:sqs:us-east-1:999999999999:q",
         "arn:aws:sqs:q",
@@ -466,15 +436,15 @@ static void a_dead_letter_target_is_a_queue_of_this_namespace(void **state)
                  "{'QueueUrl':'q','Attributes':{'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'%s\\',"
                  "\\'maxReceiveCount\\':1}'}}",
                  arns[i]);
-        expect_error(world, "SetQueueAttributes", body, "InvalidParameterValueException",
-                     "Dead letter target does not exist.");
+        sqs_expect_error(world, "SetQueueAttributes", body, "InvalidParameterValueException",
+                         "Dead letter target does not exist.");
     }
-    close_world(world);
+    sqs_close(world);
 }
 
 static void a_receive_with_a_timeout_of_zero_counts_and_leaves_the_message(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     struct taken taken;
     EXPECT(world, world_send(world, "q", NULL, "x").error == NULL);
     for (unsigned i = 1; i <= 5; i++)
@@ -482,12 +452,12 @@ static void a_receive_with_a_timeout_of_zero_counts_and_leaves_the_message(void 
     /* The newest handle still deletes (6.3). */
     world_delete(world, "q", taken.handle);
     EXPECT(world, world_count_messages(world, "q") == 0);
-    close_world(world);
+    sqs_close(world);
 }
 
 static void retention_also_ends_messages_in_flight(void **state)
 {
-    struct world *world = open_world(state);
+    struct world *world = sqs_open(state);
     struct taken taken;
     world_create_queue(world, "short", "'MessageRetentionPeriod':'60'");
     EXPECT(world, world_send(world, "short", NULL, "x").error == NULL);
@@ -497,7 +467,7 @@ static void retention_also_ends_messages_in_flight(void **state)
     world_pass_time(world, 1);
     EXPECT(world, world_count_messages(world, "short") == 0);
     world_delete(world, "short", taken.handle);
-    close_world(world);
+    sqs_close(world);
 }
 
 int main(void)

@@ -1,0 +1,40 @@
+/* ListDeadLetterSourceQueues: the queues whose RedrivePolicy names this one, in order of name. */
+#include "api/action.h"
+
+static bool is_source_of(const struct queue *queue, const struct queue *target)
+{
+    return queue->settings.receive_count_max > 0 &&
+           bytes_equal(queue_name_of_arn(queue->settings.dead_letter_arn), target->name_owned);
+}
+
+enum error action_list_dead_letter_source_queues(struct call *call)
+{
+    struct queue *target;
+    struct bytes from = {NULL, 0};
+    int64_t results_max;
+    bool is_paged;
+    enum error error = call_queue(call, &target);
+    if (error == OK)
+        error = call_page_by_name(call, &from, &results_max, &is_paged);
+    if (error != OK)
+        return error;
+    const struct queue *next = NULL;
+    int64_t count = 0;
+    for (size_t i = core_queue_place(call->core, from); i < core_queue_count(call->core); i++) {
+        const struct queue *queue = core_queue_by_name(call->core, i);
+        if (!is_source_of(queue, target))
+            continue;
+        if (count == results_max) {
+            next = queue;
+            break;
+        }
+        if (count++ == 0)
+            writer_list_begin(call->reply, "queueUrls");
+        writer_text(call->reply, NULL, call_queue_url(call, queue));
+    }
+    if (count > 0)
+        writer_list_end(call->reply);
+    if (next != NULL && is_paged)
+        writer_hex(call->reply, "NextToken", next->name_owned);
+    return OK;
+}
