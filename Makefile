@@ -68,7 +68,7 @@ campaign: all
 
 bench: build
 	@./setup bench
-	@ninja -C $(BUILD)/release --quiet bench/load bench/echo
+	@ninja -C $(BUILD)/release --quiet bench/load bench/echo bench/sigv4
 	./bench/run $(BENCH)
 
 asan:

@@ -55,6 +55,14 @@
       "The action is not known.")                                                                                      \
     X(SERIALIZATION, "com.amazon.coral.service#SerializationException", "MalformedInput", 400,                         \
       "The body is not a JSON object.")                                                                                \
+    X(ACCESS_DENIED, "com.amazon.coral.service#AccessDeniedException", "AccessDenied", 403, "Access is denied.")       \
+    X(UNKNOWN_ACCESS_KEY, "com.amazon.coral.service#UnrecognizedClientException", "InvalidClientTokenId", 403,         \
+      "The security token included in the request is invalid.")                                                        \
+    X(INVALID_SIGNATURE, "com.amazon.coral.service#InvalidSignatureException", "SignatureDoesNotMatch", 403,           \
+      "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access "   \
+      "Key and signing method, and whether something between client and server changes the request, e.g. its Host.")   \
+    X(INCOMPLETE_SIGNATURE, "com.amazon.coral.service#IncompleteSignatureException", "IncompleteSignature", 400,       \
+      "The signature of the request is malformed.")                                                                    \
     X(INTERNAL_FAILURE, "com.amazon.coral.service#InternalFailure", "InternalFailure", 500,                            \
       "The server could not do this.")                                                                                 \
     X(SERVICE_UNAVAILABLE, "com.amazon.coral.service#ServiceUnavailable", "ServiceUnavailable", 503,                   \

@@ -18,7 +18,7 @@ def results(tmp_path_factory):
     if WRAPPER:
         pytest.skip("measures nothing under a wrapper")
     if (PROGRAMS.parent / "build.ninja").exists():
-        subprocess.run(["ninja", "-C", PROGRAMS.parent, "--quiet", "bench/load", "bench/echo"], check=False)
+        subprocess.run(["ninja", "-C", PROGRAMS.parent, "--quiet", "bench/load", "bench/echo", "bench/sigv4"], check=False)
     folder = tmp_path_factory.mktemp("bench")
     command = [ROOT / "bench" / "run", "--quick", "--folder", folder, "--programs", PROGRAMS, "--tallyd", BIN / "tallyd"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -63,6 +63,7 @@ def test_every_bar_of_the_design_has_a_row(results):
         "fan-in: CPU time of a receive and delete, 10,000 into 1",
         "longest send to another queue meanwhile",
         "growth: CPU time of a send, 10,000 ids remembered",
+        "verification of a signature",
     }
     for row in results["rows"]:
         assert row["name"] in results["printed"]
