@@ -46,7 +46,7 @@ enum exchange_state {
 struct exchange {
     struct request request;           /* borrowed from the server until the exchange is finished */
     char request_id[REQUEST_ID_SIZE]; /* the server's, for the reply's head and for XML */
-    enum wire_form form;              /* the api's, as is the next */
+    enum wire_form form;              /* the api's, as is the next; of a refused request the server's */
     const char *action;               /* without its service, like "SendMessage"; static; NULL: not known */
     struct reply reply;
     struct arena arena;     /* for the api, until the exchange is finished */

@@ -142,6 +142,8 @@ static void connection_refuse(struct connection *connection, enum error error, c
     turn->is_http_1_0 = http_is_1_0(&connection->http);
     connection->is_last_read = true;
     connection->must_linger = true;
+    if (http_is_query(&connection->http))
+        turn->exchange.form = WIRE_QUERY;
     api_refuse(connection->hub->api, &turn->exchange, error, text);
     connection_note_turn(connection, turn);
 }

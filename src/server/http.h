@@ -94,6 +94,12 @@ static inline bool http_is_method(const struct http *http, llhttp_method_t metho
     return http->parser.method == method;
 }
 
+/* Has its head been read, and does it lack X-Amz-Target? Then it is AWS Query, also if it is refused before it is whole. */
+static inline bool http_is_query(const struct http *http)
+{
+    return http->is_in_body && (http->fields_seen & (UINT32_C(1) << HTTP_FIELD_TARGET)) == 0;
+}
+
 static inline bool http_is_1_0(const struct http *http)
 {
     return http->parser.http_minor == 0;

@@ -1,8 +1,9 @@
-"""boto3, unmodified: the life of messages and of a batch in short.
+"""boto3, unmodified, in both wire forms: the life of messages and of a batch in short.
 
 The boto3 of Debian 12 speaks Query to SQS, as its own model says; with a newer model of the service it speaks AWS JSON 1.0 by
 the same code. The model is not part of this repository: it is looked for beside the clone, in ../shared/data/sqs-model, or where
-SQS_MODEL says (a folder with 2012-11-05/service-2.json); a boto3 that brings such a model needs none. Otherwise this is skipped."""
+SQS_MODEL says (a folder with 2012-11-05/service-2.json); a boto3 that brings such a model needs none, and has no Query. Where
+a form is not to be had its tests are skipped."""
 
 import hashlib
 import json
@@ -20,21 +21,26 @@ from botocore.session import Session  # noqa: E402
 MODEL = pathlib.Path(os.environ.get("SQS_MODEL") or ROOT.parent / "shared" / "data" / "sqs-model")
 
 
-@pytest.fixture
-def sqs(daemon, tmp_path, monkeypatch):
-    if (MODEL / "2012-11-05" / "service-2.json").exists():
+@pytest.fixture(params=["query", "json"])
+def session(request, tmp_path, monkeypatch):
+    """A session of boto3 that speaks this form."""
+    if request.param == "json" and (MODEL / "2012-11-05" / "service-2.json").exists():
         (tmp_path / "models").mkdir()
         (tmp_path / "models" / "sqs").symlink_to(MODEL)
         monkeypatch.setenv("AWS_DATA_PATH", str(tmp_path / "models"))
     for name in ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"]:
         monkeypatch.setenv(name, str(tmp_path / "none"))
-    session = boto3.Session(
-        botocore_session=Session(), aws_access_key_id="any", aws_secret_access_key="thing", region_name="us-east-1"
-    )
-    client = session.client("sqs", endpoint_url=daemon.endpoint)
-    if client.meta.service_model.metadata["protocol"] != "json":
-        pytest.skip("this boto3 speaks Query, and there is no newer model of SQS beside the clone; Tally speaks JSON so far")
-    return client
+    keys = {"aws_access_key_id": "any", "aws_secret_access_key": "thing"}
+    session = boto3.Session(botocore_session=Session(), region_name="us-east-1", **keys)
+    spoken = session.client("sqs").meta.service_model.metadata["protocol"]
+    if spoken != request.param:
+        pytest.skip(f"this boto3 speaks {spoken}" + ("" if spoken == "json" else ", and there is no newer model of SQS"))
+    return session
+
+
+@pytest.fixture
+def sqs(session, daemon):
+    return session.client("sqs", endpoint_url=daemon.endpoint)
 
 
 def code_of(call, **parameters):
