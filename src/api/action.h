@@ -106,6 +106,9 @@ enum error call_fail_handle(struct call *call, struct bytes handle);
 enum error call_queue(struct call *call, struct queue **queue);
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);
 
+/* What stands in a queue URL where the account should be; of a URL of another form, whatever is there. */
+struct bytes call_account_of_url(struct bytes url);
+
 /* The batch that BatchId, or a member of that name in `params`, names. ERROR_MISSING_PARAMETER, ERROR_BATCH_DOES_NOT_EXIST. */
 enum error call_batch(struct call *call, const struct batch **batch);
 enum error call_find_batch(struct call *call, const struct params *params, const struct batch **batch);

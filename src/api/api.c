@@ -24,6 +24,13 @@ struct api *api_create(struct namespace *ns, const struct api_options *options)
     return api;
 }
 
+void api_set_family(struct api *api, struct api *const *members, size_t count)
+{
+    ASSERT(count > 0);
+    api->family = members;
+    api->family_count = count;
+}
+
 void api_destroy(struct api *api)
 {
     ASSERT(api->waiters.used == 0);
@@ -60,6 +67,7 @@ void api_refuse(struct api *api, struct exchange *exchange, enum error error, co
 {
     struct failure failure;
     failure_set(&failure, error, "%s", text == NULL ? "" : text);
+    exchange->api = api;
     reply_fail(exchange, error, &failure);
     api_finish(api, exchange);
     exchange->hold_sequence = 0;
@@ -80,13 +88,25 @@ static enum error run_action(struct call *call, const struct action *action)
     return error;
 }
 
+/* The member of the family whose namespace the request names: the account of its queue's URL or of its queue's owner. One that names
+ * none, or one that is not here, stays where it came. */
+static struct api *find_owner(const struct call *call)
+{
+    struct bytes url = params_bytes(yyjson_obj_get(call->params.object, "QueueUrl"));
+    struct bytes owner = params_bytes(yyjson_obj_get(call->params.object, "QueueOwnerAWSAccountId"));
+    struct bytes account = url.size > 0 ? call_account_of_url(url) : owner;
+    for (size_t i = 0; i < call->api->family_count; i++)
+        if (bytes_equal(account, core_name(namespace_core(call->api->family[i]->ns))))
+            return call->api->family[i];
+    return call->api;
+}
+
 void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
 {
     struct failure failure = {.error = OK};
     struct call call = {
         .api = api,
         .exchange = exchange,
-        .ns = api->ns,
         .arena = &exchange->arena,
         .failure = &failure,
         .now_ms = now_ms,
@@ -97,6 +117,10 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
         api_refuse(api, exchange, error, failure.text);
         return;
     }
+    if (error == OK)
+        api = find_owner(&call);
+    exchange->api = call.api = api;
+    call.ns = api->ns;
     call.core = namespace_begin(api->ns, now_ms);
     if (error == OK)
         error = run_action(&call, action);
@@ -156,67 +180,4 @@ void api_flush(struct api *api)
 bool api_can_flush(const struct api *api)
 {
     return namespace_can_flush(api->ns);
-}
-
-/* --- metrics ------------------------------------------------------------------------------------------------------ */
-
-static void write_gauge(struct buffer *text, const char *name, const char *help, uint64_t value)
-{
-    buffer_append_format(text, "# HELP %s %s\n# TYPE %s gauge\n%s %llu\n", name, help, name, name,
-                         (unsigned long long)value);
-}
-
-static void write_counter(struct buffer *text, const char *name, const char *help, uint64_t value)
-{
-    buffer_append_format(text, "# HELP %s %s\n# TYPE %s counter\n%s %llu\n", name, help, name, name,
-                         (unsigned long long)value);
-}
-
-static void write_queue_metrics(const struct core *core, struct buffer *text)
-{
-    buffer_append_format(text, "# HELP tally_queue_messages Messages in a queue by state.\n"
-                               "# TYPE tally_queue_messages gauge\n");
-    for (size_t i = 0; i < core_queue_count(core); i++) {
-        const struct queue *queue = core_queue_by_name(core, i);
-        const struct shelf *shelf = core_shelf(core, queue);
-        const struct {
-            const char *state;
-            uint64_t count;
-        } states[] = {{"visible", shelf_visible_count(shelf)},
-                      {"in_flight", shelf->in_flight_count},
-                      {"delayed", shelf->delayed_count}};
-        for (size_t k = 0; k < ARRAY_LENGTH(states); k++)
-            buffer_append_format(text, "tally_queue_messages{queue=\"%.*s\",state=\"%s\"} %llu\n",
-                                 BYTES_FORMAT(queue->name_owned), states[k].state, (unsigned long long)states[k].count);
-    }
-}
-
-void api_metrics_write(const struct api *api, struct buffer *text)
-{
-    const struct core *core = namespace_core(api->ns);
-    struct core_metrics metrics = core_metrics(core);
-    write_gauge(text, "tally_queues", "Queues.", core_queue_count(core));
-    write_gauge(text, "tally_messages", "Messages in all queues.", metrics.messages);
-    write_gauge(text, "tally_messages_in_flight", "Messages held by receivers.", metrics.in_flight);
-    write_gauge(text, "tally_messages_delayed", "Messages not yet visible.", metrics.delayed);
-    write_gauge(text, "tally_batches", "Batches remembered.", metrics.batches);
-    write_gauge(text, "tally_deduplication_ids", "Deduplication ids remembered.", metrics.deduplication_ids);
-    write_gauge(text, "tally_producers", "Numbered producers remembered.", metrics.producers);
-    write_gauge(text, "tally_receives_waiting", "Long polls that wait for messages.", api->waiters.used);
-    write_counter(text, "tally_messages_sent_total", "Messages accepted since the namespace was founded.",
-                  metrics.sent);
-    write_counter(text, "tally_deliveries_total", "Deliveries since the namespace was founded.", metrics.delivered);
-    write_counter(text, "tally_frames_durable_total", "Frames made durable since the namespace was founded.",
-                  namespace_durable(api->ns));
-    write_counter(text, "tally_contents_damaged_total", "Message bodies that could not be read back from the log.",
-                  api->damaged_count);
-    write_counter(text, "tally_requests_refused_total", "Requests refused before an action saw them.",
-                  api->refused_count);
-    write_queue_metrics(core, text);
-    buffer_append_format(text,
-                         "# HELP tally_calls_total Calls by action and result.\n# TYPE tally_calls_total counter\n");
-    for (size_t i = 0; i < action_count; i++)
-        for (unsigned k = 0; k < 2; k++)
-            buffer_append_format(text, "tally_calls_total{action=\"%s\",result=\"%s\"} %llu\n", actions[i].target,
-                                 k == 0 ? "ok" : "error", (unsigned long long)api->call_counts_owned[2 * i + k]);
 }

@@ -25,6 +25,10 @@ struct api_options {
 struct api *api_create(struct namespace *ns, const struct api_options *options);
 void api_destroy(struct api *api);
 
+/* An api answers for one namespace. Where a server has several, they are a family: a request submitted to any member is answered by the
+ * one whose namespace it names, and comes back from that one (exchange->api). `members` is borrowed, the same for all. */
+void api_set_family(struct api *api, struct api *const *members, size_t count);
+
 /* Takes a whole request. It comes back through api_take_finished(), at once or, for a long poll, later. `now_ms` is log
  * time (clock.h of the server): it never goes back. */
 void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms);
@@ -55,7 +59,7 @@ bool api_is_settling(const struct api *api);
 void api_flush(struct api *api);
 bool api_can_flush(const struct api *api);
 
-/* Metrics in Prometheus text format: queues, messages by state, batches, log, actions by name and result. */
-void api_metrics_write(const struct api *api, struct buffer *text);
+/* Metrics in Prometheus text format of all members of a family: queues, messages by state, batches, log, actions by name and result. */
+void api_metrics_write(struct api *const *members, size_t count, struct arena *arena, struct buffer *text);
 
 #endif

@@ -43,6 +43,12 @@ static struct bytes take_last_segment(struct bytes *path)
     return segment;
 }
 
+struct bytes call_account_of_url(struct bytes url)
+{
+    (void)take_last_segment(&url);
+    return take_last_segment(&url);
+}
+
 /* The queue's name in a queue URL, read by its path: scheme://host/namespace/name, the older /queue/name and
  * /queue/region/namespace/name, or a bare name. Empty if the URL is of another form or names another namespace. */
 static struct bytes name_of_url(const struct core *core, struct bytes url)

@@ -37,6 +37,8 @@ enum wire_form {
     WIRE_QUERY, /* AWS Query: a form, answered in XML */
 };
 
+struct api;
+
 enum exchange_state {
     EXCHANGE_NEW,
     EXCHANGE_WAITING,  /* in the api, waiting for messages */
@@ -52,6 +54,7 @@ struct exchange {
     struct arena arena;     /* for the api, until the exchange is finished */
     uint64_t hold_sequence; /* 0: nothing to wait for */
     enum exchange_state state;
+    struct api *api;           /* that has or had it: that of its namespace */
     struct list_link api_link; /* in the api: among the waiting or the finished */
     uint32_t waiter_slot;      /* in the api, while EXCHANGE_WAITING */
 };

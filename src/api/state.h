@@ -8,6 +8,8 @@
 
 struct api {
     struct namespace *ns;
+    struct api *const *family; /* borrowed; with this one among them */
+    size_t family_count;       /* 0: it is alone */
     struct api_options options;
     struct table action_by_target; /* index in actions, plus 1 */
     struct pool waiters;
