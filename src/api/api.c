@@ -31,6 +31,11 @@ void api_set_family(struct api *api, struct api *const *members, size_t count)
     api->family_count = count;
 }
 
+struct namespace *api_namespace(const struct api *api)
+{
+    return api->ns;
+}
+
 void api_destroy(struct api *api)
 {
     ASSERT(api->waiters.used == 0);

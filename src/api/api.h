@@ -29,6 +29,8 @@ void api_destroy(struct api *api);
  * one whose namespace it names, and comes back from that one (exchange->api). `members` is borrowed, the same for all. */
 void api_set_family(struct api *api, struct api *const *members, size_t count);
 
+struct namespace *api_namespace(const struct api *api);
+
 /* Takes a whole request. It comes back through api_take_finished(), at once or, for a long poll, later. `now_ms` is log
  * time (clock.h of the server): it never goes back. */
 void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms);

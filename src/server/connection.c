@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "server/channel.h"
+#include "server/hold.h"
 #include "server/output.h"
 #include "server/route.h"
 
@@ -92,9 +93,9 @@ static void connection_drop_turn(struct connection *connection, struct turn *tur
     struct hub *hub = connection->hub;
     connection_remove_turn(connection, turn);
     if (turn->state == TURN_HELD) {
-        hold_remove(&hub->hold, turn);
+        hold_remove(turn);
     } else if (turn->state == TURN_IN_API && turn->exchange.state == EXCHANGE_WAITING) {
-        api_abandon(hub->api, &turn->exchange);
+        api_abandon(turn->exchange.api, &turn->exchange);
     } else if (turn->state == TURN_IN_API) {
         turn->connection = NULL; /* finished, and on its way back from the api */
         return;
@@ -144,7 +145,7 @@ static void connection_refuse(struct connection *connection, enum error error, c
     connection->must_linger = true;
     if (http_is_query(&connection->http))
         turn->exchange.form = WIRE_QUERY;
-    api_refuse(connection->hub->api, &turn->exchange, error, text);
+    api_refuse(connection->hub->apis[0], &turn->exchange, error, text);
     connection_note_turn(connection, turn);
 }
 

@@ -20,6 +20,7 @@ void hold_add(struct hold *hold, struct turn *turn)
         turn->exchange.hold_sequence = hold_turn(last)->exchange.hold_sequence;
     list_append(&hold->turns, &turn->hold_link);
     turn->state = TURN_HELD;
+    turn->hold = hold;
     hold->count++;
 }
 
@@ -29,14 +30,14 @@ struct turn *hold_take(struct hold *hold, uint64_t durable_sequence)
     if (link == NULL || hold_turn(link)->exchange.hold_sequence > durable_sequence)
         return NULL;
     struct turn *turn = hold_turn(link);
-    hold_remove(hold, turn);
+    hold_remove(turn);
     turn->state = TURN_READY;
     return turn;
 }
 
-void hold_remove(struct hold *hold, struct turn *turn)
+void hold_remove(struct turn *turn)
 {
-    ASSERT(turn->state == TURN_HELD && hold->count > 0);
+    ASSERT(turn->state == TURN_HELD && turn->hold->count > 0);
     list_remove(&turn->hold_link);
-    hold->count--;
+    turn->hold->count--;
 }

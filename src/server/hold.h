@@ -21,6 +21,6 @@ void hold_add(struct hold *hold, struct turn *turn);
 struct turn *hold_take(struct hold *hold, uint64_t durable_sequence);
 
 /* Forgets a held turn whose client has gone. */
-void hold_remove(struct hold *hold, struct turn *turn);
+void hold_remove(struct turn *turn);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "server/connection.h"
+#include "server/site.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -19,7 +20,6 @@ void hub_init(struct hub *hub, const struct server_options *options)
     list_init(&hub->ready);
     input_pool_init(&hub->inputs);
     turn_pool_init(&hub->turns);
-    hold_init(&hub->hold);
 
     uint64_t seed[2];
     ssize_t size = getrandom(seed, sizeof(seed), 0);
@@ -27,6 +27,16 @@ void hub_init(struct hub *hub, const struct server_options *options)
     request_ids_init(&hub->request_ids, seed);
     hub->date_s = UINT64_MAX;
     hub_update_date(hub);
+}
+
+void hub_serve(struct hub *hub, struct api *const *apis, size_t count)
+{
+    ASSERT(hub->site_count == 0);
+    hub->apis = apis;
+    hub->site_count = count;
+    hub->sites_owned = memory_allocate(count * sizeof(*hub->sites_owned));
+    for (size_t i = 0; i < count; i++)
+        site_init(&hub->sites_owned[i], apis[i]);
 }
 
 void hub_deinit(struct hub *hub)
@@ -37,6 +47,7 @@ void hub_deinit(struct hub *hub)
     turn_pool_deinit(&hub->turns);
     tls_context_destroy(hub->tls_context_owned);
     free(hub->output_owned);
+    free(hub->sites_owned);
 }
 
 void hub_update_date(struct hub *hub)
@@ -57,6 +68,9 @@ static void metric_write(struct buffer *text, const char *name, const char *kind
 void hub_metrics_write(const struct hub *hub, struct buffer *text)
 {
     const struct hub_counters *counters = &hub->counters;
+    size_t held_count = 0;
+    for (size_t i = 0; i < hub->site_count; i++)
+        held_count += hub->sites_owned[i].hold.count;
     metric_write(text, "tally_http_connections", "gauge", "Open connections.", hub->connection_count);
     metric_write(text, "tally_http_connections_accepted_total", "counter", "Connections accepted.",
                  counters->connections_accepted);
@@ -71,7 +85,7 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
                  counters->bytes_received);
     metric_write(text, "tally_http_sent_bytes_total", "counter", "Bytes written to clients.", counters->bytes_sent);
     metric_write(text, "tally_http_replies_held", "gauge", "Replies that wait for their frame to become durable.",
-                 hub->hold.count);
+                 held_count);
     metric_write(text, "tally_http_input_bytes", "gauge", "Memory of requests that have not arrived whole.",
                  hub->inputs.memory);
     buffer_append_format(text,

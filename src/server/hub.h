@@ -1,19 +1,21 @@
-/* What the connections of one server share: the way to the api, pools, the held replies, counters. Nothing global, so that
+/* What the connections of one server share: the way to the api, pools, counters. Nothing global, so that
  * one day several loops can have one each. One thread: the loop's. */
 #ifndef TALLY_SERVER_HUB_H
 #define TALLY_SERVER_HUB_H
 
 #include "api/api.h"
 #include "server/clock.h"
-#include "server/hold.h"
 #include "server/http.h"
 #include "server/input.h"
 #include "server/options.h"
 #include "server/reply_head.h"
 #include "server/tls.h"
+#include "server/turn.h"
 
 /* Room in which replies are put together before they are written. */
 #define HUB_OUTPUT_SIZE ((size_t)64 * 1024)
+
+struct site;
 
 struct hub_counters {
     uint64_t connections_accepted;
@@ -32,8 +34,9 @@ struct hub {
     struct server_options options;
     struct http_limits http_limits;
 
-    struct api *api; /* borrowed, as are the next two */
-    struct namespace *ns;
+    struct api *const *apis;  /* borrowed, as is the clock: the family that answers */
+    struct site *sites_owned; /* one for each of them */
+    size_t site_count;
     const struct clock *clock;
 
     struct tls_context *tls_context_owned;
@@ -46,7 +49,6 @@ struct hub {
 
     struct input_pool inputs;
     struct turn_pool turns;
-    struct hold hold;
 
     struct request_ids request_ids;
     char date[HTTP_DATE_SIZE];
@@ -60,6 +62,9 @@ struct hub {
 /* `options` is copied, what it points to is borrowed. */
 void hub_init(struct hub *hub, const struct server_options *options);
 void hub_deinit(struct hub *hub);
+
+/* Makes a site for each of these apis, which are borrowed. Once. */
+void hub_serve(struct hub *hub, struct api *const *apis, size_t count);
 
 /* Brings the text of the header field Date up to the wall clock. */
 void hub_update_date(struct hub *hub);

@@ -18,7 +18,7 @@ static void route_health(struct hub *hub, struct turn *turn)
 static void route_metrics(struct hub *hub, struct turn *turn)
 {
     struct buffer *text = &turn->exchange.reply.body;
-    api_metrics_write(hub->api, text);
+    api_metrics_write(hub->apis, hub->site_count, &turn->exchange.arena, text);
     hub_metrics_write(hub, text);
     route_finish(turn, "text/plain; version=0.0.4; charset=utf-8");
 }
@@ -38,8 +38,8 @@ void route_request(struct hub *hub, struct turn *turn, const struct http *http)
         }
     }
     if (is_get || http_is_method(http, HTTP_POST)) {
-        api_submit(hub->api, &turn->exchange, clock_now_ms(hub->clock));
+        api_submit(hub->apis[0], &turn->exchange, clock_now_ms(hub->clock));
         return;
     }
-    api_refuse(hub->api, &turn->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");
+    api_refuse(hub->apis[0], &turn->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");
 }

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "server/connection.h"
 #include "server/listener.h"
+#include "server/site.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,24 +11,20 @@
 #define SERVER_SWEEP_MS_MAX 1000u /* how often deadlines are looked at, at least */
 #define SERVER_SWEEP_MS_MIN 20u
 #define SERVER_REPORT_PAUSE_MS 60000u /* the same trouble is reported so often */
-#define SERVER_GATHER_NS_MAX 1000000u /* a frame waits for more requests no longer than this */
 
 struct server {
     struct hub hub;
     uv_loop_t *loop;
     struct listener listeners[LISTENER_KIND_COUNT];
-    uv_prepare_t prepare;     /* before the loop sleeps */
-    uv_idle_t idle;           /* while a frame gathers: the loop looks for more requests without sleeping */
-    uv_timer_t due;           /* the api's next own action */
-    uv_timer_t sweep;         /* deadlines, the date, snapshots */
-    uv_async_t async;         /* from the log thread */
-    uint64_t due_ms;          /* log time for which `due` is armed; UINT64_MAX: it is not */
-    uint64_t stop_by_ms;      /* loop time */
-    uint64_t gather_begun_ns; /* when the open frame could first have gone to the log; 0: it can't yet */
-    uint64_t flush_begun_ns;  /* when the frame in work went to the log; 0: none has */
-    uint64_t flush_ns;        /* how long a flush takes, smoothed */
-    uint64_t bytes_seen;      /* bytes received up to the last turn */
-    bool is_woken;            /* the log has done something since the last turn */
+    uv_prepare_t prepare; /* before the loop sleeps */
+    uv_idle_t idle;       /* while a frame gathers: the loop looks for more requests without sleeping */
+    uv_timer_t due;       /* the api's next own action */
+    uv_timer_t sweep;     /* deadlines, the date, snapshots */
+    uv_async_t async;     /* from the log thread */
+    uint64_t due_ms;      /* log time for which `due` is armed; UINT64_MAX: it is not */
+    uint64_t stop_by_ms;  /* loop time */
+    uint64_t bytes_seen;  /* bytes received up to the last turn */
+    bool is_woken;        /* the log has done something since the last turn */
     struct failure failure;
     char snapshot_report[sizeof(((struct failure *)0)->text)]; /* what was reported last */
     uint64_t snapshot_report_ms;
@@ -35,44 +32,21 @@ struct server {
 
 /* --- A turn of the loop ------------------------------------------------------------------------------------------- */
 
-/* Takes what the api has finished: it may be written when its frame is durable. */
-static void server_drain(struct server *server, uint64_t durable_sequence)
-{
-    struct hub *hub = &server->hub;
-    struct exchange *exchange;
-    while ((exchange = api_take_finished(hub->api)) != NULL) {
-        struct turn *turn = CONTAINER_OF(exchange, struct turn, exchange);
-        if (turn->connection == NULL) {
-            turn_give_back(&hub->turns, turn);
-            continue;
-        }
-        connection_finish_turn(turn);
-        if (exchange->hold_sequence > durable_sequence) {
-            hold_add(&hub->hold, turn);
-        } else {
-            turn->state = TURN_READY;
-            connection_ready(turn);
-        }
-    }
-}
-
-static void server_release(struct server *server, uint64_t durable_sequence)
-{
-    struct turn *turn;
-    while ((turn = hold_take(&server->hub.hold, durable_sequence)) != NULL)
-        connection_ready(turn);
-}
-
 static void on_due(uv_timer_t *handle)
 {
     struct server *server = handle->data;
     server->due_ms = UINT64_MAX;
-    api_tick(server->hub.api, clock_now_ms(server->hub.clock));
+    for (size_t i = 0; i < server->hub.site_count; i++)
+        api_tick(server->hub.sites_owned[i].api, clock_now_ms(server->hub.clock));
 }
 
 static void server_arm_due(struct server *server)
 {
-    uint64_t due_ms = api_due_ms(server->hub.api);
+    uint64_t due_ms = UINT64_MAX;
+    for (size_t i = 0; i < server->hub.site_count; i++) {
+        uint64_t site_due_ms = api_due_ms(server->hub.sites_owned[i].api);
+        due_ms = site_due_ms < due_ms ? site_due_ms : due_ms;
+    }
     if (due_ms >= server->due_ms)
         return; /* the timer fires in time; if it fires early it is armed again */
     uint64_t now_ms = clock_now_ms(server->hub.clock);
@@ -96,9 +70,11 @@ static void server_report_snapshot(struct server *server, const struct failure *
 
 static void server_step_snapshot(struct server *server)
 {
-    struct failure failure = {0};
-    if (namespace_snapshot_step(server->hub.ns, false, &failure) != OK)
-        server_report_snapshot(server, &failure);
+    for (size_t i = 0; i < server->hub.site_count; i++) {
+        struct failure failure = {0};
+        if (namespace_snapshot_step(server->hub.sites_owned[i].ns, false, &failure) != OK)
+            server_report_snapshot(server, &failure);
+    }
 }
 
 static void on_idle(uv_idle_t *handle)
@@ -106,41 +82,19 @@ static void on_idle(uv_idle_t *handle)
     (void)handle; /* being active is all: the loop then polls without waiting */
 }
 
-/* Hands the open frame to the log, or lets it gather a little longer. A flush costs the processor as much as several
- * requests, so a frame goes when the sockets have nothing more to read, or when it has gathered for as long as a flush takes:
- * one connection waits for nobody, and many share a flush. */
+/* Hands open frames to their logs; while one gathers, the loop looks for more requests without sleeping. */
 static void server_flush(struct server *server)
 {
     struct hub *hub = &server->hub;
     bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
     server->bytes_seen = hub->counters.bytes_received;
-    if (!api_can_flush(hub->api)) {
-        server->gather_begun_ns = 0;
-        uv_idle_stop(&server->idle);
-        return;
-    }
-    uint64_t now_ns = uv_hrtime();
-    if (server->gather_begun_ns == 0)
-        server->gather_begun_ns = now_ns;
-    uint64_t gather_ns = server->flush_ns < SERVER_GATHER_NS_MAX ? server->flush_ns : SERVER_GATHER_NS_MAX;
-    if (!is_quiet && now_ns - server->gather_begun_ns < gather_ns) {
+    bool is_gathering = false;
+    for (size_t i = 0; i < hub->site_count; i++)
+        is_gathering |= site_flush(&hub->sites_owned[i], is_quiet);
+    if (is_gathering)
         uv_idle_start(&server->idle, on_idle);
-        return;
-    }
-    uv_idle_stop(&server->idle);
-    api_flush(hub->api);
-    server->gather_begun_ns = 0;
-    server->flush_begun_ns = now_ns;
-}
-
-/* A flush is over: remember how long such a thing takes. */
-static void server_note_flush(struct server *server)
-{
-    if (server->flush_begun_ns != 0) {
-        uint64_t took_ns = uv_hrtime() - server->flush_begun_ns;
-        server->flush_ns = server->flush_ns == 0 ? took_ns : (server->flush_ns * 7 + took_ns) / 8;
-        server->flush_begun_ns = 0;
-    }
+    else
+        uv_idle_stop(&server->idle);
 }
 
 static void server_turn(struct server *server)
@@ -149,12 +103,14 @@ static void server_turn(struct server *server)
     if (server->failure.error != OK)
         return; /* whether the held replies are true is not known, so they are never shown */
     do {
-        uint64_t durable_sequence = namespace_durable(hub->ns);
-        server_drain(server, durable_sequence);
-        server_release(server, durable_sequence);
+        for (size_t i = 0; i < hub->site_count; i++) {
+            site_drain(&hub->sites_owned[i], hub);
+            site_release(&hub->sites_owned[i]);
+        }
     } while (connection_serve_ready(hub));
-    if (api_is_settling(hub->api))
-        api_tick(hub->api, clock_now_ms(hub->clock));
+    for (size_t i = 0; i < hub->site_count; i++)
+        if (api_is_settling(hub->sites_owned[i].api))
+            api_tick(hub->sites_owned[i].api, clock_now_ms(hub->clock));
     server_flush(server);
     if (server->is_woken) {
         server->is_woken = false;
@@ -186,12 +142,14 @@ static void on_sweep(uv_timer_t *handle)
 static void on_async(uv_async_t *handle)
 {
     struct server *server = handle->data;
-    if (server->hub.ns == NULL)
-        return; /* not serving yet; the turn that begins it looks by itself */
-    server->is_woken = true;
-    server_note_flush(server);
-    if (namespace_failure(server->hub.ns, &server->failure) != OK)
-        uv_stop(server->loop);
+    for (size_t i = 0; i < server->hub.site_count;
+         i++) { /* none: not serving yet; the turn that begins it looks by itself */
+        struct site *site = &server->hub.sites_owned[i];
+        server->is_woken = true;
+        site_note_flush(site);
+        if (server->failure.error == OK && namespace_failure(site->ns, &server->failure) != OK)
+            uv_stop(server->loop);
+    }
 }
 
 static void on_connection(uv_stream_t *stream, int status)
@@ -279,12 +237,11 @@ static enum error server_open_listeners(struct server *server, struct failure *f
     return error;
 }
 
-enum error server_listen(struct server *server, struct api *api, struct namespace *ns, const struct clock *clock,
+enum error server_listen(struct server *server, struct api *const *apis, size_t count, const struct clock *clock,
                          struct failure *failure)
 {
     const struct server_options *options = &server->hub.options;
-    server->hub.api = api;
-    server->hub.ns = ns;
+    hub_serve(&server->hub, apis, count);
     server->hub.clock = clock;
     enum error error = server_reload(server, failure);
     if (error == OK)
@@ -321,7 +278,8 @@ void server_stop(struct server *server)
     server->stop_by_ms = uv_now(server->loop) + hub->options.stop_timeout_ms;
     server_close_listeners(server);
     uv_ref((uv_handle_t *)&server->sweep); /* a connection that only waits for the log does not keep the loop alive */
-    api_release_waiting(hub->api);
+    for (size_t i = 0; i < hub->site_count; i++)
+        api_release_waiting(hub->apis[i]);
     connection_stop_all(hub);
 }
 

@@ -29,9 +29,10 @@ void server_destroy(struct server *server);
  * server_create() to server_destroy(). For namespace_options.wake. */
 void server_wake(void *server);
 
-/* Starts serving; api, ns and clock are borrowed until the loop has ended. The errors of server_reload();
- * ERROR_SERVICE_UNAVAILABLE if an address or a socket can't be had. */
-enum error server_listen(struct server *server, struct api *api, struct namespace *ns, const struct clock *clock,
+/* Starts serving a family of apis (api_set_family), the first of which is given every request. They, their namespaces and the clock are
+ * borrowed until the loop has ended. The errors of server_reload(); ERROR_SERVICE_UNAVAILABLE if an address or a socket can't
+ * be had. */
+enum error server_listen(struct server *server, struct api *const *apis, size_t count, const struct clock *clock,
                          struct failure *failure);
 
 /* Reads the certificate for TLS again, for connections to come. ERROR_INVALID_PARAMETER_VALUE if it can't be used: the one in

@@ -6,6 +6,7 @@
 #include "api/exchange.h"
 
 struct connection;
+struct hold;
 
 enum turn_state {
     TURN_IN_API, /* being decided, or waiting for messages; the api has it */
@@ -17,7 +18,8 @@ struct turn {
     struct exchange exchange;
     struct connection *connection;    /* NULL: it has gone while the api had the exchange */
     struct list_link connection_link; /* among its connection's turns */
-    struct list_link hold_link;       /* while TURN_HELD */
+    struct list_link hold_link;       /* while TURN_HELD, as is the next */
+    struct hold *hold;
     enum turn_state state;
     bool is_head; /* HEAD: the reply's body is counted, not sent */
     bool is_http_1_0;

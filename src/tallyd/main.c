@@ -322,7 +322,7 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
     api_options_fill(daemon, &options);
     daemon->api = api_create(daemon->ns, &options);
     watch_signals(daemon); /* first: who can connect may also stop it, cleanly */
-    enum error error = server_listen(daemon->server, daemon->api, daemon->ns, &daemon->clock, failure);
+    enum error error = server_listen(daemon->server, &daemon->api, 1, &daemon->clock, failure);
     if (error == OK) {
         say_ready(daemon);
         error = server_run(daemon->server, failure);

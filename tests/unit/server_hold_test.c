@@ -72,7 +72,7 @@ static void a_reply_whose_client_is_gone_is_forgotten(void **state)
     fixture_init(&fixture);
     struct turn *first = held_turn(&fixture, 1);
     struct turn *second = held_turn(&fixture, 1);
-    hold_remove(&fixture.hold, first);
+    hold_remove(first);
     turn_give_back(&fixture.pool, first);
     assert_ptr_equal(hold_take(&fixture.hold, 1), second);
     assert_int_equal(fixture.hold.count, 0);
@@ -89,7 +89,7 @@ static void a_turn_comes_back_from_the_pool_as_new_with_its_memory(void **state)
     buffer_append(&turn->exchange.reply.body, "text", 4);
     turn->exchange.reply.error = ERROR_OVER_LIMIT;
     turn->is_last = turn->is_head = turn->is_http_1_0 = true;
-    hold_remove(&fixture.hold, turn);
+    hold_remove(turn);
     turn_give_back(&fixture.pool, turn);
     struct turn *again = turn_take(&fixture.pool, NULL);
     assert_ptr_equal(again, turn);

@@ -1,0 +1,34 @@
+/* A namespace that the server serves: its api, its log, and the replies that wait for the log.
+ *
+ * Each turn of the loop goes through all sites; what they have in common (connections, requests, the clock) is the hub's. */
+#ifndef TALLY_SERVER_SITE_H
+#define TALLY_SERVER_SITE_H
+
+#include "server/hold.h"
+#include "server/hub.h"
+
+struct site {
+    struct api *api; /* borrowed, as is its namespace */
+    struct namespace *ns;
+    struct hold hold;
+    uint64_t gather_begun_ns; /* when the open frame could first have gone to the log; 0: it can't yet */
+    uint64_t flush_begun_ns;  /* when the frame in work went to the log; 0: none has */
+    uint64_t flush_ns;        /* how long a flush takes, smoothed */
+    uint64_t flushed_from;    /* the newest durable frame when that frame went */
+};
+
+void site_init(struct site *site, struct api *api);
+
+/* Takes what the api has finished: it may be written when its frame is durable. */
+void site_drain(struct site *site, struct hub *hub);
+
+/* Lets go what waited for frames that are durable now. */
+void site_release(struct site *site);
+
+/* Hands the open frame to the log, or lets it gather a little longer: then true. `is_quiet`: the sockets had nothing more to read. */
+bool site_flush(struct site *site, bool is_quiet);
+
+/* The log has done something: if a flush is over, remembers how long such a thing takes. */
+void site_note_flush(struct site *site);
+
+#endif
