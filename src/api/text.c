@@ -124,3 +124,37 @@ bool text_is_attribute_name(struct bytes text)
 {
     return is_made_of_letters_and(text, "_-.");
 }
+
+/* --- base64 -------------------------------------------------------------------------------------------------------- */
+
+static int base64_value(uint8_t digit)
+{
+    if (digit >= 'A' && digit <= 'Z')
+        return digit - 'A';
+    if (digit >= 'a' && digit <= 'z')
+        return digit - 'a' + 26;
+    if (digit >= '0' && digit <= '9')
+        return digit - '0' + 52;
+    return digit == '+' ? 62 : digit == '/' ? 63 : -1;
+}
+
+bool text_from_base64(struct bytes text, struct arena *arena, struct bytes *value)
+{
+    while (text.size > 0 && text.ptr[text.size - 1] == '=' && text.size % 4 != 1)
+        text.size--;
+    if (text.size % 4 == 1)
+        return false;
+    uint8_t *decoded = arena_allocate(arena, text.size / 4 * 3 + 3);
+    size_t size = 0;
+    uint32_t bits = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        int digit = base64_value(text.ptr[i]);
+        if (digit < 0)
+            return false;
+        bits = bits << 6 | (uint32_t)digit;
+        if (i % 4 != 0)
+            decoded[size++] = (uint8_t)(bits >> (6 - i % 4 * 2));
+    }
+    *value = bytes_make(decoded, size);
+    return true;
+}

@@ -2,7 +2,7 @@
 #ifndef TALLY_API_TEXT_H
 #define TALLY_API_TEXT_H
 
-#include "base/bytes.h"
+#include "base/arena.h"
 
 /* Only characters that SQS allows in a body: #x9, #xA, #xD, #x20 to #xD7FF, #xE000 to #xFFFD, #x10000 to #x10FFFF.
  * `text` is valid UTF-8. */
@@ -25,5 +25,8 @@ bool text_is_attribute_name(struct bytes text);
 
 /* 1 to size_max of A-Z a-z 0-9 _ - : queue names, ids of batch entries. */
 bool text_is_word(struct bytes text, size_t size_max);
+
+/* What base64, with or without its padding, stands for, in the arena; false if it is none. */
+bool text_from_base64(struct bytes text, struct arena *arena, struct bytes *value);
 
 #endif

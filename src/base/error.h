@@ -51,6 +51,8 @@
       400, "The value of a parameter is invalid.")                                                                     \
     X(MISSING_PARAMETER, "com.amazon.coral.service#MissingRequiredParameterException", "MissingParameter", 400,        \
       "The request lacks a required parameter.")                                                                       \
+    X(RESOURCE_NOT_FOUND, "com.amazonaws.sqs#ResourceNotFoundException", "ResourceNotFoundException", 404,             \
+      "One or more specified resources don't exist.")                                                                  \
     X(UNKNOWN_OPERATION, "com.amazon.coral.service#UnknownOperationException", "InvalidAction", 400,                   \
       "The action is not known.")                                                                                      \
     X(SERIALIZATION, "com.amazon.coral.service#SerializationException", "MalformedInput", 400,                         \

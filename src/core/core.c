@@ -623,10 +623,15 @@ uint64_t core_due_ms(const struct core *core)
     if (!list_is_empty(&core->draining_shelves) || !list_is_empty(&core->draining_batches) ||
         !list_is_empty(&core->draining_groups) || dependency_is_resolving(core))
         return 0;
-    uint64_t due[] = {heap_due_ms(&core->timers),       heap_due_ms(&core->expiries),
-                      heap_due_ms(&core->deadlines),    heap_due_ms(&core->group_timers),
-                      heap_due_ms(&core->queue_timers), deduplication_due_ms(core),
-                      type_order_due_ms(core),          schedule_due_ms(core)};
+    uint64_t due[] = {heap_due_ms(&core->timers),
+                      heap_due_ms(&core->expiries),
+                      heap_due_ms(&core->deadlines),
+                      heap_due_ms(&core->group_timers),
+                      heap_due_ms(&core->queue_timers),
+                      deduplication_due_ms(core),
+                      type_order_due_ms(core),
+                      schedule_due_ms(core),
+                      move_due_ms(core)};
     uint64_t earliest_ms = UINT64_MAX;
     for (size_t i = 0; i < ARRAY_LENGTH(due); i++)
         earliest_ms = due[i] < earliest_ms ? due[i] : earliest_ms;

@@ -234,6 +234,33 @@ static void a_target_in_a_ring_still_takes_dead_letters(void **state)
     world_destroy(world);
 }
 
+static void a_message_that_a_task_moves_wakes_who_waits_for_it(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll;
+    struct taken taken;
+    world_create_queue(world, "dead", "");
+    set_dead_letters(world, "q", "dead");
+    send(world, "x", 0);
+    EXPECT(world, world_take(world, "q", 5, 1, &taken) == 1);
+    begin(world, &poll, 20, 1);
+    world_pass_time(world, 5000); /* the lease is over: the waiting receive makes it a dead letter */
+    EXPECT(world, is_waiting(&poll) && world_count_messages(world, "dead") == 1);
+    struct exchange exchange;
+    exchange_init(&exchange);
+    exchange.request = (struct request){.target = BYTES("AmazonSQS.StartMessageMoveTask"),
+                                        .body = BYTES("{\"SourceArn\":\"arn:aws:sqs:us-east-1:000000000000:dead\"}")};
+    api_submit(world->api, &exchange, world->now_ms);
+    EXPECT(world, exchange.reply.status == 200);
+    EXPECT(world, api_take_finished(world->api) == &exchange);
+    exchange_deinit(&exchange);
+    EXPECT(world, is_waiting(&poll) && api_due_ms(world->api) <= world->now_ms);
+    world_pass_time(world, 1);
+    EXPECT(world, end(world, &poll) == 1);
+    world_audit(world);
+    world_destroy(world);
+}
+
 /* One receive puts only so many spent messages aside; one that waits goes on where it stopped, and does not sleep until
  * something new arrives. */
 static void a_wait_goes_on_behind_many_spent_messages(void **state)
@@ -302,6 +329,7 @@ int main(void)
         cmocka_unit_test(what_is_there_is_answered_at_once_and_a_wait_of_zero_never_waits),
         cmocka_unit_test(a_ring_of_dead_letter_queues_delivers),
         cmocka_unit_test(a_target_in_a_ring_still_takes_dead_letters),
+        cmocka_unit_test(a_message_that_a_task_moves_wakes_who_waits_for_it),
         cmocka_unit_test(a_wait_goes_on_behind_many_spent_messages),
         cmocka_unit_test(a_clean_stop_answers_everybody),
         cmocka_unit_test(the_queues_wait_is_the_default),

@@ -573,6 +573,150 @@ static void T16_with_failed_units_complete_fires_and_success_does_not(struct wor
     EXPECT(world, world_count_messages(world, "done") == 0);
 }
 
+/* Moves the dead letters back to where they failed. */
+static void redrive(struct world *world)
+{
+    struct answer answer =
+        world_call(world, "StartMessageMoveTask", "{'SourceArn':'arn:aws:sqs:us-east-1:000000000000:dead'}");
+    EXPECT(world, answer.error == NULL || answer.is_repeat);
+    world_pass_time(world, 10);
+}
+
+static void T16_redriven_units_that_succeed_are_a_success_later_and_once(struct world *world)
+{
+    static const char *const trackings[] = {"exact", "xor"};
+    make_queues(world);
+    for (size_t i = 0; i < ARRAY_LENGTH(trackings); i++) {
+        const char *batch = trackings[i];
+        struct taken held[2];
+        char more[40];
+        snprintf(more, sizeof(more), ",'Tracking':'%s'", batch);
+        make_batch(world, batch, more);
+        send_units_to(world, "frail", batch, 2);
+        seal(world, batch);
+        fail_all(world);
+        expect_status(world, batch, "failed");
+        struct completions early = world_drain(world, "done");
+        EXPECT(world, early.first_failure == 1 && early.complete == 1 && early.success == 0);
+        redrive(world);
+        expect_counts(world, batch, 0, 0, 0, 2);
+        expect_status(world, batch, "failed");
+        world_hold(world, "frail", 300, 2, held);
+        world_delete(world, "frail", held[0].handle);
+        expect_counts(world, batch, 1, 0, 0, 1);
+        EXPECT(world, world_count_messages(world, "done") == 0);
+        world_delete(world, "frail", held[1].handle);
+        expect_counts(world, batch, 2, 0, 0, 0);
+        expect_status(world, batch, "succeeded");
+        struct completions late = world_drain(world, "done");
+        EXPECT(world, late.success == 1 && late.complete == 0 && late.first_failure == 0);
+        world_delete(world, "frail", held[1].handle);
+        EXPECT(world, world_count_messages(world, "done") == 0);
+    }
+}
+
+static void T16_a_redriven_unit_may_fail_again(struct world *world)
+{
+    struct taken held;
+    make_queues(world);
+    make_batch(world, "b", "");
+    send_units_to(world, "frail", "b", 1);
+    seal(world, "b");
+    for (unsigned round = 0; round < 3; round++) {
+        fail_all(world);
+        expect_counts(world, "b", 0, 1, 0, 0);
+        expect_status(world, "b", "failed");
+        struct completions completions = world_drain(world, "done");
+        EXPECT(world, completions.complete == (round == 0) && completions.first_failure == (round == 0));
+        EXPECT(world, completions.success == 0);
+        redrive(world);
+        expect_counts(world, "b", 0, 0, 0, 1);
+    }
+    world_hold(world, "frail", 300, 1, &held);
+    world_delete(world, "frail", held.handle);
+    expect_status(world, "b", "succeeded");
+    EXPECT(world, world_drain(world, "done").success == 1);
+}
+
+static void T16_a_batch_waits_for_a_unit_that_is_redriven_before_the_rest_is_done(struct world *world)
+{
+    struct taken held;
+    make_queues(world);
+    make_batch(world, "b", "");
+    send_units_to(world, "frail", "b", 1);
+    EXPECT(world, world_call(world, "Tally.AddUnits", "{'BatchId':'b','Units':['x']}").error == NULL);
+    seal(world, "b");
+    fail_all(world);
+    redrive(world);
+    expect_counts(world, "b", 0, 0, 0, 2);
+    complete_unit(world, "b", "x", "succeeded");
+    expect_status(world, "b", "");
+    world_hold(world, "frail", 300, 1, &held);
+    world_delete(world, "frail", held.handle);
+    expect_status(world, "b", "succeeded");
+    expect_completion(world, "b", true);
+}
+
+/* The completion message of "low" is dead-lettered, which fails the unit that "low" is in "top". */
+static void T16_a_redriven_completion_message_is_waited_for_again(struct world *world)
+{
+    static const char *const trackings[] = {"exact", "xor"};
+    struct taken held;
+    make_queues(world);
+    for (size_t i = 0; i < ARRAY_LENGTH(trackings); i++) {
+        char more[40], top[16], low[16];
+        snprintf(more, sizeof(more), ",'Tracking':'%s'", trackings[i]);
+        snprintf(top, sizeof(top), "top-%s", trackings[i]);
+        snprintf(low, sizeof(low), "low-%s", trackings[i]);
+        make_batch(world, top, more);
+        EXPECT(world, world_call(world, "Tally.CreateBatch",
+                                 "{'BatchId':'%s','Parent':'%s','OnComplete':{'QueueUrl':'frail'}}", low, top)
+                              .error == NULL);
+        seal(world, top);
+        seal(world, low);
+        fail_all(world);
+        expect_status(world, top, "failed");
+        EXPECT(world, world_drain(world, "done").complete == 1);
+        redrive(world);
+        expect_counts(world, top, 0, 0, 0, 1);
+        world_hold(world, "frail", 300, 1, &held);
+        EXPECT(world, strcmp(held.id, answer_text(describe(world, low), "CompletionMessageId")) == 0);
+        world_delete(world, "frail", held.handle);
+        expect_status(world, top, "succeeded");
+        EXPECT(world, world_drain(world, "done").success == 1);
+    }
+}
+
+static void T16_a_parent_is_told_once_how_its_child_ended(struct world *world)
+{
+    static const char *const trackings[] = {"exact", "xor"};
+    struct taken held;
+    make_queues(world);
+    for (size_t i = 0; i < ARRAY_LENGTH(trackings); i++) {
+        char top[16], low[16];
+        snprintf(top, sizeof(top), "top-%s", trackings[i]);
+        snprintf(low, sizeof(low), "low-%s", trackings[i]);
+        EXPECT(world,
+               world_call(world, "Tally.CreateBatch", "{'BatchId':'%s','Tracking':'%s'}", top, trackings[i]).error ==
+                   NULL);
+        EXPECT(world, world_call(world, "Tally.CreateBatch",
+                                 "{'BatchId':'%s','Parent':'%s','OnSuccess':{'QueueUrl':'done'}}", low, top)
+                              .error == NULL);
+        seal(world, top);
+        send_units_to(world, "frail", low, 1);
+        seal(world, low);
+        fail_all(world);
+        expect_status(world, top, "failed");
+        redrive(world);
+        world_hold(world, "frail", 300, 1, &held);
+        world_delete(world, "frail", held.handle);
+        expect_status(world, low, "succeeded");
+        EXPECT(world, world_drain(world, "done").success == 1);
+        expect_counts(world, top, 0, 1, 0, 0);
+        expect_status(world, top, "failed");
+    }
+}
+
 static void T17_a_retry_that_succeeds_last_is_a_success(struct world *world)
 {
     struct taken held[2];
@@ -954,6 +1098,11 @@ int main(void)
         SCENARIO(T14_a_total_of_zero_completes_at_once),
         SCENARIO(T15_a_batch_of_one_fires),
         SCENARIO(T16_with_failed_units_complete_fires_and_success_does_not),
+        SCENARIO(T16_redriven_units_that_succeed_are_a_success_later_and_once),
+        SCENARIO(T16_a_redriven_unit_may_fail_again),
+        SCENARIO(T16_a_batch_waits_for_a_unit_that_is_redriven_before_the_rest_is_done),
+        SCENARIO(T16_a_redriven_completion_message_is_waited_for_again),
+        SCENARIO(T16_a_parent_is_told_once_how_its_child_ended),
         SCENARIO(T17_a_retry_that_succeeds_last_is_a_success),
         SCENARIO(T18_the_last_unit_is_cancelled),
         SCENARIO(T18_the_last_unit_expires),

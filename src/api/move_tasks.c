@@ -1,0 +1,219 @@
+/* StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: dead letters go back to where they came from, or elsewhere.
+ * Source of the words: SQS API reference, of the three actions. */
+#include "api/action.h"
+#include "api/text.h"
+
+#define ARN_PARTS 6u /* arn:<partition>:<service>:<region>:<account-id>:<resource-id> */
+#define TASKS_LISTED_MAX 10
+
+/* --- queues by their ARN ------------------------------------------------------------------------------------------ */
+
+/* Takes the parts of an ARN apart; false if it has another number of them, or an empty one. */
+static bool split_arn(struct bytes arn, struct bytes parts[ARN_PARTS])
+{
+    unsigned count = 0;
+    for (;;) {
+        const uint8_t *colon = arn.size == 0 ? NULL : memchr(arn.ptr, ':', arn.size);
+        size_t size = colon == NULL ? arn.size : (size_t)(colon - arn.ptr);
+        if (size == 0 || count == ARN_PARTS)
+            return false;
+        parts[count++] = bytes_make(arn.ptr, size);
+        if (colon == NULL)
+            return count == ARN_PARTS && bytes_equal(parts[0], BYTES("arn"));
+        arn = bytes_skip(arn, size + 1);
+    }
+}
+
+/* The queue of this namespace that the parts name, in whatever region, or NULL. */
+static struct queue *find_by_parts(const struct call *call, const struct bytes parts[ARN_PARTS])
+{
+    bool is_ours = bytes_equal(parts[2], BYTES("sqs")) && bytes_equal(parts[4], core_name(call->core));
+    return is_ours ? core_find_queue(call->core, parts[5]) : NULL;
+}
+
+/* The queue that parameter `name` names. ERROR_INVALID_PARAMETER_VALUE: it is no ARN; ERROR_RESOURCE_NOT_FOUND. */
+static enum error find_queue(struct call *call, const char *name, struct bytes arn, struct queue **queue)
+{
+    struct bytes parts[ARN_PARTS];
+    if (!split_arn(arn, parts))
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "You must use this format to specify the %s: "
+                         "arn:<partition>:<service>:<region>:<account-id>:<resource-id>",
+                         name);
+    *queue = find_by_parts(call, parts);
+    return *queue != NULL ? OK
+                          : call_fail(call, ERROR_RESOURCE_NOT_FOUND,
+                                      "The resource that you specified for the %s parameter doesn't exist.", name);
+}
+
+static enum error find_source(struct call *call, struct queue **source)
+{
+    struct bytes arn = {NULL, 0};
+    enum error error = params_required_text(&call->params, "SourceArn", &arn);
+    return error == OK ? find_queue(call, "SourceArn", arn, source) : error;
+}
+
+/* --- handles ------------------------------------------------------------------------------------------------------ */
+
+/* The id of a task as text, in the arena. */
+static struct bytes task_id(const struct call *call, const struct move_task *task)
+{
+    uint8_t id[MESSAGE_ID_SIZE];
+    char *text = arena_allocate(call->arena, IDENTITY_TEXT_SIZE);
+    identity_move_task(call_digest(call), task->number, id);
+    identity_to_text(id, text);
+    return bytes_make(text, IDENTITY_TEXT_SIZE);
+}
+
+/* Region, namespace and name have nothing that JSON wants escaped. */
+static void write_handle(struct call *call, const struct queue *source, const struct move_task *task)
+{
+    writer_base64(call->reply, "TaskHandle",
+                  arena_format(call->arena, "{\"taskId\":\"%.*s\",\"sourceArn\":\"%.*s\"}",
+                               BYTES_FORMAT(task_id(call, task)),
+                               BYTES_FORMAT(call_queue_arn(call, source->name_owned))));
+}
+
+/* What a handle says. False: it is none. */
+static bool read_handle(struct call *call, struct bytes handle, struct bytes *id, struct bytes parts[ARN_PARTS])
+{
+    struct bytes text;
+    yyjson_val *object = NULL;
+    if (text_from_base64(handle, call->arena, &text))
+        object = params_parse_text(text, call->arena);
+    *id = params_bytes(yyjson_obj_get(object, "taskId"));
+    return id->size > 0 && split_arn(params_bytes(yyjson_obj_get(object, "sourceArn")), parts);
+}
+
+/* The task that the handle names, or NULL. */
+static const struct move_task *find_task(struct call *call, struct bytes id, const struct bytes parts[ARN_PARTS])
+{
+    const struct queue *source = find_by_parts(call, parts);
+    for (uint32_t i = 0; source != NULL && i < source->move_count; i++)
+        if (bytes_equal(task_id(call, move_at(call->core, source, i)), id))
+            return move_at(call->core, source, i);
+    return NULL;
+}
+
+/* --- the actions -------------------------------------------------------------------------------------------------- */
+
+/* DestinationArn; absent: *destination stays NULL. */
+static enum error read_destination(struct call *call, const struct queue *source, struct queue **destination)
+{
+    struct bytes arn = {NULL, 0};
+    enum error error = params_text(&call->params, "DestinationArn", &arn);
+    if (error != OK || arn.ptr == NULL)
+        return error;
+    error = find_queue(call, "DestinationArn", arn, destination);
+    if (error != OK)
+        return error;
+    if (*destination == source)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "Source queue arn and destination queue arn cannot be the same.");
+    if ((*destination)->settings.is_fifo != source->settings.is_fifo)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "The source queue and destination queue must be of the same queue type.");
+    return OK;
+}
+
+static enum error read_rate(struct call *call, uint32_t *rate)
+{
+    int64_t value = 0;
+    bool is_given;
+    enum error error = params_integer(&call->params, "MaxNumberOfMessagesPerSecond", &value, &is_given);
+    if (error == OK && is_given)
+        error = params_integer_in(&call->params, "MaxNumberOfMessagesPerSecond", 1, MOVE_RATE_MAX,
+                                  "Must be between 1 and 500, if provided.", &value);
+    *rate = (uint32_t)value;
+    return error;
+}
+
+enum error action_start_message_move_task(struct call *call)
+{
+    struct queue *source, *destination = NULL;
+    uint32_t rate = 0;
+    enum error error = find_source(call, &source);
+    if (error == OK && !move_is_dead_letter_queue(call->core, source))
+        error =
+            call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Source queue must be configured as a Dead Letter Queue.");
+    if (error == OK)
+        error = read_destination(call, source, &destination);
+    if (error == OK)
+        error = read_rate(call, &rate);
+    if (error != OK)
+        return error;
+    if (move_running(call->core, source) != NULL)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
+                         "There is already a task running. Only one active task is allowed for a source queue arn at a "
+                         "given time.");
+    write_handle(call, source, decide_start_move(call->core, source, destination, rate));
+    return OK;
+}
+
+enum error action_cancel_message_move_task(struct call *call)
+{
+    struct bytes handle = {NULL, 0}, id, parts[ARN_PARTS];
+    enum error error = params_required_text(&call->params, "TaskHandle", &handle);
+    if (error != OK)
+        return error;
+    if (!read_handle(call, handle, &id, parts))
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Value for parameter TaskHandle is invalid.");
+    const struct move_task *task = find_task(call, id, parts);
+    if (task == NULL)
+        return call_fail(call, ERROR_RESOURCE_NOT_FOUND, "Task does not exist.");
+    if (task->status != MOVE_RUNNING)
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Only active tasks can be cancelled.");
+    decide_cancel_move(call->core, task);
+    writer_number(call->reply, "ApproximateNumberOfMessagesMoved", task->moved);
+    return OK;
+}
+
+static void write_task(struct call *call, const struct queue *source, const struct move_task *task)
+{
+    static const char *const statuses[] = {[MOVE_RUNNING] = "RUNNING",
+                                           [MOVE_COMPLETED] = "COMPLETED",
+                                           [MOVE_CANCELLED] = "CANCELLED",
+                                           [MOVE_FAILED] = "FAILED"};
+    static const char *const failures[] = {[MOVE_NO_QUEUE] = "AWS.SimpleQueueService.NonExistentQueue",
+                                           [MOVE_NO_ORIGIN] = "CouldNotDetermineMessageSource"};
+    struct writer *reply = call->reply;
+    writer_object_begin(reply, NULL);
+    if (task->status == MOVE_RUNNING)
+        write_handle(call, source, task);
+    writer_string(reply, "Status", statuses[task->status]);
+    writer_text(reply, "SourceArn", call_queue_arn(call, source->name_owned));
+    if (task->destination != 0)
+        writer_text(reply, "DestinationArn", call_queue_arn(call, task->destination_owned));
+    if (task->rate != 0)
+        writer_number(reply, "MaxNumberOfMessagesPerSecond", task->rate);
+    writer_number(reply, "ApproximateNumberOfMessagesMoved", task->moved);
+    writer_number(reply, "ApproximateNumberOfMessagesToMove", task->to_move);
+    if (task->failure != MOVE_NO_FAILURE)
+        writer_string(reply, "FailureReason", failures[task->failure]);
+    writer_number(reply, "StartedTimestamp", task->started_at_ms);
+    writer_object_end(reply);
+}
+
+enum error action_list_message_move_tasks(struct call *call)
+{
+    struct queue *source;
+    int64_t results_max = 1;
+    bool is_given;
+    enum error error = find_source(call, &source);
+    if (error == OK)
+        error = params_integer(&call->params, "MaxResults", &results_max, &is_given);
+    if (error == OK && (results_max < 1 || results_max > TASKS_LISTED_MAX))
+        error = call_fail(
+            call, ERROR_INVALID_PARAMETER_VALUE,
+            "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and 10.");
+    if (error != OK)
+        return error;
+    for (uint32_t i = 0; i < source->move_count && i < (uint32_t)results_max; i++) {
+        if (i == 0)
+            writer_list_begin(call->reply, "Results");
+        write_task(call, source, move_at(call->core, source, i));
+    }
+    if (source->move_count > 0)
+        writer_list_end(call->reply);
+    return OK;
+}
