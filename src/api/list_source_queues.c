@@ -1,12 +1,6 @@
 /* ListDeadLetterSourceQueues: the queues whose RedrivePolicy names this one, in order of name. */
 #include "api/action.h"
 
-static bool is_source_of(const struct queue *queue, const struct queue *target)
-{
-    return queue->settings.receive_count_max > 0 &&
-           bytes_equal(queue_name_of_arn(queue->settings.dead_letter_arn), target->name_owned);
-}
-
 enum error action_list_dead_letter_source_queues(struct call *call)
 {
     struct queue *target;
@@ -22,7 +16,7 @@ enum error action_list_dead_letter_source_queues(struct call *call)
     int64_t count = 0;
     for (size_t i = core_queue_place(call->core, from); i < core_queue_count(call->core); i++) {
         const struct queue *queue = core_queue_by_name(call->core, i);
-        if (!is_source_of(queue, target))
+        if (!queue_is_source_of(queue, target))
             continue;
         if (count == results_max) {
             next = queue;

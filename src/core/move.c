@@ -49,12 +49,9 @@ const struct move_task *move_running(const struct core *core, const struct queue
 
 bool move_is_dead_letter_queue(const struct core *core, const struct queue *queue)
 {
-    for (size_t i = 0; i < core_queue_count(core); i++) {
-        const struct queue_settings *settings = &core_queue(core, core->queue_order_owned[i])->settings;
-        if (settings->receive_count_max > 0 &&
-            bytes_equal(queue_name_of_arn(settings->dead_letter_arn), queue->name_owned))
+    for (size_t i = 0; i < core->queue_order_count; i++)
+        if (queue_is_source_of(core_queue(core, core->queue_order_owned[i]), queue))
             return true;
-    }
     return false;
 }
 

@@ -154,6 +154,12 @@ uint64_t rate_after_change(const struct rate *rate, uint64_t tat_us, uint64_t no
     return tat_us < empty_us ? tat_us : empty_us;
 }
 
+bool queue_is_source_of(const struct queue *source, const struct queue *target)
+{
+    return source->settings.receive_count_max > 0 &&
+           bytes_equal(queue_name_of_arn(source->settings.dead_letter_arn), target->name_owned);
+}
+
 void queue_adopt_settings(struct queue *queue, const struct queue_settings *settings)
 {
     struct queue_settings adopted = *settings;

@@ -99,6 +99,9 @@ struct queue_settings queue_settings_plain(void);
 /* The part of an ARN behind its last colon: the queue's name. */
 struct bytes queue_name_of_arn(struct bytes arn);
 
+/* Does the redrive policy of `source` name this queue? */
+bool queue_is_source_of(const struct queue *source, const struct queue *target);
+
 void queue_settings_encode(const struct queue_settings *settings, struct buffer *out);
 /* False, with *settings untouched, if `encoded` is none. Its views point into `encoded`. */
 bool queue_settings_decode(struct bytes encoded, struct queue_settings *settings);
