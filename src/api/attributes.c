@@ -40,30 +40,86 @@ static bool name_is_valid(struct bytes name)
     return text_is_attribute_name(name); /* AWS takes letters beyond ASCII, whatever its documentation says */
 }
 
-/* A decimal number with optional sign, fraction and exponent. */
+#define NUMBER_DIGITS_MAX 38u
+#define NUMBER_POWER_MIN (-128)
+#define NUMBER_POWER_MAX 126
+
+/* What a run of digits with a point says, as far as its size goes. */
+struct decimal {
+    size_t count;       /* digits in all */
+    size_t significant; /* from the first that is not 0 to the last */
+    size_t after_first; /* digits from the first that is not 0 on */
+    int64_t power;      /* of ten, of the first that is not 0 */
+    bool is_power;      /* that is a 1 and all others are 0 */
+};
+
+static struct decimal scan_decimal(struct bytes *text)
+{
+    struct decimal decimal = {.is_power = true};
+    bool has_point = false;
+    for (; text->size > 0; *text = bytes_skip(*text, 1)) {
+        uint8_t byte = text->ptr[0];
+        if (byte == '.' && !has_point) {
+            has_point = true;
+            continue;
+        }
+        if (byte < '0' || byte > '9')
+            break;
+        decimal.count++;
+        bool is_first = decimal.after_first == 0 && byte != '0';
+        /* The power counts up before the point, and down behind it until the first digit. */
+        if (!has_point && decimal.after_first > 0)
+            decimal.power++;
+        if (has_point && decimal.after_first == 0)
+            decimal.power--;
+        if (decimal.after_first == 0 && !is_first)
+            continue;
+        decimal.after_first++;
+        if (byte != '0')
+            decimal.significant = decimal.after_first;
+        decimal.is_power = decimal.is_power && byte == (is_first ? '1' : '0');
+    }
+    return decimal;
+}
+
+static void skip_sign(struct bytes *text)
+{
+    if (text->size > 0 && (text->ptr[0] == '-' || text->ptr[0] == '+'))
+        *text = bytes_skip(*text, 1);
+}
+
+/* "e+12", or nothing. False if it is neither. What is beyond any range is as good as 100,000. */
+static bool scan_exponent(struct bytes text, int64_t *exponent)
+{
+    *exponent = 0;
+    if (text.size == 0)
+        return true;
+    if (text.ptr[0] != 'e' && text.ptr[0] != 'E')
+        return false;
+    text = bytes_skip(text, 1);
+    bool is_negative = text.size > 0 && text.ptr[0] == '-';
+    skip_sign(&text);
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+        *exponent = *exponent < 100000 ? *exponent * 10 + (text.ptr[i] - '0') : *exponent;
+    }
+    *exponent = is_negative ? -*exponent : *exponent;
+    return text.size > 0;
+}
+
+/* A decimal number with optional sign, fraction and exponent, of up to 38 significant digits: 0, or from 10^-128 to 10^126. */
 static bool is_number(struct bytes text)
 {
-    size_t i = 0, digits = 0;
-    if (i < text.size && (text.ptr[i] == '-' || text.ptr[i] == '+'))
-        i++;
-    for (; i < text.size && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
-        digits++;
-    if (i < text.size && text.ptr[i] == '.')
-        for (i++; i < text.size && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
-            digits++;
-    if (digits == 0 || digits > 38)
+    int64_t exponent;
+    skip_sign(&text);
+    struct decimal decimal = scan_decimal(&text);
+    if (decimal.count == 0 || decimal.significant > NUMBER_DIGITS_MAX || !scan_exponent(text, &exponent))
         return false;
-    if (i < text.size && (text.ptr[i] == 'e' || text.ptr[i] == 'E')) {
-        i++;
-        if (i < text.size && (text.ptr[i] == '-' || text.ptr[i] == '+'))
-            i++;
-        size_t start = i;
-        while (i < text.size && text.ptr[i] >= '0' && text.ptr[i] <= '9')
-            i++;
-        if (i == start || i - start > 3)
-            return false;
-    }
-    return i == text.size;
+    int64_t power = decimal.power + exponent;
+    bool is_zero = decimal.significant == 0;
+    return is_zero || (power >= NUMBER_POWER_MIN && power < NUMBER_POWER_MAX) ||
+           (power == NUMBER_POWER_MAX && decimal.is_power);
 }
 
 static enum error check_attribute(struct failure *failure, const struct attribute *attribute)
@@ -129,6 +185,28 @@ static enum error parse_attribute(yyjson_val *key, yyjson_val *value, struct fai
                                BYTES_FORMAT(attribute->name));
     }
     return check_attribute(failure, attribute);
+}
+
+/* Bytes that base64 stands for. */
+static size_t decoded_size(struct bytes text)
+{
+    while (text.size > 0 && text.ptr[text.size - 1] == '=')
+        text.size--;
+    return text.size / 4 * 3 + text.size % 4 * 3 / 4;
+}
+
+size_t attributes_measure(const struct params *params, const char *name)
+{
+    size_t size = 0;
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(yyjson_obj_get(params->object, name), index, count, key, value)
+    {
+        struct bytes binary = params_bytes(yyjson_obj_get(value, "BinaryValue"));
+        size += params_bytes(key).size + params_bytes(yyjson_obj_get(value, "DataType")).size;
+        size += binary.ptr != NULL ? decoded_size(binary) : params_bytes(yyjson_obj_get(value, "StringValue")).size;
+    }
+    return size;
 }
 
 enum error attributes_parse(const struct params *params, const char *name, struct arena *arena,

@@ -30,6 +30,10 @@ struct attributes {
 enum error attributes_parse(const struct params *params, const char *name, struct arena *arena,
                             struct attributes *attributes);
 
+/* What the map `name` of an object counts towards the size of its message, whether its attributes are sound or not: bytes of names,
+ * types and values. */
+size_t attributes_measure(const struct params *params, const char *name);
+
 /* The attribute of that name, or NULL. */
 const struct attribute *attributes_find(const struct attributes *attributes, struct bytes name);
 

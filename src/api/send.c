@@ -5,9 +5,10 @@
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static enum error check_body(struct call *call, const struct send_parameters *send, enum send_place place)
+static enum error check_body(struct call *call, const struct params *params, const struct send_parameters *send,
+                             enum send_place place)
 {
-    size_t size = send->body.size + send->attributes.size;
+    size_t size = send->body.size + attributes_measure(params, "MessageAttributes");
     uint32_t size_max = send->queue->settings.message_size_max;
     if (size > size_max)
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
@@ -107,9 +108,9 @@ enum error send_read(struct call *call, const struct params *params, struct queu
     *send = (struct send_parameters){.queue = queue, .priority = PRIORITY_DEFAULT};
     enum error error = params_required_text(params, "MessageBody", &send->body);
     if (error == OK)
-        error = attributes_parse(params, "MessageAttributes", call->arena, &send->attributes);
+        error = check_body(call, params, send, place);
     if (error == OK)
-        error = check_body(call, send, place);
+        error = attributes_parse(params, "MessageAttributes", call->arena, &send->attributes);
     if (error == OK)
         error = read_system_attributes(call, params, send);
     if (error == OK)

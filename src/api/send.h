@@ -1,7 +1,7 @@
 /* One send, as SendMessage, an entry of SendMessageBatch or an element of Commit gives it: reading it, the command it makes, and
  * what its reply says. Private to src/api.
  *
- * Order of the checks (reference: SQS, 7): body present, attributes by themselves, size, characters, form of the ids, group
+ * Order of the checks (reference: SQS, 7): body present, size, characters, attributes by themselves, form of the ids, group
  * present, deduplication id present, delay, then the attributes that are Tally's own. */
 #ifndef TALLY_API_SEND_H
 #define TALLY_API_SEND_H

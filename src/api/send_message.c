@@ -26,7 +26,7 @@ enum error action_send_message(struct call *call)
     return send_one(call, &call->params, SEND_ALONE);
 }
 
-/* The sum over all entries, as far as they can be read; what can't be is a fault of its entry. */
+/* The sum over all entries, sound or not. */
 static enum error check_sum(struct call *call, yyjson_val *entries)
 {
     size_t sum = 0;
@@ -34,13 +34,9 @@ static enum error check_sum(struct call *call, yyjson_val *entries)
     yyjson_val *entry;
     yyjson_arr_foreach(entries, index, count, entry)
     {
-        struct failure ignored;
-        struct params params = {.object = entry, .failure = &ignored};
-        struct attributes attributes;
-        sum += yyjson_get_len(yyjson_obj_get(entry, "MessageBody"));
-        if (yyjson_obj_get(entry, "MessageAttributes") != NULL &&
-            attributes_parse(&params, "MessageAttributes", call->arena, &attributes) == OK)
-            sum += attributes.size;
+        struct params params = {.object = entry};
+        sum += params_bytes(yyjson_obj_get(entry, "MessageBody")).size;
+        sum += attributes_measure(&params, "MessageAttributes");
     }
     if (sum > REQUEST_SIZE_MAX)
         return call_fail(call, ERROR_BATCH_REQUEST_TOO_LONG,

@@ -11,7 +11,7 @@ enum error action_set_queue_attributes(struct call *call)
     if (error != OK)
         return error;
     if (yyjson_obj_size(map) == 0)
-        return call_fail(call, ERROR_MISSING_PARAMETER, "The request must contain the parameter Attributes.");
+        return call_fail(call, ERROR_MISSING_PARAMETER, "The request must contain the parameter Attribute.Name.");
     struct queue_settings settings = queue->settings;
     error = queue_attributes_read(call, &settings, NULL);
     if (error == OK)

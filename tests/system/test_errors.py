@@ -199,8 +199,8 @@ ROWS = [
         }.items()
         for value in values
     ],
-    ("SetQueueAttributes", {"QueueUrl": Q}, *missing("Attributes")),
-    ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {}}, *missing("Attributes")),
+    ("SetQueueAttributes", {"QueueUrl": Q}, *missing("Attribute.Name")),
+    ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {}}, *missing("Attribute.Name")),
     ("GetQueueAttributes", {"QueueUrl": Q, "AttributeNames": ["Nonsense"]}, "InvalidAttributeName", "Unknown Attribute Nonsense."),
     *[
         ("SetQueueAttributes", redrive(policy), *invalid("RedrivePolicy", json.dumps(policy), reason))

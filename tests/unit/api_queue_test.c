@@ -160,6 +160,10 @@ static void Q18_each_number_is_taken_at_its_bounds_and_refused_beyond(void **sta
         EXPECT(world, sqs_set(world, "q", text).error == NULL);
     }
     sqs_expect_attribute(world, "q", "DelaySeconds", "0");
+    sqs_expect_error(world, "SetQueueAttributes", "{'QueueUrl':'q'}", "MissingRequiredParameterException",
+                     "The request must contain the parameter Attribute.Name.");
+    sqs_expect_error(world, "SetQueueAttributes", "{'QueueUrl':'q','Attributes':{}}",
+                     "MissingRequiredParameterException", "Attribute.Name");
     sqs_close(world);
 }
 
