@@ -149,6 +149,23 @@ def test_dead_letters(aws):
     (message,) = aws("receive-message", "--queue-url", dead, *names)["Messages"]
     assert message["MessageId"] == sent["MessageId"]
     assert message["Attributes"] == {"DeadLetterQueueSourceArn": arn.replace("dead", "jobs")}
+    assert aws("list-dead-letter-source-queues", "--queue-url", dead) == {"queueUrls": [url]}
+
+
+def test_tags_and_permissions(aws):
+    url = aws("create-queue", "--queue-name", "shared", "--tags", "team=shop,cost=")["QueueUrl"]
+    queue = ["--queue-url", url]
+    assert aws("tag-queue", *queue, "--tags", "team=mail,stage=test") == {}
+    assert aws("untag-queue", *queue, "--tag-keys", "cost", "unknown") == {}
+    assert aws("list-queue-tags", *queue) == {"Tags": {"team": "mail", "stage": "test"}}
+    rights = ["--aws-account-ids", "111122223333", "444455556666", "--actions", "SendMessage", "GetQueueUrl"]
+    assert aws("add-permission", *queue, "--label", "partners", *rights) == {}
+    policy = json.loads(aws("get-queue-attributes", *queue, "--attribute-names", "Policy")["Attributes"]["Policy"])
+    (statement,) = policy["Statement"]
+    assert statement["Sid"] == "partners" and statement["Action"] == ["SQS:SendMessage", "SQS:GetQueueUrl"]
+    assert statement["Principal"]["AWS"] == [f"arn:aws:iam::{account}:root" for account in ("111122223333", "444455556666")]
+    assert aws("remove-permission", *queue, "--label", "partners") == {}
+    assert aws("get-queue-attributes", *queue, "--attribute-names", "Policy") == {}
 
 
 def test_a_fifo_queue(aws):

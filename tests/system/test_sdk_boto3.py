@@ -114,6 +114,65 @@ def test_messages(sqs):
     assert receive(sqs, url) == []
 
 
+def test_resources(session, daemon):
+    """boto3.resource: queues and messages as objects."""
+    sqs = session.resource("sqs", endpoint_url=daemon.endpoint)
+    dead = sqs.create_queue(QueueName="shop-dead")
+    policy = json.dumps({"deadLetterTargetArn": dead.attributes["QueueArn"], "maxReceiveCount": 5})
+    queue = sqs.create_queue(QueueName="shop-orders", Attributes={"RedrivePolicy": policy}, tags={"team": "shop"})
+    sqs.create_queue(QueueName="other")
+    assert sqs.get_queue_by_name(QueueName="shop-orders") == queue
+    assert [found.url for found in sqs.queues.filter(QueueNamePrefix="shop-").page_size(1)] == [dead.url, queue.url]
+    assert list(dead.dead_letter_source_queues.all()) == [queue]
+
+    queue.set_attributes(Attributes={"VisibilityTimeout": "60"})
+    queue.reload()
+    assert queue.attributes["VisibilityTimeout"] == "60" and json.loads(queue.attributes["RedrivePolicy"])["maxReceiveCount"] == 5
+    queue.add_permission(Label="them", AWSAccountIds=["111122223333"], Actions=["SendMessage", "ReceiveMessage"])
+    queue.load()
+    assert json.loads(queue.attributes["Policy"])["Statement"][0]["Action"] == ["SQS:SendMessage", "SQS:ReceiveMessage"]
+    queue.remove_permission(Label="them")
+    queue.load()
+    assert "Policy" not in queue.attributes
+
+    queue.send_message(MessageBody="first", MessageAttributes={"color": text("blue")})
+    queue.send_messages(Entries=[{"Id": str(n), "MessageBody": f"body {n}"} for n in range(5)])
+    taken = queue.receive_messages(MaxNumberOfMessages=10, AttributeNames=["All"], MessageAttributeNames=["color"], WaitTimeSeconds=1)
+    assert [message.body for message in taken] == ["first", *(f"body {n}" for n in range(5))]
+    assert taken[0].message_attributes == {"color": text("blue")} and taken[1].message_attributes is None
+    assert taken[0].attributes["ApproximateReceiveCount"] == "1"
+    taken[0].change_visibility(VisibilityTimeout=0)
+    taken[1].delete()
+    entries = [{"Id": message.message_id, "ReceiptHandle": message.receipt_handle} for message in taken[2:4]]
+    assert len(queue.delete_messages(Entries=entries)["Successful"]) == 2
+    (again,) = queue.receive_messages()
+    assert again.message_id == taken[0].message_id and again.md5_of_body == hashlib.md5(b"first").hexdigest()
+    queue.purge()
+    queue.load()
+    assert queue.attributes["ApproximateNumberOfMessagesNotVisible"] == "0"
+    queue.delete()
+    assert code_of(queue.load) == ("AWS.SimpleQueueService.NonExistentQueue", 400)
+
+
+def test_tags_and_what_queues_have_besides(sqs):
+    assert sqs.waiter_names == []
+    tags = {"team": "mail", "Größe:x": ""}
+    url = sqs.create_queue(QueueName="q", tags=tags, Attributes={"KmsMasterKeyId": "alias/aws/sqs"})["QueueUrl"]
+    sqs.tag_queue(QueueUrl=url, Tags={"team": "shop", "cost": "1"})
+    sqs.untag_queue(QueueUrl=url, TagKeys=["cost", "unknown"])
+    assert sqs.list_queue_tags(QueueUrl=url)["Tags"] == {"team": "shop", "Größe:x": ""}
+    sqs.untag_queue(QueueUrl=url, TagKeys=["team", "Größe:x"])
+    assert "Tags" not in sqs.list_queue_tags(QueueUrl=url)
+    names = ["KmsMasterKeyId", "SqsManagedSseEnabled"]
+    shown = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    assert shown == {"KmsMasterKeyId": "alias/aws/sqs", "SqsManagedSseEnabled": "false"}
+    policy = json.dumps({"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:q", "maxReceiveCount": 1})
+    sources = [sqs.create_queue(QueueName=f"s{n}", Attributes={"RedrivePolicy": policy})["QueueUrl"] for n in range(5)]
+    pages = list(sqs.get_paginator("list_dead_letter_source_queues").paginate(QueueUrl=url, PaginationConfig={"PageSize": 2}))
+    assert [page.get("queueUrls") for page in pages] == [sources[:2], sources[2:4], sources[4:]]
+    assert sqs.list_dead_letter_source_queues(QueueUrl=sources[0]).get("queueUrls", []) == []
+
+
 def test_dead_letters(sqs):
     dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
