@@ -9,6 +9,7 @@
 #include "api/attributes.h"
 #include "api/params.h"
 #include "api/writer.h"
+#include "auth/credentials.h"
 #include "core/decide.h"
 
 struct call {
@@ -18,7 +19,9 @@ struct call {
     struct core *core; /* with a frame open */
     struct arena *arena;
     struct params params;
-    struct writer *reply; /* inside the reply's object */
+    const struct action *action;     /* NULL until it is known */
+    const struct credential *caller; /* NULL: no credentials are configured, and anybody may ask */
+    struct writer *reply;            /* inside the reply's object */
     struct failure *failure;
     uint64_t now_ms;
     bool is_waiting; /* set by a receive that waits: there is no reply yet */
@@ -28,6 +31,8 @@ struct action {
     const char *target; /* of X-Amz-Target: service and name */
     bool is_silent;     /* has no reply fields: SQS answers with an empty body */
     enum error (*run)(struct call *call);
+    unsigned rights;       /* of enum right: its caller needs one of them */
+    const char *shared_as; /* what policies call it, where a queue's owner may let others do it; else NULL */
 };
 
 /* Every action there is. */
@@ -105,7 +110,8 @@ enum error call_fail(struct call *call, enum error error, const char *format, ..
 /* Fails it because `handle` is no receipt handle of the queue. */
 enum error call_fail_handle(struct call *call, struct bytes handle);
 
-/* The queue that QueueUrl, or a member of that name in `params`, names. ERROR_QUEUE_DOES_NOT_EXIST. */
+/* The queue that QueueUrl, or a member of that name in `params`, names, if the caller may use it. ERROR_ACCESS_DENIED,
+ * ERROR_QUEUE_DOES_NOT_EXIST. */
 enum error call_queue(struct call *call, struct queue **queue);
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);
 

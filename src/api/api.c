@@ -1,5 +1,6 @@
 #include "api/api.h"
 
+#include "api/access.h"
 #include "api/reply.h"
 #include "api/state.h"
 #include "base/memory.h"
@@ -20,6 +21,7 @@ struct api *api_create(struct namespace *ns, const struct api_options *options)
     heap_init(&api->waiter_deadlines, &api->waiters, offsetof(struct waiter, deadline_index),
               offsetof(struct waiter, number));
     list_init(&api->finished);
+    api->sigv4_owned = sigv4_create("sqs");
     buffer_init(&api->scratch);
     return api;
 }
@@ -43,9 +45,15 @@ void api_destroy(struct api *api)
     pool_deinit(&api->waiters);
     table_deinit(&api->action_by_target);
     buffer_deinit(&api->scratch);
+    sigv4_destroy(api->sigv4_owned);
     free(api->call_counts_owned);
     free(api->deleted_owned);
     free(api);
+}
+
+void api_set_credentials(struct api *api, const struct credentials *credentials)
+{
+    api->credentials = credentials;
 }
 
 /* --- replies ------------------------------------------------------------------------------------------------------ */
@@ -93,17 +101,25 @@ static enum error run_action(struct call *call, const struct action *action)
     return error;
 }
 
+/* The member of the family for that namespace, or NULL. */
+static struct api *find_member(const struct api *api, struct bytes name)
+{
+    for (size_t i = 0; i < api->family_count; i++)
+        if (bytes_equal(name, core_name(namespace_core(api->family[i]->ns))))
+            return api->family[i];
+    return NULL;
+}
+
 /* The member of the family whose namespace the request names: the account of its queue's URL or of its queue's owner. One that names
- * none, or one that is not here, stays where it came. */
+ * none, or one that is not here, goes to the caller's; where there is none, it stays where it came. */
 static struct api *find_owner(const struct call *call)
 {
     struct bytes url = params_bytes(yyjson_obj_get(call->params.object, "QueueUrl"));
     struct bytes owner = params_bytes(yyjson_obj_get(call->params.object, "QueueOwnerAWSAccountId"));
-    struct bytes account = url.size > 0 ? call_account_of_url(url) : owner;
-    for (size_t i = 0; i < call->api->family_count; i++)
-        if (bytes_equal(account, core_name(namespace_core(call->api->family[i]->ns))))
-            return call->api->family[i];
-    return call->api;
+    struct api *found = find_member(call->api, url.size > 0 ? call_account_of_url(url) : owner);
+    if (found == NULL && call->caller != NULL)
+        found = find_member(call->api, call->caller->namespace_name);
+    return found != NULL ? found : call->api;
 }
 
 void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
@@ -116,8 +132,11 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
         .failure = &failure,
         .now_ms = now_ms,
     };
+    exchange->form = exchange->request.target.size > 0 ? WIRE_JSON : WIRE_QUERY;
     const struct action *action = NULL;
-    enum error error = decode_request(&call, &action);
+    enum error error = access_identify(&call);
+    if (error == OK)
+        error = decode_request(&call, &action);
     if (action == NULL) {
         api_refuse(api, exchange, error, failure.text);
         return;
@@ -126,7 +145,10 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
         api = find_owner(&call);
     exchange->api = call.api = api;
     call.ns = api->ns;
+    call.action = action;
     call.core = namespace_begin(api->ns, now_ms);
+    if (error == OK)
+        error = access_check_action(&call);
     if (error == OK)
         error = run_action(&call, action);
     api->call_counts_owned[2 * (size_t)(action - actions) + (error != OK)]++;

@@ -11,6 +11,7 @@
 
 #include "api/exchange.h"
 #include "api/namespace.h"
+#include "auth/credentials.h"
 
 struct api;
 
@@ -30,6 +31,10 @@ void api_destroy(struct api *api);
 void api_set_family(struct api *api, struct api *const *members, size_t count);
 
 struct namespace *api_namespace(const struct api *api);
+
+/* From now on requests must be signed by one of these credentials, and may do what it may; NULL: everybody may do everything, as at
+ * the start. Borrowed until they are replaced or the api is destroyed. */
+void api_set_credentials(struct api *api, const struct credentials *credentials);
 
 /* Takes a whole request. It comes back through api_take_finished(), at once or, for a long poll, later. `now_ms` is log
  * time (clock.h of the server): it never goes back. */

@@ -1,4 +1,5 @@
 /* What several actions use: finding queues and batches by the names clients give, URLs and ARNs, pages of lists. */
+#include "api/access.h"
 #include "api/state.h"
 
 #include "api/text.h"
@@ -77,6 +78,9 @@ enum error call_find_queue(struct call *call, const struct params *params, struc
         return error;
     struct bytes name = name_of_url(call->core, url);
     *queue = name.size == 0 ? NULL : core_find_queue(call->core, name);
+    error = access_check_queue(call, name, *queue);
+    if (error != OK)
+        return error;
     return *queue == NULL ? call_fail(call, ERROR_QUEUE_DOES_NOT_EXIST, "The specified queue does not exist.") : OK;
 }
 

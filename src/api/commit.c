@@ -2,6 +2,7 @@
  *
  * Order of the checks: the lists' lengths; each send by itself, each unit's batch and report, each delete's queue; the sum of
  * the sends; then what decide_commit() checks, receipt handles first. What an entry did wrong says which one it was. */
+#include "api/access.h"
 #include "api/send.h"
 #include "api/state.h"
 
@@ -180,6 +181,12 @@ static enum error read_commit(struct call *call, struct commit *commit)
     if (command->send_count + command->unit_count + command->delete_count == 0)
         return call_fail(call, ERROR_EMPTY_BATCH_REQUEST,
                          "A Commit needs at least one entry in Sends, Units or Deletes.");
+    if (command->send_count + command->unit_count > 0)
+        error = access_check_right(call, RIGHT_WRITE);
+    if (error == OK && command->delete_count > 0)
+        error = access_check_right(call, RIGHT_READ);
+    if (error != OK)
+        return error;
     error = read_sends(call, sends, commit);
     if (error == OK)
         error = read_units(call, units, commit);

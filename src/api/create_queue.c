@@ -1,4 +1,5 @@
 /* CreateQueue: makes the queue, or answers with the one that has these attributes. */
+#include "api/access.h"
 #include "api/queue_attributes.h"
 #include "api/queue_tags.h"
 #include "api/state.h"
@@ -54,6 +55,8 @@ enum error action_create_queue(struct call *call)
     struct bytes name = {NULL, 0};
     bool is_fifo, names_tally;
     enum error error = params_text(&call->params, "QueueName", &name);
+    if (error == OK)
+        error = access_check_queue(call, name, NULL);
     if (error == OK)
         error = queue_attributes_read_kind(call, &is_fifo, &names_tally);
     if (error != OK)

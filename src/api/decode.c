@@ -71,7 +71,6 @@ static enum error decode_query(struct call *call, const struct action **action)
 enum error decode_request(struct call *call, const struct action **action)
 {
     struct exchange *exchange = call->exchange;
-    exchange->form = exchange->request.target.size > 0 ? WIRE_JSON : WIRE_QUERY;
     enum error error = exchange->form == WIRE_JSON ? decode_json(call, action) : decode_query(call, action);
     if (*action != NULL)
         exchange->action = strchr((*action)->target, '.') + 1;

@@ -14,11 +14,13 @@ struct request {
     struct bytes method;       /* "POST", "GET" */
     struct bytes path;         /* without the query string */
     struct bytes query;        /* the query string, without its question mark; empty if none */
+    struct bytes head;         /* the header lines as they came, for signatures */
     struct bytes host;         /* Host header; empty if none */
     struct bytes target;       /* X-Amz-Target header; empty if none */
     struct bytes content_type; /* Content-Type header; empty if none */
     struct bytes trace_header; /* X-Amzn-Trace-Id header; empty if none */
     struct bytes body;         /* whole */
+    int64_t wall_s;            /* when it came, in seconds since the epoch by the wall clock */
     bool is_https;             /* URLs that we make for this client begin with https:// */
 };
 

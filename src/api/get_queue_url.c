@@ -1,5 +1,5 @@
 /* GetQueueUrl. */
-#include "api/action.h"
+#include "api/access.h"
 
 enum error action_get_queue_url(struct call *call)
 {
@@ -14,6 +14,9 @@ enum error action_get_queue_url(struct call *call)
                          "Value for parameter QueueName is invalid. Reason: Must specify a queue name.");
     bool is_ours = account.size == 0 || bytes_equal(account, core_name(call->core));
     const struct queue *queue = is_ours ? core_find_queue(call->core, name) : NULL;
+    error = access_check_queue(call, name, queue);
+    if (error != OK)
+        return error;
     if (queue == NULL)
         return call_fail(call, ERROR_QUEUE_DOES_NOT_EXIST, "The specified queue does not exist.");
     writer_text(call->reply, "QueueUrl", call_queue_url(call, queue));

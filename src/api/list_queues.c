@@ -1,5 +1,5 @@
 /* ListQueues. */
-#include "api/action.h"
+#include "api/access.h"
 
 /* Queues in order of name. */
 enum error action_list_queues(struct call *call)
@@ -19,6 +19,8 @@ enum error action_list_queues(struct call *call)
         const struct queue *queue = core_queue_by_name(call->core, i);
         if (!bytes_starts_with(queue->name_owned, prefix))
             break;
+        if (!access_covers(call, queue->name_owned))
+            continue;
         if (count == results_max) {
             next = queue;
             break;

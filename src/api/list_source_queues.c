@@ -1,5 +1,5 @@
 /* ListDeadLetterSourceQueues: the queues whose RedrivePolicy names this one, in order of name. */
-#include "api/action.h"
+#include "api/access.h"
 
 enum error action_list_dead_letter_source_queues(struct call *call)
 {
@@ -16,7 +16,7 @@ enum error action_list_dead_letter_source_queues(struct call *call)
     int64_t count = 0;
     for (size_t i = core_queue_place(call->core, from); i < core_queue_count(call->core); i++) {
         const struct queue *queue = core_queue_by_name(call->core, i);
-        if (!queue_is_source_of(queue, target))
+        if (!queue_is_source_of(queue, target) || !access_covers(call, queue->name_owned))
             continue;
         if (count == results_max) {
             next = queue;

@@ -1,6 +1,6 @@
 /* StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: dead letters go back to where they came from, or elsewhere.
  * Source of the words: SQS API reference, of the three actions. */
-#include "api/action.h"
+#include "api/access.h"
 #include "api/text.h"
 
 #define ARN_PARTS 6u /* arn:<partition>:<service>:<region>:<account-id>:<resource-id> */
@@ -31,7 +31,7 @@ static struct queue *find_by_parts(const struct call *call, const struct bytes p
     return is_ours ? core_find_queue(call->core, parts[5]) : NULL;
 }
 
-/* The queue that parameter `name` names. ERROR_INVALID_PARAMETER_VALUE: it is no ARN; ERROR_RESOURCE_NOT_FOUND. */
+/* The queue that parameter `name` names. ERROR_INVALID_PARAMETER_VALUE: it is no ARN; ERROR_ACCESS_DENIED; ERROR_RESOURCE_NOT_FOUND. */
 static enum error find_queue(struct call *call, const char *name, struct bytes arn, struct queue **queue)
 {
     struct bytes parts[ARN_PARTS];
@@ -41,6 +41,9 @@ static enum error find_queue(struct call *call, const char *name, struct bytes a
                          "arn:<partition>:<service>:<region>:<account-id>:<resource-id>",
                          name);
     *queue = find_by_parts(call, parts);
+    enum error error = access_check_queue(call, parts[5], *queue);
+    if (error != OK)
+        return error;
     return *queue != NULL ? OK
                           : call_fail(call, ERROR_RESOURCE_NOT_FOUND,
                                       "The resource that you specified for the %s parameter doesn't exist.", name);
@@ -158,6 +161,9 @@ enum error action_cancel_message_move_task(struct call *call)
         return error;
     if (!read_handle(call, handle, &id, parts))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Value for parameter TaskHandle is invalid.");
+    error = access_check_queue(call, parts[5], find_by_parts(call, parts));
+    if (error != OK)
+        return error;
     const struct move_task *task = find_task(call, id, parts);
     if (task == NULL)
         return call_fail(call, ERROR_RESOURCE_NOT_FOUND, "Task does not exist.");

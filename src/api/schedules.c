@@ -1,5 +1,5 @@
 /* PutSchedule, DescribeSchedule, ListSchedules, PauseSchedule, ResumeSchedule and DeleteSchedule. */
-#include "api/action.h"
+#include "api/access.h"
 #include "api/calendar.h"
 #include "api/cron.h"
 #include "api/text.h"
@@ -28,6 +28,18 @@ static enum error read_name(struct call *call, struct bytes *name)
                                     "It must be 1 to 80 letters, digits, hyphens, underscores and dots.");
 }
 
+static const struct queue *queue_of(const struct call *call, const struct schedule *schedule)
+{
+    return core_find_queue_by_id(call->core, schedule->spec.queue);
+}
+
+/* Whoever may not use its queue may not look at a schedule either, or put another in its place. */
+static enum error check_access(struct call *call, const struct schedule *schedule)
+{
+    const struct queue *queue = queue_of(call, schedule);
+    return access_check_queue(call, queue->name_owned, queue);
+}
+
 static enum error find_schedule(struct call *call, const struct schedule **schedule)
 {
     struct bytes name;
@@ -35,9 +47,9 @@ static enum error find_schedule(struct call *call, const struct schedule **sched
     if (error != OK)
         return error;
     *schedule = schedule_find(call->core, name);
-    return *schedule != NULL
-               ? OK
-               : call_fail(call, ERROR_SCHEDULE_DOES_NOT_EXIST, "There is no schedule '%.*s'.", BYTES_FORMAT(name));
+    if (*schedule == NULL)
+        return call_fail(call, ERROR_SCHEDULE_DOES_NOT_EXIST, "There is no schedule '%.*s'.", BYTES_FORMAT(name));
+    return check_access(call, *schedule);
 }
 
 static enum error read_times(struct call *call, struct schedule_spec *spec)
@@ -150,7 +162,7 @@ static void write_schedule(struct call *call, const struct schedule *schedule)
     write_next(call, schedule);
     writer_text(writer, "Cron", spec->cron);
     writer_text(writer, "TimeZone", spec->zone);
-    writer_text(writer, "QueueUrl", call_queue_url(call, core_find_queue_by_id(call->core, spec->queue)));
+    writer_text(writer, "QueueUrl", call_queue_url(call, queue_of(call, schedule)));
     writer_string(writer, "CatchUp", catch_up_names[spec->catch_up]);
     if (schedule->last_message == 0)
         return;
@@ -191,6 +203,9 @@ enum error action_put_schedule(struct call *call)
         return error;
     /* Whoever paused it wants it to stay so, whatever a deployment puts again. */
     const struct schedule *schedule = schedule_find(call->core, name);
+    error = schedule == NULL ? OK : check_access(call, schedule);
+    if (error != OK)
+        return error;
     spec.is_paused = schedule != NULL && schedule->spec.is_paused;
     error = decide_put_schedule(call->core, name, &spec, &schedule);
     if (error != OK)
@@ -258,6 +273,8 @@ enum error action_list_schedules(struct call *call)
         const struct schedule *schedule = schedule_at(call->core, i);
         if (!bytes_starts_with(schedule->name_owned, prefix))
             break;
+        if (!access_covers(call, queue_of(call, schedule)->name_owned))
+            continue;
         if (count == results_max) {
             next = schedule;
             break;

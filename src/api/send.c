@@ -147,7 +147,7 @@ struct send_command send_command_of(struct call *call, const struct send_paramet
         .content = {.body = send->body,
                     .attributes = encode_attributes(call, &send->attributes),
                     .group = send->group,
-                    .sender = core_name(call->core),
+                    .sender = call->caller == NULL ? core_name(call->core) : call->caller->access_key,
                     .trace = send->trace,
                     .deduplication = send->deduplication},
         .delay_ms = (uint32_t)send->delay_s * 1000,

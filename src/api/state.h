@@ -3,6 +3,7 @@
 #define TALLY_API_STATE_H
 
 #include "api/action.h"
+#include "auth/sigv4.h"
 #include "base/heap.h"
 #include "base/table.h"
 
@@ -11,6 +12,8 @@ struct api {
     struct api *const *family; /* borrowed; with this one among them */
     size_t family_count;       /* 0: it is alone */
     struct api_options options;
+    const struct credentials *credentials; /* NULL: nobody is asked who he is */
+    struct sigv4 *sigv4_owned;
     struct table action_by_target; /* index in actions, plus 1 */
     struct pool waiters;
     struct heap waiter_deadlines;
@@ -34,8 +37,7 @@ struct deleted_name {
 /* Puts a complete exchange among the finished. */
 void api_finish(struct api *api, struct exchange *exchange);
 
-/* Finds the action that the call's exchange asks for and reads its parameters; notes in the exchange in which form it is to be answered
- * (decode.c). *action is NULL where the error came before it was known. Errors: ERROR_NOT_FOUND (a Query request without an action, not
+/* Finds the action that the call's exchange asks for and reads its parameters, in the form that the exchange says (decode.c). *action is NULL where the error came before it was known. Errors: ERROR_NOT_FOUND (a Query request without an action, not
  * described), ERROR_UNKNOWN_OPERATION, ERROR_SERIALIZATION. */
 enum error decode_request(struct call *call, const struct action **action);
 

@@ -7,6 +7,7 @@
 #include "server/route.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* Connections refused with a 503 rather than just closed, beyond the limit. */
 #define CONNECTION_REFUSED_MAX 64u
@@ -159,6 +160,7 @@ static void connection_submit(struct connection *connection)
     turn->is_last = !http->keeps_alive;
     connection->is_last_read = turn->is_last;
     http_request(http, connection->input.memory_owned + connection->input.begin, &turn->exchange.request);
+    turn->exchange.request.wall_s = time(NULL);
     turn->exchange.request.is_https = connection->channel.tls_owned != NULL;
     connection->input.begin += http->size;
     connection->request_begun_ms = 0;

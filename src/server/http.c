@@ -331,11 +331,22 @@ static struct bytes http_view(const uint8_t *data, const struct http_span *span)
     return bytes_make(data + span->offset, span->size);
 }
 
+/* The header lines: what lies between the request line and the body. */
+static struct bytes http_head_lines(const struct http *http, const uint8_t *data)
+{
+    const uint8_t *end = data + http->body.offset;
+    const uint8_t *start = data + http->head_start;
+    start =
+        (const uint8_t *)memchr(start, '\n', (size_t)(end - start)) + 1; /* http_find_head() has found the head's end */
+    return bytes_make(start, (size_t)(end - start));
+}
+
 void http_request(const struct http *http, const uint8_t *data, struct request *request)
 {
     ASSERT(http->is_whole);
     *request = (struct request){
         .method = http_method(http),
+        .head = http_head_lines(http, data),
         .host = http_view(data, &http->fields[HTTP_FIELD_HOST]),
         .target = http_view(data, &http->fields[HTTP_FIELD_TARGET]),
         .content_type = http_view(data, &http->fields[HTTP_FIELD_CONTENT_TYPE]),

@@ -16,6 +16,8 @@
       "PEM file: the certificate, then those that vouch for it. Read again on SIGHUP.")                                \
     X(TLS_KEY, "tls-key", TEXT, "", 0, 0, "PEM file: its private key; empty: it stands in tls-certificate.")           \
     X(SOCKET, "socket", TEXT, "", 0, 0, "Path of a Unix socket to serve HTTP on; empty: none.")                        \
+    X(CREDENTIALS, "credentials", TEXT, "", 0, 0,                                                                      \
+      "File of access keys, secrets and rights; empty: open to all, on loopback only. Read again on SIGHUP.")          \
     X(DATA, "data", TEXT, "tally-data", 0, 0, "Folder of everything that is kept; made when it is missing.")           \
     X(LOG, "log", TEXT, "file", 0, 0, "Where the log is kept: file (in the data folder).")                             \
     X(REGION, "region", TEXT, "us-east-1", 0, 0, "Region shown in ARNs.")                                              \

@@ -11,19 +11,18 @@ static bool is_off(const char *text)
     return text[0] == '\0' || strcmp(text, "off") == 0;
 }
 
-/* Who can reach a listener may do everything, unless he must say who he is. */
+/* Who can reach a listener may do everything, unless there are credentials. */
 static enum error check_reachable(const struct config *config, enum config_key key, const struct address *address,
                                   struct failure *failure)
 {
-    if (address->is_loopback)
+    if (address->is_loopback || config_text(config, CONFIG_CREDENTIALS)[0] != '\0')
         return OK;
     char described[DESCRIBED_SIZE];
     config_describe(config, key, described, sizeof(described));
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                        "%s is %s, which other machines may reach, but no credentials are configured: without them "
                        "everybody who can connect may do everything, so only loopback addresses (127.0.0.1, [::1]) are "
-                       "served. This version knows no credentials yet: listen on 127.0.0.1 behind a proxy that asks "
-                       "for them.",
+                       "served. Say who may do what in a file and name it with --credentials.",
                        described, config_text(config, key));
 }
 

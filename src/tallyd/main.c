@@ -5,6 +5,7 @@
 #include "log/log.h"
 #include "server/server.h"
 #include "tallyd/config.h"
+#include "tallyd/credentials_file.h"
 #include "tallyd/listeners.h"
 
 #include <errno.h>
@@ -38,7 +39,8 @@
 struct daemon {
     struct config config;
     struct listeners listeners;
-    char *folder_owned; /* of the namespace */
+    struct credentials *credentials; /* NULL: none are configured */
+    char *folder_owned;              /* of the namespace */
     uv_loop_t loop;
     uv_signal_t signals[3];
     struct clock clock;
@@ -154,6 +156,24 @@ static enum error check_segment_size(const struct daemon *daemon, struct failure
                        (unsigned long long)round_up(least, SEGMENT_UNIT));
 }
 
+/* Reads the file of credentials, if there is to be one, in place of what was read before. */
+static enum error read_credentials(struct daemon *daemon, struct failure *failure)
+{
+    const char *path = config_text(&daemon->config, CONFIG_CREDENTIALS);
+    struct credentials *credentials = NULL;
+    bool is_exposed = false;
+    enum error error = path[0] == '\0' ? OK : credentials_file_read(path, &credentials, &is_exposed, failure);
+    if (error != OK)
+        return error;
+    if (is_exposed)
+        fprintf(stderr, "tallyd: every user of this machine may read the secrets in %s: chmod o-r %s\n", path, path);
+    if (daemon->api != NULL)
+        api_set_credentials(daemon->api, credentials);
+    credentials_destroy(daemon->credentials);
+    daemon->credentials = credentials;
+    return OK;
+}
+
 static enum error check_config(struct daemon *daemon, struct failure *failure)
 {
     enum error error = listeners_read(&daemon->listeners, &daemon->config, failure);
@@ -161,7 +181,8 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
     error = error != OK ? error : check_public_url(daemon, failure);
     error = error != OK ? error : check_region(daemon, failure);
     error = error != OK ? error : check_segment_size(daemon, failure);
-    return error != OK ? error : check_data(daemon, failure);
+    error = error != OK ? error : check_data(daemon, failure);
+    return error != OK ? error : read_credentials(daemon, failure);
 }
 
 /* --- Putting it together ------------------------------------------------------------------------------------------ */
@@ -270,6 +291,10 @@ static void reload(struct daemon *daemon)
     struct failure failure = {0};
     if (server_reload(daemon->server, &failure) != OK)
         fprintf(stderr, "tallyd: the certificate in force stays: %s\n", failure.text);
+    if (read_credentials(daemon, &failure) != OK)
+        fprintf(stderr, "tallyd: the credentials in force stay: %s\n", failure.text);
+    else if (daemon->credentials != NULL)
+        fprintf(stderr, "tallyd: credentials in force: %zu.\n", credentials_count(daemon->credentials));
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -321,6 +346,7 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
     struct api_options options;
     api_options_fill(daemon, &options);
     daemon->api = api_create(daemon->ns, &options);
+    api_set_credentials(daemon->api, daemon->credentials);
     watch_signals(daemon); /* first: who can connect may also stop it, cleanly */
     enum error error = server_listen(daemon->server, &daemon->api, 1, &daemon->clock, failure);
     if (error == OK) {
@@ -399,6 +425,7 @@ int main(int argc, char **argv)
     } else {
         status = start(&daemon);
     }
+    credentials_destroy(daemon.credentials);
     config_deinit(&daemon.config);
     return status;
 }

@@ -1,0 +1,98 @@
+#include "api/access.h"
+
+#include "api/state.h"
+#include "api/text.h"
+#include "auth/policy.h"
+
+#define NAME_SHOWN_MAX 80u
+
+enum error access_identify(struct call *call)
+{
+    const struct api *api = call->api;
+    if (api->credentials == NULL)
+        return OK;
+    const struct request *request = &call->exchange->request;
+    struct signed_request bytes_signed = {
+        .method = request->method,
+        .path = request->path,
+        .query = request->query,
+        .head = request->head,
+        .body = request->body,
+    };
+    return sigv4_verify(api->sigv4_owned, api->credentials, &bytes_signed, request->wall_s, &call->caller,
+                        call->failure);
+}
+
+static bool is_owner(const struct call *call)
+{
+    return bytes_equal(call->caller->namespace_name, core_name(call->core));
+}
+
+static const char *action_name(const struct call *call)
+{
+    return strchr(call->action->target, '.') + 1;
+}
+
+/* The name of a queue as a refusal may show it: a client wrote it. */
+static struct bytes shown(struct bytes name)
+{
+    if (!text_is_printable(name))
+        return BYTES("");
+    return bytes_make(name.ptr, name.size < NAME_SHOWN_MAX ? name.size : NAME_SHOWN_MAX);
+}
+
+enum error access_check_right(struct call *call, enum right right)
+{
+    const struct credential *caller = call->caller;
+    if (caller == NULL || (caller->rights & right) != 0)
+        return OK;
+    const char *name = right == RIGHT_READ ? "read" : right == RIGHT_WRITE ? "write" : "admin";
+    return call_fail(call, ERROR_ACCESS_DENIED,
+                     "Access is denied: the credential %.*s lacks the right '%s', which %s needs.",
+                     BYTES_FORMAT(caller->access_key), name, action_name(call));
+}
+
+enum error access_check_action(struct call *call)
+{
+    const struct credential *caller = call->caller;
+    if (caller == NULL)
+        return OK;
+    if (!is_owner(call) && call->action->shared_as == NULL)
+        return call_fail(
+            call, ERROR_ACCESS_DENIED,
+            "Access is denied: %s is for credentials of namespace %.*s only; %.*s is one of namespace %.*s.",
+            action_name(call), BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(caller->access_key),
+            BYTES_FORMAT(caller->namespace_name));
+    return access_check_right(call, call->action->rights);
+}
+
+bool access_covers(const struct call *call, struct bytes queue_name)
+{
+    return call->caller == NULL || credential_covers(call->caller, queue_name);
+}
+
+/* Does the queue's own policy let in the caller's namespace? */
+static bool is_shared(const struct call *call, const struct queue *queue)
+{
+    return policy_allows(queue->settings.policy, call->caller->namespace_name,
+                         bytes_from_string(call->action->shared_as), call_queue_arn(call, queue->name_owned),
+                         call->arena);
+}
+
+enum error access_check_queue(struct call *call, struct bytes name, const struct queue *queue)
+{
+    const struct credential *caller = call->caller;
+    if (caller == NULL)
+        return OK;
+    if (name.size > 0 && !access_covers(call, name))
+        return call_fail(call, ERROR_ACCESS_DENIED,
+                         "Access is denied: the credential %.*s does not cover the queue '%.*s'.",
+                         BYTES_FORMAT(caller->access_key), BYTES_FORMAT(shown(name)));
+    if (is_owner(call) || (queue != NULL && is_shared(call, queue)))
+        return OK;
+    return call_fail(
+        call, ERROR_ACCESS_DENIED,
+        "Access is denied: namespace %.*s has no queue '%.*s', and no policy of a queue of that name lets it "
+        "call %s.",
+        BYTES_FORMAT(caller->namespace_name), BYTES_FORMAT(shown(name)), action_name(call));
+}

@@ -1,0 +1,27 @@
+/* Who asks, and may they: the api's two questions to src/auth. Private to src/api.
+ *
+ * Without credentials nobody is asked who they are, the caller of a call is NULL, and everything is allowed. With them:
+ *   - a credential's rights and patterns of queue names bound what it may do, everywhere;
+ *   - on a queue of another namespace than its own, the queue's policy must allow the action too, and only actions that SQS
+ *     lets owners share (the row's `shared_as`) can be allowed. Whether such a queue exists is not told to others. */
+#ifndef TALLY_API_ACCESS_H
+#define TALLY_API_ACCESS_H
+
+#include "api/action.h"
+
+/* Verifies the signature of the request and notes whose it is in the call. Errors: see sigv4_verify(). */
+enum error access_identify(struct call *call);
+
+/* May the caller do this at all? ERROR_ACCESS_DENIED. */
+enum error access_check_action(struct call *call);
+
+/* Has the caller this right? For the parts of an action that need one of their own. ERROR_ACCESS_DENIED. */
+enum error access_check_right(struct call *call, enum right right);
+
+/* May the caller do it with the queue of that name? `queue` is NULL where there is none. ERROR_ACCESS_DENIED. */
+enum error access_check_queue(struct call *call, struct bytes name, const struct queue *queue);
+
+/* Do the caller's patterns cover the name? For lists, which leave out the rest. */
+bool access_covers(const struct call *call, struct bytes queue_name);
+
+#endif

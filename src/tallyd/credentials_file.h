@@ -1,0 +1,12 @@
+/* The file of credentials: its text, read whole. What stands in it: auth/credentials.h. */
+#ifndef TALLY_TALLYD_CREDENTIALS_FILE_H
+#define TALLY_TALLYD_CREDENTIALS_FILE_H
+
+#include "auth/credentials.h"
+
+/* Reads the file. The caller destroys *credentials. *is_exposed: users other than its owner and group may read it.
+ * ERROR_INVALID_PARAMETER_VALUE, with the path, and the line where one is wrong. */
+enum error credentials_file_read(const char *path, struct credentials **credentials, bool *is_exposed,
+                                 struct failure *failure);
+
+#endif
