@@ -4,7 +4,6 @@ client.call("SendMessage", QueueUrl="q", MessageBody="a") gives the same Python 
 parameter or a reply field is in Query stands in the two tables below. Source: SQS API reference, and the last service model
 with the protocol "query"."""
 
-import json
 import urllib.parse
 import xml.etree.ElementTree as tree
 

@@ -9,7 +9,7 @@ import time
 import pytest
 from conftest import BIN, PATIENCE, SMALL_SEGMENTS, WRAPPER, clean_environment, free_port, wait_until
 from sqs import Sqs, arn, form, string
-from wire import Crowd, Lost, request_bytes, scaled
+from wire import Crowd, request_bytes, scaled
 
 
 def cpu_seconds(pid):

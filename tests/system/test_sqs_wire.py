@@ -3,15 +3,13 @@ SQS, 4 and Q1 to Q14)."""
 
 import base64
 import hashlib
-import http.client
 import json
-import socket
 import urllib.parse
 import xml.etree.ElementTree as tree
 
 import pytest
 from sqs import Query, Refused, Sqs, arn, form, number, read, string
-from wire import Connection, Lost
+from wire import Connection
 
 ACCOUNT = "000000000000"
 
