@@ -4,18 +4,22 @@
 #include <string.h>
 
 extern const struct command command_queue_create, command_queue_list, command_queue_show, command_queue_set,
-    command_queue_purge, command_queue_delete, command_send, command_receive, command_delete, command_batch_create,
-    command_batch_add, command_batch_complete, command_batch_seal, command_batch_show, command_batch_list,
-    command_batch_units, command_batch_cancel, command_batch_delete, command_work, command_run, command_bench,
-    command_call, command_explain, command_queue_pause, command_queue_resume, command_group_list, command_group_release,
-    command_group_pause, command_group_resume, command_schedule_put, command_schedule_list, command_schedule_show,
-    command_schedule_pause, command_schedule_resume, command_schedule_delete;
+    command_queue_tag, command_queue_untag, command_queue_tags, command_queue_purge, command_queue_delete, command_send,
+    command_receive, command_delete, command_batch_create, command_batch_add, command_batch_complete,
+    command_batch_seal, command_batch_show, command_batch_list, command_batch_units, command_batch_cancel,
+    command_batch_delete, command_work, command_run, command_bench, command_call, command_explain, command_queue_pause,
+    command_queue_resume, command_group_list, command_group_release, command_group_pause, command_group_resume,
+    command_schedule_put, command_schedule_list, command_schedule_show, command_schedule_pause, command_schedule_resume,
+    command_schedule_delete;
 
 const struct command_row commands[] = {
     {"queue create", "make a queue", &command_queue_create},
     {"queue list", "list the queues", &command_queue_list},
     {"queue show", "show a queue's attributes and how many messages it holds", &command_queue_show},
     {"queue set", "change a queue's attributes", &command_queue_set},
+    {"queue tag", "give a queue tags", &command_queue_tag},
+    {"queue untag", "take tags from a queue", &command_queue_untag},
+    {"queue tags", "list the tags of a queue", &command_queue_tags},
     {"queue pause", "stop deliveries from a queue", &command_queue_pause},
     {"queue resume", "let a paused queue deliver again", &command_queue_resume},
     {"queue purge", "delete all messages of a queue", &command_queue_purge},

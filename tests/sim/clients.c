@@ -18,6 +18,8 @@ static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_ADD_UNITS] = 4,      [OPERATION_COMPLETE_UNITS] = 7,    [OPERATION_XOR_UNITS] = 5,
     [OPERATION_SEAL_BATCH] = 4,     [OPERATION_CANCEL_BATCH] = 1,      [OPERATION_DESCRIBE_BATCH] = 5,
     [OPERATION_LIST_UNITS] = 3,     [OPERATION_LIST_BATCHES] = 1,      [OPERATION_DELETE_BATCH] = 1,
+    [OPERATION_TAG_QUEUE] = 1,      [OPERATION_UNTAG_QUEUE] = 1,       [OPERATION_LIST_TAGS] = 1,
+    [OPERATION_ADD_PERMISSION] = 1, [OPERATION_REMOVE_PERMISSION] = 1,
 };
 
 static struct queue_traits draw_traits(struct random *random, int queue)
@@ -591,6 +593,16 @@ static void draw_fail(struct clients *clients, struct operation *operation)
     operation->reason = random_chance(random, 60) ? (int)random_below(random, 1000) : NONE;
 }
 
+static void draw_tags(struct clients *clients, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    operation->queue = draw_queue(clients);
+    operation->label = (int)random_below(random, LABELS);
+    for (unsigned i = 0; i < TAGS; i++)
+        operation->tags[i] = random_chance(random, 30) ? (int)random_between(random, 1, 9) : 0;
+    operation->tags[random_below(random, TAGS)] = (int)random_between(random, 1, 9);
+}
+
 void clients_draw(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
     struct random *random = &clients->random;
@@ -611,6 +623,13 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
         break;
     case OPERATION_COUNT_QUEUE:
         operation->queue = draw_queue(clients);
+        break;
+    case OPERATION_TAG_QUEUE:
+    case OPERATION_UNTAG_QUEUE:
+    case OPERATION_LIST_TAGS:
+    case OPERATION_ADD_PERMISSION:
+    case OPERATION_REMOVE_PERMISSION:
+        draw_tags(clients, operation);
         break;
     case OPERATION_SEND:
         draw_send(clients, oracle, operation);

@@ -63,6 +63,7 @@ void judge_send(const struct reply_view *view);
 void judge_handles(const struct reply_view *view);
 void judge_fail(const struct reply_view *view);
 void judge_count_queue(const struct reply_view *view);
+void judge_list_tags(const struct reply_view *view);
 void judge_explain(const struct reply_view *view);
 void judge_list_groups(const struct reply_view *view);
 

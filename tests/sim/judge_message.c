@@ -182,6 +182,23 @@ void judge_fail(const struct reply_view *view)
         fail("FailMessage of %s should %sdo something", message->id, has_failed ? "not " : "");
 }
 
+/* Every label that was given and not taken back is in the policy; without one there is none. */
+static void judge_policy(const struct reply_view *view, const struct model_queue *queue)
+{
+    const char *policy = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(view->root, "Attributes"), "Policy"));
+    bool is_any = false;
+    for (unsigned i = 0; i < LABELS; i++) {
+        char label[24];
+        snprintf(label, sizeof(label), "\"Sid\":\"l%u\"", i);
+        bool is_shown = policy != NULL && strstr(policy, label) != NULL;
+        if (is_shown != queue->has_label[i])
+            fail("the policy of q%d has %s label l%u", queue->name, is_shown ? "the" : "no", i);
+        is_any = is_any || is_shown;
+    }
+    if (policy != NULL && !is_any)
+        fail("q%d has a policy without statements", queue->name);
+}
+
 void judge_count_queue(const struct reply_view *view)
 {
     const struct model *model = &view->oracle->model;
@@ -201,4 +218,27 @@ void judge_count_queue(const struct reply_view *view)
         snprintf(text, sizeof(text), "%u", rows[i].count);
         expect_text(view, yyjson_obj_get(view->root, "Attributes"), rows[i].name, text);
     }
+    judge_policy(view, &model->queues[queue]);
+}
+
+void judge_list_tags(const struct reply_view *view)
+{
+    const struct model *model = &view->oracle->model;
+    int queue = model_find_queue(model, view->operation->queue);
+    expect_error(view, queue == NONE ? ERROR_QUEUE_DOES_NOT_EXIST : OK);
+    if (queue == NONE)
+        return;
+    yyjson_val *shown = yyjson_obj_get(view->root, "Tags");
+    size_t count = 0;
+    for (unsigned i = 0; i < TAGS; i++) {
+        char key[8], value[16];
+        if (model->queues[queue].tags[i] == 0)
+            continue;
+        snprintf(key, sizeof(key), "t%u", i);
+        snprintf(value, sizeof(value), "v%d", model->queues[queue].tags[i]);
+        expect_text(view, shown, key, value);
+        count++;
+    }
+    if (yyjson_obj_size(shown) != count)
+        fail("ListQueueTags of q%d shows %zu tags; it has %zu", view->operation->queue, yyjson_obj_size(shown), count);
 }

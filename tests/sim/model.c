@@ -117,6 +117,31 @@ static void delay_anew(struct model *model, int queue)
     }
 }
 
+enum error model_tag_queue(struct model *model, const struct operation *operation)
+{
+    int queue = model_find_queue(model, operation->queue);
+    if (queue == NONE)
+        return ERROR_QUEUE_DOES_NOT_EXIST;
+    bool is_tag = operation->kind == OPERATION_TAG_QUEUE;
+    for (unsigned i = 0; i < TAGS; i++)
+        if (operation->tags[i] != 0)
+            model->queues[queue].tags[i] = is_tag ? operation->tags[i] : 0;
+    return OK;
+}
+
+enum error model_permit(struct model *model, const struct operation *operation)
+{
+    int queue = model_find_queue(model, operation->queue);
+    if (queue == NONE)
+        return ERROR_QUEUE_DOES_NOT_EXIST;
+    bool *has_label = &model->queues[queue].has_label[operation->label];
+    bool is_added = operation->kind == OPERATION_ADD_PERMISSION;
+    if (*has_label == is_added)
+        return ERROR_INVALID_PARAMETER_VALUE;
+    *has_label = is_added;
+    return OK;
+}
+
 enum error model_set_queue(struct model *model, int name, const struct queue_numbers *numbers,
                            const struct queue_traits *traits)
 {

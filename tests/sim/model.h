@@ -32,6 +32,8 @@ struct model_queue {
     bool is_paused;
     double tokens; /* of its rate, at tokens_at */
     uint64_t tokens_at;
+    int tags[TAGS]; /* values; 0: it has none of that key */
+    bool has_label[LABELS];
 };
 
 /* A group that was held, paused or limited once. */
@@ -236,6 +238,8 @@ enum error model_set_queue(struct model *model, int name, const struct queue_num
                            const struct queue_traits *traits);
 enum error model_delete_queue(struct model *model, int name);
 enum error model_purge_queue(struct model *model, int name);
+enum error model_tag_queue(struct model *model, const struct operation *operation);
+enum error model_permit(struct model *model, const struct operation *operation);
 
 struct queue_counts {
     unsigned visible, in_flight, delayed;

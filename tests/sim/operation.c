@@ -18,6 +18,16 @@ const char *operation_target(const struct operation *operation)
         return "AmazonSQS.PurgeQueue";
     case OPERATION_COUNT_QUEUE:
         return "AmazonSQS.GetQueueAttributes";
+    case OPERATION_TAG_QUEUE:
+        return "AmazonSQS.TagQueue";
+    case OPERATION_UNTAG_QUEUE:
+        return "AmazonSQS.UntagQueue";
+    case OPERATION_LIST_TAGS:
+        return "AmazonSQS.ListQueueTags";
+    case OPERATION_ADD_PERMISSION:
+        return "AmazonSQS.AddPermission";
+    case OPERATION_REMOVE_PERMISSION:
+        return "AmazonSQS.RemovePermission";
     case OPERATION_SEND:
         return operation->is_many ? "AmazonSQS.SendMessageBatch" : "AmazonSQS.SendMessage";
     case OPERATION_RECEIVE:
@@ -398,6 +408,21 @@ static void write_type_order(const struct operation *operation, struct buffer *o
         buffer_append_format(out, ",\"Require\":true,\"RetentionSeconds\":%d", operation->order_retention_s);
 }
 
+static void write_tags(const struct operation *operation, struct buffer *out)
+{
+    bool is_tag = operation->kind == OPERATION_TAG_QUEUE, is_first = true;
+    buffer_append_format(out, is_tag ? ",\"Tags\":{" : ",\"TagKeys\":[");
+    for (unsigned i = 0; i < TAGS; i++) {
+        if (operation->tags[i] == 0)
+            continue;
+        buffer_append_format(out, "%s\"t%u\"", is_first ? "" : ",", i);
+        if (is_tag)
+            buffer_append_format(out, ":\"v%d\"", operation->tags[i]);
+        is_first = false;
+    }
+    buffer_append_format(out, is_tag ? "}" : "]");
+}
+
 void operation_write(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
 {
     buffer_append_format(out, "{");
@@ -415,7 +440,20 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
         break;
     case OPERATION_DELETE_QUEUE:
     case OPERATION_PURGE_QUEUE:
+    case OPERATION_LIST_TAGS:
         write_queue_url(operation->queue, out);
+        break;
+    case OPERATION_TAG_QUEUE:
+    case OPERATION_UNTAG_QUEUE:
+        write_queue_url(operation->queue, out);
+        write_tags(operation, out);
+        break;
+    case OPERATION_ADD_PERMISSION:
+    case OPERATION_REMOVE_PERMISSION:
+        write_queue_url(operation->queue, out);
+        buffer_append_format(out, ",\"Label\":\"l%d\"", operation->label);
+        if (operation->kind == OPERATION_ADD_PERMISSION)
+            buffer_append_format(out, ",\"AWSAccountIds\":[\"111111111111\"],\"Actions\":[\"SendMessage\"]");
         break;
     case OPERATION_COUNT_QUEUE:
         write_queue_url(operation->queue, out);

@@ -10,6 +10,11 @@ enum operation_kind {
     OPERATION_DELETE_QUEUE,
     OPERATION_PURGE_QUEUE,
     OPERATION_COUNT_QUEUE, /* GetQueueAttributes */
+    OPERATION_TAG_QUEUE,
+    OPERATION_UNTAG_QUEUE,
+    OPERATION_LIST_TAGS,
+    OPERATION_ADD_PERMISSION,
+    OPERATION_REMOVE_PERMISSION,
     OPERATION_SEND,
     OPERATION_RECEIVE,
     OPERATION_DELETE,
@@ -81,6 +86,8 @@ struct after {
 #define AFTERS_MAX 3u
 enum { AFTER_CANCEL, AFTER_RUN, AFTER_HOLD };
 #define TYPES 5       /* "t0" to "t4" */
+#define TAGS 4        /* of a queue, "t0" to "t3" */
+#define LABELS 3      /* of its permissions, "l0" to "l2" */
 #define TYPE_ORDERS 3 /* "o0" to "o2" */
 
 struct entry {
@@ -108,6 +115,8 @@ struct operation {
     struct queue_numbers numbers;
     struct queue_traits traits; /* create queue; set queue, with has_traits: those that may change */
     bool has_traits;
+    int tags[TAGS]; /* tag: the value "v<n>", 0: not named; untag: not 0: named */
+    int label;      /* add, remove permission */
     bool is_many;   /* the form with entries (SendMessageBatch …) */
     unsigned count; /* of entries or keys */
     struct entry entries[ENTRIES_MAX];

@@ -162,6 +162,14 @@ static void judge_error(const struct reply_view *view)
     case OPERATION_PURGE_QUEUE:
         expected = model_purge_queue(model, operation->queue);
         break;
+    case OPERATION_TAG_QUEUE:
+    case OPERATION_UNTAG_QUEUE:
+        expected = model_tag_queue(model, operation);
+        break;
+    case OPERATION_ADD_PERMISSION:
+    case OPERATION_REMOVE_PERMISSION:
+        expected = model_permit(model, operation);
+        break;
     case OPERATION_RELEASE_GROUP:
         expected = model_release_group(model, operation);
         break;
@@ -184,6 +192,11 @@ static void (*const judges[OPERATION_KIND_COUNT])(const struct reply_view *view)
     [OPERATION_DELETE_QUEUE] = judge_error,
     [OPERATION_PURGE_QUEUE] = judge_error,
     [OPERATION_COUNT_QUEUE] = judge_count_queue,
+    [OPERATION_TAG_QUEUE] = judge_error,
+    [OPERATION_UNTAG_QUEUE] = judge_error,
+    [OPERATION_LIST_TAGS] = judge_list_tags,
+    [OPERATION_ADD_PERMISSION] = judge_error,
+    [OPERATION_REMOVE_PERMISSION] = judge_error,
     [OPERATION_SEND] = judge_send,
     [OPERATION_RECEIVE] = judge_receive,
     [OPERATION_DELETE] = judge_handles,

@@ -3,6 +3,7 @@
 #include "core/decide.h"
 #include "core/finish.h"
 #include "core/state.h"
+#include "core/tags.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ const char *plant_name(enum plant plant)
         [PLANT_COMMIT_BY_HALVES] = "commit-by-halves",
         [PLANT_NO_TYPE_ORDERS] = "no-type-orders",
         [PLANT_NO_RATE] = "no-rate",
+        [PLANT_TAGS_REPLACED] = "tags-replaced",
     };
     return names[plant];
 }
@@ -292,4 +294,11 @@ enum error __wrap_decide_commit(struct core *core, struct commit_command *comman
     for (uint32_t i = 0; i < command->send_count && error != OK && planted.plant == PLANT_COMMIT_BY_HALVES; i++)
         (void)decide_send(core, &command->sends[i].command, &command->sends[i].result);
     return error;
+}
+
+void __real_tags_merge(struct bytes tags, struct bytes added, struct buffer *out);
+void __wrap_tags_merge(struct bytes tags, struct bytes added, struct buffer *out);
+void __wrap_tags_merge(struct bytes tags, struct bytes added, struct buffer *out)
+{
+    __real_tags_merge(planted.plant == PLANT_TAGS_REPLACED ? bytes_make(NULL, 0) : tags, added, out);
 }

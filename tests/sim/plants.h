@@ -29,6 +29,7 @@ enum plant {
     PLANT_COMMIT_BY_HALVES,        /* a Commit that is refused has sent its messages */
     PLANT_NO_TYPE_ORDERS,          /* messages do not wait for earlier types */
     PLANT_NO_RATE,                 /* queues and groups deliver at any rate */
+    PLANT_TAGS_REPLACED,           /* a queue's new tags are its only ones */
     PLANT_COUNT
 };
 

@@ -17,6 +17,9 @@ COMMANDS = [
     "queue list",
     "queue show",
     "queue set",
+    "queue tag",
+    "queue untag",
+    "queue tags",
     "queue pause",
     "queue resume",
     "queue purge",
@@ -188,6 +191,17 @@ def test_queue_set_and_show(tally):
     assert attributes["DelaySeconds"] == "3"
     assert attributes["ApproximateNumberOfMessages"] == "0"
     assert "InvalidAttributeValue" in tally("queue", "set", "orders", "DelaySeconds=901", status=1).err
+
+
+def test_queue_tags(tally):
+    tally("queue", "create", "orders")
+    assert tally("queue", "tags", "orders").out == ""
+    assert tally("queue", "tag", "orders", "team=billing", "stage=test=1").out == ""
+    tally("queue", "tag", "orders", "team=")
+    assert tally("queue", "tags", "orders").out == "stage=test=1\nteam=\n"
+    tally("queue", "untag", "orders", "stage", "none")
+    assert tally.json("queue", "tags", "orders") == [{"Tags": {"team": ""}}]
+    assert "QueueDoesNotExist" in tally("queue", "tag", "none", "a=b", status=1).err
 
 
 def test_queue_purge_and_delete(tally):
