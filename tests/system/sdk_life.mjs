@@ -291,6 +291,60 @@ const scenarios = {
     await assert.rejects(makeQueue("late", { RedrivePolicy }), { name: "InvalidParameterValue" });
   },
 
+  async move_tasks() {
+    const dead = await makeQueue("dead");
+    const arnOf = (name) => `arn:aws:sqs:us-east-1:000000000000:${name}`;
+    const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: arnOf("dead"), maxReceiveCount: 1 });
+    const sources = [];
+    for (const name of ["one", "two"]) {
+      const url = await makeQueue(name, { RedrivePolicy, VisibilityTimeout: "0" });
+      for (let i = 0; i < 3; i++) await call("SendMessage", { QueueUrl: url, MessageBody: `${name} ${i}` });
+      assert.equal((await receive(url)).length, 3);
+      assert.deepEqual(await receive(url), []);
+      await call("SetQueueAttributes", { QueueUrl: url, Attributes: { VisibilityTimeout: "30" } });
+      sources.push(url);
+    }
+    const newest = async () => (await call("ListMessageMoveTasks", { SourceArn: arnOf("dead") })).Results[0];
+    const ended = async (status) => {
+      for (let i = 0; i < 500; i++) {
+        const task = await newest();
+        if (task.Status === status) return task;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      assert.fail(`the task did not become ${status}`);
+    };
+
+    // Without a destination, each goes back where it came from.
+    const { TaskHandle } = await call("StartMessageMoveTask", { SourceArn: arnOf("dead") });
+    assert.equal(JSON.parse(Buffer.from(TaskHandle, "base64").toString()).sourceArn, arnOf("dead"));
+    const done = await ended("COMPLETED");
+    assert.equal(done.ApproximateNumberOfMessagesMoved, 6);
+    assert.equal(done.DestinationArn, undefined);
+    assert.ok(Math.abs(done.StartedTimestamp - Date.now()) < 600_000);
+    for (const [i, name] of ["one", "two"].entries()) {
+      const moved = await receive(sources[i], { MessageSystemAttributeNames: ["All"] });
+      assert.deepEqual(moved.map((message) => message.Body).sort(), [0, 1, 2].map((n) => `${name} ${n}`));
+      assert.equal(moved[0].Attributes.ApproximateReceiveCount, "1");
+    }
+
+    // Slowly to a queue of one's choice, one task at a time, and cancelled.
+    for (let i = 0; i < 10; i++) await call("SendMessage", { QueueUrl: dead, MessageBody: String(i) });
+    const other = await makeQueue("other");
+    const slow = { SourceArn: arnOf("dead"), DestinationArn: arnOf("other"), MaxNumberOfMessagesPerSecond: 1 };
+    const handle = (await call("StartMessageMoveTask", slow)).TaskHandle;
+    await assert.rejects(call("StartMessageMoveTask", slow), (error) => error instanceof sqs.SQSServiceException);
+    assert.equal((await newest()).TaskHandle, handle);
+    assert.equal((await receive(other, { WaitTimeSeconds: 20 }))[0].Body, "0");
+    const { ApproximateNumberOfMessagesMoved: moved } = await call("CancelMessageMoveTask", { TaskHandle: handle });
+    assert.ok(moved >= 1 && moved < 10);
+    const cancelled = await ended("CANCELLED");
+    assert.equal(cancelled.TaskHandle, undefined);
+    assert.equal(cancelled.DestinationArn, arnOf("other"));
+    assert.equal((await call("ListMessageMoveTasks", { SourceArn: arnOf("dead"), MaxResults: 10 })).Results.length, 2);
+    await assert.rejects(call("StartMessageMoveTask", { SourceArn: arnOf("nowhere") }), sqs.ResourceNotFoundException);
+    await assert.rejects(call("CancelMessageMoveTask", { TaskHandle: handle }), (error) => error instanceof sqs.SQSServiceException);
+  },
+
   /** Without an endpoint of its own the SDK sends to the host of the queue's URL, without its path; with one it passes the URL's
    *  host over. Also run through a proxy. */
   async q11_queue_urls_as_endpoints() {

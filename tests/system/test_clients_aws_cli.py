@@ -1,6 +1,6 @@
 """The AWS CLI, unmodified, as a shell user would use it. That of Debian 12 (2.9) speaks Query, later ones speak JSON.
 
-AWS_CLI  another aws than the distribution's"""
+AWS_CLI  another aws than the distribution's; of version 2, because version 1 reads binary values differently"""
 
 import hashlib
 import json
