@@ -62,6 +62,7 @@ class Daemon:
         if "--listen" not in options:
             self.options += ["--listen", f"127.0.0.1:{self.port}"]
         self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.tls = None  # where raw connections go instead: (port, ssl.SSLContext)
         self.process = None
         self.ready_line = None
 
@@ -70,7 +71,10 @@ class Daemon:
         command = [*WRAPPER, str(BIN / "tallyd"), "--data", str(self.data)]
         self.errors = open(self.folder / "tallyd.err", "ab")
         self.process = subprocess.Popen(
-            command + [str(option) for option in self.options], stdout=subprocess.PIPE, stderr=self.errors, env=clean_environment()
+            command + [str(option) for option in self.options],
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env=clean_environment(),
         )
         self.ready_line = self._first_line(60 * PATIENCE)
         if not re.match(r"tallyd ready on (https?://|unix:)", self.ready_line):

@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import os
 import re
-import resource
 import socket
 import threading
 import time
@@ -39,7 +37,9 @@ class Line:
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(seconds * PATIENCE)
-        self.socket.connect(("127.0.0.1", daemon.port))
+        self.socket.connect(("127.0.0.1", daemon.tls[0] if daemon.tls else daemon.port))
+        if daemon.tls:
+            self.socket = daemon.tls[1].wrap_socket(self.socket)
         self.rest = b""
 
     def __enter__(self):
@@ -395,30 +395,6 @@ def test_connections_above_the_limit_get_503(daemon_factory):
         line.socket.close()
 
 
-def test_a_thousand_idle_connections_disturb_nobody(daemon):
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 4096), hard), hard))
-    url = make_queue(daemon)
-    lines = [Line(daemon) for _ in range(1000)]
-    wait_until(lambda: metric(daemon, "tally_http_connections") >= 1000, what="1,000 connections")
-    with open(f"/proc/{daemon.pid}/status") as status:
-        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-    with Line(daemon) as line:
-        begun = time.monotonic()
-        for i in range(200):
-            line.send(send(url, str(i)))
-            assert line.reply().status == 200
-        assert time.monotonic() - begun < 20 * PATIENCE
-    for line in lines[::100]:
-        line.send(get("/health"))
-        assert line.reply().status == 200
-    for line in lines:
-        line.socket.close()
-    if PATIENCE == 1 and "TALLY_BIN" not in os.environ:
-        assert resident < 100_000, f"{resident} kB with 1,000 idle connections"
-    wait_until(lambda: metric(daemon, "tally_http_connections") <= 5, what="the end of the connections")
-
-
 # --- Patience -----------------------------------------------------------------------------------------------------------------
 
 
@@ -444,7 +420,7 @@ def test_a_slow_sender_is_cut_off_however_steadily_it_sends(impatient):
     request = post("AmazonSQS.ListQueues", b"{}" + b" " * 5000)
     with Line(impatient) as line:
         begun = time.monotonic()
-        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+        with pytest.raises(OSError):
             for i in range(len(request)):
                 line.send(request[i : i + 1])
                 time.sleep(0.05)
@@ -551,6 +527,39 @@ SMUGGLED = {
     "trailer": CHUNKED + b"0\r\nContent-Length: 5\r\n\r\nGET /",
     "two hosts": b"GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
     "no host": b"GET /health HTTP/1.1\r\n\r\n",
+    "the same coding twice": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "coding hidden by a tab": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
+    "coding in quotes": b'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n',
+    "empty coding": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n",
+    "folded coding": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    "coding and blank before the colon": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "tab before the colon": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length\t: 5\r\n\r\nGET /",
+    "blank before the first field": b"POST / HTTP/1.1\r\n Host: a\r\nContent-Length: 5\r\n\r\nGET /",
+    "the same length twice": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nGET /",
+    "list of lengths": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\nGET /",
+    "length with a sign": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nGET /",
+    "length in hexadecimal": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0x5\r\n\r\nGET /",
+    "empty length": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\nGET /",
+    "length of two numbers": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5 6\r\n\r\nGET /",
+    "length beyond 64 bits": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551621\r\n\r\nGET /",
+    "NUL in a value": b"POST / HTTP/1.1\r\nHost: a\r\nX: y\0z\r\nContent-Length: 0\r\n\r\n",
+    "NUL in a name": b"POST / HTTP/1.1\r\nHost: a\r\nX\0: y\r\nContent-Length: 0\r\n\r\n",
+    "field without a colon": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length\r\n\r\n",
+    "field without a name": b"POST / HTTP/1.1\r\nHost: a\r\n: 5\r\n\r\n",
+    "bare CR at the end of a line": b"POST / HTTP/1.1\r\nHost: a\rContent-Length: 5\r\n\r\nGET /",
+    "bare LF before the end": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\n\r\nGET /",
+    "CR CR LF": b"POST / HTTP/1.1\r\nHost: a\r\r\nContent-Length: 5\r\n\r\nGET /",
+    "chunk size beyond 64 bits": CHUNKED + b"10000000000000003\r\nabc\r\n0\r\n\r\n",
+    "chunk size with a sign": CHUNKED + b"+3\r\nabc\r\n0\r\n\r\n",
+    "chunk size with 0x": CHUNKED + b"0x3\r\nabc\r\n0\r\n\r\n",
+    "no chunk size": CHUNKED + b"\r\nabc\r\n0\r\n\r\n",
+    "blank before a chunk size": CHUNKED + b" 3\r\nabc\r\n0\r\n\r\n",
+    "bare LF behind a chunk size": CHUNKED + b"3\nabc\r\n0\r\n\r\n",
+    "bare LF behind a chunk": CHUNKED + b"3\r\nabc\n0\r\n\r\n",
+    "bare CR behind a chunk size": CHUNKED + b"3\rabc\r\n0\r\n\r\n",
+    "blank in the target": b"POST /a b HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+    "version 1.10": b"POST / HTTP/1.10\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+    "coding in HTTP/1.0": b"POST / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "not HTTP": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 }

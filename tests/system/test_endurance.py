@@ -1,0 +1,396 @@
+"""The HTTP front under crowds that want it no good: memory stays bounded, and whoever else comes is served in time.
+
+Beside each crowd a bystander, in a process of its own, asks and sends all the time; its slowest answers are the measure.
+Sizes are those of TALLY_TEST_SCALE=1; the numbers of resident memory count only there, and not under a sanitizer.
+"""
+
+import http.client
+import json
+import multiprocessing
+import resource
+import select
+import socket
+import time
+
+import pytest
+from certificates import Certificate, TrustingContext
+from conftest import BIN, PATIENCE, free_port, wait_until
+from test_http import Line, get, make_queue, metric, post, send, timeouts
+from wire import SCALE, scaled
+
+IS_BARE = PATIENCE == 1 and not {"asan", "tsan"} & set(BIN.parts)
+MIB = 1 << 20
+
+# The slowest of a hundred answers while a crowd is there. Disks of shared machines take tens of milliseconds at times.
+P99_S = 0.5 * (1 if IS_BARE else 20)
+
+
+@pytest.fixture(autouse=True)
+def many_descriptors():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def descriptors():
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 500
+
+
+def resident(daemon):
+    """Bytes of memory that the daemon has."""
+    with open(f"/proc/{daemon.pid}/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
+
+
+def stand_by(port, url, has_ended, results):
+    """What the bystander does: how long each of its requests took, or what went wrong."""
+    latencies = []
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30 * PATIENCE)
+        send_headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.SendMessage"}
+        body = json.dumps({"QueueUrl": url, "MessageBody": "bystander"})
+        while not has_ended.is_set() or len(latencies) < 200:
+            for request in (("GET", "/health"), ("POST", "/", body, send_headers)):
+                begun = time.monotonic()
+                connection.request(*request)
+                answer = connection.getresponse()
+                answer.read()
+                assert answer.status == 200
+                latencies.append(time.monotonic() - begun)
+            time.sleep(0.002)
+        results.put(sorted(latencies))
+    except Exception as error:
+        results.put(repr(error))
+
+
+class Bystander:
+    """Asks as long as the block lasts; at its end every answer must have come, and nearly all of them soon."""
+
+    def __init__(self, daemon):
+        context = multiprocessing.get_context("fork")
+        url = make_queue(daemon, "bystander")
+        self.has_ended, self.results = context.Event(), context.Queue()
+        self.process = context.Process(target=stand_by, args=(daemon.port, url, self.has_ended, self.results), daemon=True)
+        self.process.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.has_ended.set()
+        latencies = self.results.get(timeout=60 * PATIENCE)
+        self.process.join()
+        if kind is None:
+            assert isinstance(latencies, list), latencies
+            p99 = latencies[len(latencies) * 99 // 100]
+            print(f"bystander: {len(latencies)} requests, p50 {latencies[len(latencies) // 2] * 1000:.1f} ms, p99 {p99 * 1000:.1f} ms")
+            assert p99 < P99_S, f"p99 {p99:.3f} s of {len(latencies)} requests"
+
+
+def connect(port, count):
+    lines = []
+    for _ in range(count):
+        line = socket.create_connection(("127.0.0.1", port), 20 * PATIENCE)
+        lines.append(line)
+    return lines
+
+
+def close(lines):
+    for line in lines:
+        line.close()
+
+
+def select_readable(lines):
+    """Those that have something to read; any number of them."""
+    poll = select.poll()
+    by_number = {line.fileno(): line for line in lines}
+    for number in by_number:
+        poll.register(number, select.POLLIN)
+    return [by_number[number] for number, _ in poll.poll(0)]
+
+
+def assert_bounded(daemon, before, limit, what):
+    grown = resident(daemon) - before
+    print(f"{what}: resident memory grew by {grown / MIB:.1f} MiB")
+    if IS_BARE:
+        assert grown < limit, f"{what}: {grown / MIB:.1f} MiB more than before"
+
+
+# --- Idle connections -------------------------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_idle_connections_disturb_nobody(daemon_factory):
+    count = min(scaled(10_000), descriptors())
+    daemon = daemon_factory("--connections-max", count + 100).start()
+    before = resident(daemon)
+    with Bystander(daemon):
+        lines = connect(daemon.port, count)
+        for line in lines[::2]:  # half of them have been served, half never said a word
+            line.sendall(get("/health"))
+        for line in lines[::2]:
+            assert line.recv(4096).startswith(b"HTTP/1.1 200 OK")
+        assert metric(daemon, "tally_http_connections") >= count
+        assert_bounded(daemon, before, 24 * MIB, f"{count} idle connections")
+        time.sleep(2 * SCALE)
+    for line in lines[:: max(1, count // 100)]:
+        line.sendall(get("/health"))
+        assert line.recv(4096).startswith(b"HTTP/1.1 200 OK")
+    close(lines)
+    wait_until(lambda: metric(daemon, "tally_http_connections") == 1, what="the end of the connections")
+    assert daemon.stop() == 0
+
+
+def test_a_thousand_idle_tls_connections_disturb_nobody(daemon_factory, tmp_path):
+    count = min(scaled(1000), descriptors())
+    certificate = Certificate(tmp_path)
+    daemon = daemon_factory(*certificate.options(free_port())).start()
+    port = int(daemon.ready_line.split("https://127.0.0.1:")[1].split(" ")[0])
+    context = TrustingContext(certificate)
+    before = resident(daemon)
+    with Bystander(daemon):
+        lines = [context.wrap_socket(line) for line in connect(port, count)]
+        for line in lines:
+            line.sendall(get("/health"))
+            assert line.recv(4096).startswith(b"HTTP/1.1 200 OK")
+        assert_bounded(daemon, before, 100 * MIB, f"{count} idle TLS connections")
+        time.sleep(1 * SCALE)
+    close(lines)
+    wait_until(lambda: metric(daemon, "tally_http_connections") == 1, what="the end of the connections")
+    assert metric(daemon, "tally_tls_handshakes_failed_total") == 0
+    assert daemon.stop() == 0
+
+
+def test_thousands_of_handshakes_that_never_end_disturb_nobody(daemon_factory, tmp_path):
+    count = min(scaled(2000), descriptors())
+    certificate = Certificate(tmp_path)
+    daemon = daemon_factory("--request-timeout", "3s", *certificate.options(free_port())).start()
+    port = int(daemon.ready_line.split("https://127.0.0.1:")[1].split(" ")[0])
+    before = resident(daemon)
+    with Bystander(daemon):
+        lines = connect(port, count)
+        for line in lines[::2]:
+            line.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+        assert_bounded(daemon, before, 150 * MIB, f"{count} half handshakes")
+        wait_until(lambda: metric(daemon, "tally_tls_handshakes_failed_total") == count, what="the end of the handshakes")
+        wait_until(lambda: metric(daemon, "tally_http_connections") <= 2, what="the end of the connections")
+    assert timeouts(daemon, "request") == count
+    close(lines)
+    assert daemon.stop() == 0
+
+
+# --- Slow senders, slow readers ---------------------------------------------------------------------------------------------
+
+
+def test_thousands_of_senders_of_one_byte_at_a_time_are_all_served(daemon_factory):
+    count = min(scaled(2000), descriptors())
+    daemon = daemon_factory("--request-timeout", "300s").start()
+    url = make_queue(daemon)
+    request = send(url, "slow")
+    before = resident(daemon)
+    with Bystander(daemon):
+        lines = connect(daemon.port, count)
+        for line in lines:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        steps = [request[i : i + 1] for i in range(40)] + [request[40:-20]] + [request[i : i + 1] for i in range(-20, -1)]
+        for number, piece in enumerate([*steps, request[-1:]]):
+            for line in lines:
+                line.send(piece)
+            if number == 30:
+                assert_bounded(daemon, before, count * 20 * 1024 + 16 * MIB, f"{count} slow senders")
+        for line in lines:
+            assert line.recv(4096).startswith(b"HTTP/1.1 200 OK")
+    close(lines)
+    assert daemon.stop() == 0
+
+
+def test_slow_senders_without_end_are_cut_off_one_by_one(daemon_factory):
+    """Each sends steadily, but a byte at a time, so that no request is ever whole."""
+    count = min(scaled(2000), descriptors())
+    daemon = daemon_factory("--request-timeout", "3s").start()
+    with Bystander(daemon):
+        lines = connect(daemon.port, count)
+        deadline = time.monotonic() + 30 * PATIENCE
+        while lines and time.monotonic() < deadline:
+            left = []
+            for line in lines:
+                try:
+                    line.send(b"P")
+                    left.append(line)
+                except OSError:
+                    line.close()
+            lines = left
+            time.sleep(0.2)
+        assert not lines
+    assert timeouts(daemon, "request") + metric(daemon, "tally_http_requests_refused_total") == count
+    assert daemon.stop() == 0
+
+
+def test_bodies_that_stop_half_way_cost_what_has_come(daemon_factory):
+    count = scaled(300)
+    daemon = daemon_factory("--request-timeout", "60s").start()
+    before = resident(daemon)
+    head = post("AmazonSQS.SendMessage", b"").replace(b"Content-Length: 0", b"Content-Length: 8000000")
+    with Bystander(daemon):
+        lines = connect(daemon.port, count)
+        for line in lines:
+            line.sendall(head + b"x" * 500_000)
+        wait_until(lambda: metric(daemon, "tally_http_received_bytes_total") >= count * 500_000, what="the bytes")
+        assert_bounded(daemon, before, count * 1_300_000 + 32 * MIB, f"{count} half bodies")
+    close(lines)
+    wait_until(lambda: metric(daemon, "tally_http_input_bytes") < MIB, what="the end of the bodies")
+    assert daemon.stop() == 0
+
+
+def test_requests_that_never_come_whole_have_a_budget_of_memory(daemon_factory):
+    """A large body reserves 1 MiB when it begins; when 1 GiB is reserved, the next ones are refused."""
+    count = min(1200, descriptors())
+    daemon = daemon_factory("--request-timeout", "60s").start()
+    head = post("AmazonSQS.SendMessage", b"").replace(b"Content-Length: 0", b"Content-Length: 8000000")
+    with Bystander(daemon):
+        lines = connect(daemon.port, count)
+        for line in lines:
+            line.sendall(head + b"x" * 20_000)
+        wait_until(lambda: metric(daemon, "tally_http_received_bytes_total") >= count * 20_000, what="the bytes")
+        assert metric(daemon, "tally_http_input_bytes") <= 1025 * MIB
+        answered = select_readable(lines)
+        assert len(answered) >= count - 1025
+        for line in answered:
+            assert line.recv(4096).startswith(b"HTTP/1.1 503 ")
+    close(lines)
+    assert daemon.stop() == 0
+
+
+def test_readers_of_large_replies_who_do_not_read_are_cut_off(daemon_factory):
+    count = scaled(100, least=4)
+    daemon = daemon_factory("--reply-timeout", "5s").start()
+    url = make_queue(daemon)
+    for _ in range(10):
+        assert daemon.call("AmazonSQS.SendMessage", {"QueueUrl": url, "MessageBody": "x" * 100_000})[0] == 200
+    request = post("AmazonSQS.ReceiveMessage", {"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0})
+    before = resident(daemon)
+    with Bystander(daemon):
+        lines = [Line(daemon, receive_buffer=4096) for _ in range(count)]
+        for line in lines:
+            line.send(request * 20)
+        wait_until(lambda: metric(daemon, "tally_http_requests_total") >= count, what="the requests")
+        time.sleep(1)
+        assert_bounded(daemon, before, count * 7 * MIB + 32 * MIB, f"{count} readers that do not read")
+        wait_until(lambda: timeouts(daemon, "reply") == count, seconds=40, what="the cuts")
+    for line in lines:
+        line.socket.close()
+    assert daemon.stop() == 0
+
+
+# --- Floods -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pipelined_flood_waits_for_its_reader(daemon_factory):
+    """Nobody reads the replies, so the server stops reading the requests; then all are answered, in order."""
+    count = scaled(200_000, least=2000)
+    daemon = daemon_factory("--reply-timeout", "300s").start()
+    before = resident(daemon)
+    flood = get("/health") * 100
+    with Bystander(daemon):
+        line = socket.create_connection(("127.0.0.1", daemon.port), 60 * PATIENCE)
+        line.setblocking(False)
+        sent, quiet_since = 0, time.monotonic()
+        total, replies = len(get("/health")) * count, 0
+        while sent < total and time.monotonic() - quiet_since < 1:
+            try:
+                sent += line.send(flood[sent % len(get("/health")) :][: total - sent])
+                quiet_since = time.monotonic()
+            except BlockingIOError:
+                time.sleep(0.01)
+        assert_bounded(daemon, before, 16 * MIB, f"a flood of {sent} bytes")
+        rest = b""
+        while replies < count:
+            wants_to_send = [line] if sent < total else []
+            readable, writable, _ = select.select([line], wants_to_send, [], 30 * PATIENCE)
+            assert readable or writable
+            if writable:
+                sent += line.send(flood[sent % len(get("/health")) :][: total - sent])
+            if readable:
+                data = line.recv(1 << 20)
+                assert data
+                replies += (rest + data).count(b"HTTP/1.1 200")
+                rest = data[-11:]
+        line.close()
+    assert daemon.stop() == 0
+
+
+def test_floods_of_sends_on_many_connections_are_all_answered(daemon_factory):
+    connections, each = scaled(100, least=4), scaled(200, least=20)
+    daemon = daemon_factory().start()
+    url = make_queue(daemon)
+    before = resident(daemon)
+    with Bystander(daemon):
+        lines = [Line(daemon, seconds=60) for _ in range(connections)]
+        for line in lines:
+            line.send(send(url, "flood") * each)
+        for line in lines:
+            for _ in range(each):
+                assert line.reply().status == 200
+            line.socket.close()
+        assert_bounded(daemon, before, 64 * MIB, f"{connections * each} pipelined sends")
+    assert daemon.stop() == 0
+
+
+def test_a_flood_of_refused_requests_disturbs_nobody(daemon_factory):
+    """Each costs a connection: half of them too large, half of them to be read in two ways."""
+    daemon = daemon_factory().start()
+    before = resident(daemon)
+    smuggled = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG"
+    too_large = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 5000
+    with Bystander(daemon):
+        for i in range(scaled(2000)):
+            with Line(daemon) as line:
+                line.send(smuggled if i % 2 == 0 else too_large)
+                assert line.reply().status == (400 if i % 2 == 0 else 413)
+        assert_bounded(daemon, before, 32 * MIB, "refused requests")
+    wait_until(lambda: metric(daemon, "tally_http_connections") <= 1, what="the end of the connections")
+    assert daemon.stop() == 0
+
+
+# --- Bodies in pieces -------------------------------------------------------------------------------------------------------
+
+
+def test_clients_that_ask_to_continue_and_never_do_are_cut_off(daemon_factory):
+    count = min(scaled(1000), descriptors())
+    daemon = daemon_factory("--request-timeout", "3s").start()
+    before = resident(daemon)
+    head = post("AmazonSQS.SendMessage", b"", "Expect: 100-continue").replace(b"Content-Length: 0", b"Content-Length: 100000")
+    with Bystander(daemon):
+        lines = connect(daemon.port, count)
+        for line in lines:
+            line.sendall(head)
+        for line in lines:
+            assert line.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert_bounded(daemon, before, count * 120_000 + 16 * MIB, f"{count} clients that were told to continue")
+        wait_until(lambda: timeouts(daemon, "request") == count, what="the cuts")
+    close(lines)
+    assert daemon.stop() == 0
+
+
+def test_chunks_of_one_byte_cost_no_more_than_their_body(daemon_factory):
+    count = scaled(100)
+    daemon = daemon_factory().start()
+    url = make_queue(daemon)
+    body = json.dumps({"QueueUrl": url, "MessageBody": "x" * 20_000}).encode()
+    head = (
+        b"POST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: AmazonSQS.SendMessage\r\n"
+        b"Content-Type: application/x-amz-json-1.0\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body)
+    before = resident(daemon)
+    with Bystander(daemon):
+        lines = [Line(daemon) for _ in range(count)]
+        for line in lines:
+            line.send(head + chunks)
+        wait_until(lambda: metric(daemon, "tally_http_received_bytes_total") >= count * len(chunks), what="the chunks")
+        assert_bounded(daemon, before, count * 64 * 1024 + 32 * MIB, f"{count} bodies in chunks of one byte")
+        for line in lines:
+            line.send(b"0\r\n\r\n")
+            assert line.reply().status == 200
+            line.socket.close()
+    assert daemon.stop() == 0
