@@ -63,19 +63,21 @@ struct tally_error {
 /* ---- Client ------------------------------------------------------------------------------------------------------ */
 
 struct tally_options {
-    const char *endpoint;          /* NULL: TALLY_ENDPOINT, else http://127.0.0.1:9324. http:// or https:// */
-    const char *region;            /* NULL: AWS_REGION, else AWS_DEFAULT_REGION, else us-east-1 */
-    const char *access_key_id;     /* NULL: AWS_ACCESS_KEY_ID. Neither: requests are not signed */
+    const char *endpoint;      /* NULL: TALLY_ENDPOINT, else http://127.0.0.1:9324. http://, https:// or unix:/PATH */
+    const char *region;        /* NULL: AWS_REGION, else AWS_DEFAULT_REGION, else us-east-1 */
+    const char *access_key_id; /* NULL: AWS_ACCESS_KEY_ID. Neither: requests are not signed */
     const char *secret_access_key; /* NULL: AWS_SECRET_ACCESS_KEY */
     const char *session_token;     /* NULL: AWS_SESSION_TOKEN, else none */
     unsigned attempts_max;         /* how often one call is tried, the first time included; 0: 6 */
     unsigned timeout_ms;           /* for one try, long poll included; 0: 60,000 */
     bool repeats_sends; /* repeat sends too when the answer was lost: at least once instead of at most once */
+    const char
+        *ca_file; /* PEM: who is trusted to vouch for an https:// server. NULL: TALLY_CA_FILE, else the system's */
 };
 
 /* Makes a client; connects to nothing yet. Copies what `options` points to; NULL: all defaults. Requests are signed
  * with AWS Signature Version 4 (service sqs) when both keys are known.
- * Errors, in order: TALLY_INVALID if the endpoint is no http:// or https:// address, or if only one of the keys is
+ * Errors, in order: TALLY_INVALID if the endpoint is no http://, https:// or unix: address, or if only one of the keys is
  * known. The caller ends the client with tally_client_destroy(). `error` may be NULL. Any thread. */
 enum tally_status tally_client_create(const struct tally_options *options, struct tally_client **client,
                                       struct tally_error *error);

@@ -30,8 +30,16 @@ static enum tally_status create_failed(struct tally_error *error, const char *su
     return TALLY_INVALID;
 }
 
+/* The path behind "unix:", or NULL. */
+static const char *socket_path(const char *endpoint)
+{
+    return strncmp(endpoint, "unix:/", 6) == 0 ? endpoint + 5 : NULL;
+}
+
 static bool is_address(const char *endpoint)
 {
+    if (socket_path(endpoint) != NULL)
+        return true;
     const char *host = NULL;
     if (strncmp(endpoint, "http://", 7) == 0)
         host = endpoint + 7;
@@ -52,6 +60,8 @@ enum tally_status tally_client_create(const struct tally_options *options, struc
         .secret_access_key = choose(given->secret_access_key, "AWS_SECRET_ACCESS_KEY", NULL, NULL),
         .session_token = choose(given->session_token, "AWS_SESSION_TOKEN", NULL, NULL),
         .timeout_ms = given->timeout_ms == 0 ? TIMEOUT_DEFAULT_MS : given->timeout_ms,
+        .socket = socket_path(endpoint),
+        .ca_file = choose(given->ca_file, "TALLY_CA_FILE", NULL, NULL),
     };
     struct tally_client *made;
     size_t size = strlen(endpoint);
@@ -69,7 +79,7 @@ enum tally_status tally_client_create(const struct tally_options *options, struc
     made->endpoint_owned = memory_allocate(size + 2);
     memcpy(made->endpoint_owned, endpoint, size);
     memcpy(made->endpoint_owned + size, "/", 2);
-    transport.url = made->endpoint_owned;
+    transport.url = transport.socket == NULL ? made->endpoint_owned : "http://localhost/";
     made->transport_owned = transport_create(&transport);
     made->endpoint_owned[size] = '\0';
     made->attempts_max = given->attempts_max == 0 ? ATTEMPTS_DEFAULT : given->attempts_max;

@@ -88,6 +88,10 @@ struct transport *transport_create(const struct transport_options *options)
     curl_easy_setopt(transport->easy, CURLOPT_PREREQDATA, transport);
     curl_easy_setopt(transport->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(transport->easy, CURLOPT_USERAGENT, "libtally/" TALLY_VERSION);
+    if (options->socket != NULL)
+        curl_easy_setopt(transport->easy, CURLOPT_UNIX_SOCKET_PATH, options->socket);
+    if (options->ca_file != NULL)
+        curl_easy_setopt(transport->easy, CURLOPT_CAINFO, options->ca_file);
     set_signature(transport, options);
     return transport;
 }

@@ -10,7 +10,9 @@
 struct transport;
 
 struct transport_options {
-    const char *url; /* where every request goes */
+    const char *url;     /* where every request goes */
+    const char *socket;  /* the path of the Unix socket that leads there; NULL: TCP */
+    const char *ca_file; /* PEM: who may vouch for an https server; NULL: whom the system trusts */
     const char *region;
     const char *access_key_id;     /* NULL: requests are not signed */
     const char *secret_access_key; /* NULL as the one before */

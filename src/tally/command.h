@@ -49,6 +49,7 @@ struct invocation {
     char **program; /* behind "--"; closed by NULL */
     int program_count;
     const char *endpoint; /* NULL: the library's default */
+    const char *ca_file;  /* the same */
     bool is_json;
     struct tally_client *client; /* NULL until invocation_connect() */
 };

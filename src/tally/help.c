@@ -52,6 +52,7 @@ static const char overview_end[] =
     "\n"
     "The server is looked for at --endpoint URL, else at the variable TALLY_ENDPOINT, else at " TALLY_ENDPOINT_DEFAULT
     ".\n"
+    "It may be http://…, https://… (--ca-file says who vouches for it) or unix:/PATH.\n"
     "Requests are signed when AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are set (region: AWS_REGION).\n";
 
 static const char exit_statuses[] =

@@ -46,6 +46,7 @@ struct tally_client *invocation_client_create(const struct invocation *invocatio
 {
     return create_client(&(struct tally_options){
         .endpoint = invocation->endpoint,
+        .ca_file = invocation->ca_file,
         .timeout_ms = 40000, /* the longest long poll, and as much again */
         .attempts_max = 2,
         .repeats_sends = true,
@@ -54,7 +55,8 @@ struct tally_client *invocation_client_create(const struct invocation *invocatio
 
 int invocation_connect(struct invocation *invocation)
 {
-    invocation->client = create_client(&(struct tally_options){.endpoint = invocation->endpoint});
+    invocation->client =
+        create_client(&(struct tally_options){.endpoint = invocation->endpoint, .ca_file = invocation->ca_file});
     return invocation->client == NULL ? EXIT_USAGE : EXIT_DONE;
 }
 

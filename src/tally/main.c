@@ -50,9 +50,11 @@ static int count_leading_options(int count, char **words)
 {
     int leading = 0;
     while (leading < count)
-        if (strcmp(words[leading], "--json") == 0 || strncmp(words[leading], "--endpoint=", 11) == 0)
+        if (strcmp(words[leading], "--json") == 0 || strncmp(words[leading], "--endpoint=", 11) == 0 ||
+            strncmp(words[leading], "--ca-file=", 10) == 0)
             leading += 1;
-        else if (strcmp(words[leading], "--endpoint") == 0 && leading + 1 < count)
+        else if ((strcmp(words[leading], "--endpoint") == 0 || strcmp(words[leading], "--ca-file") == 0) &&
+                 leading + 1 < count)
             leading += 2;
         else
             break;

@@ -13,7 +13,7 @@ import time
 
 import pytest
 from certificates import Certificate, TrustingContext, secure_socket
-from conftest import BIN, PATIENCE, WRAPPER, clean_environment, free_port, wait_until
+from conftest import BIN, PATIENCE, WRAPPER, Tally, clean_environment, free_port, wait_until
 
 # The same over TLS: collected here, these tests get the daemons of this file.
 from test_http import (  # noqa: F401
@@ -153,6 +153,16 @@ def test_boto3_over_tls(daemon, certificate):
     (message,) = client.receive_message(QueueUrl=url, WaitTimeSeconds=2)["Messages"]
     assert message["Body"] == "over TLS"
     client.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+
+def test_the_tool_over_tls(daemon, certificate):
+    tool = Tally(f"https://localhost:{daemon.tls[0]}")
+    done = tool("queue", "create", "q", status=3)
+    assert "certificate" in done.err
+    tool("--ca-file", certificate.certificate, "queue", "create", "q")
+    tool.environment["TALLY_CA_FILE"] = str(certificate.certificate)
+    tool("send", "q", "hello")
+    assert tool("receive", "q", "--delete").out == "hello\n"
 
 
 def test_a_client_that_does_not_trust_us_costs_one_connection(daemon, tmp_path):
@@ -356,6 +366,16 @@ def test_a_unix_socket_serves_and_goes_with_its_daemon(socket_daemon):
     assert len(curl_call("AmazonSQS.ReceiveMessage", {"QueueUrl": url}, *trust)["Messages"]) == 1
     assert socket_daemon.stop() == 0
     assert not path.exists()
+
+
+def test_the_tool_over_a_unix_socket(socket_daemon):
+    tool = Tally(f"unix:{socket_daemon.socket}")
+    tool("queue", "create", "q")
+    tool("send", "q", "hello")
+    assert tool("receive", "q", "--delete").out == "hello\n"
+    assert socket_daemon.stop() == 0
+    assert str(socket_daemon.socket) in tool("queue", "list", status=3).err
+    assert "unix:" in Tally("unix:relative")("queue", "list", status=2).err
 
 
 def test_a_socket_left_behind_by_a_crash_is_taken_over(socket_daemon):
