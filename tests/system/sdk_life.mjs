@@ -367,6 +367,17 @@ const scenarios = {
     }
   },
 
+  /** Programs whose code says nothing about where SQS is. */
+  async the_endpoint_comes_from_the_environment() {
+    Object.assign(process.env, { AWS_ENDPOINT_URL_SQS: endpoint, AWS_REGION: "eu-north-1" }); // keys: from there too
+    const plain = new sqs.SQSClient({});
+    const { QueueUrl } = await plain.send(new sqs.CreateQueueCommand({ QueueName: "q" }));
+    assert.equal(QueueUrl, `${endpoint}/000000000000/q`);
+    await plain.send(new sqs.SendMessageCommand({ QueueUrl, MessageBody: "a" }));
+    assert.equal((await plain.send(new sqs.ReceiveMessageCommand({ QueueUrl }))).Messages[0].Body, "a");
+    plain.destroy();
+  },
+
   /** A pool of one connection, on which every second request fails. */
   async q14_errors_keep_the_connection() {
     const url = await makeQueue("q");

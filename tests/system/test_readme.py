@@ -1,10 +1,13 @@
 """What README.md tells a newcomer to type, word for word."""
 
+import importlib.util
 import os
+import pathlib
 import re
 import subprocess
 
-from conftest import BIN, PATIENCE, ROOT, clean_environment
+from clients import needs
+from conftest import BIN, PATIENCE, ROOT, clean_environment, wait_until
 
 
 def commands_of(first, last):
@@ -31,3 +34,72 @@ def test_the_commands_about_order_and_about_exactly_once_work(daemon, tmp_path):
     assert "why         It waits for batch 'night-44', which has not completed." in lines
     assert lines.count("write the report") == 1 and lines[-1] == "paid: order 17"
     assert done.stderr.count("a duplicate of message") == 1
+
+
+def snippets(language):
+    """The README's code of that language about SDKs, in its order."""
+    text = (ROOT / "README.md").read_text()
+    part = text[text.index("## Use it from the SDK you have") : text.index("## Order, at last")]
+    return re.findall(rf"```{language}\n(.*?)```", part, re.DOTALL)
+
+
+class Reader:
+    """Somebody who copies the README's snippets into files, but for the port."""
+
+    def __init__(self, daemon, folder):
+        self.endpoint = daemon.endpoint
+        self.folder = folder
+        path = f"/usr/bin:{os.environ['PATH']}"
+        self.environment = clean_environment(PATH=path, PYTHONDONTWRITEBYTECODE="1", AWS_CONFIG_FILE="/dev/null")
+
+    def write(self, name, text):
+        assert "http://127.0.0.1:9324" in text or "@127.0.0.1:9324" in text
+        (self.folder / name).write_text(text.replace("127.0.0.1:9324", self.endpoint.split("//")[1]))
+
+    def run(self, *words):
+        timeout = 60 * PATIENCE
+        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, cwd=self.folder, env=self.environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def start(self, *words):
+        log = open(self.folder / "worker.log", "wb")
+        return subprocess.Popen(words, stdout=log, stderr=log, cwd=self.folder, env=self.environment)
+
+
+def test_the_snippets_for_sdks_work(daemon, tally, tmp_path):
+    """A message each by the AWS CLI, boto3 and the SDK for JavaScript, all units of one batch, which then completes."""
+    needs(pathlib.Path("/usr/bin/aws").exists(), "awscli")
+    reader = Reader(daemon, tmp_path)
+    tally("queue", "create", "done")
+    create, cli, seal = snippets("sh")
+    python, _ = snippets("python")
+    (javascript,) = snippets("js")
+    (tmp_path / "node_modules").symlink_to(ROOT / "tests" / "system" / "node_modules")
+    for name, text, command in [
+        ("create.sh", create, ["sh", "-e"]),
+        ("cli.sh", cli, ["sh", "-e"]),
+        ("send.py", python, ["/usr/bin/python3"]),
+        ("send.mjs", javascript, ["node"]),
+        ("seal.sh", seal, ["sh", "-e"]),
+    ]:
+        reader.write(name, text)
+        reader.run(*command, name)
+    bodies = tally("receive", "jobs", "--max", "10", "--delete").out.split()
+    assert bodies == ["resize:1.png", "resize:2.png", "resize:3.png"]
+    assert tally.json("receive", "done", "--delete")[0]["Body"].count("night-43") == 1
+
+
+def test_the_celery_project_works(daemon, tmp_path):
+    for module in ["celery", "pycurl"]:
+        needs(importlib.util.find_spec(module), f"python3-{module}")
+    reader = Reader(daemon, tmp_path)
+    reader.write("tasks.py", snippets("python")[1])
+    celery = ["/usr/bin/python3", "-m", "celery"]
+    worker = reader.start(*celery, "-A", "tasks", "worker", "--concurrency", "1")
+    try:
+        reader.run("/usr/bin/python3", "-c", "import tasks; tasks.resize.delay('1.png')")
+        wait_until(lambda: "resized 1.png" in (tmp_path / "worker.log").read_text(), what="the task")
+    finally:
+        worker.terminate()
+        worker.wait(30)
