@@ -15,6 +15,9 @@
 /* Connection structs kept for later. */
 #define CONNECTION_FREE_MAX 1024u
 
+/* Where memory for replies runs short, a client has so long to take what it was sent before it is cut off. */
+#define CONNECTION_TAKE_MS 1000u
+
 struct connection {
     struct channel channel;
     struct hub *hub;
@@ -372,18 +375,50 @@ static void connection_count_timeout(struct connection *connection)
         counters->timeouts_idle++;
 }
 
+/* What a client keeps in our memory by not reading. */
+static size_t connection_reply_memory(const struct connection *connection)
+{
+    bool holds_any = connection->channel.is_writing && !connection->is_closing;
+    return holds_any ? connection->reply_size + connection->channel.unsent.size : 0;
+}
+
+static void connection_cut_off(struct connection *connection)
+{
+    connection_count_timeout(connection);
+    connection_close(connection);
+}
+
+/* Cuts off those who are slow to take their replies, the ones that have been here longest first, until the rest fits. */
+static void connection_cut_slow_readers(struct hub *hub, uint64_t now_ms)
+{
+    struct list_link *next;
+    size_t memory_max = hub->options.reply_memory_max;
+    for (struct list_link *link = list_first(&hub->connections); link != NULL && hub->reply_memory > memory_max;
+         link = next) {
+        next = list_next(&hub->connections, link);
+        struct connection *connection = CONTAINER_OF(link, struct connection, link);
+        size_t memory = connection_reply_memory(connection);
+        if (memory > 0 && now_ms >= connection->channel.write_begun_ms + CONNECTION_TAKE_MS) {
+            hub->reply_memory -= memory;
+            connection_cut_off(connection);
+        }
+    }
+}
+
 void connection_check_deadlines(struct hub *hub, uint64_t now_ms)
 {
-    /* All connections, once a second: a look at one number each, 10,000 of them in less than a millisecond. */
+    /* All connections, once a second: a look at a few numbers each, 10,000 of them in less than a millisecond. */
     struct list_link *next;
+    hub->reply_memory = 0;
     for (struct list_link *link = list_first(&hub->connections); link != NULL; link = next) {
         next = list_next(&hub->connections, link);
         struct connection *connection = CONTAINER_OF(link, struct connection, link);
-        if (now_ms >= connection->deadline_ms && !connection->is_closing) {
-            connection_count_timeout(connection);
-            connection_close(connection);
-        }
+        if (now_ms >= connection->deadline_ms && !connection->is_closing)
+            connection_cut_off(connection);
+        else
+            hub->reply_memory += connection_reply_memory(connection);
     }
+    connection_cut_slow_readers(hub, now_ms);
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */

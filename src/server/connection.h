@@ -29,7 +29,8 @@ void connection_ready(struct turn *turn);
 /* Serves the connections that have something to write or to go on with; true if new requests came of it. */
 bool connection_serve_ready(struct hub *hub);
 
-/* Cuts off the connections whose time is over. `now_ms` is the loop's time. */
+/* Cuts off the connections whose time is over, and where replies take too much memory those that are slow to take theirs.
+ * `now_ms` is the loop's time. */
 void connection_check_deadlines(struct hub *hub, uint64_t now_ms);
 
 /* Clean stop: no further request is read; each connection closes once its replies are written. */

@@ -88,6 +88,8 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
                  held_count);
     metric_write(text, "tally_http_input_bytes", "gauge", "Memory of requests that have not arrived whole.",
                  hub->inputs.memory);
+    metric_write(text, "tally_http_reply_bytes", "gauge",
+                 "Memory of replies that clients were slow to take a moment ago.", hub->reply_memory);
     buffer_append_format(text,
                          "# HELP tally_http_timeouts_total Connections cut off: idle, slow to send, slow to take.\n"
                          "# TYPE tally_http_timeouts_total counter\n"

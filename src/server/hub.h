@@ -55,6 +55,7 @@ struct hub {
     uint64_t date_s;       /* the second that `date` shows */
     uint8_t *output_owned; /* HUB_OUTPUT_SIZE */
 
+    size_t reply_memory; /* of replies that clients have not taken, when it was last looked at */
     struct hub_counters counters;
     bool is_stopping;
 };

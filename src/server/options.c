@@ -12,6 +12,7 @@ void server_options_init(struct server_options *options)
         .head_size_max = 16 * KIB,
         .body_size_max = 8 * MIB,
         .input_memory_max = 1024 * MIB,
+        .reply_memory_max = 1024 * MIB,
         .idle_timeout_ms = 75000,
         .request_timeout_ms = 30000,
         .reply_timeout_ms = 30000,

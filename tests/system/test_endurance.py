@@ -282,6 +282,29 @@ def test_readers_of_large_replies_who_do_not_read_are_cut_off(daemon_factory):
     assert daemon.stop() == 0
 
 
+@pytest.mark.skipif(not IS_BARE or SCALE < 1, reason="moves gigabytes")
+def test_replies_that_nobody_takes_have_a_budget_of_memory(daemon_factory):
+    """Long before their time is over the slow readers go, when their replies take more than 1 GiB together."""
+    daemon = daemon_factory("--reply-timeout", "300s").start()
+    url = make_queue(daemon)
+    for _ in range(10):
+        assert daemon.call("AmazonSQS.SendMessage", {"QueueUrl": url, "MessageBody": "x" * 1_000_000})[0] == 200
+    request = post("AmazonSQS.ReceiveMessage", {"QueueUrl": url, "MaxNumberOfMessages": 10, "VisibilityTimeout": 0})
+    before = resident(daemon)
+    lines = []
+    for _ in range(250):  # 10 MB each, 250 MB a second
+        line = Line(daemon, receive_buffer=4096)
+        line.send(request)
+        lines.append(line)
+        time.sleep(0.04)
+    wait_until(lambda: timeouts(daemon, "reply") > 50, what="the cuts")
+    wait_until(lambda: metric(daemon, "tally_http_reply_bytes") <= 1024 * MIB, what="an end of the shortage")
+    assert_bounded(daemon, before, 2500 * MIB, "2.5 GB of replies that nobody takes")
+    for line in lines:
+        line.socket.close()
+    assert daemon.stop() == 0
+
+
 # --- Floods -----------------------------------------------------------------------------------------------------------------
 
 

@@ -232,6 +232,24 @@ def test_requests_that_came_in_one_record_are_all_answered(daemon):
             assert line.reply().status == 200
 
 
+@pytest.mark.parametrize("way", ["close", "unwrap", "reset"])
+def test_a_receiver_that_has_gone_takes_no_message_over_tls(daemon, way):
+    url = make_queue(daemon)
+    line = Line(daemon)
+    line.send(receive(url, 20))
+    time.sleep(0.3)
+    if way == "unwrap":  # a close_notify, and ours in answer
+        line.socket.unwrap()
+    if way == "reset":
+        line.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    line.socket.close()
+    wait_until(lambda: metric(daemon, "tally_http_connections") == 1, what="the end of the connection")
+    assert daemon.call("AmazonSQS.SendMessage", {"QueueUrl": url, "MessageBody": "a"})[0] == 200
+    body = {"QueueUrl": url, "AttributeNames": ["ApproximateReceiveCount"]}
+    (message,) = daemon.call("AmazonSQS.ReceiveMessage", body)[1]["Messages"]
+    assert message["Attributes"]["ApproximateReceiveCount"] == "1"
+
+
 # --- Certificates -----------------------------------------------------------------------------------------------------------
 
 
