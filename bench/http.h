@@ -16,8 +16,8 @@ struct http_message {
 bool http_message_find(struct view in, struct http_message *message);
 
 /* Appends the head of a request for an SQS action up to and including "Content-Length: ": about 650 bytes with the
- * names and sizes that boto3 sends. The signature has the right form and is not valid: tallyd without credentials, like
- * nginx, does not check it. */
+ * names and sizes that boto3 sends. The signature has the right form and is not valid, until signer.h puts another in its place: tallyd
+ * without credentials, like nginx, does not check it. */
 void http_request_begin(struct text *out, const char *action, uint16_t port);
 
 /* Appends what follows "Content-Length: ". */

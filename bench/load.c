@@ -34,6 +34,7 @@ static void usage_print(FILE *file)
           "  --group-first N    the number of the first of them (default 0)\n"
           "  --id-first N       each message has a deduplication id, counted from N (default 0: none has)\n"
           "  --attribute N=V    each message has this attribute\n"
+          "  --sign             each SQS request is signed, with the credential of AWS's documentation\n"
           "  --warm-up S        seconds before the measured window (default 1)\n"
           "  --seconds S        the measured window (default 3)\n"
           "  --count N          instead of both: exactly N writes, all of them measured\n"
@@ -117,6 +118,7 @@ enum option_name {
     OPTION_GROUP_FIRST,
     OPTION_ID_FIRST,
     OPTION_ATTRIBUTE,
+    OPTION_SIGN,
     OPTION_WARM_UP,
     OPTION_SECONDS,
     OPTION_COUNT,
@@ -137,6 +139,7 @@ static const struct option OPTIONS[] = {
     {"group-first", required_argument, NULL, OPTION_GROUP_FIRST},
     {"id-first", required_argument, NULL, OPTION_ID_FIRST},
     {"attribute", required_argument, NULL, OPTION_ATTRIBUTE},
+    {"sign", no_argument, NULL, OPTION_SIGN},
     {"warm-up", required_argument, NULL, OPTION_WARM_UP},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
     {"count", required_argument, NULL, OPTION_COUNT},
@@ -195,6 +198,9 @@ static void option_apply(struct plan *plan, const char **file, int option, const
         break;
     case OPTION_ATTRIBUTE:
         plan->attribute = value;
+        break;
+    case OPTION_SIGN:
+        plan->is_signed = true;
         break;
     case OPTION_WARM_UP:
         plan->warm_up_s = not_negative("warm-up", value);

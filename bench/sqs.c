@@ -1,5 +1,6 @@
 /* Workloads of the SQS protocol: one message, ten at a time, and the whole life of ten. */
 #include "http.h"
+#include "signer.h"
 #include "workload.h"
 
 enum { TEN = 10 };
@@ -24,6 +25,7 @@ struct numbering {
 
 struct sqs {
     const struct plan *plan;
+    struct signer signer;
     struct send_template send;
     struct send_template send_batch;
     struct numbering *numbering_owned;
@@ -63,12 +65,21 @@ static void message_append(struct send_template *template, struct text *body, co
     template->count++;
 }
 
+/* Signs a whole request, where that was asked for. */
+static void request_sign(const struct sqs *sqs, struct text *request)
+{
+    if (sqs->plan->is_signed)
+        signer_sign(&sqs->signer, request);
+}
+
 /* Makes the request; the places were counted from the beginning of the body, and now are from that of the request. */
-static void template_finish(struct send_template *template, const char *action, const struct text *body, uint16_t port)
+static void template_finish(const struct sqs *sqs, struct send_template *template, const char *action,
+                            const struct text *body)
 {
     text_init(&template->bytes);
-    http_request_begin(&template->bytes, action, port);
+    http_request_begin(&template->bytes, action, sqs->plan->port);
     http_request_end(&template->bytes, text_view(body));
+    request_sign(sqs, &template->bytes);
     size_t head_size = template->bytes.size - body->size;
     for (unsigned at = 0; at < template->count; at++) {
         template->group_at[at] += template->group_at[at] == 0 ? 0 : head_size;
@@ -76,18 +87,20 @@ static void template_finish(struct send_template *template, const char *action, 
     }
 }
 
-static void send_build(struct send_template *template, const struct plan *plan)
+static void send_build(const struct sqs *sqs, struct send_template *template)
 {
+    const struct plan *plan = sqs->plan;
     struct text body;
     text_init(&body);
     queue_url_append(&body, plan);
     message_append(template, &body, plan);
-    template_finish(template, "SendMessage", &body, plan->port);
+    template_finish(sqs, template, "SendMessage", &body);
     text_deinit(&body);
 }
 
-static void send_batch_build(struct send_template *template, const struct plan *plan)
+static void send_batch_build(const struct sqs *sqs, struct send_template *template)
 {
+    const struct plan *plan = sqs->plan;
     struct text body;
     text_init(&body);
     queue_url_append(&body, plan);
@@ -97,7 +110,7 @@ static void send_batch_build(struct send_template *template, const struct plan *
         message_append(template, &body, plan);
     }
     text_append(&body, VIEW("]}"));
-    template_finish(template, "SendMessageBatch", &body, plan->port);
+    template_finish(sqs, template, "SendMessageBatch", &body);
     text_deinit(&body);
 }
 
@@ -124,17 +137,20 @@ static void template_ask(const struct sqs *sqs, const struct send_template *temp
         if (template->id_at[at] != 0)
             number_write(connection->own.ptr_owned + template->id_at[at], numbering->next_id++);
     }
+    request_sign(sqs, &connection->own);
     connection->out = text_view(&connection->own);
 }
 
-static void receive_build(struct text *out, const struct plan *plan, const char *more)
+static void receive_build(const struct sqs *sqs, struct text *out, const char *more)
 {
+    const struct plan *plan = sqs->plan;
     struct text body;
     text_init(&body);
     queue_url_append(&body, plan);
     text_append_format(&body, ",\"MaxNumberOfMessages\":%d%s}", TEN, more);
     http_request_begin(out, "ReceiveMessage", plan->port);
     http_request_end(out, text_view(&body));
+    request_sign(sqs, out);
     text_deinit(&body);
 }
 
@@ -144,12 +160,13 @@ static void *sqs_create(const struct plan *plan)
     sqs->plan = plan;
     sqs->numbering_owned = allocate(sizeof(*sqs->numbering_owned));
     sqs->numbering_owned->next_id = plan->id_first;
-    send_build(&sqs->send, plan);
-    send_batch_build(&sqs->send_batch, plan);
+    signer_init(&sqs->signer);
+    send_build(sqs, &sqs->send);
+    send_batch_build(sqs, &sqs->send_batch);
     text_init(&sqs->receive);
-    receive_build(&sqs->receive, plan, "");
+    receive_build(sqs, &sqs->receive, "");
     text_init(&sqs->take);
-    receive_build(&sqs->take, plan, ",\"VisibilityTimeout\":43200");
+    receive_build(sqs, &sqs->take, ",\"VisibilityTimeout\":43200");
     text_init(&sqs->delete_begin);
     http_request_begin(&sqs->delete_begin, "DeleteMessageBatch", plan->port);
     text_init(&sqs->delete_body);
@@ -265,6 +282,7 @@ static unsigned delete_build(const struct sqs *sqs, struct connection *connectio
         text_append(&connection->own, VIEW("\"}"));
     }
     text_append(&connection->own, VIEW("]}"));
+    request_sign(sqs, &connection->own);
     return count;
 }
 

@@ -15,6 +15,7 @@ struct plan {
     uint64_t group_first;  /* the number of the first */
     uint64_t id_first;     /* 0: none; else each message has a deduplication id, counted from here */
     const char *attribute; /* NULL, or one message attribute of each message: NAME=VALUE */
+    bool is_signed;        /* SQS only: requests carry a signature that is valid (signer.h) */
     unsigned connections;
     unsigned pipeline;  /* requests in one write; Redis and beanstalkd only */
     unsigned body_size; /* of one message */

@@ -12,7 +12,8 @@ import time
 from dataclasses import dataclass, field
 
 from harness import machine
-from harness.servers import (Beanstalkd, BeanstalkdSync, Echo, EchoSync, Nginx, Redis, RedisMemory, RunFailed, Tallyd)
+from harness.servers import (Beanstalkd, BeanstalkdSync, Echo, EchoSync, Nginx, Redis, RedisMemory, RunFailed, Tallyd,
+                             TallydSigned)
 
 
 @dataclass
@@ -94,6 +95,9 @@ CASES = [
     Case("send", Tallyd, "http-send", "Tally, SendMessage"),
     Case("batch", Tallyd, "http-batch", "Tally, SendMessageBatch of 10"),
     Case("life", Tallyd, "http-life", "Tally, send receive delete in tens"),
+    Case("send.signed", TallydSigned, "http-send", "Tally with credentials, SendMessage"),
+    Case("batch.signed", TallydSigned, "http-batch", "Tally with credentials, SendMessageBatch of 10"),
+    Case("life.signed", TallydSigned, "http-life", "Tally with credentials, send receive delete in tens"),
     Case("one.bare", EchoSync, "http-send", "one connection: bare round trip + fdatasync", connections=1),
     Case("one.redis", Redis, "redis-lpush", "one connection: Redis always, LPUSH", connections=1),
     Case("one", Tallyd, "http-send", "one connection: Tally, SendMessage", connections=1),
@@ -140,7 +144,8 @@ class Clocks:
 def server_load(setting, server, mode, *options):
     """A load on a running server, with the larger of the shares of the two cores that went to anybody else."""
     before = Clocks.read(setting, server)
-    result = load_run(setting, mode, "--port", server.port, "--cpu-of", server.process.pid, *options)
+    signing = ["--sign"] if server.is_signed else []
+    result = load_run(setting, mode, "--port", server.port, "--cpu-of", server.process.pid, *signing, *options)
     if server.process.poll() is not None:
         raise RunFailed(f"{server.name} ended during the run: {server.log_tail()}")
     result["others_share"] = Clocks.read(setting, server).others_since(before)

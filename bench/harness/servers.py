@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-from harness import machine
+from harness import machine, sign
 
 READY_TIMEOUT_S = 120
 
@@ -30,6 +30,7 @@ class Server:
 
     name = ""
     program = ""
+    is_signed = False  # does it want its requests signed?
     durability = ""  # what an answer promises: nothing, memory, or synced to the disk before the reply
 
     def __init__(self, folder, core):
@@ -265,7 +266,10 @@ class Tallyd(Server):
     def call(self, action, body, prefix="AmazonSQS"):
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {"X-Amz-Target": f"{prefix}.{action}", "Content-Type": "application/x-amz-json-1.0"}
-        link.request("POST", "/", json.dumps(body), headers)
+        body = json.dumps(body).encode()
+        if self.is_signed:
+            headers = sign.signed({**headers, "Host": f"127.0.0.1:{self.port}"}, body)
+        link.request("POST", "/", body, headers)
         reply = link.getresponse()
         text = reply.read().decode()
         link.close()
@@ -301,3 +305,16 @@ class Tallyd(Server):
                 os.fdatasync(fd)
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
                 os.close(fd)
+
+
+class TallydSigned(Tallyd):
+    """With credentials: every request is verified."""
+
+    name = "Tally, signed"
+    is_signed = True
+
+    def command(self):
+        path = os.path.join(self.folder, "credentials")
+        with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(f"{sign.ACCESS_KEY} {sign.SECRET} 000000000000 read,write,admin\n")
+        return super().command() + ["--credentials", path]

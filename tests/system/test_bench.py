@@ -63,6 +63,9 @@ def test_every_bar_of_the_design_has_a_row(results):
         "fan-in: CPU time of a receive and delete, 10,000 into 1",
         "longest send to another queue meanwhile",
         "growth: CPU time of a send, 10,000 ids remembered",
+        "SendMessage, signed",
+        "SendMessageBatch of 10, signed",
+        "send, receive, delete in tens, signed",
         "verification of a signature",
     }
     for row in results["rows"]:
