@@ -1,6 +1,5 @@
-"""Authentication and authorisation: signatures in both wire forms, rights, patterns, namespaces and policies, and the file of credentials.
-
-Signed by boto3 where it can, and by a signer of our own where something has to be wrong."""
+"""Who asks, and what they may: signatures in both wire forms, rights, patterns, namespaces and policies, and the file of
+credentials. Signed by boto3 where it can, and by a signer of our own where something has to be wrong."""
 
 import base64
 import hashlib
@@ -8,6 +7,7 @@ import hmac
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import threading
@@ -18,7 +18,8 @@ import urllib.request
 import xml.etree.ElementTree as tree
 
 import pytest
-from conftest import BIN, PATIENCE, ROOT, WRAPPER, clean_environment, wait_until
+from clients import run_node
+from conftest import BIN, PATIENCE, ROOT, WRAPPER, Tally, clean_environment, wait_until
 
 MODEL = pathlib.Path(os.environ.get("SQS_MODEL") or ROOT.parent / "shared" / "data" / "sqs-model")
 FORMS = ["json", "query"]
@@ -312,6 +313,43 @@ def test_presigned_urls_of_boto3(guarded, tmp_path, monkeypatch):
     assert caught.value.code == 400 and b"X-Amz-Target" in caught.value.read()
     brief = sqs.generate_presigned_url("list_queues", ExpiresIn=1, HttpMethod="GET")
     assert wait_until(lambda: "Signature expired" in get(brief)[1], what="the link's end")
+
+
+# --- Others who sign ---
+
+
+@pytest.mark.parametrize("scenario", ["queues", "messages", "batches_of_sqs", "dead_letters_and_purge"])
+def test_the_sdk_for_javascript_signs_what_is_accepted(daemon_factory, file, scenario):
+    file.write_text(f"any thing {OURS} read,write,admin\n")  # whom sdk_life.mjs says it is
+    running = daemon_factory("--credentials", str(file)).start()
+    run_node("sdk_life.mjs", "@aws-sdk/client-sqs", running.endpoint, scenario)
+    assert running.stop() == 0
+
+
+def test_libtally_signs_what_is_accepted(guarded):
+    tool = Tally(guarded.endpoint)
+    said = tool("queue", "list", status=None).err
+    assert "not signed" in said
+    tool.environment |= {"AWS_ACCESS_KEY_ID": "BOSS", "AWS_SECRET_ACCESS_KEY": "other", "AWS_REGION": "eu-west-1"}
+    assert "InvalidSignature" in tool("queue", "list", status=None).err
+    tool.environment["AWS_SECRET_ACCESS_KEY"] = SECRETS["BOSS"]
+    tool("queue", "create", "q")
+    tool("send", "q", "hällo   world")
+    assert tool("receive", "q", "--delete").out.startswith("hällo   world")
+    tool.environment |= {"AWS_ACCESS_KEY_ID": "TOKEN", "AWS_SECRET_ACCESS_KEY": SECRETS["TOKEN"]}
+    tool.environment["AWS_SESSION_TOKEN"] = "session/one=="
+    assert tool("queue", "list").out == "q\n"
+
+
+def test_curl_signs_what_is_accepted(guarded):
+    curl = shutil.which("curl")
+    known = b"" if curl is None else subprocess.run([curl, "--help", "all"], capture_output=True, check=True).stdout
+    if b"--aws-sigv4" not in known:
+        pytest.skip("there is no curl that signs")
+    link = f"{guarded.endpoint}/?Action=CreateQueue&QueueName=q"
+    signing = ["--aws-sigv4", "aws:amz:eu-west-1:sqs", "--user", f"BOSS:{SECRETS['BOSS']}"]
+    done = subprocess.run([curl, "-s", *signing, link], capture_output=True, check=True, env=clean_environment())
+    assert b"<QueueUrl>" in done.stdout
 
 
 # --- May they ---
