@@ -1,11 +1,12 @@
 #include "clients.h"
 
 #include "base/assert.h"
+#include <stdio.h>
 #include <string.h>
 
 /* At most this many of each are made in a seed, below the sizes of the model's arrays. */
 #define BATCHES_LIMIT (MODEL_BATCHES_MAX - 16)
-#define MESSAGES_LIMIT (MODEL_MESSAGES_MAX - 300)
+#define MESSAGES_LIMIT (MODEL_MESSAGES_MAX - 700)
 #define QUEUES_LIMIT (MODEL_QUEUES_MAX - 6)
 
 static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
@@ -15,6 +16,7 @@ static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_FAIL] = 5,           [OPERATION_RELEASE_GROUP] = 3,     [OPERATION_PAUSE] = 2,
     [OPERATION_COMMIT] = 6,         [OPERATION_EXPLAIN] = 4,           [OPERATION_LIST_GROUPS] = 1,
     [OPERATION_PUT_TYPE_ORDER] = 1, [OPERATION_DELETE_TYPE_ORDER] = 1, [OPERATION_CREATE_BATCH] = 6,
+    [OPERATION_START_MOVE] = 8,     [OPERATION_CANCEL_MOVE] = 1,       [OPERATION_LIST_MOVES] = 2,
     [OPERATION_ADD_UNITS] = 4,      [OPERATION_COMPLETE_UNITS] = 7,    [OPERATION_XOR_UNITS] = 5,
     [OPERATION_SEAL_BATCH] = 4,     [OPERATION_CANCEL_BATCH] = 1,      [OPERATION_DESCRIBE_BATCH] = 5,
     [OPERATION_LIST_UNITS] = 3,     [OPERATION_LIST_BATCHES] = 1,      [OPERATION_DELETE_BATCH] = 1,
@@ -543,6 +545,17 @@ static void draw_pause(struct clients *clients, const struct oracle *oracle, str
     }
 }
 
+static bool has_dead_letters(const struct oracle *oracle)
+{
+    static const int dead_queues[] = {FIRST_DEAD_QUEUE, FIRST_DEAD_QUEUE + 1, FIFO_DEAD_QUEUE};
+    unsigned count = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(dead_queues); i++) {
+        int queue = model_find_queue(&oracle->model, dead_queues[i]);
+        count += queue == NONE ? 0 : model_count_queue(&oracle->model, queue).visible;
+    }
+    return count > 0;
+}
+
 static enum operation_kind draw_kind(struct clients *clients, const struct oracle *oracle)
 {
     for (;;) {
@@ -558,6 +571,11 @@ static enum operation_kind draw_kind(struct clients *clients, const struct oracl
         if ((kind == OPERATION_SEND || kind == OPERATION_COMMIT) && oracle->model.message_count >= MESSAGES_LIMIT)
             continue;
         if (kind == OPERATION_CREATE_QUEUE && oracle->model.queue_count >= QUEUES_LIMIT)
+            continue;
+        if (kind == OPERATION_START_MOVE && random_chance(&clients->random, 80) && !has_dead_letters(oracle))
+            continue;
+        if (kind == OPERATION_START_MOVE &&
+            (oracle->model.message_count >= MESSAGES_LIMIT - 300 || oracle->model.task_count >= MODEL_TASKS_MAX))
             continue;
         return (enum operation_kind)kind;
     }
@@ -581,6 +599,40 @@ static void draw_settings(struct clients *clients, const struct oracle *oracle, 
     if (traits->is_at_most_once || operation->queue == FIFO_DEAD_QUEUE)
         operation->traits.on_failure = ON_FAILURE_SKIP;
     traits->window_s = operation->traits.window_s;
+}
+
+/* Mostly a queue that has dead letters, if there is one. */
+static int draw_dead_queue(struct random *random, const struct model *model)
+{
+    static const int dead_queues[] = {FIRST_DEAD_QUEUE, FIRST_DEAD_QUEUE + 1, FIFO_DEAD_QUEUE};
+    int names[ARRAY_LENGTH(dead_queues)], count = 0;
+    if (random_chance(random, 8))
+        return (int)random_below(random, QUEUE_NAMES);
+    for (size_t i = 0; i < ARRAY_LENGTH(dead_queues); i++) {
+        int queue = model_find_queue(model, dead_queues[i]);
+        if (queue != NONE && model_count_queue(model, queue).visible > 0)
+            names[count++] = dead_queues[i];
+    }
+    return count > 0 ? names[random_below(random, (uint32_t)count)] : dead_queues[random_below(random, 3)];
+}
+
+static void draw_move(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    static const int rates[] = {0, 0, 0, 0, 1, 3, 20, 500};
+    struct random *random = &clients->random;
+    const struct model *model = &oracle->model;
+    operation->queue = draw_dead_queue(random, model);
+    operation->destination = NONE;
+    if (random_chance(random, 30))
+        operation->destination =
+            operation_is_fifo(operation->queue) ? draw_order_queue(random) : (int)random_below(random, QUEUE_NAMES);
+    operation->move_rate = rates[random_below(random, ARRAY_LENGTH(rates))];
+    snprintf(operation->task, sizeof(operation->task), "bm9uZQ==");
+    if (model->task_count == 0 || random_chance(random, 5))
+        return;
+    uint32_t range = model->task_count < 4 ? (uint32_t)model->task_count : 4;
+    const char *handle = model->tasks[model->task_count - 1 - (int)random_below(random, range)].handle;
+    memcpy(operation->task, handle, sizeof(operation->task));
 }
 
 static void draw_fail(struct clients *clients, struct operation *operation)
@@ -656,6 +708,11 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
     case OPERATION_PUT_TYPE_ORDER:
     case OPERATION_DELETE_TYPE_ORDER:
         draw_type_order(random, operation);
+        break;
+    case OPERATION_START_MOVE:
+    case OPERATION_CANCEL_MOVE:
+    case OPERATION_LIST_MOVES:
+        draw_move(clients, oracle, operation);
         break;
     case OPERATION_RELEASE_GROUP:
         draw_release(clients, oracle, operation);

@@ -67,6 +67,12 @@ void judge_list_tags(const struct reply_view *view);
 void judge_explain(const struct reply_view *view);
 void judge_list_groups(const struct reply_view *view);
 
+/* --- judge_move.c --------------------------------------------------------------------------------------------------- */
+
+void judge_start_move(const struct reply_view *view);
+void judge_cancel_move(const struct reply_view *view);
+void judge_list_moves(const struct reply_view *view);
+
 /* --- judge_commit.c, judge_batch.c -------------------------------------------------------------------------------- */
 
 void judge_commit(const struct reply_view *view);

@@ -1,6 +1,8 @@
 /* Follows the server, one thing after the other, through what it took and put aside (witness.h), and judges receives by it. */
 #include "judge.h"
 
+#include "core/core.h"
+#include "core/identity.h"
 #include "fail.h"
 #include <inttypes.h>
 #include <string.h>
@@ -21,13 +23,28 @@ static bool takes_place(const struct oracle *oracle, const struct sight *moved)
     const struct model *model = &oracle->model;
     if (moved->queue < model->queue_count && model->queues[moved->queue].traits.is_fifo)
         return true;
-    int index = find_number(model, moved->number);
+    uint64_t number = moved->number;
+    for (const struct sight *before = moved; before > oracle->witness.sights; before--)
+        if (before[-1].kind == SIGHT_REDRIVEN && before[-1].successor == number)
+            number = before[-1].number; /* in this very call */
+    int index = find_number(model, number);
     if (index != NONE)
         return model->messages[index].group >= 0;
     for (const struct sight *sent = oracle->witness.sights; sent < moved; sent++)
         if (sent->kind == SIGHT_SENT && sent->number == moved->number)
             return sent->group != NONE; /* in this very call */
     return false;
+}
+
+/* A redriven message takes the next number, and goes by the id that goes with it. */
+static void name_successor(struct witness *witness, struct sight *sight, const struct core *core)
+{
+    uint8_t id[MESSAGE_ID_SIZE];
+    if (sight->successor != ++witness->message_number)
+        fail("message %" PRIu64 " got number %" PRIu64 "; %" PRIu64 " comes next", sight->number, sight->successor,
+             witness->message_number);
+    identity_message(core_digest(core), sight->successor, id);
+    identity_to_text(id, sight->id);
 }
 
 void oracle_look(struct oracle *oracle, const struct core *core)
@@ -37,6 +54,8 @@ void oracle_look(struct oracle *oracle, const struct core *core)
     witness_look(witness, core);
     for (; i < witness->count; i++) {
         struct sight *sight = &witness->sights[i];
+        if (sight->kind == SIGHT_REDRIVEN)
+            name_successor(witness, sight, core);
         if (sight->kind != SIGHT_SENT && (sight->kind != SIGHT_MOVED || !takes_place(oracle, sight)))
             continue;
         sight->line = ++witness->message_number;
@@ -83,6 +102,8 @@ static bool is_accounted(struct model *model, const struct sight *sight)
 {
     if (sight->kind == SIGHT_HELD)
         return model_is_held(model, model_group(model, sight->queue, sight->group));
+    if (sight->kind == SIGHT_REDRIVEN || sight->kind == SIGHT_MOVE_ENDED)
+        return false;
     int index = find_number(model, sight->number);
     if (index == NONE)
         return false;
@@ -106,6 +127,24 @@ static void follow_moved(struct oracle *oracle, const struct sight *sight)
         fail_message(model, index, "went to the wrong queue", "should have gone elsewhere");
 }
 
+static void follow_redriven(struct oracle *oracle, const struct sight *sight)
+{
+    struct model *model = &oracle->model;
+    int index = find_number(model, sight->number);
+    if (index == NONE)
+        fail("message %" PRIu64 ", which no send made, was redriven", sight->number);
+    const char *why = model_redrive(model, index, sight->queue, sight->successor, sight->line, sight->id);
+    if (why != NULL)
+        fail_message(model, index, "was redriven", why);
+}
+
+static void follow_task(struct oracle *oracle, const struct sight *sight)
+{
+    const char *why = model_end_task(&oracle->model, sight->queue, sight->status, sight->failure);
+    if (why != NULL)
+        fail("the move task of q%d ended, but %s", oracle->model.queues[sight->queue].name, why);
+}
+
 static void follow_ended(struct oracle *oracle, const struct sight *sight)
 {
     struct model *model = &oracle->model;
@@ -113,7 +152,7 @@ static void follow_ended(struct oracle *oracle, const struct sight *sight)
     if (index == NONE)
         fail("message %" PRIu64 ", which no send made, was ended", sight->number);
     const char *why = model_put_aside(model, index);
-    if (why != NULL)
+    if (why != NULL && model_end_by_task(model, index) != NULL)
         fail_message(model, index, "was ended", why);
     if (model->messages[index].is_alive)
         fail_message(model, index, "was ended", "should have been kept");
@@ -142,7 +181,8 @@ static void follow_held(struct oracle *oracle, const struct sight *sight)
 /* The queue in which the sight's message stands by the model, or NONE where that does not matter. */
 static int queue_of_sight(const struct model *model, const struct sight *sight)
 {
-    if (sight->kind == SIGHT_SENT || sight->kind == SIGHT_FAILED)
+    if (sight->kind == SIGHT_SENT || sight->kind == SIGHT_FAILED || sight->kind == SIGHT_REDRIVEN ||
+        sight->kind == SIGHT_MOVE_ENDED)
         return NONE;
     int index = sight->kind == SIGHT_HELD ? NONE : find_number(model, sight->number);
     return sight->kind == SIGHT_HELD ? sight->queue : index == NONE ? NONE : model->messages[index].queue;
@@ -171,7 +211,11 @@ static int follow(struct oracle *oracle, int queue)
         }
         if (is_accounted(&oracle->model, sight))
             continue;
-        if (sight->kind == SIGHT_MOVED)
+        if (sight->kind == SIGHT_REDRIVEN)
+            follow_redriven(oracle, sight);
+        else if (sight->kind == SIGHT_MOVE_ENDED)
+            follow_task(oracle, sight);
+        else if (sight->kind == SIGHT_MOVED)
             follow_moved(oracle, sight);
         else if (sight->kind == SIGHT_ENDED)
             follow_ended(oracle, sight);
@@ -334,7 +378,8 @@ void judge_receive(const struct reply_view *view)
         .in_flight_max = oracle->in_flight_max,
     };
     skip_let_go(&oracle->witness);
-    (void)follow(oracle, yyjson_arr_size(items) > 0 ? ANY_QUEUE : queue);
+    bool has_taken = yyjson_arr_size(items) > 0 || view->error == ERROR_INTERNAL_FAILURE;
+    (void)follow(oracle, has_taken ? ANY_QUEUE : queue);
     enum error error = model_receive_begin(model, &receive);
     if (error == OK) {
         follow_receive(view, &receive, items);

@@ -15,6 +15,7 @@ void model_copy(struct model *to, const struct model *from)
     memcpy(to->attempts, from->attempts, sizeof(from->attempts[0]) * (size_t)from->attempt_count);
     memcpy(to->memories, from->memories, sizeof(from->memories[0]) * (size_t)from->memory_count);
     memcpy(to->productions, from->productions, sizeof(from->productions[0]) * (size_t)from->production_count);
+    memcpy(to->tasks, from->tasks, sizeof(from->tasks[0]) * (size_t)from->task_count);
     memcpy(to->batches, from->batches, sizeof(from->batches[0]) * (size_t)from->batch_count);
     memcpy(to->messages, from->messages, sizeof(from->messages[0]) * (size_t)from->message_count);
 }
@@ -467,11 +468,27 @@ static unsigned awaited_event(const struct model_batch *batch)
     return batch->targets[EVENT_COMPLETE_ - 1] != NONE ? EVENT_COMPLETE_ : EVENT_SUCCESS_;
 }
 
+/* Units that had failed were redriven: all have succeeded after all. Nobody but those who are held hears of it. */
+static void redeem(struct model *model, struct model_batch *batch)
+{
+    struct model_counts counts = model_counts(batch);
+    if (batch->status != STATUS_FAILED || batch->is_deleted || !is_exhausted(batch) || counts.succeeded != counts.total)
+        return;
+    batch->status = STATUS_SUCCEEDED;
+    batch->is_late = true;
+    fire(model, batch, EVENT_SUCCESS_);
+    for (int i = 0; i < model->edge_count; i++)
+        if (model->edges[i].is_batch && model->edges[i].antecedent == (int)(batch - model->batches))
+            model->edges[i].is_told = false;
+}
+
 /* Something happened to a batch that may complete it; forced_status: it is cancelled or expires. */
 static void step(struct model *model, struct model_batch *batch, bool has_failure, int forced_status)
 {
-    if (batch->state == MODEL_COMPLETED)
+    if (batch->state == MODEL_COMPLETED) {
+        redeem(model, batch);
         return;
+    }
     if (has_failure && !has_fired(batch, EVENT_FAILURE_)) {
         fire(model, batch, EVENT_FAILURE_);
         for (int up = batch->parent; up != NONE; up = model->batches[up].parent)
@@ -494,6 +511,36 @@ static void step(struct model *model, struct model_batch *batch, bool has_failur
         end_child(model, batch, true);
 }
 
+/* Does the parent of the batch wait for this message of it? */
+static bool is_awaited(const struct model_batch *batch, const struct model_message *message)
+{
+    return message->completes == awaited_event(batch) && !(batch->is_late && message->completes == EVENT_SUCCESS_);
+}
+
+/* A dead-lettered message is redriven: the unit that it is, or that its batch is in a parent, is outstanding again. */
+void model_reopen(struct model *model, const struct model_message *message)
+{
+    if (message->batch == NONE || !message->is_moved)
+        return;
+    struct model_batch *batch = &model->batches[message->batch];
+    int unit = message->unit;
+    if (message->completes != 0) {
+        if (batch->parent == NONE || !is_awaited(batch, message))
+            return;
+        unit = batch->parent_unit;
+        batch = &model->batches[batch->parent];
+    }
+    if (batch->status == STATUS_CANCELLED)
+        return;
+    if (batch->is_xor) {
+        batch->xor_inside++;
+        batch->xor_finished--;
+        batch->xor_failed--;
+    } else {
+        batch->units[unit].fate = FATE_OUTSTANDING;
+    }
+}
+
 /* A message is over or has been dead-lettered: what that means for the batch it belongs to. */
 void model_finish(struct model *model, struct model_message *message, enum fate fate)
 {
@@ -502,7 +549,7 @@ void model_finish(struct model *model, struct model_message *message, enum fate 
     struct model_batch *batch = &model->batches[message->batch];
     if (message->completes == 0)
         end_unit(model, batch, message->unit, fate);
-    else if (message->completes == awaited_event(batch))
+    else if (is_awaited(batch, message))
         end_child(model, batch, fate == FATE_SUCCEEDED);
 }
 
@@ -749,6 +796,9 @@ uint64_t model_due_bytes(const struct model *model, uint64_t now)
     }
     for (int i = 0; i < model->edge_count; i++)
         bytes += model->edges[i].dependent == NONE ? 0 : 40;
+    for (int i = 0; i < model->task_count; i++)
+        if (model->tasks[i].status == TASK_RUNNING)
+            bytes += 100 * (uint64_t)(model->tasks[i].to_move - model->tasks[i].moved + 1);
     for (int i = 0; i < model->batch_count; i++)
         if (model->batches[i].is_record && deadline_of(model, i) <= now)
             bytes += model->batches[i].state == MODEL_COMPLETED ? 20 : 900;

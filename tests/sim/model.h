@@ -10,7 +10,7 @@
 #include "operation.h"
 
 #define MODEL_QUEUES_MAX 48
-#define MODEL_MESSAGES_MAX 1400
+#define MODEL_MESSAGES_MAX 1800
 #define MODEL_BATCHES_MAX 72
 #define MODEL_UNITS_MAX 128
 #define MODEL_TOKENS_MAX 24
@@ -20,6 +20,8 @@
 #define MODEL_GROUPS_MAX 400
 #define MODEL_MEMORIES_MAX 900
 #define MODEL_PRODUCTIONS_MAX 900
+#define MODEL_TASKS_MAX 300
+#define TASKS_REMEMBERED 10
 #define NO_GROUP NONE
 #define OWN_GROUP (-2) /* a tenant of its own */
 #define PRIORITY_USUAL 4
@@ -59,6 +61,20 @@ struct model_production {
     int producer;
     int sequence;
     int message;
+};
+
+/* A move task. */
+struct model_task {
+    int queue;       /* the source */
+    int destination; /* or NONE */
+    int rate;        /* messages a second; 0: no limit */
+    enum { TASK_RUNNING = 1, TASK_COMPLETED, TASK_CANCELLED, TASK_FAILED } status;
+    enum { TASK_NO_FAILURE, TASK_NO_QUEUE, TASK_NO_ORIGIN } failure;
+    int to_move;
+    int moved;
+    uint64_t started_at;
+    uint64_t next_us; /* when the next message would be moved, were each moved in time */
+    char handle[TASK_HANDLE_SIZE];
 };
 
 /* What a receive gave under an attempt id. */
@@ -184,6 +200,7 @@ struct model_batch {
     int state;
     int status;
     unsigned fired; /* bit event */
+    bool is_late;   /* success came after completion */
     uint64_t created_at;
     uint64_t sealed_at;
     uint64_t completed_at;
@@ -214,6 +231,7 @@ struct model {
     unsigned type_epochs[TYPES]; /* another one each time that an order comes to name the type */
     struct model_success successes[SUCCESS_GROUPS][TYPES];
     int production_count;
+    int task_count;
     int message_count;
     int batch_count;
     struct model_queue queues[MODEL_QUEUES_MAX];
@@ -222,6 +240,7 @@ struct model {
     struct model_attempt attempts[MODEL_ATTEMPTS_MAX];
     struct model_memory memories[MODEL_MEMORIES_MAX];
     struct model_production productions[MODEL_PRODUCTIONS_MAX];
+    struct model_task tasks[MODEL_TASKS_MAX];
     struct model_batch batches[MODEL_BATCHES_MAX];
     struct model_message messages[MODEL_MESSAGES_MAX];
 };
@@ -297,6 +316,19 @@ enum error model_delete_batch(struct model *model, int batch);
 struct model_counts model_counts(const struct model_batch *batch);
 bool model_xor_is_zero(const struct model_batch *batch);
 
+/* Move tasks (model_move.c). */
+enum error model_start_move(struct model *model, const struct operation *operation, int *task);
+enum error model_cancel_move(struct model *model, const char *handle, int *task);
+/* The newest-th task of a queue that is remembered, or NONE. */
+int model_task_of(const struct model *model, int queue, int newest);
+/* A task moved a message to `to`, where it has this number, place in line (0: at the end) and id: a message of its own. Or a task
+ * ended what can't be moved because it is dead; or the task of a queue ended. NULL, or why that should not have been. */
+const char *model_redrive(struct model *model, int message, int to, uint64_t number, uint64_t line, const char *id);
+const char *model_end_by_task(struct model *model, int message);
+const char *model_end_task(struct model *model, int queue, unsigned status, unsigned failure);
+/* A task that should have moved something by now, or ended; or NONE. */
+int model_find_late_task(const struct model *model);
+
 /* What falls due: retention of messages, deadlines and retention of batches, what purges and cancels left. */
 void model_tick(struct model *model);
 
@@ -330,6 +362,8 @@ enum error model_delete_type_order(struct model *model, const struct operation *
 unsigned model_count_ids(const struct model *model);
 
 /* For the files of the model. */
+const char *model_why_not_moved(struct model *model, const struct model_message *message);
+void model_reopen(struct model *model, const struct model_message *message);
 int model_find_id(const struct model *model, int queue, int id);
 enum error model_plan_waits(struct model *model, const struct entry *entry, struct model_waits *waits);
 void model_wait(struct model *model, int message, const struct model_waits *waits, int policy);

@@ -278,6 +278,17 @@ static const char *why_not(struct model *model, const struct model_receive *rece
     return message->group == NO_GROUP ? why_not_by_age(model, message) : why_not_of_tenant(model, message);
 }
 
+/* A pause or rate of the queue stops no task; whatever keeps the group back does. */
+const char *model_why_not_moved(struct model *model, const struct model_message *message)
+{
+    struct model_queue *queue = &model->queues[message->queue];
+    bool was_paused = queue->is_paused;
+    queue->is_paused = false;
+    const char *why = why_not(model, NULL, message);
+    queue->is_paused = was_paused;
+    return why == NULL && group_has_token(model, message) < 0 ? "is one too many for the rate of its group" : why;
+}
+
 const char *model_take(struct model *model, struct model_receive *receive, int index)
 {
     struct model_message *message = &model->messages[index];
@@ -373,8 +384,7 @@ void model_receive_end(struct model *model, const struct model_receive *receive)
         if (model->queues[message->queue].traits.is_at_most_once) {
             model_end(model, message, FATE_SUCCEEDED);
         } else if (receive->timeout_ms == 0) {
-            message->visible_at = model->now;
-            message->is_leased = false;
+            give_back(model, message); /* behind the run something may be held since before the queue was strict */
             message->timeout_ms = 0;
         }
     }

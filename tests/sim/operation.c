@@ -54,6 +54,12 @@ const char *operation_target(const struct operation *operation)
         return "Tally.PutTypeOrder";
     case OPERATION_DELETE_TYPE_ORDER:
         return "Tally.DeleteTypeOrder";
+    case OPERATION_START_MOVE:
+        return "AmazonSQS.StartMessageMoveTask";
+    case OPERATION_CANCEL_MOVE:
+        return "AmazonSQS.CancelMessageMoveTask";
+    case OPERATION_LIST_MOVES:
+        return "AmazonSQS.ListMessageMoveTasks";
     case OPERATION_CREATE_BATCH:
         return "Tally.CreateBatch";
     case OPERATION_ADD_UNITS:
@@ -423,6 +429,34 @@ static void write_tags(const struct operation *operation, struct buffer *out)
     buffer_append_format(out, is_tag ? "}" : "]");
 }
 
+void operation_write_arn(int queue, struct buffer *out)
+{
+    buffer_append_format(out, "arn:aws:sqs:sim:000000000000:");
+    operation_write_queue(queue, out);
+}
+
+static void write_move(const struct operation *operation, struct buffer *out)
+{
+    if (operation->kind == OPERATION_CANCEL_MOVE) {
+        buffer_append_format(out, "\"TaskHandle\":\"%s\"", operation->task);
+        return;
+    }
+    buffer_append_format(out, "\"SourceArn\":\"");
+    operation_write_arn(operation->queue, out);
+    buffer_append_format(out, "\"");
+    if (operation->kind == OPERATION_LIST_MOVES) {
+        buffer_append_format(out, ",\"MaxResults\":10");
+        return;
+    }
+    if (operation->destination != NONE) {
+        buffer_append_format(out, ",\"DestinationArn\":\"");
+        operation_write_arn(operation->destination, out);
+        buffer_append_format(out, "\"");
+    }
+    if (operation->move_rate != 0)
+        buffer_append_format(out, ",\"MaxNumberOfMessagesPerSecond\":%d", operation->move_rate);
+}
+
 void operation_write(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
 {
     buffer_append_format(out, "{");
@@ -484,6 +518,11 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
     case OPERATION_PUT_TYPE_ORDER:
     case OPERATION_DELETE_TYPE_ORDER:
         write_type_order(operation, out);
+        break;
+    case OPERATION_START_MOVE:
+    case OPERATION_CANCEL_MOVE:
+    case OPERATION_LIST_MOVES:
+        write_move(operation, out);
         break;
     case OPERATION_RELEASE_GROUP:
     case OPERATION_PAUSE:

@@ -27,6 +27,9 @@ enum operation_kind {
     OPERATION_LIST_GROUPS, /* the held ones */
     OPERATION_PUT_TYPE_ORDER,
     OPERATION_DELETE_TYPE_ORDER,
+    OPERATION_START_MOVE,
+    OPERATION_CANCEL_MOVE,
+    OPERATION_LIST_MOVES,
     OPERATION_CREATE_BATCH,
     OPERATION_ADD_UNITS,
     OPERATION_COMPLETE_UNITS,
@@ -46,6 +49,7 @@ enum operation_kind {
 #define TARGETS 3u
 #define HANDLE_SIZE 40u
 #define MESSAGE_ID_TEXT_SIZE 40
+#define TASK_HANDLE_SIZE 200
 #define FIRST_FIFO_QUEUE 8
 #define LAST_FIFO_QUEUE 11
 
@@ -136,6 +140,9 @@ struct operation {
     int attempt;                   /* receive: "a<attempt>", or NONE */
     int order_retention_s;         /* put type order: Require, and for how long a success counts; 0: not */
     int order;                     /* put type order (its types are in `keys`), delete type order */
+    int destination;               /* start move: a queue, or NONE */
+    int move_rate;                 /* start move: messages a second; 0: no limit */
+    char task[TASK_HANDLE_SIZE];   /* cancel move */
     int batch;                     /* a name: "b<batch>" */
     bool is_xor;                   /* create batch */
     int total;                     /* create batch: or NONE */
@@ -173,6 +180,7 @@ void operation_write_target_body(int batch, unsigned event, struct buffer *out);
 /* "q<queue>", with .fifo behind the names of FIFO queues. */
 void operation_write_queue(int queue, struct buffer *out);
 bool operation_is_fifo(int queue);
+void operation_write_arn(int queue, struct buffer *out);
 
 /* A unit's key as text. */
 void operation_write_key(int key, struct buffer *out);

@@ -209,6 +209,9 @@ static void (*const judges[OPERATION_KIND_COUNT])(const struct reply_view *view)
     [OPERATION_LIST_GROUPS] = judge_list_groups,
     [OPERATION_PUT_TYPE_ORDER] = judge_error,
     [OPERATION_DELETE_TYPE_ORDER] = judge_error,
+    [OPERATION_START_MOVE] = judge_start_move,
+    [OPERATION_CANCEL_MOVE] = judge_cancel_move,
+    [OPERATION_LIST_MOVES] = judge_list_moves,
     [OPERATION_CREATE_BATCH] = judge_create_batch,
     [OPERATION_ADD_UNITS] = judge_of_batch,
     [OPERATION_COMPLETE_UNITS] = judge_of_batch,
@@ -255,4 +258,12 @@ void oracle_judge_waiting(struct oracle *oracle, const struct operation *operati
 void oracle_tick(struct oracle *oracle)
 {
     model_tick(&oracle->model);
+}
+
+void oracle_expect_moved(struct oracle *oracle)
+{
+    int task = model_find_late_task(&oracle->model);
+    if (task != NONE)
+        fail("the move task of q%d should have moved a message by now, or ended",
+             oracle->model.queues[oracle->model.tasks[task].queue].name);
 }

@@ -87,6 +87,9 @@ void oracle_settle(struct oracle *oracle);
 
 void oracle_tick(struct oracle *oracle);
 
+/* All that was due has happened: no move task is late. */
+void oracle_expect_moved(struct oracle *oracle);
+
 /* Frames up to `sequence` are durable. */
 void oracle_durable(struct oracle *oracle, uint64_t sequence);
 

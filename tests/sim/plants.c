@@ -51,6 +51,9 @@ const char *plant_name(enum plant plant)
         [PLANT_NO_TYPE_ORDERS] = "no-type-orders",
         [PLANT_NO_RATE] = "no-rate",
         [PLANT_TAGS_REPLACED] = "tags-replaced",
+        [PLANT_REDRIVE_FORGETS_UNIT] = "redrive-forgets-unit",
+        [PLANT_MOVE_NOT_COUNTED] = "move-not-counted",
+        [PLANT_NO_LATE_SUCCESS] = "no-late-success",
     };
     return names[plant];
 }
@@ -115,6 +118,8 @@ unsigned __wrap_batch_due(const struct batch *batch, const struct batch_after *a
 unsigned __wrap_batch_due(const struct batch *batch, const struct batch_after *after)
 {
     unsigned due = __real_batch_due(batch, after);
+    if (planted.plant == PLANT_NO_LATE_SUCCESS && batch->state == BATCH_COMPLETED)
+        return 0;
     bool is_left = planted.plant == PLANT_COMPLETION_IN_OWN_FRAME && planted.is_deleting &&
                    (due & BATCH_EVENT_BIT(BATCH_EVENT_COMPLETE)) != 0 &&
                    planted.unfinished_count < ARRAY_LENGTH(planted.unfinished);
@@ -301,4 +306,24 @@ void __wrap_tags_merge(struct bytes tags, struct bytes added, struct buffer *out
 void __wrap_tags_merge(struct bytes tags, struct bytes added, struct buffer *out)
 {
     __real_tags_merge(planted.plant == PLANT_TAGS_REPLACED ? bytes_make(NULL, 0) : tags, added, out);
+}
+
+/* --- move tasks ----------------------------------------------------------------------------------------------------- */
+
+void __real_ledger_reopen(struct ledger *ledger, uint32_t unit);
+void __wrap_ledger_reopen(struct ledger *ledger, uint32_t unit);
+void __wrap_ledger_reopen(struct ledger *ledger, uint32_t unit)
+{
+    if (planted.plant != PLANT_REDRIVE_FORGETS_UNIT)
+        __real_ledger_reopen(ledger, unit);
+}
+
+bool __real_move_count(struct core *core, const struct queue *source, uint64_t task);
+bool __wrap_move_count(struct core *core, const struct queue *source, uint64_t task);
+bool __wrap_move_count(struct core *core, const struct queue *source, uint64_t task)
+{
+    bool is_counted = __real_move_count(core, source, task);
+    if (is_counted && planted.plant == PLANT_MOVE_NOT_COUNTED)
+        ((struct move_task *)(uintptr_t)move_running(core, source))->moved--;
+    return is_counted;
 }

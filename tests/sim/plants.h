@@ -30,6 +30,9 @@ enum plant {
     PLANT_NO_TYPE_ORDERS,          /* messages do not wait for earlier types */
     PLANT_NO_RATE,                 /* queues and groups deliver at any rate */
     PLANT_TAGS_REPLACED,           /* a queue's new tags are its only ones */
+    PLANT_REDRIVE_FORGETS_UNIT,    /* a unit that is redriven stays failed */
+    PLANT_MOVE_NOT_COUNTED,        /* a move task does not count what it moves */
+    PLANT_NO_LATE_SUCCESS,         /* redriven units that succeed do not make their batch a success */
     PLANT_COUNT
 };
 

@@ -56,6 +56,19 @@ static bool see(const struct event *event, struct sight *sight)
         *sight = (struct sight){
             .kind = SIGHT_HELD, .queue = (int)event->group_held.queue - 1, .group = group_of(event->group_held.group)};
         return true;
+    case EVENT_MESSAGE_MOVED:
+        *sight = (struct sight){.kind = SIGHT_REDRIVEN,
+                                .number = event->message_moved.number,
+                                .successor = event->message_moved.successor,
+                                .line = event->message_moved.sequence,
+                                .queue = (int)event->message_moved.queue - 1};
+        return true;
+    case EVENT_MOVE_ENDED:
+        *sight = (struct sight){.kind = SIGHT_MOVE_ENDED,
+                                .queue = (int)event->move_ended.source - 1,
+                                .status = event->move_ended.status,
+                                .failure = event->move_ended.failure};
+        return true;
     case EVENT_FAILED:
         *sight = (struct sight){
             .kind = SIGHT_FAILED, .number = event->failed.number, .visible_at = event->failed.visible_at_ms};

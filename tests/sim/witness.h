@@ -12,15 +12,29 @@
 struct core;
 
 struct sight {
-    enum { SIGHT_SENT, SIGHT_TAKEN, SIGHT_MOVED, SIGHT_ENDED, SIGHT_HELD, SIGHT_FAILED, SIGHT_LET_GO } kind;
-    bool is_known;       /* the model has it */
-    uint64_t number;     /* of the message */
-    uint64_t line;       /* sent, moved: its number in its group's line; 0: it has none. The oracle works it out */
-    uint64_t batch;      /* sent: number of the batch of whose event it is the message; else 0 */
-    unsigned completes;  /* sent: that event */
-    int queue;           /* moved, held: the place of the queue in the order of creation, from 0 */
+    enum {
+        SIGHT_SENT,
+        SIGHT_TAKEN,
+        SIGHT_MOVED,
+        SIGHT_ENDED,
+        SIGHT_HELD,
+        SIGHT_FAILED,
+        SIGHT_LET_GO,
+        SIGHT_REDRIVEN,
+        SIGHT_MOVE_ENDED
+    } kind;
+    bool is_known;      /* the model has it */
+    uint64_t number;    /* of the message */
+    uint64_t line;      /* sent, moved: its number in its group's line; 0: it has none. The oracle works it out */
+    uint64_t batch;     /* sent: number of the batch of whose event it is the message; else 0 */
+    unsigned completes; /* sent: that event */
+    int queue; /* moved, held, redriven, move ended (the source): the place of the queue in the order of creation, from 0 */
     int group;           /* held, sent: or -1 */
     uint64_t visible_at; /* failed */
+    uint64_t successor;  /* redriven: the message's new number; `line` its place, as the server says */
+    char id[40];         /* redriven: and the MessageId that goes with it */
+    unsigned status;     /* move ended: as in the event */
+    unsigned failure;
 };
 
 struct witness {

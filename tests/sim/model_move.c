@@ -1,0 +1,268 @@
+/* Move tasks: dead letters go back, each as a new message. */
+#include "model.h"
+
+#include "base/assert.h"
+#include <stdio.h>
+#include <string.h>
+
+/* --- tasks ---------------------------------------------------------------------------------------------------------- */
+
+int model_task_of(const struct model *model, int queue, int newest)
+{
+    for (int i = model->task_count - 1; i >= 0 && newest < TASKS_REMEMBERED; i--)
+        if (model->tasks[i].queue == queue && newest-- == 0)
+            return i;
+    return NONE;
+}
+
+static struct model_task *running_task(struct model *model, int queue)
+{
+    int newest = model_task_of(model, queue, 0);
+    return newest != NONE && model->tasks[newest].status == TASK_RUNNING ? &model->tasks[newest] : NULL;
+}
+
+static bool is_dead_letter_queue(const struct model *model, int queue)
+{
+    for (int i = 0; i < model->queue_count; i++)
+        if (model->queues[i].exists && model->queues[i].numbers.dead_letters == model->queues[queue].name)
+            return true;
+    return false;
+}
+
+/* Microseconds between two messages; and how many of them may be made up for. */
+static uint64_t interval_us(const struct model_task *task)
+{
+    return (1000000 + (uint64_t)task->rate - 1) / (uint64_t)task->rate;
+}
+
+static uint64_t slack_us(const struct model_task *task)
+{
+    return interval_us(task) * (uint64_t)(task->rate / 10);
+}
+
+enum error model_start_move(struct model *model, const struct operation *operation, int *started)
+{
+    int queue = model_find_queue(model, operation->queue), destination = NONE;
+    if (queue == NONE)
+        return ERROR_RESOURCE_NOT_FOUND;
+    if (!is_dead_letter_queue(model, queue))
+        return ERROR_INVALID_PARAMETER_VALUE;
+    if (operation->destination != NONE) {
+        destination = model_find_queue(model, operation->destination);
+        if (destination == NONE)
+            return ERROR_RESOURCE_NOT_FOUND;
+        if (destination == queue || model->queues[destination].traits.is_fifo != model->queues[queue].traits.is_fifo)
+            return ERROR_INVALID_PARAMETER_VALUE;
+    }
+    if (running_task(model, queue) != NULL)
+        return ERROR_INVALID_PARAMETER_VALUE;
+    ASSERT(model->task_count < MODEL_TASKS_MAX);
+    *started = model->task_count++;
+    struct model_task *task = &model->tasks[*started];
+    *task = (struct model_task){.queue = queue,
+                                .destination = destination,
+                                .rate = operation->move_rate,
+                                .status = TASK_RUNNING,
+                                .to_move = (int)model_count_queue(model, queue).visible,
+                                .started_at = model->now};
+    if (task->rate > 0)
+        task->next_us = model->now * 1000 + slack_us(task);
+    return OK;
+}
+
+enum error model_cancel_move(struct model *model, const char *handle, int *cancelled)
+{
+    for (int queue = 0; queue < model->queue_count; queue++) {
+        int task = model->queues[queue].exists ? model_task_of(model, queue, 0) : NONE;
+        for (int newest = 1; task != NONE; task = model_task_of(model, queue, newest++)) {
+            if (strcmp(model->tasks[task].handle, handle) != 0)
+                continue;
+            if (model->tasks[task].status != TASK_RUNNING)
+                return ERROR_INVALID_PARAMETER_VALUE;
+            model->tasks[task].status = TASK_CANCELLED;
+            *cancelled = task;
+            return OK;
+        }
+    }
+    return strcmp(handle, "bm9uZQ==") == 0 ? ERROR_INVALID_PARAMETER_VALUE : ERROR_RESOURCE_NOT_FOUND;
+}
+
+static bool is_due(const struct model *model, const struct model_task *task)
+{
+    return task->rate == 0 || task->next_us <= model->now * 1000 + slack_us(task);
+}
+
+int model_find_late_task(const struct model *model)
+{
+    for (int i = 0; i < model->task_count; i++)
+        if (model->tasks[i].status == TASK_RUNNING && model->queues[model->tasks[i].queue].exists &&
+            is_due(model, &model->tasks[i]))
+            return i;
+    return NONE;
+}
+
+/* --- moving --------------------------------------------------------------------------------------------------------- */
+
+/* The queue that the message goes to, or NONE. */
+static int target_of(const struct model *model, const struct model_task *task, const struct model_message *message,
+                     unsigned *failure)
+{
+    *failure = TASK_NO_QUEUE;
+    if (task->destination == NONE && message->origin == NONE)
+        *failure = TASK_NO_ORIGIN;
+    int to = task->destination != NONE ? task->destination : message->origin;
+    return to != NONE && model->queues[to].exists ? to : NONE;
+}
+
+/* Does something that waits for the message stand before that place in the line it comes to? */
+static bool is_behind_dependent(const struct model *model, int index, int to, uint64_t line)
+{
+    for (int i = 0; i < model->edge_count; i++) {
+        const struct model_edge *edge = &model->edges[i];
+        if (edge->dependent == NONE || edge->is_batch || edge->antecedent != index)
+            continue;
+        const struct model_message *dependent = &model->messages[edge->dependent];
+        if (!dependent->is_condemned && dependent->queue == to && dependent->group == model->messages[index].group &&
+            dependent->line < line)
+            return true;
+    }
+    return false;
+}
+
+static bool has_untold(const struct model *model, int index)
+{
+    for (int i = 0; i < model->edge_count; i++)
+        if (model->edges[i].dependent != NONE && !model->edges[i].is_batch && model->edges[i].antecedent == index &&
+            !model->edges[i].is_told && model->messages[index].is_moved)
+            return true;
+    return false;
+}
+
+static const char *why_not(struct model *model, const struct model_task *task, int index, int to, uint64_t line)
+{
+    const struct model_message *message = &model->messages[index];
+    unsigned failure;
+    if (task == NULL)
+        return "is moved by no task";
+    if (task->moved == task->to_move)
+        return "is one too many for its task";
+    if (!is_due(model, task))
+        return "is too early for the rate of its task";
+    const char *why = model_why_not_moved(model, message);
+    if (why != NULL)
+        return why;
+    if (model_is_dead(model, message))
+        return "was cancelled";
+    if (has_untold(model, index))
+        return "has dependents that have not been told that it failed";
+    if (to != target_of(model, task, message, &failure))
+        return "goes to the wrong queue";
+    if (model->queues[to].traits.is_fifo && is_behind_dependent(model, index, to, line))
+        return "stands behind something that waits for it";
+    return NULL;
+}
+
+/* What the old message leaves to the new one. */
+static void hand_over(struct model *model, int old, int new)
+{
+    const struct model_message *message = &model->messages[old];
+    if (message->batch != NONE && message->completes == 0 && !model->batches[message->batch].is_xor)
+        model->batches[message->batch].units[message->unit].key = new;
+    model_reopen(model, message);
+    for (int i = 0; i < model->edge_count; i++) {
+        struct model_edge *edge = &model->edges[i];
+        if (edge->dependent == NONE || edge->is_batch || edge->antecedent != old)
+            continue;
+        edge->antecedent = new;
+        edge->is_told = false;
+    }
+}
+
+const char *model_redrive(struct model *model, int index, int to, uint64_t number, uint64_t line, const char *id)
+{
+    struct model_message *old = &model->messages[index];
+    struct model_task *task = running_task(model, old->queue);
+    const char *why = why_not(model, task, index, to, line == 0 ? number : line);
+    if (why != NULL)
+        return why;
+    uint64_t now_us = model->now * 1000;
+    task->moved++;
+    if (task->rate > 0)
+        task->next_us = (task->next_us > now_us ? task->next_us : now_us) + interval_us(task);
+    ASSERT(model->message_count < MODEL_MESSAGES_MAX);
+    int new = model->message_count++;
+    struct model_message *message = &model->messages[new];
+    *message = (struct model_message){
+        .is_alive = true,
+        .completes = old->completes,
+        .queue = to,
+        .origin = NONE,
+        .batch = old->batch,
+        .unit = old->unit,
+        .handle = NONE,
+        .tag = old->tag,
+        .body_size = old->body_size,
+        .group = old->group,
+        .priority = old->priority,
+        .reason = NONE,
+        .number = number,
+        .line = line == 0 ? number : line,
+        .type = NONE,
+        .counted_from = model->now,
+        .sent_at = model->now,
+        .visible_at = model->now + (uint64_t)model->queues[to].numbers.delay_s * 1000,
+        .order = number,
+        .is_of_tick = old->is_of_tick,
+        .said_status = old->said_status,
+        .said = old->said,
+    };
+    if (message->group == NO_GROUP && message->priority != PRIORITY_USUAL)
+        message->group = OWN_GROUP;
+    if (model->queues[to].traits.is_fifo && message->completes == 0)
+        message->said_sequence = message->line;
+    if (message->completes == 0)
+        snprintf(message->id, sizeof(message->id), "%s", id);
+    hand_over(model, index, new);
+    old->is_alive = false;
+    old->fate = FATE_FAILED;
+    return NULL;
+}
+
+const char *model_end_by_task(struct model *model, int index)
+{
+    struct model_message *message = &model->messages[index];
+    if (running_task(model, message->queue) == NULL)
+        return "is in a queue without a task";
+    const char *why = model_why_not_moved(model, message);
+    if (why == NULL && !model_is_dead(model, message))
+        why = "was not cancelled";
+    if (why == NULL)
+        model_end(model, message, FATE_CANCELLED);
+    return why;
+}
+
+const char *model_end_task(struct model *model, int queue, unsigned status, unsigned failure)
+{
+    struct model_task *task = running_task(model, queue);
+    if (status == TASK_CANCELLED) /* the call that asked for it has said so */
+        return NULL;
+    if (task == NULL)
+        return "there is none";
+    if (!is_due(model, task))
+        return "it is too early";
+    bool is_right = status == TASK_COMPLETED, is_done = task->moved == task->to_move;
+    for (int i = 0; i < model->message_count && !(is_done && is_right); i++) {
+        struct model_message *message = &model->messages[i];
+        unsigned why_nowhere;
+        if (message->queue != queue || !message->is_alive || model_why_not_moved(model, message) != NULL)
+            continue;
+        if (status == TASK_COMPLETED)
+            return "there are messages left to move";
+        is_right = is_right || (target_of(model, task, message, &why_nowhere) == NONE && why_nowhere == failure);
+    }
+    if (!is_right)
+        return "each message has a queue to go to";
+    task->status = status;
+    task->failure = failure;
+    return NULL;
+}
