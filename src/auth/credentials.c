@@ -260,6 +260,28 @@ size_t credentials_count(const struct credentials *credentials)
     return credentials->count;
 }
 
+static bool is_among(struct bytes name, const struct bytes *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bytes_equal(name, names[i]))
+            return true;
+    return false;
+}
+
+size_t credentials_namespaces(const struct credentials *credentials, struct bytes *names, size_t max)
+{
+    size_t count = 0;
+    for (size_t i = 0; credentials != NULL && i < credentials->count && count <= max; i++) {
+        struct bytes name = credentials->entries_owned[i].namespace_name;
+        if (is_among(name, names, count))
+            continue;
+        if (count < max)
+            names[count] = name;
+        count++;
+    }
+    return count;
+}
+
 const struct credential *credentials_find(const struct credentials *credentials, struct bytes access_key)
 {
     for (struct table_probe probe = table_probe_start(&credentials->entry_by_access_key, bytes_hash(access_key));

@@ -50,6 +50,10 @@ void credentials_destroy(struct credentials *credentials);
 
 size_t credentials_count(const struct credentials *credentials);
 
+/* Their namespaces, each once, in order of appearance; how many there are, up to max + 1, of which `max` are written. Views. NULL has
+ * none. O(credentials * namespaces). */
+size_t credentials_namespaces(const struct credentials *credentials, struct bytes *names, size_t max);
+
 /* The credential with this access key, or NULL. O(1). */
 const struct credential *credentials_find(const struct credentials *credentials, struct bytes access_key);
 

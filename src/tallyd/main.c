@@ -1,34 +1,21 @@
-/* tallyd: reads the configuration, joins disk, namespace, api and server on one loop, and turns signals into a clean stop.
+/* tallyd: reads the configuration, joins namespaces and server on one loop, and turns signals into a clean stop.
  *
  * Exit status: 0 after a clean stop; 1 if it could not start or its log failed; 2 if it was told something wrong. */
 #include "base/assert.h"
-#include "log/log.h"
 #include "server/server.h"
 #include "tallyd/config.h"
 #include "tallyd/credentials_file.h"
 #include "tallyd/listeners.h"
+#include "tallyd/namespaces.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define NAMESPACE_NAME "000000000000"
-
-/* A frame has room for what a busy moment gathers, and then for the events of one decision as large as can be: a request's
- * body and as much again for its framing, or the body and the completion messages of a whole chain of nested batches (32 levels,
- * three targets of 64 KiB each). A segment must hold two frames, or its end would go to waste. */
-#define FRAME_GATHERED_SIZE (UINT64_C(2) * 1024 * 1024)
-#define FRAME_CHAIN_SIZE (UINT64_C(7) * 1024 * 1024)
-#define FRAMES_PER_SEGMENT 2
-#define SEGMENT_OVERHEAD_SIZE 4096
-#define SEGMENT_UNIT UINT64_C(4096)
-
-/* So that what snapshots cost stays a bounded part of what the log costs, however much is waiting. */
-#define SNAPSHOT_WORTH 2
+/* Served where no credentials say which. */
+#define NAMESPACE_DEFAULT "000000000000"
 
 /* File descriptors beside the connections: the log's files, the loop's own, standard streams. */
 #define DESCRIPTORS_RESERVED 256u
@@ -40,14 +27,11 @@ struct daemon {
     struct config config;
     struct listeners listeners;
     struct credentials *credentials; /* NULL: none are configured */
-    char *folder_owned;              /* of the namespace */
+    struct namespaces namespaces;
     uv_loop_t loop;
     uv_signal_t signals[3];
     struct clock clock;
-    struct disk *disk;
     struct server *server;
-    struct namespace *ns;
-    struct api *api;
 };
 
 static void complain(void *context, const char *text)
@@ -115,45 +99,21 @@ static enum error check_data(const struct daemon *daemon, struct failure *failur
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 
-static uint64_t round_up(uint64_t size, uint64_t unit)
+/* While the daemon serves: are all namespaces of the credentials served? One can't be opened beside the others' work. */
+static enum error check_served(const struct daemon *daemon, const struct credentials *credentials,
+                               struct failure *failure)
 {
-    return (size + unit - 1) / unit * unit;
-}
-
-static uint64_t segment_size(const struct config *config)
-{
-    return round_up(config_number(config, CONFIG_SEGMENT_SIZE), SEGMENT_UNIT);
-}
-
-/* What a frame must hold so that no request is too large for it. */
-static uint64_t frame_size_least(const struct config *config)
-{
-    return round_up(FRAME_GATHERED_SIZE + 2 * config_number(config, CONFIG_BODY_MAX), SEGMENT_UNIT);
-}
-
-/* As much as a frame may need, as far as small segments leave room for it. */
-static uint64_t frame_size_max(const struct config *config)
-{
-    uint64_t body_max = config_number(config, CONFIG_BODY_MAX);
-    uint64_t wanted = round_up(FRAME_GATHERED_SIZE + FRAME_CHAIN_SIZE + body_max + body_max / 2, SEGMENT_UNIT);
-    uint64_t possible =
-        (segment_size(config) - SEGMENT_OVERHEAD_SIZE) / FRAMES_PER_SEGMENT / SEGMENT_UNIT * SEGMENT_UNIT;
-    wanted = wanted > frame_size_least(config) ? wanted : frame_size_least(config);
-    return wanted < possible ? wanted : possible;
-}
-
-static enum error check_segment_size(const struct daemon *daemon, struct failure *failure)
-{
-    const struct config *config = &daemon->config;
-    uint64_t least = FRAMES_PER_SEGMENT * frame_size_least(config) + SEGMENT_OVERHEAD_SIZE;
-    if (segment_size(config) >= least)
-        return OK;
-    char described[256];
-    config_describe(config, CONFIG_SEGMENT_SIZE, described, sizeof(described));
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                       "%s is %s: with a body-max of %s it must be at least %llu bytes. Raise it or lower body-max.",
-                       described, config_text(config, CONFIG_SEGMENT_SIZE), config_text(config, CONFIG_BODY_MAX),
-                       (unsigned long long)round_up(least, SEGMENT_UNIT));
+    struct bytes names[NAMESPACES_MAX];
+    size_t count = credentials_namespaces(credentials, names, NAMESPACES_MAX);
+    if (count > NAMESPACES_MAX)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "%s has credentials of more than %u namespaces; one daemon serves no more.",
+                           config_text(&daemon->config, CONFIG_CREDENTIALS), NAMESPACES_MAX);
+    for (size_t i = 0; i < count && daemon->namespaces.count > 0; i++)
+        if (!namespaces_have(&daemon->namespaces, names[i]))
+            return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                               "namespace %.*s is new: restart tallyd to have it served.", BYTES_FORMAT(names[i]));
+    return OK;
 }
 
 /* Reads the file of credentials, if there is to be one, in place of what was read before. */
@@ -167,8 +127,13 @@ static enum error read_credentials(struct daemon *daemon, struct failure *failur
         return error;
     if (is_exposed)
         fprintf(stderr, "tallyd: every user of this machine may read the secrets in %s: chmod o-r %s\n", path, path);
-    if (daemon->api != NULL)
-        api_set_credentials(daemon->api, credentials);
+    error = check_served(daemon, credentials, failure);
+    if (error != OK) {
+        credentials_destroy(credentials);
+        return error;
+    }
+    if (daemon->namespaces.count > 0)
+        api_set_credentials(daemon->namespaces.apis_owned[0], credentials);
     credentials_destroy(daemon->credentials);
     daemon->credentials = credentials;
     return OK;
@@ -180,7 +145,7 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
     error = error != OK ? error : check_log(daemon, failure);
     error = error != OK ? error : check_public_url(daemon, failure);
     error = error != OK ? error : check_region(daemon, failure);
-    error = error != OK ? error : check_segment_size(daemon, failure);
+    error = error != OK ? error : namespaces_check_sizes(&daemon->config, failure);
     error = error != OK ? error : check_data(daemon, failure);
     return error != OK ? error : read_credentials(daemon, failure);
 }
@@ -236,55 +201,6 @@ static void api_options_fill(const struct daemon *daemon, struct api_options *op
     };
 }
 
-/* The namespace's folder inside the data folder. The disk makes both, durably. */
-static enum error name_folder(struct daemon *daemon, struct failure *failure)
-{
-    const char *data = config_text(&daemon->config, CONFIG_DATA);
-    if (asprintf(&daemon->folder_owned, "%s/%s", data, NAMESPACE_NAME) < 0) {
-        daemon->folder_owned = NULL;
-        return failure_set(failure, ERROR_INTERNAL_FAILURE, "out of memory.");
-    }
-    return OK;
-}
-
-/* A folder keeps the segment size it was made with, whatever the configuration says by now. */
-static enum error check_folder(const struct daemon *daemon, struct failure *failure)
-{
-    const struct log *log = namespace_log(daemon->ns);
-    if (log_frame_size_max(log) >= frame_size_least(&daemon->config))
-        return OK;
-    return failure_set(
-        failure, ERROR_INVALID_PARAMETER_VALUE,
-        "%s was made with segments of %llu bytes, too small for a body-max of %s: lower body-max, or start with a "
-        "new data folder.",
-        daemon->folder_owned, (unsigned long long)log_segment_size(log), config_text(&daemon->config, CONFIG_BODY_MAX));
-}
-
-static enum error open_namespace(struct daemon *daemon, struct failure *failure)
-{
-    const struct config *config = &daemon->config;
-    struct namespace_options options = {
-        .name = NAMESPACE_NAME,
-        .segment_size = segment_size(config),
-        .frame_size_max = frame_size_max(config),
-        .snapshot_bytes = config_number(config, CONFIG_SNAPSHOT_BYTES),
-        .snapshot_worth = SNAPSHOT_WORTH,
-        .in_flight_max = (uint32_t)config_number(config, CONFIG_IN_FLIGHT_MAX),
-        .has_flusher = true,
-        .wake = server_wake,
-        .wake_context = daemon->server,
-    };
-    uint8_t key[CORE_KEY_SIZE];
-    if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
-        return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
-    daemon->disk = disk_posix_create(daemon->folder_owned);
-    clock_init(&daemon->clock);
-    enum error error = namespace_open(daemon->disk, &options, clock_now_ms(&daemon->clock), key, &daemon->ns, failure);
-    if (error == OK)
-        clock_raise(&daemon->clock, namespace_time(daemon->ns));
-    return error;
-}
-
 /* SIGHUP: reads again what is read again without a stop. What can't be read leaves the old in force. */
 static void reload(struct daemon *daemon)
 {
@@ -333,28 +249,39 @@ static void close_signals(struct daemon *daemon)
 
 static void say_ready(const struct daemon *daemon)
 {
-    const struct core *core = namespace_core(daemon->ns);
     printf("tallyd ready on");
     listeners_print(&daemon->listeners, daemon->server, stdout);
-    printf(" data=%s queues=%zu messages=%llu\n", config_text(&daemon->config, CONFIG_DATA), core_queue_count(core),
-           (unsigned long long)core_metrics(core).messages);
+    printf(" data=%s queues=%zu messages=%llu\n", config_text(&daemon->config, CONFIG_DATA),
+           namespaces_queue_count(&daemon->namespaces),
+           (unsigned long long)namespaces_message_count(&daemon->namespaces));
     fflush(stdout);
+}
+
+/* Recovers the namespaces that the credentials name. */
+static enum error open_namespaces(struct daemon *daemon, struct failure *failure)
+{
+    struct bytes names[NAMESPACES_MAX] = {BYTES(NAMESPACE_DEFAULT)};
+    size_t count = 1;
+    if (daemon->credentials != NULL)
+        count = credentials_namespaces(daemon->credentials, names, NAMESPACES_MAX);
+    struct api_options options;
+    api_options_fill(daemon, &options);
+    clock_init(&daemon->clock);
+    return namespaces_open(&daemon->namespaces, &daemon->config, names, count, &options, &daemon->clock, daemon->server,
+                           failure);
 }
 
 static enum error serve(struct daemon *daemon, struct failure *failure)
 {
-    struct api_options options;
-    api_options_fill(daemon, &options);
-    daemon->api = api_create(daemon->ns, &options);
-    api_set_credentials(daemon->api, daemon->credentials);
+    struct api *const *apis = daemon->namespaces.apis_owned;
+    api_set_credentials(apis[0], daemon->credentials);
     watch_signals(daemon); /* first: who can connect may also stop it, cleanly */
-    enum error error = server_listen(daemon->server, &daemon->api, 1, &daemon->clock, failure);
+    enum error error = server_listen(daemon->server, apis, daemon->namespaces.count, &daemon->clock, failure);
     if (error == OK) {
         say_ready(daemon);
         error = server_run(daemon->server, failure);
     }
     close_signals(daemon);
-    api_destroy(daemon->api);
     return error;
 }
 
@@ -363,19 +290,12 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     struct server_options options;
     server_options_fill(daemon, &options);
     daemon->server = server_create(&daemon->loop, &options);
-    enum error error = name_folder(daemon, failure);
-    if (error == OK)
-        error = open_namespace(daemon, failure);
+    enum error error = open_namespaces(daemon, failure);
     if (error == OK) {
-        error = check_folder(daemon, failure);
-        error = error != OK ? error : serve(daemon, failure);
-        namespace_close(daemon->ns);
+        error = serve(daemon, failure);
+        namespaces_close(&daemon->namespaces);
     }
-    /* Behind namespace_close(): its log thread wakes the server up to the end. */
-    server_destroy(daemon->server);
-    if (daemon->disk != NULL)
-        disk_posix_destroy(daemon->disk);
-    free(daemon->folder_owned);
+    server_destroy(daemon->server); /* behind the logs, whose threads wake it up to the end */
     return error;
 }
 

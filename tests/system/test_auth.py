@@ -542,15 +542,16 @@ def test_some_actions_are_never_shared(guarded):
     ok(guarded, "BOSS", "SetQueueAttributes", {**opened, "Attributes": {"Policy": text}})
     ok(guarded, "GUEST", "ReceiveMessage", opened)
     for action, parameters in [
-        ("ListQueues", {}),
-        ("CreateQueue", {"QueueName": "mine"}),
         ("DeleteQueue", opened),
         ("SetQueueAttributes", {**opened, "Attributes": {"Policy": ""}}),
+        ("ListQueueTags", opened),
+        ("AddPermission", {**opened, "Label": "l", "AWSAccountIds": [OTHER], "Actions": ["SendMessage"]}),
         ("Tally.PauseQueue", opened),
-        ("Tally.ListBatches", {}),
-        ("Tally.Commit", {"Sends": [{**opened, "MessageBody": "m"}]}),
     ]:
         assert OURS in denied(guarded, "GUEST", action, parameters)
+    # A Commit is one namespace's, the caller's own, where there is no such queue.
+    commit = call(guarded, "GUEST", "Tally.Commit", {"Sends": [{**opened, "MessageBody": "m"}]})[1]
+    assert commit["__type"].endswith("#QueueDoesNotExist")
     assert unsigned(guarded, "json", "ReceiveMessage", opened).code == "AccessDenied"
 
 
@@ -594,7 +595,7 @@ def test_receives_that_wait_outlive_a_new_file(guarded, file):
     answers = []
     waiting = threading.Thread(target=lambda: answers.append(guarded.request("POST", "/", body, own)))
     waiting.start()
-    wait_until(lambda: b"tally_receives_waiting 1" in guarded.request("GET", "/metrics")[2], what="the receive")
+    wait_until(lambda: b'tally_receives_waiting{namespace="000000000000"} 1' in guarded.request("GET", "/metrics")[2], what="the receive")
     file.write_text(f"BOSS boss-secret {OURS} read,write,admin\n")
     hang_up(guarded, "in force: 1.")
     ok(guarded, "BOSS", "SendMessage", {**Q, "MessageBody": "m"})

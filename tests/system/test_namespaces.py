@@ -1,0 +1,91 @@
+"""Several namespaces on one daemon: those that the credentials name. What is in one is out of sight in the others."""
+
+import pytest
+from test_auth import call, denied, hang_up, ok
+
+FIRST, SECOND = "000000000000", "111111111111"
+CREDENTIALS = f"""
+ONE  one-secret  {FIRST}   read,write,admin
+TWO  two-secret  {SECOND}  read,write,admin
+"""
+SECRETS = {"ONE": "one-secret", "TWO": "two-secret", "THREE": "three-secret"}
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setattr("test_auth.SECRETS", SECRETS)
+    path = tmp_path / "credentials"
+    path.write_text(CREDENTIALS)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def daemon(daemon_factory, file):
+    running = daemon_factory("--credentials", str(file)).start()
+    yield running
+    assert running.stop() == 0, running.error_text()
+
+
+def url(namespace):
+    return f"http://any.host/{namespace}/jobs"
+
+
+def bodies(daemon, key, namespace):
+    reply = ok(daemon, key, "ReceiveMessage", {"QueueUrl": url(namespace), "MaxNumberOfMessages": 10, "VisibilityTimeout": 0})
+    return [message["Body"] for message in reply.get("Messages", [])]
+
+
+def make(daemon):
+    for key, namespace in ("ONE", FIRST), ("TWO", SECOND):
+        made = ok(daemon, key, "CreateQueue", {"QueueName": "jobs"})["QueueUrl"]
+        assert made == f"http://127.0.0.1:{daemon.port}/{namespace}/jobs"
+        ok(daemon, key, "SendMessage", {"QueueUrl": made, "MessageBody": f"of {key}"})
+
+
+def test_queues_of_one_name_are_two_queues(daemon):
+    make(daemon)
+    assert bodies(daemon, "ONE", FIRST) == ["of ONE"] and bodies(daemon, "TWO", SECOND) == ["of TWO"]
+    assert ok(daemon, "TWO", "ListQueues")["QueueUrls"] == [f"http://127.0.0.1:{daemon.port}/{SECOND}/jobs"]
+    arn = ok(daemon, "TWO", "GetQueueAttributes", {"QueueUrl": url(SECOND), "AttributeNames": ["QueueArn"]})
+    assert arn["Attributes"]["QueueArn"] == f"arn:aws:sqs:us-east-1:{SECOND}:jobs"
+    for key, other in ("ONE", SECOND), ("TWO", FIRST):
+        denied(daemon, key, "ReceiveMessage", {"QueueUrl": url(other)})
+        denied(daemon, key, "DeleteQueue", {"QueueUrl": url(other)})
+
+
+def test_batches_belong_to_the_callers_namespace(daemon):
+    make(daemon)
+    for key in "ONE", "TWO":
+        ok(daemon, key, "Tally.CreateBatch", {"BatchId": "b", "OnComplete": {"QueueUrl": "jobs"}})
+    ok(daemon, "ONE", "Tally.CancelBatch", {"BatchId": "b"})
+    states = {key: ok(daemon, key, "Tally.DescribeBatch", {"BatchId": "b"})["State"] for key in ("ONE", "TWO")}
+    assert states["ONE"] != states["TWO"]
+
+
+def test_a_receipt_handle_is_none_elsewhere(daemon):
+    make(daemon)
+    handle = ok(daemon, "ONE", "ReceiveMessage", {"QueueUrl": url(FIRST)})["Messages"][0]["ReceiptHandle"]
+    status, answer = call(daemon, "TWO", "DeleteMessage", {"QueueUrl": url(SECOND), "ReceiptHandle": handle})
+    assert status == 404 and answer["__type"].endswith("#ReceiptHandleIsInvalid")
+
+
+def test_each_keeps_what_it_has_through_kill_9(daemon):
+    make(daemon)
+    daemon.kill9()
+    daemon.start()
+    assert bodies(daemon, "ONE", FIRST) == ["of ONE"] and bodies(daemon, "TWO", SECOND) == ["of TWO"]
+    text = daemon.request("GET", "/metrics")[2].decode()
+    for namespace in FIRST, SECOND:
+        assert f'tally_messages{{namespace="{namespace}"}} 1' in text
+
+
+def test_a_new_namespace_wants_a_restart(daemon, file):
+    third = f"{CREDENTIALS}\nTHREE three-secret 222222222222 admin\n"
+    file.write_text(third)
+    hang_up(daemon, "namespace 222222222222 is new")
+    status, answer = call(daemon, "THREE", "ListQueues")
+    assert status == 403 and answer["__type"].endswith("#UnrecognizedClientException")
+    assert daemon.stop() == 0
+    daemon.start()
+    ok(daemon, "THREE", "CreateQueue", {"QueueName": "q"})
