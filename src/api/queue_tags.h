@@ -1,4 +1,4 @@
-/* Tags of queues as requests give them (tag_queue.c). Private to src/api. */
+/* Tags of queues as requests give them. Private to src/api. */
 #ifndef TALLY_API_QUEUE_TAGS_H
 #define TALLY_API_QUEUE_TAGS_H
 
