@@ -167,6 +167,33 @@ static void Q18_each_number_is_taken_at_its_bounds_and_refused_beyond(void **sta
     sqs_close(world);
 }
 
+/* Receives one message with what the queue says; how many there were. */
+static size_t receive_plainly(struct world *world)
+{
+    return yyjson_arr_size(yyjson_obj_get(sqs_call(world, "ReceiveMessage", "{'QueueUrl':'q'}").root, "Messages"));
+}
+
+static void Q18_the_longest_times_are_in_force(void **state)
+{
+    struct world *world = sqs_open(state);
+    EXPECT(world, sqs_set(world, "q", "'DelaySeconds':'900','VisibilityTimeout':'43200'").error == NULL);
+    EXPECT(world, world_send(world, "q", NULL, "x").error == NULL);
+    world_pass_time(world, 899999);
+    EXPECT(world, receive_plainly(world) == 0);
+    world_pass_time(world, 1);
+    EXPECT(world, receive_plainly(world) == 1);
+    world_pass_time(world, 43199999);
+    EXPECT(world, receive_plainly(world) == 0);
+    world_pass_time(world, 1);
+    EXPECT(world, sqs_set(world, "q", "'VisibilityTimeout':'0'").error == NULL);
+    EXPECT(world, receive_plainly(world) == 1 && receive_plainly(world) == 1);
+    EXPECT(world, sqs_set(world, "q", "'MessageRetentionPeriod':'44101'").error == NULL);
+    EXPECT(world, world_count_messages(world, "q") == 1); /* it is 44,100 seconds old */
+    world_pass_time(world, 1000);
+    EXPECT(world, world_count_messages(world, "q") == 0);
+    sqs_close(world);
+}
+
 /* Fails unless the answer has these attributes and no others. */
 static void expect_names(struct world *world, const char *queue, const char *const *names, size_t count)
 {
@@ -800,6 +827,7 @@ int main(void)
         cmocka_unit_test(Q16_a_queue_that_is_there_is_created_again_by_what_it_has),
         cmocka_unit_test(Q17_names_and_types_of_queues),
         cmocka_unit_test(Q18_each_number_is_taken_at_its_bounds_and_refused_beyond),
+        cmocka_unit_test(Q18_the_longest_times_are_in_force),
         cmocka_unit_test(Q18_the_list_of_attributes_is_complete),
         cmocka_unit_test(Q19_an_empty_text_takes_an_attribute_away),
         cmocka_unit_test(Q19_one_kind_of_encryption_at_a_time),
