@@ -199,8 +199,10 @@ size_t attributes_measure(const struct params *params, const char *name)
 {
     size_t size = 0;
     size_t index, count;
-    yyjson_val *key, *value;
-    yyjson_obj_foreach(yyjson_obj_get(params->object, name), index, count, key, value)
+    yyjson_val *key, *value, *map = yyjson_obj_get(params->object, name);
+    if (map == NULL)
+        return 0;
+    yyjson_obj_foreach(map, index, count, key, value)
     {
         struct bytes binary = params_bytes(yyjson_obj_get(value, "BinaryValue"));
         size += params_bytes(key).size + params_bytes(yyjson_obj_get(value, "DataType")).size;

@@ -9,16 +9,13 @@
  * Checked behind each request: the reply is complete, its body is empty, JSON or XML, and the core keeps its invariants. */
 #include "api/action.h"
 #include "base/assert.h"
-#include "log/log.h"
+#include "fuzz/backend.h"
 #include "server/http.h"
-#include "support/memory_disk.h"
 #include "unit/random.h"
 
 #include <stdlib.h>
-#include <yyjson.h>
 
 #define REQUESTS_MAX 64
-#define NOW_MS UINT64_C(1700000000000)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,98 +23,28 @@ static const struct http_limits limits = {.head_size_max = 2048, .body_size_max 
 
 /* --- The api behind it -------------------------------------------------------------------------------------------- */
 
-struct backend {
-    struct disk *disk;
-    struct namespace *ns;
-    struct api *api;
-    uint64_t now_ms;
-};
-
-static void backend_open(struct backend *backend, struct disk *disk)
-{
-    static const struct api_options api_options = {.region = "eu-west-1"};
-    struct namespace_options options = {
-        .name = "000000000000",
-        .segment_size = 64 * 1024,
-        .frame_size_max = 31 * 1024,
-        .in_flight_max = 100,
-    };
-    struct failure failure;
-    uint8_t key[CORE_KEY_SIZE] = {1};
-    backend->disk = disk;
-    backend->now_ms = NOW_MS;
-    enum error error = namespace_open(disk, &options, NOW_MS, key, &backend->ns, &failure);
-    ASSERT(error == OK);
-    backend->api = api_create(backend->ns, &api_options);
-}
-
-static void backend_close(struct backend *backend)
-{
-    api_destroy(backend->api);
-    namespace_close(backend->ns);
-}
-
-static void check_reply(const struct reply *reply)
-{
-    ASSERT(reply->status >= 200 && reply->status <= 599);
-    ASSERT(reply->content_type != NULL);
-    ASSERT((reply->error == OK) == (reply->status == 200));
-    bool is_xml = bytes_equal(bytes_from_string(reply->content_type), BYTES("text/xml"));
-    if (is_xml) { /* fuzz_query looks at it closely */
-        ASSERT(reply->body.size > 0 && reply->body.data_owned[0] == '<');
-    } else if (reply->body.size > 0) {
-        yyjson_doc *document = yyjson_read((const char *)reply->body.data_owned, reply->body.size, 0);
-        ASSERT(document != NULL);
-        yyjson_doc_free(document);
-    }
-}
-
-/* Runs one request to its end, as the server would. */
-static void backend_run(struct backend *backend, const struct request *request)
-{
-    struct exchange exchange;
-    exchange_init(&exchange);
-    exchange.request = *request;
-    api_submit(backend->api, &exchange, backend->now_ms++);
-    if (exchange.state == EXCHANGE_WAITING)
-        api_release_waiting(backend->api);
-    struct exchange *finished = api_take_finished(backend->api);
-    ASSERT(finished == &exchange && exchange.state == EXCHANGE_FINISHED);
-    check_reply(&exchange.reply);
-    api_flush(backend->api);
-    ASSERT(namespace_durable(backend->ns) >= exchange.hold_sequence);
-    core_check(namespace_core(backend->ns));
-    exchange_deinit(&exchange);
-}
-
-static void backend_call(struct backend *backend, const char *target, const char *body)
-{
-    struct request request = {
-        .method = BYTES("POST"),
-        .path = BYTES("/"),
-        .host = BYTES("h"),
-        .target = bytes_from_string(target),
-        .body = bytes_from_string(body),
-    };
-    backend_run(backend, &request);
-}
-
 /* A disk with a namespace on it that has something of everything; made once, copied for each run. */
 static struct disk *founded_disk(void)
 {
     static struct disk *disk;
+    static const struct {
+        const char *target;
+        struct bytes json;
+    } calls[] = {
+        {"AmazonSQS.CreateQueue", BYTES("{\"QueueName\":\"d\"}")},
+        {"AmazonSQS.CreateQueue", BYTES("{\"QueueName\":\"q\"}")},
+        {"AmazonSQS.SendMessage", BYTES("{\"QueueUrl\":\"q\",\"MessageBody\":\"one\"}")},
+        {"AmazonSQS.SendMessage", BYTES("{\"QueueUrl\":\"q\",\"MessageBody\":\"two\",\"DelaySeconds\":5}")},
+        {"Tally.CreateBatch", BYTES("{\"BatchId\":\"b\",\"OnComplete\":{\"QueueUrl\":\"d\"}}")},
+        {"Tally.AddUnits", BYTES("{\"BatchId\":\"b\",\"Units\":[\"u\",\"v\"]}")},
+        {"Tally.CreateBatch", BYTES("{\"BatchId\":\"x\",\"Tracking\":\"xor\"}")},
+    };
     if (disk == NULL) {
         struct backend backend;
         disk = memory_disk_create(1);
         backend_open(&backend, disk);
-        backend_call(&backend, "AmazonSQS.CreateQueue", "{\"QueueName\":\"d\"}");
-        backend_call(&backend, "AmazonSQS.CreateQueue", "{\"QueueName\":\"q\"}");
-        backend_call(&backend, "AmazonSQS.SendMessage", "{\"QueueUrl\":\"q\",\"MessageBody\":\"one\"}");
-        backend_call(&backend, "AmazonSQS.SendMessage",
-                     "{\"QueueUrl\":\"q\",\"MessageBody\":\"two\",\"DelaySeconds\":5}");
-        backend_call(&backend, "Tally.CreateBatch", "{\"BatchId\":\"b\",\"OnComplete\":{\"QueueUrl\":\"d\"}}");
-        backend_call(&backend, "Tally.AddUnits", "{\"BatchId\":\"b\",\"Units\":[\"u\",\"v\"]}");
-        backend_call(&backend, "Tally.CreateBatch", "{\"BatchId\":\"x\",\"Tracking\":\"xor\"}");
+        for (size_t i = 0; i < ARRAY_LENGTH(calls); i++)
+            backend_call(&backend, calls[i].target, calls[i].json, NULL);
         backend_close(&backend);
         memory_disk_kill(disk);
     }
@@ -185,7 +112,7 @@ static void run_connection(struct bytes bytes, uint8_t seed)
         struct backend backend;
         backend_open(&backend, founded_disk());
         for (size_t i = 0; i < whole.count; i++)
-            backend_run(&backend, &whole.requests[i]);
+            backend_run(&backend, &whole.requests[i], NULL);
         backend_close(&backend);
         memory_disk_destroy(backend.disk);
     }
@@ -322,7 +249,7 @@ static void run_actions(struct bytes bytes)
             .target = bytes_from_string(action->target),
             .body = buffer_bytes(&body),
         };
-        backend_run(&backend, &request);
+        backend_run(&backend, &request, NULL);
         bytes = bytes_skip(bytes, end == NULL ? text_size : text_size + 1);
     }
     buffer_deinit(&body);
