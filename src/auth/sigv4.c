@@ -76,16 +76,17 @@ static enum error check_time(const struct claim *claim, int64_t now_s, struct fa
 {
     int64_t signed_s = claim->stamp.s;
     int64_t good_for_s = claim->is_presigned ? claim->expires_s : SIGV4_SKEW_S;
+    bool is_early = signed_s > now_s + SIGV4_SKEW_S;
+    if (!is_early && now_s <= signed_s + good_for_s)
+        return OK;
     struct stamp now = stamp_of(now_s);
-    if (signed_s > now_s + SIGV4_SKEW_S)
+    if (is_early)
         return failure_set(failure, ERROR_INVALID_SIGNATURE,
                            "Signature not yet current: %.*s is more than %d min. after %.*s, the time here.",
                            STAMP_FORMAT(claim->stamp), SIGV4_SKEW_S / 60, STAMP_FORMAT(now));
-    if (now_s > signed_s + good_for_s)
-        return failure_set(failure, ERROR_INVALID_SIGNATURE,
-                           "Signature expired: %.*s was good for %lld s, and it is %.*s here.",
-                           STAMP_FORMAT(claim->stamp), (long long)good_for_s, STAMP_FORMAT(now));
-    return OK;
+    return failure_set(failure, ERROR_INVALID_SIGNATURE,
+                       "Signature expired: %.*s was good for %lld s, and it is %.*s here.", STAMP_FORMAT(claim->stamp),
+                       (long long)good_for_s, STAMP_FORMAT(now));
 }
 
 /* --- the signature ---------------------------------------------------------------------------------------------------- */

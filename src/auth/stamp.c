@@ -114,7 +114,7 @@ struct stamp stamp_of(int64_t s)
     while (civil.month < 12 && seconds_of(&(struct civil){civil.year, civil.month + 1, 1, 0, 0, 0}) <= s)
         civil.month++;
     int64_t rest = s - seconds_of(&civil);
-    civil.day += (unsigned)(rest / DAY_S) % 31;
+    civil.day += (unsigned)(rest / DAY_S);
     civil.hour = (unsigned)(rest % DAY_S / 3600);
     civil.minute = (unsigned)(rest % 3600 / 60);
     civil.second = (unsigned)(rest % 60);
