@@ -4,12 +4,13 @@
 #include <string.h>
 
 extern const struct command command_queue_create, command_queue_list, command_queue_show, command_queue_set,
-    command_queue_tag, command_queue_untag, command_queue_tags, command_queue_purge, command_queue_delete, command_send,
-    command_receive, command_delete, command_batch_create, command_batch_add, command_batch_complete,
-    command_batch_seal, command_batch_show, command_batch_list, command_batch_units, command_batch_cancel,
-    command_batch_delete, command_work, command_run, command_bench, command_call, command_explain, command_queue_pause,
-    command_queue_resume, command_group_list, command_group_release, command_group_pause, command_group_resume,
-    command_schedule_put, command_schedule_list, command_schedule_show, command_schedule_pause, command_schedule_resume,
+    command_queue_tag, command_queue_untag, command_queue_tags, command_queue_purge, command_queue_redrive,
+    command_queue_redrives, command_queue_redrive_stop, command_queue_delete, command_send, command_receive,
+    command_delete, command_batch_create, command_batch_add, command_batch_complete, command_batch_seal,
+    command_batch_show, command_batch_list, command_batch_units, command_batch_cancel, command_batch_delete,
+    command_work, command_run, command_bench, command_call, command_explain, command_queue_pause, command_queue_resume,
+    command_group_list, command_group_release, command_group_pause, command_group_resume, command_schedule_put,
+    command_schedule_list, command_schedule_show, command_schedule_pause, command_schedule_resume,
     command_schedule_delete;
 
 const struct command_row commands[] = {
@@ -22,6 +23,9 @@ const struct command_row commands[] = {
     {"queue tags", "list the tags of a queue", &command_queue_tags},
     {"queue pause", "stop deliveries from a queue", &command_queue_pause},
     {"queue resume", "let a paused queue deliver again", &command_queue_resume},
+    {"queue redrive", "move dead letters back to the queues they failed in", &command_queue_redrive},
+    {"queue redrives", "list the newest redrives of a dead-letter queue", &command_queue_redrives},
+    {"queue redrive-stop", "stop the redrive that is running", &command_queue_redrive_stop},
     {"queue purge", "delete all messages of a queue", &command_queue_purge},
     {"queue delete", "delete a queue and its messages", &command_queue_delete},
     {"send", "put a message, or one for each line, into a queue", &command_send},

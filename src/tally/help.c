@@ -70,7 +70,7 @@ static void print_rows(FILE *out, const char *group)
     size_t size = group == NULL ? 0 : strlen(group);
     for (size_t i = 0; i < command_count; i++)
         if (group == NULL || (strncmp(commands[i].name, group, size) == 0 && commands[i].name[size] == ' '))
-            fprintf(out, "  %-16s%s\n", commands[i].name, commands[i].summary);
+            fprintf(out, "  %-18s %s\n", commands[i].name, commands[i].summary);
 }
 
 void help_overview(FILE *out)

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from conftest import BIN, Tally, free_port
+from conftest import BIN, Tally, free_port, wait_until
 
 COMMANDS = [
     "queue create",
@@ -22,6 +22,9 @@ COMMANDS = [
     "queue tags",
     "queue pause",
     "queue resume",
+    "queue redrive",
+    "queue redrives",
+    "queue redrive-stop",
     "queue purge",
     "queue delete",
     "send",
@@ -202,6 +205,29 @@ def test_queue_tags(tally):
     tally("queue", "untag", "orders", "stage", "none")
     assert tally.json("queue", "tags", "orders") == [{"Tags": {"team": ""}}]
     assert "QueueDoesNotExist" in tally("queue", "tag", "none", "a=b", status=1).err
+
+
+def test_queue_redrive(tally):
+    for queue in ("dead", "hand"):
+        tally("queue", "create", queue)
+    policy = '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}'
+    tally("queue", "create", "orders", f"RedrivePolicy={policy}")
+    for body in ("one", "two", "three"):
+        tally("send", "orders", body)
+    tally("receive", "orders", "--max", "10", "--visibility", "0")
+    assert tally("receive", "orders", "--max", "10").out == ""  # now they are dead letters
+    tally("queue", "redrive", "dead", "--rate", "1", "--to", "hand")
+    assert "already a task running" in tally("queue", "redrive", "dead", status=1).err
+    assert tally("queue", "redrives", "dead").out.split()[::3] == ["RUNNING", "3"]
+    tally("queue", "redrive-stop", "dead")
+    assert "no redrive of dead is running" in tally("queue", "redrive-stop", "dead", status=1).err
+    assert tally("queue", "redrives", "dead").out.endswith("of 3  to hand\n")
+    tally("queue", "redrive", "dead")
+    wait_until(lambda: tally("queue", "redrives", "dead").out.startswith("COMPLETED"), what="the redrive")
+    moved = tally("receive", "orders", "--max", "10").out + tally("receive", "hand", "--max", "10").out
+    assert sorted(moved.split()) == ["one", "three", "two"]
+    assert "Dead Letter Queue" in tally("queue", "redrive", "orders", status=1).err
+    assert "QueueDoesNotExist" in tally("queue", "redrive", "none", status=1).err
 
 
 def test_queue_purge_and_delete(tally):

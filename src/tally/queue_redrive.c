@@ -1,0 +1,211 @@
+/* tally queue redrive, redrives and redrive-stop: dead letters go back, by a move task of the server. */
+#include "base/assert.h"
+#include "tally/output.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct settings {
+    const char *to;
+    struct option_number rate;
+};
+
+static const struct option_row options[] = {
+    {"to", "QUEUE", "to this queue, not to where each message failed", OPTION_TEXT, offsetof(struct settings, to), 0, 0,
+     NULL},
+    {"rate", "NUMBER", "messages a second, 1 to 500; without it as fast as it goes", OPTION_NUMBER,
+     offsetof(struct settings, rate), 1, 500, NULL},
+};
+
+/* The queue's ARN, which move tasks want; the caller frees it. NULL: invocation_failed() says why. */
+static char *find_arn(struct invocation *invocation, const char *queue)
+{
+    struct json_body body;
+    struct tally_reply reply;
+    const char *arn;
+    char *copy;
+
+    json_body_init(&body);
+    json_add_text(&body, body.root, "QueueUrl", queue);
+    yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "AttributeNames"), "QueueArn");
+    if (json_body_call(&body, invocation->client, "AmazonSQS.GetQueueAttributes", &reply) != TALLY_OK)
+        return NULL;
+    arn = json_text(yyjson_obj_get(json_root(&reply), "Attributes"), "QueueArn");
+    copy = strdup(arn == NULL ? "" : arn);
+    tally_reply_deinit(&reply);
+    return copy;
+}
+
+/* Calls the action; 0 or the program's status. The caller ends the reply. */
+static int call(struct invocation *invocation, struct json_body *body, const char *action, struct tally_reply *reply)
+{
+    if (json_body_call(body, invocation->client, action, reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    if (invocation->is_json)
+        output_reply(reply);
+    return EXIT_DONE;
+}
+
+static int start_task(struct invocation *invocation, const char *source, const char *destination)
+{
+    const struct settings *settings = invocation->settings;
+    struct json_body body;
+    struct tally_reply reply;
+    int status;
+
+    json_body_init(&body);
+    json_add_text(&body, body.root, "SourceArn", source);
+    json_add_text(&body, body.root, "DestinationArn", destination);
+    if (settings->rate.is_given)
+        json_add_number(&body, body.root, "MaxNumberOfMessagesPerSecond", settings->rate.value);
+    status = call(invocation, &body, "AmazonSQS.StartMessageMoveTask", &reply);
+    if (status == EXIT_DONE)
+        tally_reply_deinit(&reply);
+    return status;
+}
+
+static int run_redrive(struct invocation *invocation)
+{
+    const struct settings *settings = invocation->settings;
+    char *source, *destination = NULL;
+    int status = invocation_connect(invocation);
+
+    if (status != EXIT_DONE)
+        return status;
+    source = find_arn(invocation, invocation->arguments[0]);
+    if (source != NULL && settings->to != NULL)
+        destination = find_arn(invocation, settings->to);
+    if (source == NULL || (settings->to != NULL && destination == NULL))
+        status = invocation_failed(invocation, invocation->client);
+    else
+        status = start_task(invocation, source, destination);
+    free(source);
+    free(destination);
+    return status;
+}
+
+/* Lists the queue's tasks, at most `count`, newest first. False: invocation_failed() says why. */
+static bool list_tasks(struct invocation *invocation, uint64_t count, struct tally_reply *reply)
+{
+    struct json_body body;
+    char *source = find_arn(invocation, invocation->arguments[0]);
+    bool is_good;
+
+    if (source == NULL)
+        return false;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "SourceArn", source);
+    json_add_number(&body, body.root, "MaxResults", count);
+    is_good = json_body_call(&body, invocation->client, "AmazonSQS.ListMessageMoveTasks", reply) == TALLY_OK;
+    free(source);
+    return is_good;
+}
+
+/* The last part of an ARN. */
+static const char *name_of(const char *arn)
+{
+    const char *colon = strrchr(arn, ':');
+    return colon == NULL ? arn : colon + 1;
+}
+
+static void print_task(yyjson_val *task)
+{
+    const char *status = json_text(task, "Status");
+    const char *destination = json_text(task, "DestinationArn");
+    const char *reason = json_text(task, "FailureReason");
+    printf("%-9s %8llu of %llu", status == NULL ? "" : status,
+           (unsigned long long)json_number(task, "ApproximateNumberOfMessagesMoved"),
+           (unsigned long long)json_number(task, "ApproximateNumberOfMessagesToMove"));
+    if (destination != NULL)
+        printf("  to %s", name_of(destination));
+    if (reason != NULL)
+        printf("  %s", reason);
+    puts("");
+}
+
+static int run_redrives(struct invocation *invocation)
+{
+    struct tally_reply reply;
+    int status = invocation_connect(invocation);
+
+    if (status != EXIT_DONE)
+        return status;
+    if (!list_tasks(invocation, 10, &reply))
+        return invocation_failed(invocation, invocation->client);
+    if (invocation->is_json) {
+        output_reply(&reply);
+    } else {
+        size_t i, max;
+        yyjson_val *task;
+        yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), "Results"), i, max, task)
+        {
+            print_task(task);
+        }
+    }
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
+
+static int run_stop(struct invocation *invocation)
+{
+    struct json_body body;
+    struct tally_reply tasks, reply;
+    const char *handle;
+    int status = invocation_connect(invocation);
+
+    if (status != EXIT_DONE)
+        return status;
+    if (!list_tasks(invocation, 1, &tasks))
+        return invocation_failed(invocation, invocation->client);
+    handle = json_text(yyjson_arr_get_first(yyjson_obj_get(json_root(&tasks), "Results")), "TaskHandle");
+    if (handle == NULL) {
+        tally_reply_deinit(&tasks);
+        complain("no redrive of %s is running", invocation->arguments[0]);
+        return EXIT_REFUSED;
+    }
+    json_body_init(&body);
+    json_add_text(&body, body.root, "TaskHandle", handle);
+    status = call(invocation, &body, "AmazonSQS.CancelMessageMoveTask", &reply);
+    tally_reply_deinit(&tasks);
+    if (status == EXIT_DONE)
+        tally_reply_deinit(&reply);
+    return status;
+}
+
+const struct command command_queue_redrive = {
+    .arguments = "QUEUE",
+    .text = "Moves the messages of a dead-letter queue back to the queues that they failed in, the oldest first. They "
+            "are new\n"
+            "messages there, with attempts of their own. The server goes on by itself: `tally queue redrives` shows "
+            "how far it is.\n",
+    .examples = "  tally queue redrive orders-dead\n"
+                "  tally queue redrive orders-dead --rate 10\n"
+                "  tally queue redrive orders-dead --to orders-by-hand\n",
+    .options = options,
+    .option_count = ARRAY_LENGTH(options),
+    .settings_size = sizeof(struct settings),
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = run_redrive,
+};
+
+const struct command command_queue_redrives = {
+    .arguments = "QUEUE",
+    .text =
+        "Lists the newest redrives of a dead-letter queue, one a line: status, how many messages were moved, of how "
+        "many,\n"
+        "where to, and why it failed.\n",
+    .examples = "  tally queue redrives orders-dead\n",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = run_redrives,
+};
+
+const struct command command_queue_redrive_stop = {
+    .arguments = "QUEUE",
+    .text = "Stops the redrive of a dead-letter queue that is running. What was moved stays moved.\n",
+    .examples = "  tally queue redrive-stop orders-dead\n",
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = run_stop,
+};
