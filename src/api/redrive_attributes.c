@@ -1,5 +1,6 @@
 /* RedrivePolicy and RedriveAllowPolicy: where a queue's messages go when they are out of attempts, and whose messages it takes.
  * Source: reference, SQS, 2.1, 5.2 and 6.6. */
+#include "api/access.h"
 #include "api/queue_attributes.h"
 
 #include "auth/json_tree.h"
@@ -33,6 +34,23 @@ static enum error read_policy(struct call *call, struct bytes policy, struct byt
     return refuse_policy(call, policy, (const char *)reason.ptr);
 }
 
+/* Is there such a queue, of that type, and may the caller send it messages? */
+static enum error check_target(struct call *call, struct bytes policy, struct bytes arn, bool is_fifo)
+{
+    struct bytes name = queue_name_of_arn(arn);
+    if (!call_arn_names(call, arn, name))
+        return refuse_policy(call, policy, "Dead letter target does not exist.");
+    const struct queue *target = core_find_queue(call->core, name);
+    enum error error = access_check_queue(call, name, target);
+    if (error != OK)
+        return error;
+    if (target == NULL)
+        return refuse_policy(call, policy, "Dead letter target does not exist.");
+    if (target->settings.is_fifo != is_fifo)
+        return refuse_policy(call, policy, "Dead-letter queue must be same type of queue as the source.");
+    return OK;
+}
+
 /* "" removes the policy; else a JSON object {deadLetterTargetArn, maxReceiveCount}. */
 static enum error read_redrive_policy(struct call *call, const struct queue_attribute *attribute, struct bytes policy,
                                       struct queue_settings *settings)
@@ -41,15 +59,10 @@ static enum error read_redrive_policy(struct call *call, const struct queue_attr
     struct bytes arn = {NULL, 0};
     uint64_t count = 0;
     enum error error = policy.size == 0 ? OK : read_policy(call, policy, &arn, &count);
+    if (error == OK && policy.size > 0)
+        error = check_target(call, policy, arn, settings->is_fifo);
     if (error != OK)
         return error;
-    if (policy.size > 0) {
-        const struct queue *target = core_find_queue(call->core, queue_name_of_arn(arn));
-        if (target == NULL || !call_arn_names(call, arn, target->name_owned))
-            return refuse_policy(call, policy, "Dead letter target does not exist.");
-        if (target->settings.is_fifo != settings->is_fifo)
-            return refuse_policy(call, policy, "Dead-letter queue must be same type of queue as the source.");
-    }
     settings->receive_count_max = (uint32_t)count;
     settings->dead_letter_arn = arn;
     return OK;

@@ -468,6 +468,7 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
     ok(guarded, "SHOP", "SendMessage", {**message, "QueueUrl": url_of("shop-1")})
     ok(guarded, "SHOP", "SendMessage", {**message, "QueueUrl": "common"})
     bank = {"QueueUrl": url_of("bank")}
+    to_bank = json.dumps({"deadLetterTargetArn": arn("bank"), "maxReceiveCount": 1})
     task_handle = base64.b64encode(json.dumps({"taskId": "x", "sourceArn": arn("bank")}).encode()).decode()
     for name in "shop-2", "bank":
         redrive = json.dumps({"deadLetterTargetArn": arn("shop-1"), "maxReceiveCount": 1})
@@ -491,6 +492,8 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
         ("Tally.CreateBatch", {"BatchId": "b", "OnComplete": {**message, **bank}}),
         ("Tally.PutSchedule", {**schedule, **bank}),
         ("Tally.PutSchedule", {**schedule, "QueueUrl": url_of("shop-1")}),
+        ("SetQueueAttributes", {"QueueUrl": url_of("shop-1"), "Attributes": {"RedrivePolicy": to_bank}}),
+        ("CreateQueue", {"QueueName": "shop-4", "Attributes": {"RedrivePolicy": to_bank}}),
         ("Tally.DescribeSchedule", {"Name": "rent"}),
         ("ListMessageMoveTasks", {"SourceArn": arn("bank")}),
         ("StartMessageMoveTask", {"SourceArn": arn("shop-1"), "DestinationArn": arn("bank")}),
