@@ -455,7 +455,7 @@ static void a_receive_with_a_timeout_of_zero_counts_and_leaves_the_message(void 
     sqs_close(world);
 }
 
-static void retention_also_ends_messages_in_flight(void **state)
+static void Q38_retention_also_ends_messages_in_flight(void **state)
 {
     struct world *world = sqs_open(state);
     struct taken taken;
@@ -467,6 +467,24 @@ static void retention_also_ends_messages_in_flight(void **state)
     world_pass_time(world, 1);
     EXPECT(world, world_count_messages(world, "short") == 0);
     world_delete(world, "short", taken.handle);
+    sqs_close(world);
+}
+
+static void Q38_a_shorter_retention_holds_for_what_is_there(void **state)
+{
+    struct world *world = sqs_open(state);
+    struct taken taken;
+    world_create_queue(world, "long", "'MessageRetentionPeriod':'3600'");
+    EXPECT(world, world_send(world, "long", NULL, "held").error == NULL);
+    world_hold(world, "long", 600, 1, &taken);
+    EXPECT(world, world_send(world, "long", NULL, "waiting").error == NULL);
+    world_pass_time(world, 61000);
+    EXPECT(world, world_count_messages(world, "long") == 2);
+    const char *shorter = "{'QueueUrl':'long','Attributes':{'MessageRetentionPeriod':'60'}}";
+    EXPECT(world, world_call(world, "SetQueueAttributes", "%s", shorter).error == NULL);
+    world_pass_time(world, 1);
+    EXPECT(world, world_count_messages(world, "long") == 0);
+    world_delete(world, "long", taken.handle);
     sqs_close(world);
 }
 
@@ -486,7 +504,8 @@ int main(void)
         cmocka_unit_test(a_trace_header_that_is_no_text_is_not_taken),
         cmocka_unit_test(a_dead_letter_target_is_a_queue_of_this_namespace),
         cmocka_unit_test(a_receive_with_a_timeout_of_zero_counts_and_leaves_the_message),
-        cmocka_unit_test(retention_also_ends_messages_in_flight),
+        cmocka_unit_test(Q38_retention_also_ends_messages_in_flight),
+        cmocka_unit_test(Q38_a_shorter_retention_holds_for_what_is_there),
     };
     return cmocka_run_group_tests_name("api: SQS", tests, NULL, NULL);
 }
