@@ -11,10 +11,10 @@ static enum error read_policy(struct call *call, const struct queue_attribute *a
 {
     struct bytes compact = {NULL, 0};
     const char *fault;
+    if (text.size > POLICY_SIZE_MAX)
+        return queue_attribute_refuse(call, attribute, "The policy is longer than 32768 bytes.");
     if (text.size > 0 && !policy_parse(text, call->arena, &compact, &fault))
         return queue_attribute_refuse(call, attribute, fault);
-    if (compact.size > POLICY_SIZE_MAX)
-        return queue_attribute_refuse(call, attribute, "The policy is longer than 32768 bytes.");
     settings->policy = compact;
     return OK;
 }

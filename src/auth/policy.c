@@ -4,9 +4,13 @@
 
 /* --- the form ----------------------------------------------------------------------------------------------------- */
 
-/* A member that stands twice would let two readers see two policies. */
+#define MEMBERS_MAX 20u /* a statement has eight kinds */
+
+/* A member that stands twice would let two readers see two policies. O(members squared), so there may not be many. */
 static bool has_member_twice(yyjson_val *object)
 {
+    if (yyjson_obj_size(object) > MEMBERS_MAX)
+        return true;
     size_t index, count;
     yyjson_val *key, *value;
     yyjson_obj_foreach(object, index, count, key, value)
@@ -22,7 +26,7 @@ static const char *statement_fault(yyjson_val *statement)
     if (!yyjson_is_obj(statement))
         return "A statement is not an object.";
     if (has_member_twice(statement))
-        return "A statement has the same member twice.";
+        return "A statement has the same member twice, or more than 20.";
     yyjson_val *effect = yyjson_obj_get(statement, "Effect");
     if (!yyjson_equals_str(effect, "Allow") && !yyjson_equals_str(effect, "Deny"))
         return "The Effect of a statement must be Allow or Deny.";
@@ -39,7 +43,7 @@ static const char *policy_fault(yyjson_val *policy)
     if (!yyjson_is_obj(policy))
         return "The policy is not a JSON object.";
     if (has_member_twice(policy))
-        return "The policy has the same member twice.";
+        return "The policy has the same member twice, or more than 20.";
     yyjson_val *version = yyjson_obj_get(policy, "Version");
     if (version != NULL && !yyjson_equals_str(version, "2008-10-17") && !yyjson_equals_str(version, "2012-10-17"))
         return "The Version must be 2008-10-17 or 2012-10-17.";

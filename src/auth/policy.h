@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #define POLICY_STATEMENTS_MAX 20u
-#define POLICY_SIZE_MAX 32768u /* without blanks, for whoever keeps one */
+#define POLICY_SIZE_MAX 32768u /* for whoever takes and keeps one */
 
 /* Is the text a policy with 1 to POLICY_STATEMENTS_MAX statements? Then *compact is it without blanks, else *fault says in
  * words what is wrong, in static memory. */

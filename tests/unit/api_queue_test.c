@@ -323,7 +323,19 @@ static void Q19_what_is_no_policy_is_refused(void **state)
         sqs_expect_error(world, "SetQueueAttributes", body, "InvalidAttributeValue",
                          "Invalid value for the parameter Policy.");
     }
-    sqs_expect_attribute(world, "q", "Policy", NULL);
+    /* Blanks count: 32,768 bytes are the most that are read. */
+    char *blanks = malloc(32769);
+    assert_non_null(blanks);
+    memset(blanks, ' ', 32768);
+    blanks[32768] = '\0';
+    struct answer answer =
+        world_call(world, "SetQueueAttributes", "{'QueueUrl':'q','Attributes':{'Policy':'%s" SOME_POLICY "'}}", blanks);
+    EXPECT(world, answer_fails(answer, "InvalidAttributeValue"));
+    blanks[32000] = '\0';
+    answer =
+        world_call(world, "SetQueueAttributes", "{'QueueUrl':'q','Attributes':{'Policy':'%s" SOME_POLICY "'}}", blanks);
+    EXPECT(world, answer.error == NULL);
+    free(blanks);
     sqs_close(world);
 }
 
@@ -723,6 +735,11 @@ static void tags_have_their_limits(void **state)
     struct answer answer =
         world_call(world, "CreateQueue", "{'QueueName':'new','tags':{%s,'x':'','y':'','z':''}}", body);
     EXPECT(world, answer_fails(answer, "InvalidParameterValueException"));
+    size = 0;
+    for (unsigned i = 0; i < 51; i++)
+        size += (size_t)snprintf(body + size, sizeof(body) - size, "%s'k%u'", i == 0 ? "" : ",", i);
+    answer = world_call(world, "UntagQueue", "{'QueueUrl':'q','TagKeys':[%s]}", body);
+    EXPECT(world, strstr(answer_text(answer, "message"), "51 were found, maximum allowed is 50.") != NULL);
     sqs_close(world);
 }
 

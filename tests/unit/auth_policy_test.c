@@ -174,6 +174,8 @@ static void what_is_no_policy_is_refused_and_allows_nothing(void **state)
         "{'Statement':[{'Effect':'Allow','Principal':'*','Resource':'*'}]}",
         "{'Statement':[{'Sid':7,'Effect':'Allow','Principal':'*','Action':'*','Resource':'*'}]}",
         "{'Statement':[" GOOD "],'Statement':[]}",
+        "{'a':1,'b':1,'c':1,'d':1,'e':1,'f':1,'g':1,'h':1,'i':1,'j':1,'k':1,'l':1,'m':1,'n':1,'o':1,'p':1,'q':1,'r':1,"
+        "'s':1,'t':1,'Statement':[" GOOD "]}",
         "{'Statement':[{'Effect':'Deny','Effect':'Allow','Principal':'*','Action':'*','Resource':'*'}]}",
     };
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++) {
