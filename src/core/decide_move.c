@@ -66,16 +66,32 @@ static const struct queue *find_target(const struct core *core, const struct mov
     return origin->shelf == 0 ? NULL : origin;
 }
 
-/* In the line of its group the message stands at the end; but if something there waits for it, before that, or each would wait
- * for the other. 0: at the end; else a sequence number that no message of the line has. O(line), O(1) but for odd cases. */
-static uint64_t find_sequence(const struct core *core, const struct message *message, const struct queue *target)
+/* The group of a FIFO queue in which the message will stand, or 0: it is not there yet. */
+static uint32_t find_line(const struct core *core, const struct message *message, const struct queue *target)
 {
     uint32_t group = core_group_of(core, message);
     if (!target->settings.is_fifo || group == 0)
         return 0;
-    uint32_t line = group_find(core, target->shelf, core_group(core, group)->id_owned);
+    return group_find(core, target->shelf, core_group(core, group)->id_owned);
+}
+
+/* Must something else happen first: those who wait for the message be told that it failed, or what was cancelled in the group
+ * that it goes to be ended? decide_due() is about to. */
+static bool is_early(const struct core *core, const struct message *message, const struct queue *target)
+{
+    uint32_t line = find_line(core, message, target);
+    return dependency_is_untold(core, message->number) ||
+           (line != 0 && list_is_linked(&core_group(core, line)->draining_link));
+}
+
+/* In the line of its group the message stands at the end; but if something there waits for it, before that, or each would wait
+ * for the other (though never before a head that is held). 0: at the end; else a sequence number that no message of the line
+ * has. O(line), O(1) but for odd cases. */
+static uint64_t find_sequence(const struct core *core, const struct message *message, const struct queue *target)
+{
+    uint32_t line = find_line(core, message, target);
     uint32_t slot = line == 0 ? 0 : dependency_first_in_group(core, message->number, line);
-    while (slot != 0) {
+    while (slot != 0 && !(core_group(core, line)->is_held && core_group(core, line)->first == slot)) {
         const struct place *place = core_place_of(core, core_message(core, slot));
         uint64_t before = place->prev == 0 ? 0 : core_place_of(core, core_message(core, place->prev))->sequence;
         if (place->sequence > before + 1)
@@ -100,7 +116,7 @@ static void move(struct core *core, const struct move_task *task, const struct m
                     });
 }
 
-/* The next step of a task. False: those who wait for the next message must be told first that it failed. */
+/* The next step of a task. False: something else must happen before. */
 static bool step(struct core *core, const struct move_task *task)
 {
     const struct queue *source = core_queue(core, task->source);
@@ -118,7 +134,7 @@ static bool step(struct core *core, const struct move_task *task)
     const struct queue *target = find_target(core, task, message, &failure);
     if (target == NULL)
         end_task(core, task, MOVE_FAILED, failure);
-    else if (dependency_is_untold(core, message->number))
+    else if (is_early(core, message, target))
         return false;
     else
         move(core, task, message, target);
