@@ -5,6 +5,7 @@
 
 BROKER    sqs://KEY:SECRET@HOST:PORT//, what a Celery project sets as broker_url
 QUEUES    a JSON object of name and URL: kombu's predefined_queues; empty: it creates its queues
+SECURE    set: HTTPS
 EFFECTS   a folder; each task that runs adds a line to a file there
 """
 
@@ -22,7 +23,7 @@ app = Celery("tasks", broker=os.environ["BROKER"])
 app.conf.update(
     broker_transport_options={
         "region": "us-east-1",
-        "is_secure": False,
+        "is_secure": "SECURE" in os.environ,
         "visibility_timeout": VISIBILITY_SECONDS,
         "wait_time_seconds": 5,
         "queue_name_prefix": "" if QUEUES else "shop-",

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import PATIENCE, clean_environment
+from certificates import Certificate
+from conftest import PATIENCE, clean_environment, free_port
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -27,6 +28,24 @@ def needs(is_there, package):
     pytest.skip(f"{distribution()} has no package {package}")
 
 
+KEY, SECRET = "any", "thing"  # what all clients here sign with
+
+
+class SecureDaemon:
+    """A daemon that serves HTTPS, and only those who sign with KEY and SECRET: .daemon .endpoint .certificate"""
+
+    def __init__(self, daemon_factory, folder):
+        (folder / "credentials").write_text(f"{KEY} {SECRET} 000000000000 read,write,admin\n")
+        port = free_port()
+        self.certificate = Certificate(folder)
+        self.daemon = daemon_factory("--credentials", folder / "credentials", *self.certificate.options(port)).start()
+        self.endpoint = f"https://localhost:{port}"
+        self.environment = {
+            "AWS_CA_BUNDLE": str(self.certificate.certificate),
+            "NODE_EXTRA_CA_CERTS": str(self.certificate.certificate),
+        }
+
+
 def queue_counts(daemon, name):
     """(visible, in flight, delayed) of a queue."""
     kinds = ["", "NotVisible", "Delayed"]
@@ -44,7 +63,7 @@ def run_node(script, package, endpoint, scenario, **environment):
     """Runs one scenario of a program for Node.js, which uses that package from npm, to its good end."""
     assert shutil.which("node"), "node is missing: run ./setup test"
     assert (HERE / "node_modules" / package).exists(), f"{package} is missing: run ./setup test"
-    keys = {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "thing", "AWS_EC2_METADATA_DISABLED": "true"}
+    keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_EC2_METADATA_DISABLED": "true"}
     done = subprocess.run(
         ["node", str(HERE / script), endpoint, scenario],
         capture_output=True,

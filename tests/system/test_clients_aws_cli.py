@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from clients import needs
+from clients import KEY, SECRET, SecureDaemon, needs
 from conftest import PATIENCE, clean_environment
 
 PROGRAM = os.environ.get("AWS_CLI") or ("/usr/bin/aws" if pathlib.Path("/usr/bin/aws").exists() else shutil.which("aws"))
@@ -23,8 +23,8 @@ class AwsCli:
     def __init__(self, endpoint, folder):
         self.endpoint = endpoint
         self.environment = clean_environment(
-            AWS_ACCESS_KEY_ID="any",
-            AWS_SECRET_ACCESS_KEY="thing",
+            AWS_ACCESS_KEY_ID=KEY,
+            AWS_SECRET_ACCESS_KEY=SECRET,
             AWS_DEFAULT_REGION="eu-central-1",
             AWS_PAGER="",
             AWS_EC2_METADATA_DISABLED="true",
@@ -181,3 +181,19 @@ def test_a_fifo_queue(aws):
     assert aws("receive-message", "--queue-url", url, *attempt)["Messages"] == taken
     assert taken[0]["Attributes"]["SequenceNumber"] == first["SequenceNumber"]
     assert aws.error("send-message", "--queue-url", url, "--message-body", "x")[0] == "MissingParameter"
+
+
+def test_over_https_with_credentials(daemon_factory, tmp_path):
+    needs(PROGRAM, "awscli")
+    secure = SecureDaemon(daemon_factory, tmp_path)
+    aws = AwsCli(secure.endpoint, tmp_path)
+    aws.environment.update(secure.environment)
+    url = aws("create-queue", "--queue-name", "q")["QueueUrl"]
+    assert url == f"{secure.endpoint}/000000000000/q"
+    aws("send-message", "--queue-url", url, "--message-body", "a=b&c d")
+    assert aws("receive-message", "--queue-url", url)["Messages"][0]["Body"] == "a=b&c d"
+    aws.environment["AWS_SECRET_ACCESS_KEY"] = "guessed"
+    assert aws.error("list-queues")[0] == "SignatureDoesNotMatch"
+    aws.environment["AWS_ACCESS_KEY_ID"] = "nobody"
+    assert aws.error("list-queues")[0] == "InvalidClientTokenId"
+    assert secure.daemon.stop() == 0

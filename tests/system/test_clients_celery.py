@@ -11,7 +11,7 @@ import time
 import types
 
 import pytest
-from clients import needs, queue_counts
+from clients import KEY, SECRET, SecureDaemon, needs, queue_counts
 from conftest import PATIENCE, clean_environment, wait_until
 from wire import scaled
 
@@ -31,17 +31,18 @@ def celery_is_there():
 class Shop:
     """A Celery project: the tasks of celery_tasks.py, its worker, and those who send tasks."""
 
-    def __init__(self, daemon, folder, queues=None):
+    def __init__(self, address, folder, queues=None, **environment):
         self.folder = folder
         self.effects = folder / "effects"
         self.effects.mkdir()
         self.environment = clean_environment(
-            BROKER=f"sqs://any:thing@127.0.0.1:{daemon.port}//",
+            BROKER=f"sqs://{KEY}:{SECRET}@{address}//",
             QUEUES=json.dumps(queues or {}),
             EFFECTS=str(self.effects),
             PYTHONDONTWRITEBYTECODE="1",
             AWS_CONFIG_FILE=str(folder / "none"),
             AWS_SHARED_CREDENTIALS_FILE=str(folder / "none"),
+            **environment,
         )
         self.processes = []
 
@@ -79,11 +80,11 @@ class Shop:
 
 
 @pytest.fixture
-def start_shop(daemon, tmp_path):
+def start_shop(tmp_path):
     shops = []
 
-    def start(queues=None):
-        shops.append(Shop(daemon, tmp_path, queues))
+    def start(address, queues=None, **environment):
+        shops.append(Shop(address, tmp_path, queues, **environment))
         return shops[-1]
 
     yield start
@@ -94,7 +95,7 @@ def start_shop(daemon, tmp_path):
 def test_no_task_is_lost_when_the_daemon_is_killed(daemon, start_shop):
     """Two senders and a pool are at work when the daemon is killed; it is away for two seconds, and they notice nothing."""
     count = scaled(10_000, least=400)
-    shop = start_shop()
+    shop = start_shop(f"127.0.0.1:{daemon.port}")
     worker = shop.start_worker("early,late")
     senders = [shop.start_sender(first, count // 2) for first in (0, count // 2)]
     wait_until(lambda: len(shop.ran()) > count * 0.3, 120, "a third of the tasks")
@@ -122,7 +123,7 @@ def test_predefined_queues(daemon, start_shop):
     for name, attributes in {"early": {}, "late": {}, "line.fifo": {"FifoQueue": "true"}}.items():
         asked = {"QueueName": name, "Attributes": {"VisibilityTimeout": "60", **attributes}}
         queues[name] = daemon.call("AmazonSQS.CreateQueue", asked)[1]["QueueUrl"]
-    shop = start_shop(queues)
+    shop = start_shop(f"localhost:{daemon.port}", queues)
     worker = shop.start_worker("early,late,line.fifo")
     shop.finish(shop.start_sender(0, 120))
     wait_until(lambda: len(shop.ran()) == 120 or worker.poll() is not None, 60, "the last task")
@@ -131,6 +132,19 @@ def test_predefined_queues(daemon, start_shop):
     shop.finish(worker)
     assert [queue_counts(daemon, name) for name in queues] == [(0, 0, 0)] * 3
     assert daemon.call("AmazonSQS.ListQueues")[1]["QueueUrls"] == sorted(queues.values())
+
+
+def test_over_https_with_credentials(daemon_factory, start_shop, tmp_path):
+    """What boto3 signs for Celery, and the presigned requests of kombu; is_secure means HTTPS."""
+    secure = SecureDaemon(daemon_factory, tmp_path)
+    shop = start_shop(secure.endpoint.split("//")[1], SECURE="1", **secure.environment)
+    worker = shop.start_worker("early,late")
+    shop.finish(shop.start_sender(1, 60))
+    wait_until(lambda: len(shop.ran()) == 60 or worker.poll() is not None, 60, "the last task")
+    assert set(shop.ran().values()) == {1}, shop.said()
+    worker.terminate()
+    shop.finish(worker)
+    assert secure.daemon.stop() == 0
 
 
 def test_q9_the_forms_of_requests_that_kombu_writes_by_itself(daemon):
