@@ -72,6 +72,12 @@ class Shop:
     def finish(self, process):
         assert process.wait(60 * PATIENCE) == 0, self.said()
 
+    def stop(self, worker):
+        """A pool process waits up to 30 s for its parent to take its last results, which a parent that is told to stop may not do."""
+        time.sleep(1)
+        worker.terminate()
+        self.finish(worker)
+
     def kill_all(self):
         for process in self.processes:
             if process.poll() is None:
@@ -111,8 +117,7 @@ def test_no_task_is_lost_when_the_daemon_is_killed(daemon, start_shop):
     twice = sum(1 for times in ran.values() if times > 1)
     print(f"{count} tasks, {twice} of them ran more than once")
     assert twice <= count // 50
-    worker.terminate()
-    shop.finish(worker)
+    shop.stop(worker)
     for queue in ("shop-early", "shop-late"):
         assert queue_counts(daemon, queue) == (0, 0, 0)
 
@@ -128,8 +133,7 @@ def test_predefined_queues(daemon, start_shop):
     shop.finish(shop.start_sender(0, 120))
     wait_until(lambda: len(shop.ran()) == 120 or worker.poll() is not None, 60, "the last task")
     assert set(shop.ran().values()) == {1}, shop.said()
-    worker.terminate()
-    shop.finish(worker)
+    shop.stop(worker)
     assert [queue_counts(daemon, name) for name in queues] == [(0, 0, 0)] * 3
     assert daemon.call("AmazonSQS.ListQueues")[1]["QueueUrls"] == sorted(queues.values())
 
@@ -142,8 +146,7 @@ def test_over_https_with_credentials(daemon_factory, start_shop, tmp_path):
     shop.finish(shop.start_sender(1, 60))
     wait_until(lambda: len(shop.ran()) == 60 or worker.poll() is not None, 60, "the last task")
     assert set(shop.ran().values()) == {1}, shop.said()
-    worker.terminate()
-    shop.finish(worker)
+    shop.stop(worker)
     assert secure.daemon.stop() == 0
 
 
