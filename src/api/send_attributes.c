@@ -1,5 +1,6 @@
 /* Tally's own message attributes: what they ask for, out of the texts that carry them. They are handed on to the receiver like
  * any other. */
+#include "api/access.h"
 #include "api/send.h"
 
 #include "api/text.h"
@@ -120,6 +121,14 @@ static bool parse_item(struct bytes item, struct antecedent_name *name)
     return is_queue_name(name->queue) && text_is_identifier(name->text, DEDUPLICATION_ID_SIZE_MAX);
 }
 
+/* Whoever may not use a queue may not find out through it which ids it knows either. */
+static enum error check_item(struct call *call, const struct antecedent_name *name)
+{
+    if (name->kind != NAMED_DEDUPLICATION)
+        return OK;
+    return access_check_queue(call, name->queue, core_find_queue(call->core, name->queue));
+}
+
 static enum error read_after(struct call *call, const struct params *params, struct send_parameters *send)
 {
     struct bytes list = {NULL, 0};
@@ -130,14 +139,15 @@ static enum error read_after(struct call *call, const struct params *params, str
     for (struct bytes rest = list; rest.size > 0; count++)
         take_item(&rest);
     send->antecedents = arena_allocate(call->arena, count * sizeof(*send->antecedents));
-    for (struct bytes rest = list; rest.size > 0; send->antecedent_count++) {
+    for (struct bytes rest = list; rest.size > 0 && error == OK; send->antecedent_count++) {
         struct bytes item = take_item(&rest);
         if (!parse_item(item, &send->antecedents[send->antecedent_count]))
             return params_invalid(params, "Tally.After", item,
                                   "An item must be message:<MessageId>, batch:<BatchId> or dedup:<queue "
                                   "name>/<MessageDeduplicationId>.");
+        error = check_item(call, &send->antecedents[send->antecedent_count]);
     }
-    return OK;
+    return error;
 }
 
 static enum error read_after_failure(const struct params *params, struct send_parameters *send)

@@ -475,7 +475,9 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
         ok(guarded, "BOSS", "SetQueueAttributes", {"QueueUrl": url_of(name), "Attributes": {"RedrivePolicy": redrive}})
     sources = ok(guarded, "SHOP", "ListDeadLetterSourceQueues", {"QueueUrl": url_of("shop-1")})["queueUrls"]
     assert [url.split("/")[-1] for url in sources] == ["shop-2"]
+    after = {"Tally.After": {"DataType": "String", "StringValue": "dedup:bank/one"}}
     for action, parameters in [
+        ("SendMessage", {**message, "QueueUrl": "common", "MessageAttributes": after}),
         ("SendMessage", {**message, **bank}),
         ("SendMessage", {**message, "QueueUrl": "bank"}),
         ("SendMessage", {**message, "QueueUrl": "http://h/queue/bank"}),
