@@ -51,19 +51,18 @@ static uint32_t choose(struct core *core, const struct queue *source)
     return alone != 0 && core_message(core, alone)->number < core_message(core, head)->number ? alone : head;
 }
 
-/* Where the message goes; NULL with the reason why that is nowhere. */
+/* Where the message goes; NULL with the reason why that is nowhere. A queue that was deleted and made again under its name is the
+ * same to whoever names it by its ARN. */
 static const struct queue *find_target(const struct core *core, const struct move_task *task,
                                        const struct message *message, enum move_failure *failure)
 {
-    *failure = MOVE_NO_QUEUE;
-    if (task->destination != 0)
-        return core_find_queue_by_id(core, task->destination);
-    if (message->origin == 0) {
-        *failure = MOVE_NO_ORIGIN;
+    *failure = task->destination == 0 && message->origin == 0 ? MOVE_NO_ORIGIN : MOVE_NO_QUEUE;
+    if (*failure == MOVE_NO_ORIGIN)
         return NULL;
-    }
-    const struct queue *origin = core_queue(core, message->origin);
-    return origin->shelf == 0 ? NULL : origin;
+    struct bytes name =
+        task->destination != 0 ? task->destination_owned : core_queue(core, message->origin)->name_owned;
+    const struct queue *target = core_find_queue(core, name);
+    return target == core_queue(core, task->source) ? NULL : target;
 }
 
 /* The group of a FIFO queue in which the message will stand, or 0: it is not there yet. */

@@ -111,7 +111,7 @@ static int target_of(const struct model *model, const struct model_task *task, c
     if (task->destination == NONE && message->origin == NONE)
         *failure = TASK_NO_ORIGIN;
     int to = task->destination != NONE ? task->destination : message->origin;
-    return to != NONE && model->queues[to].exists ? to : NONE;
+    return to == NONE ? NONE : model_find_queue(model, model->queues[to].name); /* perhaps made anew */
 }
 
 /* Does something that waits for the message stand before that place in the line it comes to? */

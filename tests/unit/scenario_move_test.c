@@ -257,6 +257,23 @@ static void Q49_a_task_fails_when_its_destination_is_gone(struct world *world)
     EXPECT(world, strcmp(answer_text(newest_task(world), "DestinationArn"), ARN("c")) == 0);
 }
 
+/* Whoever names it by its ARN means the one that is there. */
+static void Q49_a_queue_that_was_made_anew_takes_its_dead_letters_back(struct world *world)
+{
+    make_queues(world);
+    send_and_fail(world, "a", "m");
+    struct answer answer = world_call(world, "DeleteQueue", "{'QueueUrl':'a'}");
+    EXPECT(world, answer.error == NULL || answer.is_repeat);
+    start(world, "");
+    settle(world);
+    EXPECT(world, is_status(world, "FAILED") && world_count_messages(world, "dead") == 1);
+    world_create_queue(world, "a", "");
+    start(world, "");
+    settle(world);
+    EXPECT(world, is_status(world, "COMPLETED"));
+    run_one(world, "a", "m");
+}
+
 static void Q49_what_came_from_nowhere_needs_a_destination(struct world *world)
 {
     make_queues(world);
@@ -497,6 +514,7 @@ int main(void)
         SCENARIO(Q49_dead_letters_return_to_the_queues_they_came_from),
         SCENARIO(Q49_a_task_keeps_to_its_rate_until_it_is_cancelled),
         SCENARIO(Q49_a_task_fails_when_its_destination_is_gone),
+        SCENARIO(Q49_a_queue_that_was_made_anew_takes_its_dead_letters_back),
         SCENARIO(Q49_what_came_from_nowhere_needs_a_destination),
         SCENARIO(Q49_a_restart_in_the_middle_loses_and_doubles_nothing),
         SCENARIO(Q49_a_task_moves_what_was_there_when_it_began),
