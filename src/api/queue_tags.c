@@ -111,7 +111,9 @@ enum error action_untag_queue(struct call *call)
         error = params_names(&call->params, "TagKeys", &names);
     if (error == OK && yyjson_arr_size(names) == 0)
         error = check_key(call, BYTES(""));
-    if (error == OK && yyjson_arr_size(names) > TAGS_MAX)
+    if (error != OK)
+        return error;
+    if (yyjson_arr_size(names) > TAGS_MAX)
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "Too many tag keys: %zu were found, maximum allowed is %u.", yyjson_arr_size(names), TAGS_MAX);
     struct buffer *keys = call_scratch(call);

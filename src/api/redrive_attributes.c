@@ -95,7 +95,9 @@ static bool is_allow_policy(yyjson_val *object)
     bool is_by_queue = yyjson_equals_str(permission, "byQueue");
     if (!is_by_queue && !yyjson_equals_str(permission, "allowAll") && !yyjson_equals_str(permission, "denyAll"))
         return false;
-    if (sources != NULL && !yyjson_is_arr(sources))
+    if (sources == NULL)
+        return !is_by_queue;
+    if (!yyjson_is_arr(sources))
         return false;
     size_t index, count;
     yyjson_val *source;

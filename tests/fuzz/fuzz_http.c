@@ -210,6 +210,15 @@ static const char *const words[] = {
     "\"RequestToken\":",
     "\"State\":",
     "\"Prefix\":",
+    "\"Tags\":{",
+    "\"TagKeys\":[",
+    "\"Label\":",
+    "\"Actions\":[",
+    "\"AWSAccountIds\":[",
+    "\"SourceArn\":",
+    "\"arn:aws:sqs:eu-west-1:000000000000:d\"",
+    "\"TaskHandle\":",
+    "\"{\\\"redrivePermission\\\":\\\"allowAll\\\"}\"",
 };
 
 /* Writes out what the fuzzer abbreviated. */
