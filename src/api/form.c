@@ -57,16 +57,22 @@ static enum error parse_fields(struct bytes text, struct arena *arena, struct fa
     return OK;
 }
 
+static size_t count_separators(struct bytes text)
+{
+    size_t count = 0;
+    const uint8_t *at;
+    while (text.size > 0 && (at = memchr(text.ptr, '&', text.size)) != NULL) {
+        text = bytes_skip(text, (size_t)(at - text.ptr) + 1);
+        count++;
+    }
+    return count;
+}
+
 enum error form_parse(struct bytes query, struct bytes body, struct arena *arena, struct failure *failure,
                       struct form *form)
 {
     /* Each field has a separator before it but for the first of each text. */
-    size_t most = 2;
-    for (size_t i = 0; i < query.size; i++)
-        most += query.ptr[i] == '&';
-    for (const uint8_t *at = body.ptr, *end = body.ptr + body.size;
-         at < end && (at = memchr(at, '&', (size_t)(end - at))) != NULL; at++)
-        most++;
+    size_t most = 2 + count_separators(query) + count_separators(body);
     if (most > FORM_FIELDS_MAX)
         most = FORM_FIELDS_MAX;
     *form = (struct form){.fields = arena_allocate(arena, most * sizeof(*form->fields))};

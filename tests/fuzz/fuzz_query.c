@@ -1,6 +1,7 @@
 /* AWS Query under the fuzzer. The first byte says how to read the rest:
- *   even   requests: each a length, then that many bytes of query string, then a body up to a zero byte. Whatever they are, the reply
- *          must be XML that a strict reader takes.
+ *   even   requests: each a byte that may name an action, a length, that many bytes of query string, then a body up to a zero byte, in
+ *          which bytes from 128 on stand for words of SQS; 255 means the next byte as it is. Whatever they are, the reply must be XML
+ *          that a strict reader takes.
  *   odd    requests of SQS that are written down in both forms, by an encoder that shares nothing with the decoder under test: an
  *          action, then members with their values, until a zero byte. One server gets them as AWS JSON and another, with the same
  *          disk, as AWS Query; both must say the same and be in the same state. */
@@ -167,26 +168,7 @@ static enum error run_query(struct backend *backend, struct bytes query, struct 
     return error;
 }
 
-static void run_bytes(struct bytes input)
-{
-    struct backend backend;
-    struct buffer reply;
-    backend_open(&backend, founded_disk());
-    buffer_init(&reply);
-    while (input.size > 0) {
-        uint8_t query_size = take(&input);
-        struct bytes query = take_some(&input, query_size);
-        const uint8_t *end = input.size == 0 ? NULL : memchr(input.ptr, 0, input.size);
-        struct bytes body = take_some(&input, end == NULL ? input.size : (size_t)(end - input.ptr));
-        take(&input);
-        run_query(&backend, query, body, &reply);
-    }
-    buffer_deinit(&reply);
-    backend_close(&backend);
-    memory_disk_destroy(backend.disk);
-}
-
-/* --- one request, written down twice --------------------------------------------------------------------------------- */
+/* --- any bytes ------------------------------------------------------------------------------------------------------- */
 
 static const char *const action_names[] = {
     "SendMessage",        "ReceiveMessage", "DeleteMessage",    "ChangeMessageVisibility",
@@ -195,6 +177,99 @@ static const char *const action_names[] = {
     "SetQueueAttributes", "TagQueue",       "UntagQueue",       "ListQueueTags",
     "PurgeQueue",         "AddPermission",  "RemovePermission", "ListDeadLetterSourceQueues",
 };
+
+static const char *const words[] = {
+    "&QueueUrl=q",
+    "&QueueUrl=f.fifo",
+    "&QueueName=",
+    "&QueueName=new.fifo",
+    "&MessageBody=",
+    "&ReceiptHandle=",
+    "&MessageGroupId=",
+    "&MessageDeduplicationId=",
+    "&DelaySeconds=",
+    "&VisibilityTimeout=0",
+    "&MaxNumberOfMessages=10",
+    "&MaxResults=1",
+    "&NextToken=",
+    "&Label=",
+    "&Attribute.Name=",
+    "&Attribute.Value=",
+    "&Attribute.1.Name=",
+    "&Attribute.1.Value=",
+    "&AttributeName=All",
+    "&AttributeName.1=",
+    "&MessageAttributeName.1=All",
+    "&MessageAttribute.1.Name=",
+    "&MessageAttribute.1.Value.DataType=String",
+    "&MessageAttribute.1.Value.StringValue=",
+    "&MessageAttribute.1.Value.BinaryValue=AQID",
+    "&MessageSystemAttribute.1.Name=AWSTraceHeader",
+    "&SendMessageBatchRequestEntry.1.Id=a",
+    "&SendMessageBatchRequestEntry.1.MessageBody=",
+    "&SendMessageBatchRequestEntry.2.Id=b",
+    "&DeleteMessageBatchRequestEntry.1.Id=a",
+    "&DeleteMessageBatchRequestEntry.1.ReceiptHandle=",
+    "&Tag.1.Key=",
+    "&Tag.1.Value=",
+    "&TagKey.1=",
+    "&ActionName.1=",
+    "&AWSAccountId.1=111111111111",
+    "&Entries=",
+    "&Action=SendMessage",
+    "DelaySeconds",
+    "Policy",
+    "RedrivePolicy",
+    "String",
+    "%0D",
+    "%01",
+    "%C3%BC",
+    "%EF%BF%BE",
+    "%ED%A0%80",
+    "%3C%26%3E",
+    "%7B%22",
+};
+
+/* Writes out what the fuzzer abbreviated. */
+static void expand(struct bytes text, struct buffer *body)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t byte = text.ptr[i];
+        if (byte == 255 && i + 1 < text.size)
+            buffer_append_u8(body, text.ptr[++i]);
+        else if (byte < 128)
+            buffer_append_u8(body, byte);
+        else
+            buffer_append_bytes(body, bytes_from_string(words[(size_t)(byte - 128) % ARRAY_LENGTH(words)]));
+    }
+}
+
+static void run_bytes(struct bytes input)
+{
+    struct backend backend;
+    struct buffer body, reply;
+    backend_open(&backend, founded_disk());
+    buffer_init(&body);
+    buffer_init(&reply);
+    while (input.size > 0) {
+        uint8_t action = take(&input), query_size = take(&input);
+        struct bytes query = take_some(&input, query_size);
+        const uint8_t *end = input.size == 0 ? NULL : memchr(input.ptr, 0, input.size);
+        struct bytes text = take_some(&input, end == NULL ? input.size : (size_t)(end - input.ptr));
+        take(&input);
+        buffer_truncate(&body, 0);
+        if (action < ARRAY_LENGTH(action_names))
+            buffer_append_format(&body, "Action=%s", action_names[action]);
+        expand(text, &body);
+        run_query(&backend, query, buffer_bytes(&body), &reply);
+    }
+    buffer_deinit(&body);
+    buffer_deinit(&reply);
+    backend_close(&backend);
+    memory_disk_destroy(backend.disk);
+}
+
+/* --- one request, written down twice --------------------------------------------------------------------------------- */
 
 enum member_kind { MEMBER_TEXT, MEMBER_NUMBER, MEMBER_LIST, MEMBER_MAP, MEMBER_ATTRIBUTES, MEMBER_ENTRIES };
 

@@ -174,10 +174,10 @@ def example_of(sqs):
     }
     yield "DeleteMessage", {**queue, "ReceiptHandle": second}, {}
     yield "PurgeQueue", queue, {}
-    dead_letter(sqs, 3)
+    dead_letter(sqs, 9)
     source = {"SourceArn": arn("MyDeadLetterQueue")}
     yield "StartMessageMoveTask", {**source, "DestinationArn": arn("MyQueue"), "MaxNumberOfMessagesPerSecond": 1}, {"TaskHandle": is_task}
-    running = {"Status": "RUNNING", "TaskHandle": is_task, "StartedTimestamp": is_number, "MaxNumberOfMessagesPerSecond": 1, "SourceArn": source["SourceArn"], "DestinationArn": arn("MyQueue"), "ApproximateNumberOfMessagesMoved": is_number, "ApproximateNumberOfMessagesToMove": 3}
+    running = {"Status": "RUNNING", "TaskHandle": is_task, "StartedTimestamp": is_number, "MaxNumberOfMessagesPerSecond": 1, "SourceArn": source["SourceArn"], "DestinationArn": arn("MyQueue"), "ApproximateNumberOfMessagesMoved": is_number, "ApproximateNumberOfMessagesToMove": 9}
     yield "ListMessageMoveTasks", {**source, "MaxResults": 1}, {"Results": [running]}
     handle = sqs.call("ListMessageMoveTasks", **source)["Results"][0]["TaskHandle"]
     yield "CancelMessageMoveTask", {"TaskHandle": handle}, {"ApproximateNumberOfMessagesMoved": is_number}

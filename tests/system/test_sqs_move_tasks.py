@@ -66,13 +66,13 @@ def test_Q49_to_a_queue_of_choice_slowly_and_cancelled(sqs):
     for _ in range(6):
         sqs.receive(source)
     wait_until(lambda: sqs.counts(dead)[0] == 30 or sqs.receive(source) and False, what="all dead letters")
-    start = {"SourceArn": arn(dead), "DestinationArn": arn("elsewhere"), "MaxNumberOfMessagesPerSecond": 10}
+    start = {"SourceArn": arn(dead), "DestinationArn": arn("elsewhere"), "MaxNumberOfMessagesPerSecond": 5}
     handle = sqs.call("StartMessageMoveTask", **start)["TaskHandle"]
     text = "There is already a task running. Only one active task is allowed for a source queue arn at a given time."
     sqs.refused(IPV, text, "StartMessageMoveTask", **start)
     (task,) = listed(sqs, dead)
     assert (task["Status"], task["TaskHandle"], task["DestinationArn"]) == ("RUNNING", handle, arn("elsewhere"))
-    assert task["MaxNumberOfMessagesPerSecond"] == 10
+    assert task["MaxNumberOfMessagesPerSecond"] == 5
     wait_until(lambda: sqs.counts("elsewhere")[0] >= 3, what="the first moves")
     moved = sqs.call("CancelMessageMoveTask", TaskHandle=handle)
     assert set(moved) == {"ApproximateNumberOfMessagesMoved"} and 3 <= moved["ApproximateNumberOfMessagesMoved"] < 30
