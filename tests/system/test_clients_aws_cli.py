@@ -44,6 +44,12 @@ class AwsCli:
         assert done.stderr == ""
         return json.loads(done.stdout or "{}") if not done.stdout or done.stdout[0] in '{["' else done.stdout
 
+    def has_move_tasks(self):
+        """They came in the summer of 2023, when 2.13 and 1.29 did."""
+        done = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, env=self.environment)
+        version = tuple(map(int, re.match(r"aws-cli/(\d+)\.(\d+)", done.stdout).groups()))
+        return version >= (2, 13) or (1, 29) <= version < (2, 0)
+
     def error(self, *words):
         """One command that must fail: the code of the error, and what the server said."""
         done = self.run(*words)
@@ -150,6 +156,12 @@ def test_dead_letters(aws):
     assert message["MessageId"] == sent["MessageId"]
     assert message["Attributes"] == {"DeadLetterQueueSourceArn": arn.replace("dead", "jobs")}
     assert aws("list-dead-letter-source-queues", "--queue-url", dead) == {"queueUrls": [url]}
+    if aws.has_move_tasks():
+        assert "TaskHandle" in aws("start-message-move-task", "--source-arn", arn)
+        (task,) = aws("list-message-move-tasks", "--source-arn", arn)["Results"]
+        assert task["SourceArn"] == arn and task["Status"] in ("RUNNING", "COMPLETED")
+        (message,) = aws("receive-message", "--queue-url", url, "--wait-time-seconds", "20")["Messages"]
+        assert message["Body"] == "poison"
 
 
 def test_tags_and_permissions(aws):

@@ -81,7 +81,7 @@ def test_q11_each_client_gets_a_url_that_it_can_use(daemon):
         assert sqs.list_queues()["QueueUrls"] == [f"{endpoint}/000000000000/q"]
 
 
-def test_q1_q14_requests_on_paths_and_errors_between_good_ones_on_one_connection(daemon):
+def test_q1_q10_q14_requests_on_paths_and_errors_between_good_ones_on_one_connection(daemon):
     """JSON by POST on a queue's URL with its header in lower case, as the SDKs for PHP and Ruby write it."""
     daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})
     connection = http.client.HTTPConnection("127.0.0.1", daemon.port)
