@@ -1,5 +1,6 @@
 """What the tests of real clients share: which of them are there, and queues looked at from the side."""
 
+import importlib
 import pathlib
 import re
 import shutil
@@ -26,6 +27,14 @@ def needs(is_there, package):
     if distribution() == "debian 12":
         pytest.fail(f"{package} is missing: run ./setup test")
     pytest.skip(f"{distribution()} has no package {package}")
+
+
+def needs_celery():
+    for module, package in [("celery", "python3-celery"), ("kombu", "python3-kombu"), ("pycurl", "python3-pycurl")]:
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            needs(False, package)
 
 
 KEY, SECRET = "any", "thing"  # what all clients here sign with

@@ -10,7 +10,7 @@ import time
 import types
 
 import pytest
-from clients import KEY, SECRET, SecureDaemon, needs, queue_counts
+from clients import KEY, SECRET, SecureDaemon, needs_celery, queue_counts
 from conftest import PATIENCE, clean_environment, wait_until
 from wire import scaled
 
@@ -20,11 +20,7 @@ PROCESSES = 4
 
 @pytest.fixture(autouse=True)
 def celery_is_there():
-    for module, package in [("celery", "python3-celery"), ("kombu", "python3-kombu"), ("pycurl", "python3-pycurl")]:
-        try:
-            __import__(module)
-        except ImportError:
-            needs(False, package)
+    needs_celery()
 
 
 class Shop:

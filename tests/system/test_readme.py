@@ -1,12 +1,11 @@
 """What README.md tells a newcomer to type, word for word."""
 
-import importlib.util
 import os
 import pathlib
 import re
 import subprocess
 
-from clients import needs
+from clients import needs, needs_celery
 from conftest import BIN, PATIENCE, ROOT, clean_environment, wait_until
 
 
@@ -91,8 +90,7 @@ def test_the_snippets_for_sdks_work(daemon, tally, tmp_path):
 
 
 def test_the_celery_project_works(daemon, tmp_path):
-    for module in ["celery", "pycurl"]:
-        needs(importlib.util.find_spec(module), f"python3-{module}")
+    needs_celery()
     reader = Reader(daemon, tmp_path)
     reader.write("tasks.py", snippets("python")[1])
     celery = ["/usr/bin/python3", "-m", "celery"]
