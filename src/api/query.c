@@ -43,6 +43,9 @@ static const struct query_row {
 /* MessageAttribute.1.Value.StringValue of an entry has six parts; what is deeper means nothing. */
 #define PARTS_MAX 8u
 
+/* The longest name that means something has some 80 bytes; a thousand of megabytes would have to be compared with each other. */
+#define NAME_SIZE_MAX 128u
+
 /* --- the tree of the names' parts --------------------------------------------------------------------------------- */
 
 struct node {
@@ -85,6 +88,8 @@ static void node_add_field(struct node *root, const struct form_field *field, st
 {
     struct node *node = root;
     struct bytes rest = field->name;
+    if (rest.size > NAME_SIZE_MAX)
+        return;
     for (unsigned parts = 0; rest.size > 0; parts++) {
         if (parts == PARTS_MAX)
             return;

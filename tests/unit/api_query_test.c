@@ -217,6 +217,19 @@ static void odd_names_do_no_harm(void **state)
     expect("%22=%0A%00", "{'\\\"':'\\n\\u0000'}");
 }
 
+static void names_longer_than_any_that_means_something_are_passed_over(void **state)
+{
+    (void)state;
+    char name[130], body[300], json[300];
+    memset(name, 'a', sizeof(name));
+    name[128] = '\0';
+    snprintf(body, sizeof(body), "%s=1&b=2", name);
+    snprintf(json, sizeof(json), "{'%s':'1','b':'2'}", name);
+    expect(body, json);
+    snprintf(body, sizeof(body), "%sa=1&b=2", name);
+    expect(body, "{'b':'2'}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +244,7 @@ int main(void)
         cmocka_unit_test(of_a_field_that_stands_twice_the_first_counts),
         cmocka_unit_test(fields_of_a_queue_path_stand_behind_those_of_the_request),
         cmocka_unit_test(odd_names_do_no_harm),
+        cmocka_unit_test(names_longer_than_any_that_means_something_are_passed_over),
     };
     return cmocka_run_group_tests_name("api query", tests, NULL, NULL);
 }
