@@ -66,6 +66,14 @@ enum error access_check_action(struct call *call)
     return access_check_right(call, call->action->rights);
 }
 
+enum error access_check_owner(struct call *call, const char *what)
+{
+    if (call->caller == NULL || is_owner(call))
+        return OK;
+    return call_fail(call, ERROR_ACCESS_DENIED, "Access is denied: %s is for credentials of namespace %.*s only.", what,
+                     BYTES_FORMAT(core_name(call->core)));
+}
+
 bool access_covers(const struct call *call, struct bytes queue_name)
 {
     return call->caller == NULL || credential_covers(call->caller, queue_name);

@@ -18,6 +18,10 @@ enum error access_check_action(struct call *call);
 /* Has the caller this right? For the parts of an action that need one of their own. ERROR_ACCESS_DENIED. */
 enum error access_check_right(struct call *call, enum right right);
 
+/* Is the namespace the caller's own? For what reaches beyond a queue that a policy opens; `what` is what the refusal calls it.
+ * ERROR_ACCESS_DENIED. */
+enum error access_check_owner(struct call *call, const char *what);
+
 /* May the caller do it with the queue of that name? `queue` is NULL where there is none. ERROR_ACCESS_DENIED. */
 enum error access_check_queue(struct call *call, struct bytes name, const struct queue *queue);
 

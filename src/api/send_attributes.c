@@ -223,6 +223,17 @@ static enum error check_names(const struct params *params, const struct send_par
     return OK;
 }
 
+/* Batches, dependencies and type orders bind a message to others of the whole namespace: a policy opens one queue, not these. */
+static enum error check_reach(struct call *call, const struct send_parameters *send)
+{
+    static const char *const names[] = {"Tally.Batch", "Tally.After", "Tally.Type"};
+    enum error error = OK;
+    for (size_t i = 0; i < ARRAY_LENGTH(names) && error == OK; i++)
+        if (attributes_find(&send->attributes, bytes_from_string(names[i])) != NULL)
+            error = access_check_owner(call, names[i]);
+    return error;
+}
+
 enum error send_read_own_attributes(struct call *call, const struct params *params, struct send_parameters *send)
 {
     const struct attribute *batch = attributes_find(&send->attributes, BYTES("Tally.Batch"));
@@ -230,6 +241,8 @@ enum error send_read_own_attributes(struct call *call, const struct params *para
         send->batch_id = batch->value;
     uint64_t priority = send->priority;
     enum error error = check_names(params, send);
+    if (error == OK)
+        error = check_reach(call, send);
     if (error == OK)
         error =
             read_number(params, send, "Tally.Priority", PRIORITY_MAX, "It must be an integer from 0 to 9.", &priority);

@@ -539,6 +539,23 @@ def test_another_namespace_needs_the_queues_policy(guarded):
     assert messages[0]["Attributes"]["SenderId"] == "GUEST"
 
 
+def test_a_shared_queue_lets_nobody_reach_beyond_it(guarded):
+    """Batches, dependencies and type orders are the whole namespace's: a policy of one queue opens none of them."""
+    ok(guarded, "BOSS", "CreateQueue", {"QueueName": "open"})
+    opened = {"QueueUrl": url_of("open")}
+    text = json.dumps({"Version": "2012-10-17", "Statement": [policy("SendMessage")]})
+    ok(guarded, "BOSS", "SetQueueAttributes", {**opened, "Attributes": {"Policy": text}})
+    ok(guarded, "BOSS", "Tally.CreateBatch", {"BatchId": "b"})
+    for name, value in ("Tally.Batch", "b"), ("Tally.After", "dedup:open/x"), ("Tally.Type", "t"):
+        message = {"MessageBody": "m", "MessageAttributes": {name: {"DataType": "String", "StringValue": value}}}
+        assert name in denied(guarded, "GUEST", "SendMessage", {**opened, **message})
+        failed = ok(guarded, "GUEST", "SendMessageBatch", {**opened, "Entries": [{"Id": "1", **message}]})["Failed"]
+        assert [entry["Code"] for entry in failed] == ["AccessDenied"]
+    assert ok(guarded, "BOSS", "Tally.DescribeBatch", {"BatchId": "b"})["Total"] == 0
+    priority = {"Tally.Priority": {"DataType": "Number", "StringValue": "1"}}
+    ok(guarded, "GUEST", "SendMessage", {**opened, "MessageBody": "m", "MessageAttributes": priority})
+
+
 def test_some_actions_are_never_shared(guarded):
     ok(guarded, "BOSS", "CreateQueue", {"QueueName": "open"})
     opened = {"QueueUrl": url_of("open")}
