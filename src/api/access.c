@@ -2,15 +2,43 @@
 
 #include "api/state.h"
 #include "api/text.h"
+#include "auth/head.h"
 #include "auth/policy.h"
 
 #define NAME_SHOWN_MAX 80u
+
+/* Does a page of another site ask? Then the browser that shows it says so in Sec-Fetch-Site, or, if it is an old one, in Origin. */
+static bool is_of_another_site(struct bytes lines)
+{
+    struct head head;
+    head_init(&head);
+    head_read(&head, lines);
+    bool is_other = head_find(&head, 0, BYTES("origin")) < head.count;
+    size_t site = head_find(&head, 0, BYTES("sec-fetch-site"));
+    if (site < head.count) {
+        struct bytes said = head.fields_owned[site].value;
+        is_other = !bytes_equal(said, BYTES("none")) && !bytes_equal(said, BYTES("same-origin"));
+    }
+    head_deinit(&head);
+    return is_other;
+}
+
+/* A browser sends a form wherever a page says, also to a loopback address, and asks no server before; a request with X-Amz-Target it
+ * would ask for, and be refused. A signature no page can make. */
+static enum error check_site(struct call *call)
+{
+    if (call->exchange->form != WIRE_QUERY || !is_of_another_site(call->exchange->request.head))
+        return OK;
+    return call_fail(call, ERROR_ACCESS_DENIED,
+                     "Access is denied: a page of another site sent this (Origin, Sec-Fetch-Site). Without credentials "
+                     "forms are taken from programs only.");
+}
 
 enum error access_identify(struct call *call)
 {
     const struct api *api = call->api;
     if (api->credentials == NULL)
-        return OK;
+        return check_site(call);
     const struct request *request = &call->exchange->request;
     struct signed_request bytes_signed = {
         .method = request->method,

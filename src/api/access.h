@@ -9,7 +9,8 @@
 
 #include "api/action.h"
 
-/* Verifies the signature of the request and notes whose it is in the call. Errors: see sigv4_verify(). */
+/* Verifies the signature of the request and notes whose it is in the call. Errors: see sigv4_verify(); without credentials
+ * ERROR_ACCESS_DENIED for a form that a page of another site has a browser send. */
 enum error access_identify(struct call *call);
 
 /* May the caller do this at all? ERROR_ACCESS_DENIED. */
