@@ -120,6 +120,9 @@ enum error params_object(const struct params *params, const char *name, yyjson_v
 enum error params_names(const struct params *params, const char *name, yyjson_val **value)
 {
     enum error error = params_list(params, name, value);
+    if (error == OK && yyjson_arr_size(*value) > PARAMS_NAMES_MAX)
+        error = failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE, "%s holds %zu names; at most %u are taken.",
+                            name, yyjson_arr_size(*value), PARAMS_NAMES_MAX);
     size_t index, count;
     yyjson_val *item;
     yyjson_arr_foreach(*value, index, count, item)

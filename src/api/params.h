@@ -1,12 +1,14 @@
 /* What an action was asked: a tree of named values, read with limits and clear errors.
  *
- * An action sees this and never the wire form; today the tree comes from AWS JSON. Views live as long as the exchange. */
+ * An action sees this and never the wire form; the tree comes from AWS JSON, or from a form (query.h). Views live as long as the exchange. */
 #ifndef TALLY_API_PARAMS_H
 #define TALLY_API_PARAMS_H
 
 #include "base/arena.h"
 #include "base/error.h"
 #include <yyjson.h>
+
+#define PARAMS_NAMES_MAX 1000u
 
 /* An object of the request: the root, or an entry of a list. */
 struct params {
@@ -26,7 +28,7 @@ enum error params_text(const struct params *params, const char *name, struct byt
 /* The same, but ERROR_MISSING_PARAMETER if it is absent or empty. */
 enum error params_required_text(const struct params *params, const char *name, struct bytes *value);
 
-/* An integer (also as text); absent: *value keeps what it has, *is_given says which. ERROR_SERIALIZATION. */
+/* An integer; absent: *value keeps what it has, *is_given says which. ERROR_SERIALIZATION. */
 enum error params_integer(const struct params *params, const char *name, int64_t *value, bool *is_given);
 
 /* The same, in a range: else ERROR_INVALID_PARAMETER_VALUE with `reason` as SQS words it ("Must be between 1 and 10 …"). */
@@ -40,7 +42,8 @@ enum error params_boolean(const struct params *params, const char *name, bool *v
 enum error params_list(const struct params *params, const char *name, yyjson_val **value);
 enum error params_object(const struct params *params, const char *name, yyjson_val **value);
 
-/* The same for an array of strings: ERROR_SERIALIZATION if one of its items is something else. */
+/* The same for an array of strings: ERROR_SERIALIZATION if one of its items is something else. Whoever is given one may look through it
+ * for each thing that it has, so ERROR_INVALID_PARAMETER_VALUE: it has more than PARAMS_NAMES_MAX. */
 enum error params_names(const struct params *params, const char *name, yyjson_val **value);
 
 /* The text of a scalar: a string's own, a number or boolean as JSON writes it. False for anything else. */

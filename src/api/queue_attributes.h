@@ -55,9 +55,9 @@ struct queue_settings queue_attributes_defaults(bool is_fifo);
 /* For CreateQueue: does the map Attributes ask for a FIFO queue, and does it name any attribute of Tally's? */
 enum error queue_attributes_read_kind(struct call *call, bool *is_fifo, bool *names_tally);
 
-/* Applies the map Attributes of the request to *settings. If `differing` is
- * not NULL it receives the name of the first attribute whose value is not what *settings had, else NULL.
- * Errors: ERROR_INVALID_ATTRIBUTE_NAME, ERROR_INVALID_ATTRIBUTE_VALUE, ERROR_INVALID_PARAMETER_VALUE, ERROR_SERIALIZATION. Views in *settings point into the request. */
+/* Applies the map Attributes of the request to *settings, whose views then point into the request. If `differing` is not NULL it
+ * receives the name of the first attribute whose value is not what *settings had, else NULL. Errors:
+ * ERROR_INVALID_ATTRIBUTE_NAME, ERROR_INVALID_ATTRIBUTE_VALUE, ERROR_INVALID_PARAMETER_VALUE, ERROR_SERIALIZATION. */
 enum error queue_attributes_read(struct call *call, struct queue_settings *settings, const char **differing);
 
 /* If the request sets a RedrivePolicy on the queue `name`: does the RedriveAllowPolicy of its target allow that? Looked at then and

@@ -37,7 +37,8 @@ struct deleted_name {
 /* Puts a complete exchange among the finished. */
 void api_finish(struct api *api, struct exchange *exchange);
 
-/* Finds the action that the call's exchange asks for and reads its parameters, in the form that the exchange says (decode.c). *action is NULL where the error came before it was known. Errors: ERROR_NOT_FOUND (a Query request without an action, not
+/* Finds the action that the call's exchange asks for and reads its parameters, in the form that the exchange says (decode.c).
+ * *action is NULL where the error came before it was known. Errors: ERROR_NOT_FOUND (a Query request without an action, not
  * described), ERROR_UNKNOWN_OPERATION, ERROR_SERIALIZATION. */
 enum error decode_request(struct call *call, const struct action **action);
 

@@ -249,6 +249,25 @@ static void Q18_the_list_of_attributes_is_complete(void **state)
     sqs_close(world);
 }
 
+static void a_list_of_names_has_a_bound(void **state)
+{
+    struct world *world = sqs_open(state);
+    struct buffer names;
+    buffer_init(&names);
+    for (unsigned i = 0; i < 1001; i++)
+        buffer_append_format(&names, "%s'All'", i == 0 ? "" : ",");
+    int size = (int)names.size;
+    const char *text = (const char *)names.data_owned;
+    const char *body = "{'QueueUrl':'q','AttributeNames':[%.*s]}";
+    struct answer answer = world_call(world, "GetQueueAttributes", body, size, text);
+    EXPECT(world, answer_fails(answer, "InvalidParameterValueException"));
+    EXPECT(world, strstr(answer_text(answer, "message"), "AttributeNames holds 1001 names") != NULL);
+    answer = world_call(world, "GetQueueAttributes", body, size - (int)strlen(",'All'"), text);
+    EXPECT(world, answer.error == NULL);
+    buffer_deinit(&names);
+    sqs_close(world);
+}
+
 /* --- policies and encryption ------------------------------------------------------------------------------------------ */
 
 static void Q19_an_empty_text_takes_an_attribute_away(void **state)
@@ -846,6 +865,7 @@ int main(void)
         cmocka_unit_test(Q18_each_number_is_taken_at_its_bounds_and_refused_beyond),
         cmocka_unit_test(Q18_the_longest_times_are_in_force),
         cmocka_unit_test(Q18_the_list_of_attributes_is_complete),
+        cmocka_unit_test(a_list_of_names_has_a_bound),
         cmocka_unit_test(Q19_an_empty_text_takes_an_attribute_away),
         cmocka_unit_test(Q19_one_kind_of_encryption_at_a_time),
         cmocka_unit_test(Q19_what_is_no_policy_is_refused),
