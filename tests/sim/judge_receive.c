@@ -225,6 +225,21 @@ static int follow(struct oracle *oracle, int queue)
     return NONE;
 }
 
+/* Does the server do something to a message of this queue before the next one is taken? Receives that wait at other queues may
+ * have put messages aside before. */
+static bool has_put_aside(const struct oracle *oracle, int queue)
+{
+    const struct witness *witness = &oracle->witness;
+    for (unsigned i = witness->next; i < witness->count; i++) {
+        const struct sight *sight = &witness->sights[i];
+        if (sight->kind == SIGHT_TAKEN || sight->kind == SIGHT_LET_GO)
+            return false;
+        if (queue_of_sight(&oracle->model, sight) == queue)
+            return true;
+    }
+    return false;
+}
+
 /* What a receive does begins behind what the one before let go. */
 static void skip_let_go(struct witness *witness)
 {
@@ -379,7 +394,7 @@ void judge_receive(const struct reply_view *view)
     };
     skip_let_go(&oracle->witness);
     bool has_taken = yyjson_arr_size(items) > 0 || view->error == ERROR_INTERNAL_FAILURE;
-    (void)follow(oracle, has_taken ? ANY_QUEUE : queue);
+    (void)follow(oracle, has_taken || has_put_aside(oracle, queue) ? ANY_QUEUE : queue);
     enum error error = model_receive_begin(model, &receive);
     if (error == OK) {
         follow_receive(view, &receive, items);
