@@ -449,9 +449,9 @@ void dependency_message_moved(struct core *core, uint64_t number, uint32_t messa
     forget_telling(core, antecedent);
 }
 
-uint32_t dependency_first_in_group(const struct core *core, uint64_t number, uint32_t group)
+uint32_t dependency_first_in_group(const struct core *core, enum antecedent_kind kind, uint64_t number, uint32_t group)
 {
-    uint32_t slot = antecedent_find(of(core), ANTECEDENT_MESSAGE, number);
+    uint32_t slot = antecedent_find(of(core), kind, number);
     const struct antecedent *antecedent = slot == 0 ? NULL : antecedent_at(of(core), slot);
     const uint32_t lists[] = {slot == 0 ? 0 : antecedent->first_edge, slot == 0 ? 0 : antecedent->first_told};
     const struct place *first = NULL;

@@ -155,8 +155,9 @@ void dependency_message_moved(struct core *core, uint64_t number, uint32_t messa
 /* Are there dependents of an ended message that have not been told so? */
 bool dependency_is_untold(const struct core *core, uint64_t number);
 
-/* The message nearest to the head of that group that waits for, or is held because of, message `number`; 0: none. O(them). */
-uint32_t dependency_first_in_group(const struct core *core, uint64_t number, uint32_t group);
+/* The message nearest to the head of that group that waits for, or is held because of, the message or batch of that number; 0:
+ * none. O(them). */
+uint32_t dependency_first_in_group(const struct core *core, enum antecedent_kind kind, uint64_t number, uint32_t group);
 
 /* A batch that had completed as failed has succeeded after all: whoever is held because of it goes on. */
 void dependency_batch_redeemed(struct core *core, uint32_t batch);

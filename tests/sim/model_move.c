@@ -114,12 +114,23 @@ static int target_of(const struct model *model, const struct model_task *task, c
     return to == NONE ? NONE : model_find_queue(model, model->queues[to].name); /* perhaps made anew */
 }
 
+/* Must the message end well before the edge is met: is it what the edge names, or in the batch that it names? */
+static bool is_needed_by(const struct model *model, int index, const struct model_edge *edge)
+{
+    if (!edge->is_batch)
+        return edge->antecedent == index;
+    int batch = model->messages[index].batch;
+    while (batch != NONE && batch != edge->antecedent)
+        batch = model->batches[batch].parent;
+    return batch != NONE;
+}
+
 /* Does something that waits for the message stand before that place in the line it comes to? */
 static bool is_behind_dependent(const struct model *model, int index, int to, uint64_t line)
 {
     for (int i = 0; i < model->edge_count; i++) {
         const struct model_edge *edge = &model->edges[i];
-        if (edge->dependent == NONE || edge->is_batch || edge->antecedent != index)
+        if (edge->dependent == NONE || !is_needed_by(model, index, edge))
             continue;
         const struct model_message *dependent = &model->messages[edge->dependent];
         if (!dependent->is_condemned && dependent->queue == to && dependent->group == model->messages[index].group &&

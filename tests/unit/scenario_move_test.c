@@ -455,6 +455,28 @@ static void what_waits_for_a_redriven_message_stands_behind_it(struct world *wor
     EXPECT(world, world_count_messages(world, "line.fifo") == 0 && world_count_messages(world, "dead.fifo") == 0);
 }
 
+/* `after` waits for the batch in the line that its dead unit comes back to. */
+static void what_waits_for_the_batch_of_a_redriven_message_stands_behind_it(struct world *world)
+{
+    make_lines(world);
+    struct answer answer = world_call(world, "Tally.CreateBatch", "{'BatchId':'b','Total':1}");
+    EXPECT(world, answer.error == NULL || answer.is_repeat);
+    put(world, "line.fifo", "charge", ",'MessageAttributes':{'Tally.Batch':{'DataType':'String','StringValue':'b'}}",
+        NULL);
+    put(world, "line.fifo", "ship",
+        ",'MessageAttributes':{'Tally.After':{'DataType':'String','StringValue':'batch:b'},"
+        "'Tally.AfterFailure':{'DataType':'String','StringValue':'hold'}}",
+        NULL);
+    fail_next(world, "line.fifo");
+    settle(world);
+    EXPECT(world, gives_nothing(world, "line.fifo"));
+    start_from(world, "dead.fifo", "");
+    settle(world);
+    run_one(world, "line.fifo", "charge");
+    settle(world);
+    run_one(world, "line.fifo", "ship");
+}
+
 /* --- errors --------------------------------------------------------------------------------------------------------- */
 
 static void expect_refused(struct world *world, const char *action, const char *body, const char *error,
@@ -522,6 +544,7 @@ int main(void)
         SCENARIO(Q49_a_group_is_redriven_in_its_order),
         SCENARIO(what_is_held_by_a_dead_letter_goes_on_when_its_redrive_succeeds),
         SCENARIO(what_waits_for_a_redriven_message_stands_behind_it),
+        SCENARIO(what_waits_for_the_batch_of_a_redriven_message_stands_behind_it),
         SCENARIO(a_task_that_can_not_be_is_refused_in_the_words_of_sqs),
     };
     return cmocka_run_group_tests_name("scenarios: dead letters and move tasks", tests, NULL, NULL);
