@@ -32,8 +32,9 @@ void api_set_family(struct api *api, struct api *const *members, size_t count);
 
 struct namespace *api_namespace(const struct api *api);
 
-/* From now on requests must be signed by one of these credentials, and may do what it may; NULL: everybody may do everything, as at
- * the start. Borrowed until they are replaced or the api is destroyed. */
+/* From now on requests that are submitted to this api, whichever member of its family they are about, must be signed by one of these
+ * credentials, and may do what it may. NULL, as at the start: everybody may do everything, but for forms that pages of other
+ * sites have browsers send. Borrowed until they are replaced or the api is destroyed. */
 void api_set_credentials(struct api *api, const struct credentials *credentials);
 
 /* Takes a whole request. It comes back through api_take_finished(), at once or, for a long poll, later. `now_ms` is log

@@ -17,7 +17,6 @@ struct request {
     struct bytes head;         /* the header lines as they came, for signatures */
     struct bytes host;         /* Host header; empty if none */
     struct bytes target;       /* X-Amz-Target header; empty if none */
-    struct bytes content_type; /* Content-Type header; empty if none */
     struct bytes trace_header; /* X-Amzn-Trace-Id header; empty if none */
     struct bytes body;         /* whole */
     int64_t wall_s;            /* when it came, in seconds since the epoch by the wall clock */

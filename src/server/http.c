@@ -349,7 +349,6 @@ void http_request(const struct http *http, const uint8_t *data, struct request *
         .head = http_head_lines(http, data),
         .host = http_view(data, &http->fields[HTTP_FIELD_HOST]),
         .target = http_view(data, &http->fields[HTTP_FIELD_TARGET]),
-        .content_type = http_view(data, &http->fields[HTTP_FIELD_CONTENT_TYPE]),
         .trace_header = http_view(data, &http->fields[HTTP_FIELD_TRACE]),
         .body = http_view(data, &http->body),
     };

@@ -29,7 +29,7 @@ struct http_limits {
 /* Offsets are 32 bits wide. */
 #define HTTP_BODY_SIZE_LIMIT ((size_t)1 << 30)
 
-/* The header fields we read; all others are checked and passed over. */
+/* The header fields we read, or that may not stand twice; all others are checked and passed over. */
 enum http_field {
     HTTP_FIELD_HOST,
     HTTP_FIELD_TARGET,

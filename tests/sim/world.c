@@ -324,7 +324,6 @@ static void submit(struct world *world, struct connection *connection)
         .path = BYTES("/"),
         .host = BYTES("sim"),
         .target = bytes_from_string(operation_target(operation)),
-        .content_type = BYTES("application/x-amz-json-1.0"),
         .body = buffer_bytes(&connection->body),
     };
     trace(world, "client %td: %s %.*s", connection - world->connections, operation_target(operation),

@@ -284,7 +284,6 @@ static bool submit(struct world *world, struct answer *answer, const char *actio
                                         .path = BYTES("/"),
                                         .host = BYTES("localhost"),
                                         .target = bytes_from_string(target),
-                                        .content_type = BYTES("application/x-amz-json-1.0"),
                                         .body = body};
     api_submit(world->api, &exchange, world->now_ms);
     if (exchange.state == EXCHANGE_WAITING)
