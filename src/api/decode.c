@@ -6,6 +6,7 @@
 #include "api/text.h"
 
 #define SERVICE "AmazonSQS."
+#define ACTION_NAME_SIZE_MAX 64u
 
 /* The action of that target, or NULL. */
 static const struct action *find_action(const struct api *api, struct bytes target)
@@ -59,7 +60,8 @@ static enum error decode_query(struct call *call, const struct action **action)
     struct bytes name = form_find(&form, BYTES("Action"));
     if (name.ptr == NULL)
         return ERROR_NOT_FOUND;
-    *action = find_action(call->api, arena_format(call->arena, SERVICE "%.*s", BYTES_FORMAT(name)));
+    if (text_is_word(name, ACTION_NAME_SIZE_MAX))
+        *action = find_action(call->api, arena_format(call->arena, SERVICE "%.*s", BYTES_FORMAT(name)));
     bool is_on_queue = !bytes_equal(request->path, BYTES("/"));
     if (*action == NULL || (is_on_queue && is_of_no_queue(name)))
         return refuse_unknown(call, name);

@@ -51,7 +51,7 @@ enum error credentials_file_read(const char *path, struct credentials **credenti
                                  struct failure *failure)
 {
     struct stat status;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold up the loop */
     if (descriptor < 0)
         return fail(path, strerror(errno), failure);
     enum error error = OK;

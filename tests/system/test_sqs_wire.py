@@ -365,7 +365,7 @@ def test_Q10_what_a_path_means_in_query(query):
     for name in ["q", "other"]:
         query.call("CreateQueue", QueueName=name)
     path = f"/{ACCOUNT}/q"
-    for action in ["CreateQueue&QueueName=new", "ListQueues"]:
+    for action in ["CreateQueue&QueueName=new", "ListQueues", "CreateQueue%00&QueueName=new"]:
         with pytest.raises(Refused) as caught:
             read(action.split("&")[0], query.post(f"Action={action}", path))
         assert (caught.value.code, caught.value.status) == ("InvalidAction", 400)
