@@ -59,9 +59,7 @@ static enum error read_redrive_policy(struct call *call, const struct queue_attr
     struct bytes arn = {NULL, 0};
     uint64_t count = 0;
     enum error error = policy.size == 0 ? OK : read_policy(call, policy, &arn, &count);
-    /* What the queue has already is taken as it is: its target may have gone since. */
-    bool is_present = bytes_equal(arn, settings->dead_letter_arn);
-    if (error == OK && policy.size > 0 && !is_present)
+    if (error == OK && policy.size > 0)
         error = check_target(call, policy, arn, settings->is_fifo);
     if (error != OK)
         return error;

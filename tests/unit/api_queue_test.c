@@ -403,22 +403,6 @@ static void Q20_a_redrive_policy_that_can_not_hold_is_refused(void **state)
     sqs_close(world);
 }
 
-static void Q20_a_redrive_policy_whose_target_has_gone_may_be_said_again(void **state)
-{
-    struct world *world = sqs_open(state);
-    const char *body = "{'QueueName':'source','Attributes':{'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'" ARN
-                       "gone\\',\\'maxReceiveCount\\':2}'}}";
-    world_create_queue(world, "gone", "");
-    (void)sqs_call(world, "CreateQueue", body);
-    (void)sqs_call(world, "DeleteQueue", "{'QueueUrl':'gone'}");
-    (void)sqs_call(world, "CreateQueue", body);
-    sqs_expect_error(world, "CreateQueue",
-                     "{'QueueName':'new','Attributes':{'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'" ARN
-                     "gone\\',\\'maxReceiveCount\\':2}'}}",
-                     "InvalidParameterValueException", "Dead letter target does not exist.");
-    sqs_close(world);
-}
-
 static void Q50_a_dead_letter_queue_says_whose_messages_it_takes(void **state)
 {
     struct world *world = sqs_open(state);
@@ -886,7 +870,6 @@ int main(void)
         cmocka_unit_test(Q19_one_kind_of_encryption_at_a_time),
         cmocka_unit_test(Q19_what_is_no_policy_is_refused),
         cmocka_unit_test(Q20_a_redrive_policy_that_can_not_hold_is_refused),
-        cmocka_unit_test(Q20_a_redrive_policy_whose_target_has_gone_may_be_said_again),
         cmocka_unit_test(Q50_a_dead_letter_queue_says_whose_messages_it_takes),
         cmocka_unit_test(sources_of_a_dead_letter_queue_are_listed_in_pages),
         cmocka_unit_test(Q21_a_queue_that_is_created_again_is_another_one),
