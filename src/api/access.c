@@ -5,8 +5,6 @@
 #include "auth/head.h"
 #include "auth/policy.h"
 
-#define NAME_SHOWN_MAX 80u
-
 /* Does a page of another site ask? Then the browser that shows it says so in Sec-Fetch-Site, or, if it is an old one, in Origin. */
 static bool is_of_another_site(struct bytes lines)
 {
@@ -56,19 +54,6 @@ static bool is_owner(const struct call *call)
     return bytes_equal(call->caller->namespace_name, core_name(call->core));
 }
 
-static const char *action_name(const struct call *call)
-{
-    return strchr(call->action->target, '.') + 1;
-}
-
-/* The name of a queue as a refusal may show it: a client wrote it. */
-static struct bytes shown(struct bytes name)
-{
-    if (!text_is_printable(name))
-        return BYTES("");
-    return bytes_make(name.ptr, name.size < NAME_SHOWN_MAX ? name.size : NAME_SHOWN_MAX);
-}
-
 enum error access_check_right(struct call *call, enum right right)
 {
     const struct credential *caller = call->caller;
@@ -77,7 +62,7 @@ enum error access_check_right(struct call *call, enum right right)
     const char *name = right == RIGHT_READ ? "read" : right == RIGHT_WRITE ? "write" : "admin";
     return call_fail(call, ERROR_ACCESS_DENIED,
                      "Access is denied: the credential %.*s lacks the right '%s', which %s needs.",
-                     BYTES_FORMAT(caller->access_key), name, action_name(call));
+                     BYTES_FORMAT(caller->access_key), name, call->exchange->action);
 }
 
 enum error access_check_action(struct call *call)
@@ -89,7 +74,7 @@ enum error access_check_action(struct call *call)
         return call_fail(
             call, ERROR_ACCESS_DENIED,
             "Access is denied: %s is for credentials of namespace %.*s only; %.*s is one of namespace %.*s.",
-            action_name(call), BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(caller->access_key),
+            call->exchange->action, BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(caller->access_key),
             BYTES_FORMAT(caller->namespace_name));
     return access_check_right(call, call->action->rights);
 }
@@ -123,12 +108,12 @@ enum error access_check_queue(struct call *call, struct bytes name, const struct
     if (name.size > 0 && !access_covers(call, name))
         return call_fail(call, ERROR_ACCESS_DENIED,
                          "Access is denied: the credential %.*s does not cover the queue '%.*s'.",
-                         BYTES_FORMAT(caller->access_key), BYTES_FORMAT(shown(name)));
+                         BYTES_FORMAT(caller->access_key), BYTES_FORMAT(text_shown(name)));
     if (is_owner(call) || (queue != NULL && is_shared(call, queue)))
         return OK;
     return call_fail(
         call, ERROR_ACCESS_DENIED,
         "Access is denied: namespace %.*s has no queue '%.*s', and no policy of a queue of that name lets it "
         "call %s.",
-        BYTES_FORMAT(caller->namespace_name), BYTES_FORMAT(shown(name)), action_name(call));
+        BYTES_FORMAT(caller->namespace_name), BYTES_FORMAT(text_shown(name)), call->exchange->action);
 }

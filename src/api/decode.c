@@ -21,15 +21,15 @@ static const struct action *find_action(const struct api *api, struct bytes targ
 /* Says which action was asked for, unless it holds what a reply had better not repeat. */
 static enum error refuse_unknown(struct call *call, struct bytes name)
 {
-    int size = !text_is_printable(name) ? 0 : name.size < 80 ? (int)name.size : 80;
+    name = text_shown(name);
     if (call->exchange->form == WIRE_QUERY)
-        return call_fail(call, ERROR_UNKNOWN_OPERATION, "The action %.*s is not valid for this endpoint.", size,
-                         (const char *)name.ptr);
+        return call_fail(call, ERROR_UNKNOWN_OPERATION, "The action %.*s is not valid for this endpoint.",
+                         BYTES_FORMAT(name));
     return call_fail(
         call, ERROR_UNKNOWN_OPERATION,
         "There is no action '%.*s'; X-Amz-Target names the service and the action, like AmazonSQS.SendMessage or "
         "Tally.CreateBatch.",
-        size, (const char *)name.ptr);
+        BYTES_FORMAT(name));
 }
 
 static enum error decode_json(struct call *call, const struct action **action)

@@ -1,5 +1,7 @@
 #include "api/text.h"
 
+#include "base/base64.h"
+
 /* Eight bytes at once: is none of them a control character, or 0xEF, with which a forbidden code point would begin? A byte's
  * top bit is set in (x - n) & ~x where the byte is below n, for n up to 0x80; a borrow errs towards "perhaps". */
 static bool are_surely_allowed(const uint8_t *at)
@@ -43,6 +45,15 @@ bool text_is_printable(struct bytes text)
         if (text.ptr[i] < ' ' || text.ptr[i] >= 0x7f)
             return false;
     return true;
+}
+
+#define SHOWN_SIZE_MAX 80u
+
+struct bytes text_shown(struct bytes text)
+{
+    if (!text_is_printable(text))
+        return BYTES("");
+    return bytes_make(text.ptr, text.size < SHOWN_SIZE_MAX ? text.size : SHOWN_SIZE_MAX);
 }
 
 static bool is_word_character(uint8_t byte)
@@ -127,34 +138,15 @@ bool text_is_attribute_name(struct bytes text)
 
 /* --- base64 -------------------------------------------------------------------------------------------------------- */
 
-static int base64_value(uint8_t digit)
-{
-    if (digit >= 'A' && digit <= 'Z')
-        return digit - 'A';
-    if (digit >= 'a' && digit <= 'z')
-        return digit - 'a' + 26;
-    if (digit >= '0' && digit <= '9')
-        return digit - '0' + 52;
-    return digit == '+' ? 62 : digit == '/' ? 63 : -1;
-}
-
 bool text_from_base64(struct bytes text, struct arena *arena, struct bytes *value)
 {
     while (text.size > 0 && text.ptr[text.size - 1] == '=' && text.size % 4 != 1)
         text.size--;
-    if (text.size % 4 == 1)
+    size_t size = BASE64_DATA_SIZE(text.size);
+    uint8_t *decoded = arena_allocate(arena, size);
+    unsigned spare_bits; /* passed over */
+    if (!base64_decode(BASE64_STANDARD, text, decoded, &spare_bits))
         return false;
-    uint8_t *decoded = arena_allocate(arena, text.size / 4 * 3 + 3);
-    size_t size = 0;
-    uint32_t bits = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        int digit = base64_value(text.ptr[i]);
-        if (digit < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)digit;
-        if (i % 4 != 0)
-            decoded[size++] = (uint8_t)(bits >> (6 - i % 4 * 2));
-    }
     *value = bytes_make(decoded, size);
     return true;
 }

@@ -14,6 +14,9 @@ bool text_is_identifier(struct bytes text, size_t size_max);
 /* ASCII letters, digits, punctuation and spaces only. */
 bool text_is_printable(struct bytes text);
 
+/* What a message may repeat of a text that a client wrote: its first 80 bytes, or nothing where it is not printable. */
+struct bytes text_shown(struct bytes text);
+
 /* How many characters (code points) a text of valid UTF-8 has. */
 size_t text_length(struct bytes text);
 

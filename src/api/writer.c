@@ -1,5 +1,7 @@
 #include "api/writer_xml.h"
 
+#include "base/base64.h"
+
 static const char hex_digits[16] = "0123456789abcdef";
 
 struct writer writer_make(struct buffer *out)
@@ -217,19 +219,12 @@ void writer_hex(struct writer *writer, const char *name, struct bytes value)
 
 void writer_base64(struct writer *writer, const char *name, struct bytes value)
 {
-    static const char digits[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     begin_value(writer, name);
     append_quote(writer);
-    uint8_t *at = buffer_extend(writer->out, (value.size + 2) / 3 * 4);
-    for (size_t i = 0; i < value.size; i += 3) {
-        size_t left = value.size - i;
-        uint32_t bits = (uint32_t)value.ptr[i] << 16 | (uint32_t)(left > 1 ? value.ptr[i + 1] : 0) << 8 |
-                        (left > 2 ? value.ptr[i + 2] : 0);
-        *at++ = (uint8_t)digits[bits >> 18];
-        *at++ = (uint8_t)digits[bits >> 12 & 63];
-        *at++ = left > 1 ? (uint8_t)digits[bits >> 6 & 63] : '=';
-        *at++ = left > 2 ? (uint8_t)digits[bits & 63] : '=';
-    }
+    size_t size = BASE64_TEXT_SIZE(value.size);
+    base64_encode(BASE64_STANDARD, value, (char *)buffer_extend(writer->out, size));
+    for (; size % 4 != 0; size++)
+        buffer_append_u8(writer->out, '=');
     append_quote(writer);
     end_value(writer);
 }

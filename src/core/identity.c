@@ -1,6 +1,7 @@
 #include "core/identity.h"
 
 #include "base/assert.h"
+#include "base/base64.h"
 #include "base/buffer.h"
 
 /* What is hashed begins with one of these, so that a hash made for one purpose never serves another. */
@@ -17,9 +18,7 @@ enum purpose {
 
 #define HANDLE_BODY_SIZE 20u
 #define HANDLE_SIZE (HANDLE_BODY_SIZE + 8u)
-static_assert(HANDLE_TEXT_SIZE == (HANDLE_SIZE * 8 + 5) / 6, "base64 without padding");
-
-static const char base64_url[64] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+static_assert(HANDLE_TEXT_SIZE == BASE64_TEXT_SIZE(HANDLE_SIZE), "base64 without padding");
 
 /* Version 8 ("custom") and the variant of RFC 9562, over whatever stands at their bits. */
 static void shape_uuid(uint8_t id[MESSAGE_ID_SIZE])
@@ -148,54 +147,21 @@ void handle_to_text(struct digest *digest, const struct handle *handle, char tex
     bytes_put_u64(raw + 4, handle->message);
     bytes_put_u64(raw + 12, handle->delivery);
     bytes_put_u64(raw + HANDLE_BODY_SIZE, handle_checksum(digest, raw));
-    uint32_t bits = 0;
-    unsigned bit_count = 0;
-    for (unsigned i = 0; i < HANDLE_SIZE; i++) {
-        bits = bits << 8 | raw[i];
-        for (bit_count += 8; bit_count >= 6; bit_count -= 6)
-            *text++ = base64_url[bits >> (bit_count - 6) & 63];
-    }
-    *text = base64_url[bits << (6 - bit_count) & 63];
-}
-
-/* Value of a base64 digit, or -1. */
-static int base64_value(uint8_t digit)
-{
-    if (digit >= 'A' && digit <= 'Z')
-        return digit - 'A';
-    if (digit >= 'a' && digit <= 'z')
-        return digit - 'a' + 26;
-    if (digit >= '0' && digit <= '9')
-        return digit - '0' + 52;
-    return digit == '-' ? 62 : digit == '_' ? 63 : -1;
+    base64_encode(BASE64_URL, bytes_make(raw, sizeof(raw)), text);
 }
 
 bool handle_from_text(struct digest *digest, struct bytes text, struct handle *handle)
 {
-    if (text.size != HANDLE_TEXT_SIZE)
-        return false;
     uint8_t raw[HANDLE_SIZE];
-    uint32_t bits = 0;
-    unsigned bit_count = 0;
-    unsigned filled = 0;
-    for (unsigned i = 0; i < HANDLE_TEXT_SIZE; i++) {
-        int value = base64_value(text.ptr[i]);
-        if (value < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)value;
-        bit_count += 6;
-        if (bit_count >= 8) {
-            bit_count -= 8;
-            raw[filled++] = (uint8_t)(bits >> bit_count);
-        }
-    }
-    ASSERT(filled == HANDLE_SIZE);
+    unsigned spare_bits;
+    if (text.size != HANDLE_TEXT_SIZE || !base64_decode(BASE64_URL, text, raw, &spare_bits))
+        return false;
     uint8_t checksum[8];
     bytes_put_u64(checksum, handle_checksum(digest, raw));
     bool is_ours = bytes_equal_constant_time(bytes_make(checksum, sizeof(checksum)),
                                              bytes_make(raw + HANDLE_BODY_SIZE, sizeof(checksum)));
     /* The last digit has bits to spare: only the spelling that handle_to_text() makes is a handle. */
-    if (!is_ours || (bits & ((1u << bit_count) - 1)) != 0)
+    if (!is_ours || spare_bits != 0)
         return false;
     handle->queue = bytes_get_u32(raw);
     handle->message = bytes_get_u64(raw + 4);

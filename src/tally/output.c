@@ -9,6 +9,18 @@ void output_reply(const struct tally_reply *reply)
     printf("%s\n", reply->body_size == 0 ? "{}" : reply->body_owned);
 }
 
+int output_call(struct invocation *invocation, struct json_body *body, const char *action)
+{
+    struct tally_reply reply;
+
+    if (json_body_call(body, invocation->client, action, &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    if (invocation->is_json)
+        output_reply(&reply);
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
+
 void output_field(const char *name, const char *value)
 {
     printf("%-11s %s\n", name, value);

@@ -8,6 +8,9 @@
 /* The answer as it came, in one line; {} where the action answers nothing. */
 void output_reply(const struct tally_reply *reply);
 
+/* Calls the action, and shows the answer with --json only. The program's status. */
+int output_call(struct invocation *invocation, struct json_body *body, const char *action);
+
 /* "name   value" with the value from column 12 on. */
 void output_field(const char *name, const char *value);
 void output_number(const char *name, uint64_t value);

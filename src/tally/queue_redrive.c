@@ -36,32 +36,17 @@ static char *find_arn(struct invocation *invocation, const char *queue)
     return copy;
 }
 
-/* Calls the action; 0 or the program's status. The caller ends the reply. */
-static int call(struct invocation *invocation, struct json_body *body, const char *action, struct tally_reply *reply)
-{
-    if (json_body_call(body, invocation->client, action, reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    if (invocation->is_json)
-        output_reply(reply);
-    return EXIT_DONE;
-}
-
 static int start_task(struct invocation *invocation, const char *source, const char *destination)
 {
     const struct settings *settings = invocation->settings;
     struct json_body body;
-    struct tally_reply reply;
-    int status;
 
     json_body_init(&body);
     json_add_text(&body, body.root, "SourceArn", source);
     json_add_text(&body, body.root, "DestinationArn", destination);
     if (settings->rate.is_given)
         json_add_number(&body, body.root, "MaxNumberOfMessagesPerSecond", settings->rate.value);
-    status = call(invocation, &body, "AmazonSQS.StartMessageMoveTask", &reply);
-    if (status == EXIT_DONE)
-        tally_reply_deinit(&reply);
-    return status;
+    return output_call(invocation, &body, "AmazonSQS.StartMessageMoveTask");
 }
 
 static int run_redrive(struct invocation *invocation)
@@ -149,7 +134,7 @@ static int run_redrives(struct invocation *invocation)
 static int run_stop(struct invocation *invocation)
 {
     struct json_body body;
-    struct tally_reply tasks, reply;
+    struct tally_reply tasks;
     const char *handle;
     int status = invocation_connect(invocation);
 
@@ -165,10 +150,8 @@ static int run_stop(struct invocation *invocation)
     }
     json_body_init(&body);
     json_add_text(&body, body.root, "TaskHandle", handle);
-    status = call(invocation, &body, "AmazonSQS.CancelMessageMoveTask", &reply);
+    status = output_call(invocation, &body, "AmazonSQS.CancelMessageMoveTask");
     tally_reply_deinit(&tasks);
-    if (status == EXIT_DONE)
-        tally_reply_deinit(&reply);
     return status;
 }
 

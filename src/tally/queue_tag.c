@@ -1,47 +1,11 @@
 /* tally queue tag, untag and tags: what a queue is marked with. */
-#include "base/memory.h"
-#include "tally/assignment.h"
 #include "tally/output.h"
+#include "tally/queue_pairs.h"
 #include <stdio.h>
-#include <stdlib.h>
-
-/* Calls the action; an answer without fields is shown with --json only. */
-static int call(struct invocation *invocation, struct json_body *body, const char *action)
-{
-    struct tally_reply reply;
-
-    if (json_body_call(body, invocation->client, action, &reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    if (invocation->is_json)
-        output_reply(&reply);
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
-}
-
-static int give_tags(struct invocation *invocation, const struct tally_pair *pairs, size_t count)
-{
-    struct json_body body;
-    yyjson_mut_val *tags;
-
-    json_body_init(&body);
-    json_add_text(&body, body.root, "QueueUrl", invocation->arguments[0]);
-    tags = json_add_object(&body, body.root, "Tags");
-    for (size_t i = 0; i < count; i++)
-        json_add_text(&body, tags, pairs[i].name, pairs[i].value);
-    return call(invocation, &body, "AmazonSQS.TagQueue");
-}
 
 static int run_tag(struct invocation *invocation)
 {
-    size_t count = (size_t)invocation->argument_count - 1;
-    struct tally_pair *pairs = memory_allocate_zeroed(count * sizeof *pairs);
-    int status = assignment_pairs(invocation, invocation->arguments + 1, count, pairs);
-    if (status == EXIT_DONE)
-        status = invocation_connect(invocation);
-    if (status == EXIT_DONE)
-        status = give_tags(invocation, pairs, count);
-    free(pairs);
-    return status;
+    return queue_pairs_run(invocation, "Tags", "AmazonSQS.TagQueue");
 }
 
 static int run_untag(struct invocation *invocation)
@@ -57,7 +21,7 @@ static int run_untag(struct invocation *invocation)
     keys = json_add_array(&body, body.root, "TagKeys");
     for (int i = 1; i < invocation->argument_count; i++)
         yyjson_mut_arr_add_str(body.doc_owned, keys, invocation->arguments[i]);
-    return call(invocation, &body, "AmazonSQS.UntagQueue");
+    return output_call(invocation, &body, "AmazonSQS.UntagQueue");
 }
 
 static int run_tags(struct invocation *invocation)
