@@ -83,26 +83,13 @@ static bool is_early(const struct core *core, const struct message *message, con
            (line != 0 && list_is_linked(&core_group(core, line)->draining_link));
 }
 
-/* The message nearest to the head of the line that waits for the message, for its batch or for one that this is in; 0: none. */
-static uint32_t find_dependent(const struct core *core, const struct message *message, uint32_t line)
-{
-    uint32_t first = dependency_first_in_group(core, ANTECEDENT_MESSAGE, message->number, line);
-    for (uint32_t batch = message->batch; batch != 0; batch = core_batch(core, batch)->parent) {
-        uint32_t next = dependency_first_in_group(core, ANTECEDENT_BATCH, core_batch(core, batch)->number, line);
-        if (first == 0 || (next != 0 && core_place_of(core, core_message(core, next))->sequence <
-                                            core_place_of(core, core_message(core, first))->sequence))
-            first = next;
-    }
-    return first;
-}
-
-/* In the line of its group the message stands at the end; but if something there waits for it or for its batch, before that, or
- * each would wait for the other (though never before a head that is held). 0: at the end; else a sequence number that no
- * message of the line has. O(line and dependents), O(1) but for odd cases. */
+/* In the line of its group the message stands at the end; but if something there waits for it or for its batch, on whatever way,
+ * before that, or each would wait for the other (though never before a head that is held). 0: at the end; else a sequence number
+ * that no message of the line has. O(line and what waits for the message), O(1) but for odd cases. */
 static uint64_t find_sequence(const struct core *core, const struct message *message, const struct queue *target)
 {
     uint32_t line = find_line(core, message, target);
-    uint32_t slot = line == 0 ? 0 : find_dependent(core, message, line);
+    uint32_t slot = line == 0 ? 0 : dependency_first_in_line(core, message, line);
     while (slot != 0 && !(core_group(core, line)->is_held && core_group(core, line)->first == slot)) {
         const struct place *place = core_place_of(core, core_message(core, slot));
         uint64_t before = place->prev == 0 ? 0 : core_place_of(core, core_message(core, place->prev))->sequence;

@@ -449,22 +449,6 @@ void dependency_message_moved(struct core *core, uint64_t number, uint32_t messa
     forget_telling(core, antecedent);
 }
 
-uint32_t dependency_first_in_group(const struct core *core, enum antecedent_kind kind, uint64_t number, uint32_t group)
-{
-    uint32_t slot = antecedent_find(of(core), kind, number);
-    const struct antecedent *antecedent = slot == 0 ? NULL : antecedent_at(of(core), slot);
-    const uint32_t lists[] = {slot == 0 ? 0 : antecedent->first_edge, slot == 0 ? 0 : antecedent->first_told};
-    const struct place *first = NULL;
-    for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++) {
-        for (uint32_t at = lists[i]; at != 0; at = edge_at(of(core), at)->next) {
-            const struct place *place = dependent_of(core, edge_at(of(core), at));
-            if (place->group == group && (first == NULL || place->sequence < first->sequence))
-                first = place;
-        }
-    }
-    return first == NULL ? 0 : first->message;
-}
-
 void dependency_batch_redeemed(struct core *core, uint32_t batch)
 {
     struct dependencies *dependencies = of(core);

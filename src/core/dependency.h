@@ -20,6 +20,7 @@
 #include "core/place.h"
 
 struct core;
+struct message;
 
 #define DEPENDENCY_PATH_SIZE 512u     /* bytes, with a NUL */
 #define DEPENDENCY_VISITS_MAX 100000u /* messages and batches that a search for a cycle looks at */
@@ -139,6 +140,11 @@ struct batch_spec;
 enum error dependency_check_child(const struct core *core, const struct batch *parent, const struct batch_spec *spec,
                                   char path[DEPENDENCY_PATH_SIZE]);
 
+/* A dead letter comes back to a line. Slot of the message nearest to the line's head that waits for it or for a batch that it is in,
+ * or is held because one of them failed, on whatever way; 0: none. After DEPENDENCY_VISITS_MAX the first of the line, behind a
+ * held head. */
+uint32_t dependency_first_in_line(const struct core *core, const struct message *message, uint32_t line);
+
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
 /* For apply: a message ended, or was dead-lettered and has failed though it lives on (both while its record still stands); a
@@ -154,10 +160,6 @@ void dependency_message_moved(struct core *core, uint64_t number, uint32_t messa
 
 /* Are there dependents of an ended message that have not been told so? */
 bool dependency_is_untold(const struct core *core, uint64_t number);
-
-/* The message nearest to the head of that group that waits for, or is held because of, the message or batch of that number; 0:
- * none. O(them). */
-uint32_t dependency_first_in_group(const struct core *core, enum antecedent_kind kind, uint64_t number, uint32_t group);
 
 /* A batch that had completed as failed has succeeded after all: whoever is held because of it goes on. */
 void dependency_batch_redeemed(struct core *core, uint32_t batch);

@@ -92,6 +92,17 @@ static void add_dependents(struct search *search, enum antecedent_kind kind, uin
         add(search, false, edge_at(dependencies, edge)->dependent, from, VIA_EDGE);
 }
 
+/* Also those that are held because it failed. */
+static void add_all_dependents(struct search *search, enum antecedent_kind kind, uint64_t number)
+{
+    const struct dependencies *dependencies = &search->core->dependencies;
+    uint32_t antecedent = antecedent_find(dependencies, kind, number);
+    uint32_t edge = antecedent == 0 ? 0 : antecedent_at(dependencies, antecedent)->first_told;
+    for (; edge != 0 && search->count <= DEPENDENCY_VISITS_MAX; edge = edge_at(dependencies, edge)->next)
+        add(search, false, edge_at(dependencies, edge)->dependent, NODE_NEWCOMER, VIA_EDGE);
+    add_dependents(search, kind, number, NODE_NEWCOMER);
+}
+
 /* Parents that wait for completion messages which will stand at the end of this line. O(batches that have the queue as target);
  * they count as visits. */
 static void add_parents_at_tail(struct search *search, uint32_t queue_slot, struct bytes group, uint32_t from)
@@ -194,6 +205,17 @@ static void add_who_waits_for_batch(struct search *search, uint32_t slot, uint32
     const struct batch *batch = core_batch(search->core, slot);
     add_dependents(search, ANTECEDENT_BATCH, batch->number, from);
     add_batch(search, batch->parent, from, VIA_CHILD);
+}
+
+/* One that was dead-lettered and comes back: whoever waits for it, or is held because it failed; and the same of each batch that
+ * it is in. */
+static void add_who_waits_for_moved(struct search *search, const struct message *message)
+{
+    add_all_dependents(search, ANTECEDENT_MESSAGE, message->number);
+    for (uint32_t slot = message->batch; slot != 0; slot = core_batch(search->core, slot)->parent) {
+        add_all_dependents(search, ANTECEDENT_BATCH, core_batch(search->core, slot)->number);
+        add_batch(search, slot, NODE_NEWCOMER, VIA_UNIT);
+    }
 }
 
 static void add_who_waits_for_newcomer(struct search *search)
@@ -319,11 +341,41 @@ static void describe(const struct search *search, uint32_t index, enum via via, 
 
 /* --- the search --------------------------------------------------------------------------------------------------- */
 
+static void search_init(struct search *search, const struct core *core, const struct newcomer *newcomer)
+{
+    *search = (struct search){.core = core, .newcomer = newcomer};
+    buffer_init(&search->nodes);
+    table_init(&search->seen);
+    buffer_init(&search->type_walks);
+    table_init(&search->type_walk_by_lanes);
+}
+
+static void search_deinit(struct search *search)
+{
+    table_deinit(&search->type_walk_by_lanes);
+    buffer_deinit(&search->type_walks);
+    table_deinit(&search->seen);
+    buffer_deinit(&search->nodes);
+}
+
+static bool is_too_deep(const struct search *search)
+{
+    return search->next >= DEPENDENCY_VISITS_MAX || search->scanned > DEPENDENCY_VISITS_MAX;
+}
+
+static void add_who_waits_for_node(struct search *search, const struct node *node)
+{
+    if (node->is_batch)
+        add_who_waits_for_batch(search, node->slot, search->next);
+    else
+        add_who_waits_for_message(search, node->slot, search->next);
+}
+
 static enum error walk(struct search *search, char path[DEPENDENCY_PATH_SIZE])
 {
     add_who_waits_for_newcomer(search);
     for (; search->next < search->count; search->next++) {
-        if (search->next == DEPENDENCY_VISITS_MAX || search->scanned > DEPENDENCY_VISITS_MAX)
+        if (is_too_deep(search))
             return ERROR_DEPENDENCY_TOO_DEEP;
         struct node node = *node_at(search, search->next);
         enum via via;
@@ -331,10 +383,7 @@ static enum error walk(struct search *search, char path[DEPENDENCY_PATH_SIZE])
             describe(search, search->next, via, path);
             return ERROR_DEPENDENCY_CYCLE;
         }
-        if (node.is_batch)
-            add_who_waits_for_batch(search, node.slot, search->next);
-        else
-            add_who_waits_for_message(search, node.slot, search->next);
+        add_who_waits_for_node(search, &node);
     }
     return search->scanned > DEPENDENCY_VISITS_MAX ? ERROR_DEPENDENCY_TOO_DEEP : OK;
 }
@@ -344,17 +393,44 @@ enum error dependency_find_cycle(const struct core *core, const struct newcomer 
 {
     if (!waits_for_something(core, newcomer))
         return OK;
-    struct search search = {.core = core, .newcomer = newcomer};
-    buffer_init(&search.nodes);
-    table_init(&search.seen);
-    buffer_init(&search.type_walks);
-    table_init(&search.type_walk_by_lanes);
+    struct search search;
+    search_init(&search, core, newcomer);
     enum error error = walk(&search, path);
-    table_deinit(&search.type_walk_by_lanes);
-    buffer_deinit(&search.type_walks);
-    table_deinit(&search.seen);
-    buffer_deinit(&search.nodes);
+    search_deinit(&search);
     return error;
+}
+
+/* What stands in the line is not walked from: it leads to those behind it. */
+static uint32_t walk_to_line(struct search *search, uint32_t line)
+{
+    const struct core *core = search->core;
+    const struct place *first = NULL;
+    for (; search->next < search->count && !is_too_deep(search); search->next++) {
+        struct node node = *node_at(search, search->next);
+        if (node.is_batch || core_group_of(core, core_message(core, node.slot)) != line) {
+            add_who_waits_for_node(search, &node);
+            continue;
+        }
+        const struct place *place = core_place_of(core, core_message(core, node.slot));
+        if (first == NULL || place->sequence < first->sequence)
+            first = place;
+    }
+    if (!is_too_deep(search))
+        return first == NULL ? 0 : first->message;
+    const struct group *group = core_group(core, line);
+    return group->is_held ? core_place_of(core, core_message(core, group->first))->next : group->first;
+}
+
+uint32_t dependency_first_in_line(const struct core *core, const struct message *message, uint32_t line)
+{
+    if (core_group(core, line)->waiting_count == 0)
+        return 0;
+    struct search search;
+    search_init(&search, core, NULL);
+    add_who_waits_for_moved(&search, message);
+    uint32_t first = walk_to_line(&search, line);
+    search_deinit(&search);
+    return first;
 }
 
 enum error dependency_check_child(const struct core *core, const struct batch *parent, const struct batch_spec *spec,

@@ -373,6 +373,9 @@ bool model_is_stuck(const struct model *model, int message); /* held by somethin
 bool model_would_wait_for_itself(const struct model *model, const struct entry *entry, int queue, int batch,
                                  const struct model_waits *waits);
 bool model_child_would_wait_for_itself(const struct model *model, int parent, int queue, int group);
+
+/* Would a dead letter that comes back wait for itself, did it stand in its group of that queue behind what is before `line`? */
+bool model_would_wait_behind_itself(const struct model *model, int redriven, int queue, uint64_t line);
 unsigned model_types_before(const struct model *model, int type);
 void model_type(struct model *model, struct model_message *message, int type);
 void model_count_success(struct model *model, const struct model_message *message);

@@ -114,32 +114,6 @@ static int target_of(const struct model *model, const struct model_task *task, c
     return to == NONE ? NONE : model_find_queue(model, model->queues[to].name); /* perhaps made anew */
 }
 
-/* Must the message end well before the edge is met: is it what the edge names, or in the batch that it names? */
-static bool is_needed_by(const struct model *model, int index, const struct model_edge *edge)
-{
-    if (!edge->is_batch)
-        return edge->antecedent == index;
-    int batch = model->messages[index].batch;
-    while (batch != NONE && batch != edge->antecedent)
-        batch = model->batches[batch].parent;
-    return batch != NONE;
-}
-
-/* Does something that waits for the message stand before that place in the line it comes to? */
-static bool is_behind_dependent(const struct model *model, int index, int to, uint64_t line)
-{
-    for (int i = 0; i < model->edge_count; i++) {
-        const struct model_edge *edge = &model->edges[i];
-        if (edge->dependent == NONE || !is_needed_by(model, index, edge))
-            continue;
-        const struct model_message *dependent = &model->messages[edge->dependent];
-        if (!dependent->is_condemned && dependent->queue == to && dependent->group == model->messages[index].group &&
-            dependent->line < line)
-            return true;
-    }
-    return false;
-}
-
 static bool has_untold(const struct model *model, int index)
 {
     for (int i = 0; i < model->edge_count; i++)
@@ -168,7 +142,7 @@ static const char *why_not(struct model *model, const struct model_task *task, i
         return "has dependents that have not been told that it failed";
     if (to != target_of(model, task, message, &failure))
         return "goes to the wrong queue";
-    if (model->queues[to].traits.is_fifo && is_behind_dependent(model, index, to, line))
+    if (model->queues[to].traits.is_fifo && model_would_wait_behind_itself(model, index, to, line))
         return "stands behind something that waits for it";
     return NULL;
 }

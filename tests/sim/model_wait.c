@@ -170,10 +170,29 @@ struct search {
     int batch; /* that the newcomer joins, or NONE: what waits for that waits for the newcomer */
     int queue; /* the line at whose end it will stand, or NONE: what will stand behind that waits for it too */
     int group;
+    int redriven; /* message: what waits for that, or is held because it failed, is what is looked for; or NONE */
     bool is_found;
     bool seen_batches[MODEL_BATCHES_MAX];
     bool seen_messages[MODEL_MESSAGES_MAX];
 };
+
+/* Is the redriven message in that batch, or in one of its children? */
+static bool is_in_batch(const struct model *model, int index, int record)
+{
+    int batch = model->messages[index].batch;
+    while (batch != NONE && batch != record)
+        batch = model->batches[batch].parent;
+    return batch != NONE;
+}
+
+/* Must the redriven message end well before the edge is met, told or not? */
+static bool needs_redriven(const struct search *search, const struct model_edge *edge)
+{
+    if (search->redriven == NONE)
+        return false;
+    return edge->is_batch ? is_in_batch(search->model, search->redriven, edge->antecedent)
+                          : edge->antecedent == search->redriven;
+}
 
 static void visit_message(struct search *search, int index, bool is_by_line);
 static void visit_batch(struct search *search, int record);
@@ -204,7 +223,10 @@ static void visit_message(struct search *search, int index, bool is_by_line)
     search->seen_messages[index] = true;
     for (int i = 0; i < model->edge_count && message->wait_count > 0 && !is_dying; i++) {
         const struct model_edge *edge = &model->edges[i];
-        if (edge->dependent != index || edge->is_told || fate_of(model, edge) != FATE_OUTSTANDING)
+        if (edge->dependent != index)
+            continue;
+        search->is_found = search->is_found || needs_redriven(search, edge);
+        if (edge->is_told || fate_of(model, edge) != FATE_OUTSTANDING)
             continue;
         if (edge->is_batch)
             visit_batch(search, edge->antecedent);
@@ -244,7 +266,8 @@ static void visit_batch(struct search *search, int record)
     if (search->seen_batches[record] || model->batches[record].state == MODEL_COMPLETED)
         return;
     search->seen_batches[record] = true;
-    search->is_found = search->is_found || record == search->batch;
+    search->is_found = search->is_found || record == search->batch ||
+                       (search->redriven != NONE && is_in_batch(model, search->redriven, record));
     for (int i = 0; i < model->message_count; i++)
         if (model->messages[i].batch == record && model->messages[i].completes == 0 && !model->messages[i].is_moved)
             visit_message(search, i, false);
@@ -258,7 +281,8 @@ bool model_would_wait_for_itself(const struct model *model, const struct entry *
 {
     static struct search search;
     bool is_line = model->queues[queue].traits.is_fifo;
-    search = (struct search){.model = model, .batch = batch, .queue = is_line ? queue : NONE, .group = entry->group};
+    search = (struct search){
+        .model = model, .batch = batch, .queue = is_line ? queue : NONE, .group = entry->group, .redriven = NONE};
     for (unsigned i = 0; i < waits->count; i++) {
         if (waits->edges[i].is_told)
             continue;
@@ -286,8 +310,16 @@ bool model_child_would_wait_for_itself(const struct model *model, int parent, in
     static struct search search;
     if (queue == NONE || !model->queues[queue].traits.is_fifo)
         return false;
-    search = (struct search){.model = model, .batch = parent, .queue = NONE};
+    search = (struct search){.model = model, .batch = parent, .queue = NONE, .redriven = NONE};
     visit_line(&search, queue, group, UINT64_MAX);
+    return search.is_found;
+}
+
+bool model_would_wait_behind_itself(const struct model *model, int redriven, int queue, uint64_t line)
+{
+    static struct search search;
+    search = (struct search){.model = model, .batch = NONE, .queue = NONE, .redriven = redriven};
+    visit_line(&search, queue, model->messages[redriven].group, line);
     return search.is_found;
 }
 

@@ -387,15 +387,16 @@ static void Q49_a_group_is_redriven_in_its_order(struct world *world)
     EXPECT(world, world_count_messages(world, "line.fifo") == 0 && world_count_messages(world, "dead.fifo") == 0);
 }
 
-/* `after` waits for message `id`, and is held if that fails. */
-static void put_held(struct world *world, const char *queue, const char *body, const char *id)
+/* It waits for the antecedent, and is held if that fails. */
+static void put_held(struct world *world, const char *queue, const char *body, const char *antecedent,
+                     char id[WORLD_ID_SIZE])
 {
     char more[300];
     snprintf(more, sizeof(more),
              ",'MessageAttributes':{'Tally.After':{'DataType':'String','StringValue':'message:%s'},"
              "'Tally.AfterFailure':{'DataType':'String','StringValue':'hold'}}",
-             id);
-    put(world, queue, body, more, NULL);
+             antecedent);
+    put(world, queue, body, more, id);
 }
 
 static void what_is_held_by_a_dead_letter_goes_on_when_its_redrive_succeeds(struct world *world)
@@ -408,8 +409,8 @@ static void what_is_held_by_a_dead_letter_goes_on_when_its_redrive_succeeds(stru
     world_hold(world, "a", 300, 1, &taken); /* the reply of the send may have been lost */
     snprintf(id, sizeof(id), "%s", taken.id);
     EXPECT(world, answer.error == NULL);
-    put_held(world, "then", "second", id);
-    put_held(world, "then", "third", id);
+    put_held(world, "then", "second", id, NULL);
+    put_held(world, "then", "third", id, NULL);
     answer = world_call(world, "Tally.FailMessage", "{'QueueUrl':'a','ReceiptHandle':'%s','Final':true}", taken.handle);
     EXPECT(world, answer.error == NULL || answer.is_repeat);
     settle(world);
@@ -421,7 +422,7 @@ static void what_is_held_by_a_dead_letter_goes_on_when_its_redrive_succeeds(stru
         if (round == 0)
             fail_next(world, "a");
     }
-    put_held(world, "then", "late", id); /* by its old name: of one that failed */
+    put_held(world, "then", "late", id, NULL); /* by its old name: of one that failed */
     run_one(world, "a", "first");
     settle(world);
     run_one(world, "then", "second");
@@ -436,7 +437,7 @@ static void what_waits_for_a_redriven_message_stands_behind_it(struct world *wor
     make_lines(world);
     put(world, "line.fifo", "charge", "", id);
     put(world, "line.fifo", "note", "", NULL);
-    put_held(world, "line.fifo", "ship", id);
+    put_held(world, "line.fifo", "ship", id, NULL);
     put(world, "line.fifo", "thank", "", NULL);
     fail_next(world, "line.fifo");
     settle(world);
@@ -452,6 +453,29 @@ static void what_waits_for_a_redriven_message_stands_behind_it(struct world *wor
     settle(world);
     run_one(world, "line.fifo", "ship");
     run_one(world, "line.fifo", "thank");
+    EXPECT(world, world_count_messages(world, "line.fifo") == 0 && world_count_messages(world, "dead.fifo") == 0);
+}
+
+/* What stands in the line waits for it by way of another queue. */
+static void what_waits_for_a_redriven_message_by_a_detour_stands_behind_it(struct world *world)
+{
+    char charge[WORLD_ID_SIZE], pack[WORLD_ID_SIZE];
+    make_lines(world);
+    world_create_queue(world, "then", "'Tally.DeduplicationWindow':'604800'");
+    put(world, "line.fifo", "charge", "", charge);
+    put_held(world, "then", "pack", charge, pack);
+    put(world, "line.fifo", "note", "", NULL);
+    put_held(world, "line.fifo", "ship", pack, NULL);
+    fail_next(world, "line.fifo");
+    settle(world);
+    run_one(world, "line.fifo", "note");
+    start_from(world, "dead.fifo", "");
+    settle(world);
+    run_one(world, "line.fifo", "charge");
+    settle(world);
+    run_one(world, "then", "pack");
+    settle(world);
+    run_one(world, "line.fifo", "ship");
     EXPECT(world, world_count_messages(world, "line.fifo") == 0 && world_count_messages(world, "dead.fifo") == 0);
 }
 
@@ -544,6 +568,7 @@ int main(void)
         SCENARIO(Q49_a_group_is_redriven_in_its_order),
         SCENARIO(what_is_held_by_a_dead_letter_goes_on_when_its_redrive_succeeds),
         SCENARIO(what_waits_for_a_redriven_message_stands_behind_it),
+        SCENARIO(what_waits_for_a_redriven_message_by_a_detour_stands_behind_it),
         SCENARIO(what_waits_for_the_batch_of_a_redriven_message_stands_behind_it),
         SCENARIO(a_task_that_can_not_be_is_refused_in_the_words_of_sqs),
     };
