@@ -3,6 +3,7 @@
 import socket
 import ssl
 import subprocess
+import threading
 
 
 class Certificate:
@@ -35,6 +36,54 @@ class TrustingContext:
 
     def wrap_socket(self, plain):
         return self.context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+
+class SharedTlsSocket:
+    """A TLS socket on which one thread may send while another receives.
+
+    An ssl.SSLSocket is none: OpenSSL wants one thread in a session at a time, and Python before 3.13 does not see to it. Two threads
+    then end the connection, hang, or crash the interpreter."""
+
+    def __init__(self, plain, context):
+        self.plain = plain
+        self.records_in, self.records_out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.session = context.context.wrap_bio(self.records_in, self.records_out, server_hostname="127.0.0.1")
+        self.lock = threading.Lock()  # held while OpenSSL works, never while the socket is waited for
+        self._until_done(self.session.do_handshake)
+        self.plain.sendall(self._take_records())
+
+    def __getattr__(self, name):  # close, shutdown, setsockopt
+        return getattr(self.plain, name)
+
+    def _take_records(self):
+        with self.lock:
+            return self.records_out.read()
+
+    def _until_done(self, step):
+        while True:
+            try:
+                with self.lock:
+                    return step()
+            except ssl.SSLWantReadError:
+                self.plain.sendall(self._take_records())
+            piece = self.plain.recv(65536)
+            with self.lock:
+                self.records_in.write(piece) if piece else self.records_in.write_eof()
+
+    def sendall(self, data):
+        with self.lock:
+            self.session.write(data)
+        self.plain.sendall(self._take_records())
+
+    def recv(self, size):
+        try:
+            return self._until_done(lambda: self.session.read(size))
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return b""
+
+    def unwrap(self):
+        self._until_done(self.session.unwrap)
+        return self.plain
 
 
 def secure_socket(certificate, port, seconds=20):

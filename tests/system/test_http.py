@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from certificates import SharedTlsSocket
 from conftest import PATIENCE, wait_until
 
 NAMESPACE = "000000000000"
@@ -39,7 +40,7 @@ class Line:
         self.socket.settimeout(seconds * PATIENCE)
         self.socket.connect(("127.0.0.1", daemon.tls[0] if daemon.tls else daemon.port))
         if daemon.tls:
-            self.socket = daemon.tls[1].wrap_socket(self.socket)
+            self.socket = SharedTlsSocket(self.socket, daemon.tls[1])
         self.rest = b""
 
     def __enter__(self):
