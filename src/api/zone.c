@@ -9,6 +9,8 @@
 #define HEADER_REST_SIZE 15u /* after magic and version */
 #define OFFSET_MAX_S (26 * 3600)
 #define TYPES_MAX 256u
+/* Changes lie between the Big Bang, as the format's authors have it, and as long after 1970. */
+#define CHANGE_MAX_S (INT64_C(1) << 59)
 
 /* --- the rule ----------------------------------------------------------------------------------------------------- */
 
@@ -240,7 +242,10 @@ static bool read_changes(struct cursor *cursor, const struct counts *counts, str
     zone->changes_owned = memory_allocate_zeroed((counts->change + 1) * sizeof(*zone->changes_owned));
     for (uint32_t i = 0; i < counts->change; i++) {
         uint8_t type = cursor_u8(&types);
-        zone->changes_owned[i] = (struct zone_change){.at_s = big_i64(&times)};
+        int64_t at_s = big_i64(&times);
+        zone->changes_owned[i] = (struct zone_change){.at_s = at_s};
+        if (at_s > CHANGE_MAX_S || at_s < -CHANGE_MAX_S)
+            return false;
         if (type >= counts->type || (i > 0 && zone->changes_owned[i].at_s <= zone->changes_owned[i - 1].at_s))
             return false;
         zone->changes_owned[i].offset_s = offsets_s[type];

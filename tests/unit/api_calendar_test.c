@@ -146,6 +146,34 @@ static void only_names_of_the_time_zone_data_are_zones(void **state)
 
 /* --- against the C library ------------------------------------------------------------------------------------------ */
 
+/* Found by fuzzing: the rule behind it would have been asked for a year that does not fit a number. */
+static void a_zone_whose_last_change_is_at_the_end_of_numbers_is_damaged(void **state)
+{
+    (void)state;
+    static const uint8_t empty_block[44] = "TZif2";
+    static const uint8_t header[44] = {'T', 'Z', 'i', 'f', '2', [35] = 1, [39] = 1};
+    static const char footer[] = "\nAAA0BBB,J1,J200\n";
+    for (unsigned high = 0x07; high <= 0x7f; high += 0x78) {
+        uint8_t file[44 + 44 + 8 + 1 + 6 + sizeof(footer) - 1] = {0};
+        memcpy(file, empty_block, 44);
+        memcpy(file + 44, header, 44);
+        memset(file + 88, 0xff, 8);
+        file[88] = (uint8_t)high;
+        memcpy(file + 44 + 44 + 8 + 1 + 6, footer, sizeof(footer) - 1);
+        struct zone zone;
+        bool is_sound = zone_init(&zone, bytes_make(file, sizeof(file)));
+        assert_int_equal(is_sound, high == 0x07);
+        if (is_sound) {
+            int64_t until_s, same_until_s;
+            int64_t offset_s = zone_offset(&zone, INT64_C(1) << 59, &until_s);
+            assert_true(until_s > INT64_C(1) << 59);
+            assert_int_equal(zone_offset(&zone, until_s - 1, &same_until_s), offset_s);
+            assert_int_equal(same_until_s, until_s);
+            zone_deinit(&zone);
+        }
+    }
+}
+
 static const char *const zones[] = {"Europe/Berlin",
                                     "America/New_York",
                                     "Australia/Lord_Howe",
@@ -357,6 +385,7 @@ int main(void)
         cmocka_unit_test(a_whole_day_that_a_zone_left_out_is_made_up_for_once),
         cmocka_unit_test(what_never_comes_is_never_due),
         cmocka_unit_test(only_names_of_the_time_zone_data_are_zones),
+        cmocka_unit_test(a_zone_whose_last_change_is_at_the_end_of_numbers_is_damaged),
         cmocka_unit_test(offsets_agree_with_the_c_library_until_2100),
         cmocka_unit_test(a_rule_goes_on_as_the_list_did),
         cmocka_unit_test(a_damaged_file_is_no_zone_or_some_zone),
