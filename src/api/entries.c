@@ -14,24 +14,24 @@ static struct bytes entry_id(yyjson_val *entry)
     return yyjson_is_str(id) ? params_bytes(id) : bytes_make(NULL, 0);
 }
 
+/* At most ENTRIES_MAX entries: each id is looked up once, and compared with those before it. */
 static enum error check_ids(struct call *call, yyjson_val *entries)
 {
+    struct bytes ids[ENTRIES_MAX];
     size_t index, count;
     yyjson_val *entry;
     yyjson_arr_foreach(entries, index, count, entry)
     {
         if (!yyjson_is_obj(entry))
             return call_fail(call, ERROR_SERIALIZATION, "An entry of Entries is not an object.");
-        if (!text_is_word(entry_id(entry), ENTRY_ID_SIZE_MAX))
+        ids[index] = entry_id(entry);
+        if (!text_is_word(ids[index], ENTRY_ID_SIZE_MAX))
             return call_fail(call, ERROR_INVALID_BATCH_ENTRY_ID, "%s", error_row(ERROR_INVALID_BATCH_ENTRY_ID)->text);
     }
-    yyjson_arr_foreach(entries, index, count, entry)
-    {
-        for (size_t earlier = 0; earlier < index; earlier++)
-            if (bytes_equal(entry_id(yyjson_arr_get(entries, earlier)), entry_id(entry)))
-                return call_fail(call, ERROR_BATCH_IDS_NOT_DISTINCT, "Id %.*s repeated.",
-                                 BYTES_FORMAT(entry_id(entry)));
-    }
+    for (size_t i = 1; i < count; i++)
+        for (size_t earlier = 0; earlier < i; earlier++)
+            if (bytes_equal(ids[earlier], ids[i]))
+                return call_fail(call, ERROR_BATCH_IDS_NOT_DISTINCT, "Id %.*s repeated.", BYTES_FORMAT(ids[i]));
     return OK;
 }
 

@@ -108,12 +108,14 @@ static bool has_dash_before(unsigned byte)
 
 void identity_to_text(const uint8_t id[MESSAGE_ID_SIZE], char text[IDENTITY_TEXT_SIZE])
 {
-    for (unsigned i = 0; i < MESSAGE_ID_SIZE; i++) {
-        if (has_dash_before(i))
-            *text++ = '-';
-        bytes_to_hex(bytes_make(id + i, 1), text);
-        text += 2;
-    }
+    char digits[2 * MESSAGE_ID_SIZE];
+    bytes_to_hex(bytes_make(id, MESSAGE_ID_SIZE), digits);
+    memcpy(text, digits, 8);
+    memcpy(text + 9, digits + 8, 4);
+    memcpy(text + 14, digits + 12, 4);
+    memcpy(text + 19, digits + 16, 4);
+    memcpy(text + 24, digits + 20, 12);
+    text[8] = text[13] = text[18] = text[23] = '-';
 }
 
 bool identity_from_text(struct bytes text, uint8_t id[MESSAGE_ID_SIZE])

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -139,6 +140,24 @@ static void hexadecimal_goes_there_and_back(void **state)
     assert_true(bytes_from_hex(BYTES(""), back, 0));
 }
 
+static void every_byte_is_the_same_two_digits_wherever_it_stands(void **state)
+{
+    (void)state;
+    uint8_t raw[256];
+    char text[2 * sizeof(raw)];
+    for (unsigned i = 0; i < sizeof(raw); i++)
+        raw[i] = (uint8_t)i;
+    for (unsigned first = 0; first < 8; first++) { /* in fours and alone */
+        size_t size = sizeof(raw) - first;
+        bytes_to_hex(bytes_make(raw + first, size), text);
+        for (size_t i = 0; i < size; i++) {
+            char two[3];
+            snprintf(two, sizeof(two), "%02x", raw[first + i]);
+            assert_memory_equal(text + 2 * i, two, 2);
+        }
+    }
+}
+
 static void text_that_is_not_hexadecimal_of_the_size_is_refused(void **state)
 {
     (void)state;
@@ -178,6 +197,7 @@ int main(void)
         cmocka_unit_test(anything_but_a_canonical_decimal_is_refused_and_leaves_the_value),
         cmocka_unit_test(hash_depends_on_content_only),
         cmocka_unit_test(hexadecimal_goes_there_and_back),
+        cmocka_unit_test(every_byte_is_the_same_two_digits_wherever_it_stands),
         cmocka_unit_test(text_that_is_not_hexadecimal_of_the_size_is_refused),
         cmocka_unit_test(numbers_are_little_endian_at_any_alignment),
     };
