@@ -270,3 +270,13 @@ def tally(daemon):
     tool = Tally(daemon.endpoint)
     yield tool
     tool.kill_started()
+
+@pytest.fixture
+def postgres(tmp_path):
+    """A running PostgreSQL of the test's own: see postgres.py."""
+    from postgres import Postgres
+
+    server = Postgres(tmp_path / "postgres").start()
+    yield server
+    server.stop("immediate")
+    shutil.rmtree(server.folder, ignore_errors=True)

@@ -1,0 +1,171 @@
+#include "relay/row.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <yyjson.h>
+
+void rows_init(struct rows *rows)
+{
+    *rows = (struct rows){0};
+    arena_init(&rows->arena);
+}
+
+void rows_deinit(struct rows *rows)
+{
+    arena_deinit(&rows->arena);
+    free(rows->items_owned);
+}
+
+void rows_clear(struct rows *rows)
+{
+    arena_reset(&rows->arena);
+    rows->count = 0;
+    rows->size = 0;
+}
+
+static struct bytes copy(struct rows *rows, struct bytes view)
+{
+    return view.ptr == NULL ? view : arena_copy(&rows->arena, view);
+}
+
+struct row *rows_append(struct rows *rows, const struct row *row)
+{
+    if (rows->count == rows->capacity) {
+        rows->capacity = rows->capacity == 0 ? 64 : rows->capacity * 2;
+        rows->items_owned = memory_resize(rows->items_owned, rows->capacity * sizeof(*rows->items_owned));
+    }
+    struct row *added = &rows->items_owned[rows->count++];
+    *added = *row;
+    added->queue = copy(rows, row->queue);
+    added->group = copy(rows, row->group);
+    added->deduplication_id = copy(rows, row->deduplication_id);
+    added->attributes = copy(rows, row->attributes);
+    added->body = copy(rows, row->body);
+    added->handle = copy(rows, row->handle);
+    rows->size += row->body.size + row->attributes.size;
+    return added;
+}
+
+/* --- uids --------------------------------------------------------------------------------------------------------- */
+
+static bool is_before_hyphen(size_t index)
+{
+    return index == 4 || index == 6 || index == 8 || index == 10;
+}
+
+void uid_to_text(const struct uid *uid, char text[UID_TEXT_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    char *at = text;
+    for (size_t i = 0; i < UID_SIZE; i++) {
+        if (is_before_hyphen(i))
+            *at++ = '-';
+        *at++ = digits[uid->bytes[i] >> 4];
+        *at++ = digits[uid->bytes[i] & 15];
+    }
+    *at = '\0';
+    ASSERT(at == text + UID_TEXT_SIZE - 1);
+}
+
+static int digit_of(uint8_t character)
+{
+    if (character >= '0' && character <= '9')
+        return character - '0';
+    uint8_t lower = character | 0x20;
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+bool uid_from_text(struct bytes text, struct uid *uid)
+{
+    if (text.size != UID_TEXT_SIZE - 1)
+        return false;
+    struct uid read;
+    const uint8_t *at = text.ptr;
+    for (size_t i = 0; i < UID_SIZE; i++) {
+        if (is_before_hyphen(i) && *at++ != '-')
+            return false;
+        int high = digit_of(at[0]), low = digit_of(at[1]);
+        if (high < 0 || low < 0)
+            return false;
+        read.bytes[i] = (uint8_t)(high << 4 | low);
+        at += 2;
+    }
+    *uid = read;
+    return true;
+}
+
+void uid_generate(struct uid *uid)
+{
+    ssize_t size = getrandom(uid->bytes, UID_SIZE, 0);
+    ASSERT(size == (ssize_t)UID_SIZE); /* so few bytes never come in part */
+    uid->bytes[6] = (uint8_t)((uid->bytes[6] & 0x0f) | 0x40);
+    uid->bytes[8] = (uint8_t)((uid->bytes[8] & 0x3f) | 0x80);
+}
+
+/* --- attributes --------------------------------------------------------------------------------------------------- */
+
+/* A string, a number, or what SQS itself takes: {"DataType", "StringValue"|"BinaryValue"}. */
+static bool add_attribute(yyjson_mut_doc *to, yyjson_mut_val *attributes, yyjson_val *name, yyjson_val *value,
+                          char reason[ROW_REASON_SIZE])
+{
+    yyjson_mut_val *key = yyjson_val_mut_copy(to, name);
+    if (yyjson_is_obj(value)) {
+        yyjson_mut_obj_put(attributes, key, yyjson_val_mut_copy(to, value));
+        return true;
+    }
+    if (!yyjson_is_str(value) && !yyjson_is_num(value)) {
+        snprintf(reason, ROW_REASON_SIZE,
+                 "attribute %.100s must be a string, a number, or an object with DataType and a value",
+                 yyjson_get_str(name));
+        return false;
+    }
+    yyjson_mut_val *attribute = yyjson_mut_obj(to);
+    yyjson_mut_obj_add_str(to, attribute, "DataType", yyjson_is_num(value) ? "Number" : "String");
+    char *number = yyjson_is_num(value) ? yyjson_val_write(value, 0, NULL) : NULL;
+    yyjson_mut_obj_add_strcpy(to, attribute, "StringValue", number != NULL ? number : yyjson_get_str(value));
+    free(number);
+    yyjson_mut_obj_put(attributes, key, attribute);
+    return true;
+}
+
+static bool add_all(yyjson_mut_doc *to, yyjson_mut_val *attributes, struct bytes text, char reason[ROW_REASON_SIZE])
+{
+    if (text.size == 0)
+        return true;
+    yyjson_doc *doc = yyjson_read((const char *)text.ptr, text.size, 0);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    bool is_sound = yyjson_is_obj(root) || yyjson_is_null(root);
+    if (!is_sound)
+        snprintf(reason, ROW_REASON_SIZE, "the attributes must be a JSON object");
+    yyjson_obj_iter iter = yyjson_obj_iter_with(root);
+    for (yyjson_val *name; is_sound && (name = yyjson_obj_iter_next(&iter)) != NULL;)
+        is_sound = add_attribute(to, attributes, name, yyjson_obj_iter_get_val(name), reason);
+    yyjson_doc_free(doc);
+    return is_sound;
+}
+
+bool row_write_attributes(const struct row *row, struct buffer *json, char reason[ROW_REASON_SIZE])
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *attributes = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, attributes);
+    bool is_sound = add_all(doc, attributes, row->attributes, reason);
+    if (is_sound) {
+        char uid[UID_TEXT_SIZE];
+        uid_to_text(&row->uid, uid);
+        yyjson_mut_val *attribute = yyjson_mut_obj(doc);
+        yyjson_mut_obj_add_str(doc, attribute, "DataType", "String");
+        yyjson_mut_obj_add_str(doc, attribute, "StringValue", uid);
+        yyjson_mut_obj_put(attributes, yyjson_mut_str(doc, ROW_UID_ATTRIBUTE), attribute);
+        size_t size;
+        char *text = yyjson_mut_write(doc, 0, &size);
+        ASSERT(text != NULL); /* it was read as UTF-8, and memory_* ends the process when there is none */
+        buffer_append(json, text, size);
+        free(text);
+    }
+    yyjson_mut_doc_free(doc);
+    return is_sound;
+}

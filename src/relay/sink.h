@@ -1,0 +1,66 @@
+/* A sink: where rows go. One thread at a time, the worker's; every call blocks. */
+#ifndef TALLY_RELAY_SINK_H
+#define TALLY_RELAY_SINK_H
+
+#include "relay/lease.h"
+#include "relay/row.h"
+#include "relay/source.h"
+
+/* What became of a row. */
+enum verdict {
+    VERDICT_DELIVERED, /* the sink has it, durably: by this attempt or by one before */
+    VERDICT_REFUSED,   /* the sink refused this very row and would again: to be parked */
+    VERDICT_RETRY, /* it is not in the sink, or a repeat makes no difference: again after `retry_ms`, its group behind it */
+    VERDICT_DOUBTED, /* it may have been delivered and must not be tried again: to be parked as in doubt */
+    VERDICT_BLOCKED, /* its destination can't be used: it and all that goes there wait until it can */
+};
+
+struct attempt {
+    const struct row *row;
+    bool
+        is_repeat; /* it may have been delivered before: a sink that can't know says so in the message (`maybe-duplicate`) */
+    enum verdict verdict;
+    uint32_t retry_ms; /* the sink's own wish; 0: as the relay thinks */
+    char reason[ROW_REASON_SIZE];
+};
+
+/* May a request still leave? Asked right before each (the lease by the monotonic clock). */
+struct permit {
+    bool (*is_valid)(void *context);
+    void *context;
+};
+
+struct sink;
+
+struct sink_ops {
+    /* A new term begins. A sink that remembers says which rows it has that were never confirmed: they are to be deleted from the source
+     * first; and if it knows a later term, STEP_FENCED and *epoch_known, above which the source must be taken over again. */
+    enum step (*open)(struct sink *sink, const struct term *term, uint64_t *epoch_known, struct row_name **stored,
+                      size_t *stored_count, struct arena *arena, struct fault *fault);
+
+    /* Tries to deliver the rows, in their order within each group, and fills in what became of each. STEP_UNREACHABLE: nothing is known
+     * of any of them; if the sink remembers, the caller then repeats the very same call before any other. `settled` calls of
+     * this term are over: every row of theirs has left the source. */
+    enum step (*deliver)(struct sink *sink, const struct term *term, struct attempt *attempts, size_t count,
+                         uint64_t settled, const struct permit *permit, struct fault *fault);
+    void (*close)(struct sink *sink);
+};
+
+enum sink_memory {
+    SINK_REMEMBERS, /* by uid, for ever: a repeat is never a second copy */
+    SINK_FORGETS,   /* a repeat within `memory_ms` of the first attempt is harmless */
+    SINK_BLIND,     /* each attempt may be one more effect */
+};
+
+/* The head of each kind of sink. */
+struct sink {
+    const struct sink_ops *ops;
+    enum sink_memory memory;
+    uint64_t memory_ms; /* if it forgets */
+    bool repeats;      /* one that does not remember: what may have been delivered is tried again, rather than parked */
+    unsigned rows_max; /* of one call */
+    size_t size_max;
+    bool takes_acks;
+};
+
+#endif

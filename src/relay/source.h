@@ -1,0 +1,91 @@
+/* A source: where rows come from, and where it is noted what became of them.
+ *
+ * Each call blocks and is one transaction, or none; none is open between two calls. Every one that changes something checks the
+ * term first and answers STEP_FENCED if it is not the source's (P10). After STEP_UNREACHABLE the caller may repeat any of them: each
+ * is written so that a repeat is harmless. One thread at a time, the worker's. */
+#ifndef TALLY_RELAY_SOURCE_H
+#define TALLY_RELAY_SOURCE_H
+
+#include "relay/lease.h"
+#include "relay/row.h"
+
+#define SCAN_ROWS_MAX 1000u
+
+/* Names a row. */
+struct row_name {
+    uint64_t id;
+    struct uid uid;
+};
+
+/* Rows that were about to be tried, noted before the first attempt, and have not been dealt with since. */
+struct intent {
+    uint64_t epoch;
+    uint64_t number; /* from 1 on within its epoch */
+    uint64_t age_ms; /* since it was noted, by the source's clock */
+    struct row_name *names;
+    size_t count;
+};
+
+/* What an operator asks about a source. */
+struct source_health {
+    uint64_t waiting_count; /* rows, an estimate where there are many */
+    uint64_t oldest_age_ms;
+    uint64_t parked_count;
+    char warning
+        [FAULT_TEXT_SIZE]; /* something that will hurt, such as an old transaction that holds back VACUUM; "": nothing */
+};
+
+/* A row that is parked. */
+struct parked {
+    struct row_name name;
+    struct bytes queue, group;
+    struct bytes error;
+    bool is_doubted; /* it may have been delivered; else it was refused */
+    uint64_t age_ms; /* since it was parked */
+};
+
+enum resolution {
+    RESOLUTION_SEND, /* deliver it (again): it goes to the end of its group under its old uid */
+    RESOLUTION_DROP, /* it is done */
+};
+
+struct source;
+
+struct source_ops {
+    /* The next rows that are not among `in_flight`, in the order of their ids: at most `limit` rows and about `size_max` bytes, in two
+     * halves, so that the source can work while the caller does: after begin_scan() exactly one end_scan(), and nothing else between.
+     * begin_scan() first settles what `done` names: deletes those rows, whose delivery is durable (P5). `rows` is emptied first. */
+    enum step (*begin_scan)(struct source *source, const struct term *term, const struct row_name *done,
+                            size_t done_count, const struct row_name *in_flight, size_t in_flight_count, unsigned limit,
+                            size_t size_max, struct fault *fault);
+    enum step (*end_scan)(struct source *source, struct rows *rows, struct fault *fault);
+
+    /* Parks a row: it leaves the outbox and stays listed. */
+    enum step (*park)(struct source *source, const struct term *term, const struct row *row, const char *error,
+                      bool is_doubted, struct fault *fault);
+
+    /* One step (P16): the rows of intent `last` (0: none) are done, and these are about to be tried. No names: nothing is. */
+    enum step (*note)(struct source *source, const struct term *term, uint64_t last, uint64_t next,
+                      const struct row_name *names, size_t count, struct fault *fault);
+    /* The oldest intent that is open, and its rows that are still there; *is_open false: none. What it points to stands in `rows`. */
+    enum step (*find_intent)(struct source *source, const struct term *term, struct intent *intent, struct rows *rows,
+                             bool *is_open, struct fault *fault);
+    /* Ends an intent of an earlier epoch: the named rows of it are done, the others go back to waiting. */
+    enum step (*end_intent)(struct source *source, const struct term *term, const struct intent *intent,
+                            const struct row_name *done, size_t count, struct fault *fault);
+
+    enum step (*check_health)(struct source *source, struct source_health *health, struct fault *fault);
+    /* The oldest parked rows, at most `limit`, with all they point to in the arena. */
+    enum step (*list_parked)(struct source *source, unsigned limit, struct arena *arena, struct parked **parked,
+                             size_t *count, struct fault *fault);
+    enum step (*resolve)(struct source *source, const struct uid *uid, enum resolution resolution, bool *is_found,
+                         struct fault *fault);
+    void (*close)(struct source *source);
+};
+
+/* The head of each kind of source. */
+struct source {
+    const struct source_ops *ops;
+};
+
+#endif

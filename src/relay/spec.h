@@ -1,0 +1,55 @@
+/* What a relay is to do: the Source, Sink and Order of a CreateRelay, and how it goes about it. */
+#ifndef TALLY_RELAY_SPEC_H
+#define TALLY_RELAY_SPEC_H
+
+#include "relay/step.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct yyjson_val;
+
+#define RELAY_NAME_SIZE_MAX 80u
+
+enum source_type { SOURCE_POSTGRES, SOURCE_SQLITE, SOURCE_QUEUE };
+enum sink_type { SINK_QUEUE, SINK_SQS, SINK_HTTP };
+
+/* Strings are owned; NULL where they are not given. */
+struct relay_spec {
+    char *name_owned;
+    enum source_type source;
+    char *connection_owned;   /* postgres: a libpq connection string; sqlite: a path */
+    char *table_owned;        /* of the outbox: schema, or prefix; NULL: "tally" */
+    bool is_pooled;           /* postgres: behind PgBouncer in transaction mode: nothing is tied to a connection */
+    char *source_queue_owned; /* queue: its URL or name */
+
+    enum sink_type sink;
+    char *queue_owned;  /* queue, sqs: URL; NULL: each row names its own */
+    char *region_owned; /* sqs */
+    char *access_key_id_owned;
+    char *secret_access_key_owned;
+    char *session_token_owned;
+    char *url_owned;    /* http */
+    char *secret_owned; /* http: signs the bodies; NULL: they are not signed */
+    bool is_at_most_once;
+    bool parks_doubts; /* sqs: park what is in doubt for too long, rather than send it marked `maybe-duplicate` */
+    bool blocks_group; /* a refused row holds its group instead of being parked */
+
+    bool is_strict; /* one order for all rows, as if they had one group */
+
+    /* The Tally that sinks and sources of type queue mean. */
+    char *endpoint_owned; /* as libtally takes it; NULL: from the environment */
+
+    unsigned lease_ms; /* how long a cut-off owner is waited for: 1,000 to 60,000 */
+};
+
+void relay_spec_init(struct relay_spec *spec);
+void relay_spec_deinit(struct relay_spec *spec);
+void relay_spec_copy(struct relay_spec *to, const struct relay_spec *from);
+
+/* Reads the members Source, Sink and Order of a CreateRelay. False: `fault` says what is wrong, with the member's name, the value and what
+ * it may be. The spec is deinit'ed by the caller in any case. */
+bool relay_spec_read(struct relay_spec *spec, struct yyjson_val *source, struct yyjson_val *sink, const char *order,
+                     struct fault *fault);
+
+#endif

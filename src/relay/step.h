@@ -1,0 +1,24 @@
+/* How a step of a relay ended that reached out to somebody: a source, a sink. */
+#ifndef TALLY_RELAY_STEP_H
+#define TALLY_RELAY_STEP_H
+
+#include <stdarg.h>
+
+enum step {
+    STEP_OK,
+    STEP_FENCED,      /* another relay owns the source: nothing was changed. Back to the stand-by */
+    STEP_UNREACHABLE, /* no answer, or a connection that broke: what was asked for may have happened or not */
+    STEP_UNFIT,       /* it can't work until somebody changes something: schema, rights, configuration */
+};
+
+#define FAULT_TEXT_SIZE 512u
+
+/* What was wrong, for people: what was tried, where, what it said, what to do. Set whenever a step is not STEP_OK. */
+struct fault {
+    char text[FAULT_TEXT_SIZE];
+};
+
+/* Sets the text, cut to fit, and returns `step`. */
+enum step fault_set(struct fault *fault, enum step step, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,101 @@
+"""A PostgreSQL server of the tests' own: in a temporary folder, on a free loopback port, with its own processes.
+
+    postgres = Postgres(folder).start()
+    with postgres.connect() as connection: ...     # psycopg2, in autocommit
+    postgres.uri                                   # for libpq
+    postgres.kill9(), .stop(), .restart(), .sql("SELECT 1")
+"""
+
+import contextlib
+import glob
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+
+import psycopg2
+
+from conftest import PATIENCE, free_port, wait_until
+
+
+def _programs():
+    found = shutil.which("initdb")
+    if found:
+        return pathlib.Path(found).parent
+    folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda name: int(name.split("/")[-2]))
+    assert folders, "PostgreSQL is missing: ./setup test brings it"
+    return pathlib.Path(folders[-1])
+
+
+class Postgres:
+    def __init__(self, folder, **settings):
+        self.folder = pathlib.Path(folder)
+        self.data = self.folder / "data"
+        self.port = free_port()
+        self.programs = _programs()
+        # Small and quick to start; what a test is about it sets itself.
+        self.settings = {"shared_buffers": "32MB", "max_connections": "60", "max_prepared_transactions": "10", **settings}
+        self.uri = f"postgresql://tally@127.0.0.1:{self.port}/postgres"
+
+    def _as_owner(self):
+        """PostgreSQL refuses to run as root; there is a user for it then."""
+        return ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+
+    def _run(self, program, *arguments):
+        done = subprocess.run([*self._as_owner(), str(self.programs / program), *arguments], cwd="/",
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert done.returncode == 0, f"{program}: {done.stdout}\n{self.log_text()}"
+
+    def log_text(self):
+        log = self.folder / "log"
+        return log.read_text(errors="replace") if log.exists() else ""
+
+    def start(self):
+        if not self.data.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if os.geteuid() == 0:
+                for parent in self.folder.parents:  # the other user has to get there
+                    if parent.owner() == "root" and parent.stat().st_mode & 0o1 == 0:
+                        parent.chmod(parent.stat().st_mode | 0o11)
+                owner = pwd.getpwnam("postgres")
+                os.chown(self.folder, owner.pw_uid, owner.pw_gid)
+            self._run("initdb", "-D", str(self.data), "-U", "tally", "--auth=trust", "-E", "UTF8", "--locale=C", "-N")
+        options = " ".join(f"-c {name}={value}" for name, value in self.settings.items())
+        self._run("pg_ctl", "-D", str(self.data), "-l", str(self.folder / "log"), "-w", "-t", str(60 * PATIENCE), "-o",
+                  f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories='' {options}", "start")
+        return self
+
+    @property
+    def pid(self):
+        return int((self.data / "postmaster.pid").read_text().splitlines()[0])
+
+    def stop(self, mode="fast"):
+        if (self.data / "postmaster.pid").exists():
+            self._run("pg_ctl", "-D", str(self.data), "-m", mode, "-w", "stop")
+
+    def kill9(self):
+        """As a crash of the machine's PostgreSQL: every process of it at once."""
+        pid = self.pid
+        children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+        for process in [pid, *map(int, children)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="the end of PostgreSQL")
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
+
+    def restart(self):
+        self.stop()
+        return self.start()
+
+    def connect(self, **options):
+        connection = psycopg2.connect(self.uri, **options)
+        connection.autocommit = True
+        return connection
+
+    def sql(self, statement, *values):
+        """Runs a statement on a connection of its own; the rows, if it has any."""
+        with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else None
