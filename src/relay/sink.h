@@ -20,7 +20,8 @@ struct attempt {
     bool
         is_repeat; /* it may have been delivered before: a sink that can't know says so in the message (`maybe-duplicate`) */
     enum verdict verdict;
-    uint32_t retry_ms; /* the sink's own wish; 0: as the relay thinks */
+    bool may_have_arrived; /* of this attempt, with RETRY or BLOCKED: no answer says that the sink did not take it */
+    uint32_t retry_ms;     /* the sink's own wish; 0: as the relay thinks */
     char reason[ROW_REASON_SIZE];
 };
 
@@ -39,10 +40,12 @@ struct sink_ops {
                       size_t *stored_count, struct arena *arena, struct fault *fault);
 
     /* Tries to deliver the rows, in their order within each group, and fills in what became of each. STEP_UNREACHABLE: nothing is known
-     * of any of them; if the sink remembers, the caller then repeats the very same call before any other. `settled` calls of
-     * this term are over: every row of theirs has left the source. */
+     * of any of them; the caller then repeats the very same call before any other. A sink that does not remember does not answer so, but
+     * says of each row what is known. `settled` calls of this term are over: every row of theirs has left the source. */
     enum step (*deliver)(struct sink *sink, const struct term *term, struct attempt *attempts, size_t count,
                          uint64_t settled, const struct permit *permit, struct fault *fault);
+    /* How long after its first attempt a repeat of this row is harmless; 0: each may be one more effect. NULL: as the head says. */
+    uint64_t (*memory_ms)(const struct sink *sink, const struct row *row);
     void (*close)(struct sink *sink);
 };
 

@@ -64,13 +64,16 @@ struct source_ops {
     enum step (*park)(struct source *source, const struct term *term, const struct row *row, const char *error,
                       bool is_doubted, struct fault *fault);
 
-    /* One step (P16): the rows of intent `last` (0: none) are done, and these are about to be tried. No names: nothing is. */
+    /* The next three are NULL where a row itself says whether somebody may have tried before (row.receive_count).
+     * One step (P16): the rows of intent `last` (0: none) are done, and these are about to be tried. No names: nothing is. */
     enum step (*note)(struct source *source, const struct term *term, uint64_t last, uint64_t next,
                       const struct row_name *names, size_t count, struct fault *fault);
-    /* The oldest intent that is open, and its rows that are still there; *is_open false: none. What it points to stands in `rows`. */
-    enum step (*find_intent)(struct source *source, const struct term *term, struct intent *intent, struct rows *rows,
-                             bool *is_open, struct fault *fault);
-    /* Ends an intent of an earlier epoch: the named rows of it are done, the others go back to waiting. */
+    /* The first open intent behind `after`, by epoch and number (NULL: the oldest), and its rows that are still there; *is_open false:
+     * none. What it points to stands in `rows`. Several are open when rows of an older one still wait for their next attempt. */
+    enum step (*find_intent)(struct source *source, const struct term *term, const struct intent *after,
+                             struct intent *intent, struct rows *rows, bool *is_open, struct fault *fault);
+    /* Ends an intent, of this epoch or an earlier one: the named rows of it are done, the others go back to waiting. Only the epoch
+     * and the number of `intent` are read. */
     enum step (*end_intent)(struct source *source, const struct term *term, const struct intent *intent,
                             const struct row_name *done, size_t count, struct fault *fault);
 
