@@ -16,7 +16,7 @@ struct term {
     struct uid owner; /* fresh for each attempt to take over */
 };
 
-/* What a stand-by sees. */
+/* What a stand-by sees. A lease that was given up has the owner that is all zero, one that nobody had yet has epoch 0. */
 struct lease_view {
     struct term term; /* of the owner */
     uint64_t beat;    /* rises while the owner lives */
@@ -35,8 +35,8 @@ struct lease_ops {
                            bool *is_mine, struct fault *fault);
     /* STEP_FENCED: it is not the owner any more. */
     enum step (*beat)(struct lease *lease, const struct term *term, struct fault *fault);
-    /* At a clean stop: the next waits no longer. May be unreachable. */
-    void (*give_up)(struct lease *lease);
+    /* The owner leaves: the next waits no longer, because it sees an owner that is all zero. May be unreachable. */
+    void (*give_up)(struct lease *lease, const struct term *term);
     void (*close)(struct lease *lease);
 };
 
