@@ -8,6 +8,7 @@
 
 /* What became of a row. */
 enum verdict {
+    VERDICT_UNTRIED,   /* nothing left for it: the permit ended, the sink is down, or the call had run long enough */
     VERDICT_DELIVERED, /* the sink has it, durably: by this attempt or by one before */
     VERDICT_REFUSED,   /* the sink refused this very row and would again: to be parked */
     VERDICT_RETRY, /* it is not in the sink, or a repeat makes no difference: again after `retry_ms`, its group behind it */
@@ -64,6 +65,9 @@ struct sink {
     unsigned rows_max; /* of one call */
     size_t size_max;
     bool takes_acks;
+    /* Set by each deliver() of a sink that does not remember: it as a whole does not answer or asks for peace, so that the relay pauses
+     * rather than the rows; the verdicts say which row was tried last, and why it failed. */
+    bool is_down;
 };
 
 #endif
