@@ -38,6 +38,12 @@ static const struct group_text {
                  "\n"
                  "  tally schedule put nightly '30 2 * * *' jobs 'clean up' --time-zone Europe/Berlin\n"
                  "  tally schedule list\n"},
+    {"relay",
+     "A relay carries messages from an outbox, a table that an application fills in the transactions of its own "
+     "data, to a\n"
+     "queue. What was rolled back is never sent, and what was committed always is.\n"
+     "\n"
+     "  tally relay schema --type postgres | psql -v ON_ERROR_STOP=1 -1 mydb\n"},
 };
 
 static const char overview_end[] =

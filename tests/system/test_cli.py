@@ -52,6 +52,7 @@ COMMANDS = [
     "schedule pause",
     "schedule resume",
     "schedule delete",
+    "relay schema",
     "bench",
     "call",
 ]

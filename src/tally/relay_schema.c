@@ -1,0 +1,65 @@
+/* tally relay schema: the SQL of an outbox and an inbox. */
+#include "base/assert.h"
+#include "relay/schema.h"
+#include "tally/command.h"
+#include <stdio.h>
+#include <string.h>
+
+struct settings {
+    const char *type;
+    const char *schema;
+};
+
+static const struct option_row options[] = {
+    {"type", "postgres|sqlite", "the kind of the database", OPTION_TEXT, offsetof(struct settings, type), 0, 0, NULL},
+    {"schema", "NAME", "of the schema (postgres), or what the tables' names begin with (sqlite)", OPTION_TEXT,
+     offsetof(struct settings, schema), 0, 0, SCHEMA_NAME_DEFAULT},
+};
+
+static const char *find_text(const char *type)
+{
+    if (type != NULL && strcmp(type, "postgres") == 0)
+        return relay_schema_text(SOURCE_POSTGRES);
+    if (type != NULL && strcmp(type, "sqlite") == 0)
+        return relay_schema_text(SOURCE_SQLITE);
+    return NULL;
+}
+
+static int run(struct invocation *invocation)
+{
+    const struct settings *settings = invocation->settings;
+    const char *text = find_text(settings->type);
+    struct buffer sql;
+
+    if (settings->type == NULL)
+        return complain_usage(invocation, "say for which database: --type postgres or --type sqlite");
+    if (text == NULL)
+        return complain_usage(invocation, "--type takes postgres or sqlite, not \"%s\"", settings->type);
+    if (!schema_name_is_sound(settings->schema))
+        return complain_usage(invocation,
+                              "--schema takes 1 to %u lower-case letters, digits and underscores, no digit first, not "
+                              "\"%s\"",
+                              SCHEMA_NAME_SIZE_MAX, settings->schema);
+    buffer_init(&sql);
+    schema_write(text, settings->schema, &sql);
+    fwrite(sql.data_owned, 1, sql.size, stdout); /* main() looks whether it could be written */
+    buffer_deinit(&sql);
+    return EXIT_DONE;
+}
+
+const struct command command_relay_schema = {
+    .arguments = "",
+    .text =
+        "Prints the tables and functions of an outbox and an inbox, for you to read and to run in your database. An "
+        "application\n"
+        "writes messages into the outbox in the transaction of its own data; a relay delivers them. With the inbox a "
+        "consumer\n"
+        "makes its effect once. It needs no server. To run it again in the same database changes nothing.\n",
+    .examples = "  tally relay schema --type postgres | psql -v ON_ERROR_STOP=1 -1 mydb\n"
+                "  tally relay schema --type postgres --schema outbox\n"
+                "  tally relay schema --type sqlite | sqlite3 my.db\n",
+    .options = options,
+    .option_count = ARRAY_LENGTH(options),
+    .settings_size = sizeof(struct settings),
+    .run = run,
+};
