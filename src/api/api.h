@@ -11,6 +11,7 @@
 
 #include "api/exchange.h"
 #include "api/namespace.h"
+#include "api/relay_desk.h"
 #include "auth/credentials.h"
 
 struct api;
@@ -21,6 +22,7 @@ struct api_options {
         *public_url; /* scheme and authority for queue URLs; NULL: the connection's and the Host header; borrowed */
     bool enforce_purge_interval; /* AWS's 60-second rules after PurgeQueue and DeleteQueue */
     bool enforce_delete_interval;
+    const struct relay_desk *relays; /* who runs them; NULL: nobody, they are kept only; borrowed */
 };
 
 struct api *api_create(struct namespace *ns, const struct api_options *options);

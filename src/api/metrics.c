@@ -1,5 +1,6 @@
 /* Metrics in Prometheus text format: a row of the list for each that a namespace has one of. Where there are several namespaces, each
  * has its own, told apart by a label. */
+#include "api/relay_view.h"
 #include "api/state.h"
 
 /* X(METRIC, name, kind, help) */
@@ -17,6 +18,31 @@
     X(DURABLE, "tally_frames_durable_total", "counter", "Frames made durable since the namespace was founded.")        \
     X(DAMAGED, "tally_contents_damaged_total", "counter", "Message bodies that could not be read back from the log.")  \
     X(REFUSED, "tally_requests_refused_total", "counter", "Requests refused before an action saw them.")
+
+/* The same for each relay; `offset` is that of a uint64_t in struct relay_report. */
+static const struct {
+    size_t offset;
+    const char *name;
+    const char *kind;
+    const char *help;
+} relay_metrics[] = {
+    {offsetof(struct relay_report, lag_rows), "tally_relay_lag_rows", "gauge", "Rows that wait in the relay's source."},
+    {offsetof(struct relay_report, lag_s), "tally_relay_lag_seconds", "gauge",
+     "Age of the oldest row that waits in the relay's source."},
+    {offsetof(struct relay_report, parked_count), "tally_relay_parked", "gauge", "Rows that are parked."},
+    {offsetof(struct relay_report, in_doubt_count), "tally_relay_in_doubt", "gauge",
+     "Parked rows that may have been delivered."},
+    {offsetof(struct relay_report, delivered), "tally_relay_delivered_total", "counter",
+     "Rows delivered since the relay was started here."},
+    {offsetof(struct relay_report, duplicates), "tally_relay_duplicates_total", "counter",
+     "Rows of those that the sink had already."},
+    {offsetof(struct relay_report, retries), "tally_relay_retries_total", "counter",
+     "Attempts that had to be repeated."},
+    {offsetof(struct relay_report, parked), "tally_relay_parked_total", "counter",
+     "Rows parked since the relay was started here."},
+    {offsetof(struct relay_report, takeovers), "tally_relay_takeovers_total", "counter",
+     "How often the relay became the owner of its source."},
+};
 
 enum metric {
 #define METRIC_ENUM(METRIC, name, kind, help) METRIC_##METRIC,
@@ -95,6 +121,56 @@ static void write_queues(const struct api *api, struct arena *arena, struct buff
     }
 }
 
+/* What one relay says of itself. */
+struct relay_series {
+    const struct api *api;
+    struct bytes name;
+    struct relay_report report;
+};
+
+/* Each is asked once, whatever the number of metrics. */
+static struct relay_series *read_relays(struct api *const *members, size_t count, struct arena *arena,
+                                        size_t *series_count)
+{
+    *series_count = 0;
+    for (size_t k = 0; k < count; k++)
+        *series_count += relay_record_count(namespace_core(members[k]->ns));
+    struct relay_series *series = arena_allocate(arena, (*series_count + 1) * sizeof(*series));
+    struct relay_series *next = series;
+    for (size_t k = 0; k < count; k++) {
+        const struct core *core = namespace_core(members[k]->ns);
+        for (uint32_t i = 0; i < relay_record_count(core); i++, next++) {
+            const struct relay_record *record = relay_record_at(core, i);
+            next->api = members[k];
+            next->name = record->name_owned;
+            relay_view_report(&members[k]->options, core_name(core), record, &next->report);
+        }
+    }
+    return series;
+}
+
+static void write_relays(const struct relay_series *series, size_t count, struct arena *arena, struct buffer *text)
+{
+    buffer_append_format(text, "# HELP tally_relay_state The state of a relay: 1 for the one it is in.\n"
+                               "# TYPE tally_relay_state gauge\n");
+    for (size_t i = 0; i < count; i++)
+        write_value(
+            series[i].api, text, "tally_relay_state",
+            arena_format(arena, "relay=\"%.*s\",state=\"%s\"", BYTES_FORMAT(series[i].name), series[i].report.state),
+            1);
+    for (size_t k = 0; k < ARRAY_LENGTH(relay_metrics); k++) {
+        const char *name = relay_metrics[k].name;
+        buffer_append_format(text, "# HELP %s %s\n# TYPE %s %s\n", name, relay_metrics[k].help, name,
+                             relay_metrics[k].kind);
+        for (size_t i = 0; i < count; i++) {
+            uint64_t value;
+            memcpy(&value, (const char *)&series[i].report + relay_metrics[k].offset, sizeof(value));
+            write_value(series[i].api, text, name, arena_format(arena, "relay=\"%.*s\"", BYTES_FORMAT(series[i].name)),
+                        value);
+        }
+    }
+}
+
 static void write_calls(const struct api *api, struct arena *arena, struct buffer *text)
 {
     for (size_t i = 0; i < action_count; i++)
@@ -119,6 +195,9 @@ void api_metrics_write(struct api *const *members, size_t count, struct arena *a
                                "# TYPE tally_queue_messages gauge\n");
     for (size_t k = 0; k < count; k++)
         write_queues(members[k], arena, text);
+    size_t relay_count;
+    const struct relay_series *relays = read_relays(members, count, arena, &relay_count);
+    write_relays(relays, relay_count, arena, text);
     buffer_append_format(text,
                          "# HELP tally_calls_total Calls by action and result.\n# TYPE tally_calls_total counter\n");
     for (size_t k = 0; k < count; k++)

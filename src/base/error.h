@@ -95,6 +95,11 @@
       "There is no such type order.")                                                                                  \
     X(SCHEDULE_DOES_NOT_EXIST, "com.tally#ScheduleDoesNotExist", "ScheduleDoesNotExist", 400,                          \
       "There is no such schedule.")                                                                                    \
+    X(RELAY_DOES_NOT_EXIST, "com.tally#RelayDoesNotExist", "RelayDoesNotExist", 400, "There is no such relay.")        \
+    X(RELAY_ALREADY_EXISTS, "com.tally#RelayAlreadyExists", "RelayAlreadyExists", 400,                                 \
+      "A relay of this name exists and was created with other arguments.")                                             \
+    X(DOUBT_DOES_NOT_EXIST, "com.tally#DoubtDoesNotExist", "DoubtDoesNotExist", 400,                                   \
+      "The relay has no such parked row.")                                                                             \
     X(LOG_DAMAGED, "com.tally#LogDamaged", "LogDamaged", 500, "The log is damaged.")                                   \
     X(LOG_LOCKED, "com.tally#LogLocked", "LogLocked", 500, "Another process owns the folder.")                         \
     X(DISK_FULL, "com.tally#DiskFull", "DiskFull", 500, "The disk is full.")                                           \

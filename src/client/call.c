@@ -53,6 +53,14 @@ static const struct repeatable {
     {"Tally.ListSchedules", NULL},
     {"Tally.DescribeSchedule", NULL},
     {"Tally.DeleteSchedule", NULL},
+    {"Tally.CreateRelay", NULL},
+    {"Tally.DescribeRelay", NULL},
+    {"Tally.ListRelays", NULL},
+    {"Tally.PauseRelay", NULL},
+    {"Tally.ResumeRelay", NULL},
+    {"Tally.DeleteRelay", NULL},
+    {"Tally.ListDoubts", NULL},
+    {"Tally.ResolveDoubt", NULL},
 };
 
 static bool has_member(const char *body, const char *name)

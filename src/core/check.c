@@ -157,6 +157,7 @@ void core_check(const struct core *core)
     dependency_check(core);
     type_order_check(core);
     schedule_check(core);
+    relay_record_check(core);
     move_check(core);
     free(census.pins_owned);
     free(census.origin_counts_owned);

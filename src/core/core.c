@@ -35,6 +35,7 @@ struct core *core_create(void)
     type_order_init(&core->type_orders);
     schedule_init(&core->schedules);
     move_init(&core->moves);
+    relay_record_init(&core->relays);
     buffer_init(&core->scratch);
     return core;
 }
@@ -90,6 +91,7 @@ static void destroy_places_and_groups(struct core *core)
 
 void core_destroy(struct core *core)
 {
+    relay_record_deinit(&core->relays);
     move_deinit(core);
     schedule_deinit(&core->schedules);
     type_order_deinit(&core->type_orders);

@@ -10,6 +10,7 @@
 #include "core/dependency.h"
 #include "core/identity.h"
 #include "core/move.h"
+#include "core/relay_record.h"
 #include "core/schedule.h"
 #include "core/shelf.h"
 #include "core/type_order.h"
@@ -193,6 +194,14 @@ const struct move_task *decide_start_move(struct core *core, struct queue *sourc
 
 /* Ends a running task; what it has moved stays moved. */
 void decide_cancel_move(struct core *core, const struct move_task *task);
+
+/* --- relays ------------------------------------------------------------------------------------------------------- */
+
+/* A relay of a name that none has. `spec` as in relay_record.h. ERROR_OVER_LIMIT: there are RELAY_RECORDS_MAX. */
+enum error decide_put_relay(struct core *core, struct bytes name, struct bytes spec,
+                            const struct relay_record **record);
+void decide_pause_relay(struct core *core, const struct relay_record *record, bool is_paused);
+void decide_delete_relay(struct core *core, const struct relay_record *record);
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 

@@ -59,7 +59,10 @@
     X(SCHEDULE_DELETED, schedule_deleted, 72)                                                                          \
     X(MOVE_STARTED, move_started, 75)                                                                                  \
     X(MESSAGE_MOVED, message_moved, 76)                                                                                \
-    X(MOVE_ENDED, move_ended, 77)
+    X(MOVE_ENDED, move_ended, 77)                                                                                      \
+    X(RELAY_PUT, relay_put, 85)                                                                                        \
+    X(RELAY_PAUSED, relay_paused, 86)                                                                                  \
+    X(RELAY_DELETED, relay_deleted, 87)
 
 /* A new namespace: its name, the key of its receipt handles and message ids, the size of its log's segments. */
 #define EVENT_FIELDS_founded(U8, U32, U64, RAW, TEXT) TEXT(name) RAW(key, CORE_KEY_SIZE) U64(segment_size)
@@ -199,6 +202,11 @@
 
 /* status is enum move_status, failure enum move_failure. */
 #define EVENT_FIELDS_move_ended(U8, U32, U64, RAW, TEXT) U64(task) U32(source) U8(status) U8(failure)
+
+/* A relay is to run. `spec` says what it is to do (relay_record.h). */
+#define EVENT_FIELDS_relay_put(U8, U32, U64, RAW, TEXT) TEXT(name) TEXT(spec)
+#define EVENT_FIELDS_relay_paused(U8, U32, U64, RAW, TEXT) TEXT(name) U8(is_paused)
+#define EVENT_FIELDS_relay_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
 
 #define EVENT_STRUCT_U8(name) uint8_t name;
 #define EVENT_STRUCT_U32(name) uint32_t name;

@@ -11,6 +11,7 @@
 #include "core/group.h"
 #include "core/move.h"
 #include "core/queue.h"
+#include "core/relay_record.h"
 #include "core/schedule.h"
 #include "core/shelf.h"
 #include "core/type_order.h"
@@ -82,6 +83,7 @@ struct core {
     struct type_orders type_orders;
     struct schedules schedules;
     struct moves moves;
+    struct relay_records relays;
 
     struct extent *extents_owned; /* rising by ordinal */
     size_t extent_count;

@@ -13,6 +13,7 @@
 #define GROUPS 4u
 #define TYPES 4u
 #define SCHEDULES 3u
+#define RELAYS 3u
 #define COMMIT_ENTRIES 3u /* of each kind, at most */
 
 /* --- random steps --------------------------------------------------------------------------------------------------- */
@@ -341,6 +342,19 @@ static void step_schedule(struct core_rig *rig)
     }
 }
 
+static void step_relay(struct core_rig *rig)
+{
+    char name_text[8];
+    struct bytes name = draw_name(rig, name_text, 'r', RELAYS);
+    const struct relay_record *record = relay_record_find(rig->core, name);
+    if (record == NULL)
+        (void)decide_put_relay(rig->core, name, BYTES("what it is to do"), &record);
+    else if (core_rig_draw(rig, 2) == 0)
+        decide_delete_relay(rig->core, record);
+    else
+        decide_pause_relay(rig->core, record, core_rig_draw(rig, 2) == 0);
+}
+
 static void step_group(struct core_rig *rig)
 {
     struct queue *queue = draw_queue(rig);
@@ -534,6 +548,7 @@ void core_rig_step(struct core_rig *rig)
         {14, step_handle},         {5, step_group},        {3, step_type_order}, {6, step_add_units},
         {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},  {1, step_restart},
         {5, step_commit},          {3, step_schedule},     {2, step_tags},       {8, step_move},
+        {2, step_relay},
     };
     core_set_calendar(rig->core, next_due, NULL);
     if (core_rig_draw(rig, 3) == 0)
