@@ -1,0 +1,422 @@
+/* See keeper.h.
+ *
+ * One mutex guards what the threads share; it is never held while the lease is asked. Only the keeper's thread changes `standing`
+ * and the term, so it reads them without the lock.
+ *
+ * Whether the owner lives is decided by its beat and this side's monotonic clock alone: nothing depends on two clocks that agree.
+ * `valid_until_ms` counts from before the beat left, a stand-by's patience from after it saw the beat, so the owner stops first. */
+#include "relay/keeper.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define WAIT_MS_MAX 500u      /* a wait holds back VACUUM for as long (P18) */
+#define RETRY_MS_MIN 50u      /* after the lease was not reached */
+#define RETRY_MS_MAX 1000u    /* and then twice as long each time up to this */
+#define AWAY_LEASES 2u        /* for how long one that gave up leaves the lease to others */
+#define FAILING_MS_MAX 60000u /* the longest a worker may fail before the lease is given up */
+#define RETAKE_LEASES 10u     /* how far apart a sink that knows later epochs may make us take over at once */
+
+struct keeper {
+    struct keeper_options options;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t asked; /* on the monotonic clock */
+
+    /* Shared. */
+    bool is_stopping;
+    bool is_paused;
+    bool is_told_fenced;
+    uint64_t epoch_known;      /* that of the sink */
+    uint64_t failing_since_ms; /* the worker; 0: it works */
+    uint64_t failing_ms_max;   /* for how long it may */
+    struct keeper_view view;
+
+    /* The thread's own. */
+    struct lease_view seen; /* what a stand-by saw last, */
+    uint64_t seen_ms;       /* and when; 0: not since something went wrong */
+    uint64_t silent_ms;     /* how long the beat has not moved, by successful looks alone */
+    uint64_t away_until_ms;
+    uint64_t beat_ms; /* when the next beat is due */
+    uint64_t retaken_ms;
+    unsigned retry_ms;
+};
+
+uint64_t keeper_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static bool term_is(const struct term *a, const struct term *b)
+{
+    return a->epoch == b->epoch && memcmp(&a->owner, &b->owner, sizeof(a->owner)) == 0;
+}
+
+static bool is_nobody(const struct uid *owner)
+{
+    static const struct uid nobody;
+    return memcmp(owner, &nobody, sizeof(nobody)) == 0;
+}
+
+/* --- what the threads share ---------------------------------------------------------------------------------------- */
+
+static void lock(struct keeper *keeper)
+{
+    int failure = pthread_mutex_lock(&keeper->mutex);
+    ASSERT(failure == 0);
+}
+
+static void unlock(struct keeper *keeper)
+{
+    pthread_mutex_unlock(&keeper->mutex);
+}
+
+/* Has anybody something for the thread to do at once? */
+static bool is_asked(const struct keeper *keeper)
+{
+    return keeper->is_stopping || keeper->is_told_fenced ||
+           (keeper->is_paused && keeper->view.standing == STANDING_OWNER);
+}
+
+/* Until `until_ms`, or until somebody asks for something. */
+static void rest(struct keeper *keeper, uint64_t until_ms)
+{
+    struct timespec until = {.tv_sec = (time_t)(until_ms / 1000), .tv_nsec = (long)(until_ms % 1000 * 1000000)};
+    lock(keeper);
+    while (!is_asked(keeper) && keeper_now_ms() < until_ms)
+        pthread_cond_timedwait(&keeper->asked, &keeper->mutex, &until);
+    unlock(keeper);
+}
+
+static void set_standing(struct keeper *keeper, enum standing standing, const struct fault *fault)
+{
+    lock(keeper);
+    bool is_news =
+        keeper->view.standing != standing || (fault != NULL && strcmp(fault->text, keeper->view.fault.text) != 0);
+    keeper->view.standing = standing;
+    if (fault != NULL)
+        keeper->view.fault = *fault;
+    unlock(keeper);
+    if (is_news && keeper->options.wake != NULL)
+        keeper->options.wake(keeper->options.context);
+}
+
+/* --- a term -------------------------------------------------------------------------------------------------------- */
+
+static void begin_term(struct keeper *keeper, const struct term *term, uint64_t asked_ms)
+{
+    lock(keeper);
+    keeper->view.term = *term;
+    keeper->view.valid_until_ms = asked_ms + keeper->options.lease_ms;
+    keeper->view.takeovers++;
+    keeper->is_told_fenced = false;
+    keeper->failing_since_ms = 0;
+    unlock(keeper);
+    keeper->beat_ms = asked_ms + keeper->options.lease_ms / 4;
+    set_standing(keeper, STANDING_OWNER, &(struct fault){.text = ""});
+}
+
+static void end_term(struct keeper *keeper, const struct fault *fault)
+{
+    ASSERT(keeper->view.standing == STANDING_OWNER);
+    keeper->seen_ms = 0; /* nothing that was seen before counts for the stand-by */
+    lock(keeper);
+    keeper->is_told_fenced = false;
+    keeper->view.valid_until_ms = 0;
+    unlock(keeper);
+    set_standing(keeper, STANDING_STANDBY, fault);
+}
+
+/* Leaves the lease to whoever wants it. If another one has it by now nothing happens to that one. */
+static void leave(struct keeper *keeper, uint64_t away_until_ms, const struct fault *fault)
+{
+    struct term term = keeper->view.term;
+    keeper->away_until_ms = away_until_ms;
+    end_term(keeper, fault); /* first: from now on the worker sends nothing */
+    keeper->options.lease->ops->give_up(keeper->options.lease, &term);
+}
+
+/* The sink knows another owner. Either so does the source by now; or a failover made the source forget an epoch, and a takeover
+ * above it mends that; or the source is a copy of another one, and the two would fence each other for ever: so not too often. */
+static void leave_fenced(struct keeper *keeper)
+{
+    uint64_t now_ms = keeper_now_ms(), lease_ms = keeper->options.lease_ms;
+    lock(keeper);
+    bool may_retake = keeper->epoch_known >= keeper->view.term.epoch;
+    unlock(keeper);
+    if (may_retake && (keeper->retaken_ms == 0 || now_ms - keeper->retaken_ms > RETAKE_LEASES * lease_ms)) {
+        keeper->retaken_ms = now_ms;
+        leave(keeper, 0, &(struct fault){.text = "the sink knows a later epoch than the source"});
+    } else {
+        leave(keeper, now_ms + AWAY_LEASES * lease_ms,
+              &(struct fault){.text = "fenced: the sink or the source knows another owner"});
+    }
+}
+
+/* Has the worker failed for too long? Alone, this relay takes over again a little later; so that this does not go on at the same pace
+ * for as long as a sink is down, the next time is twice as far. */
+static bool is_failing(struct keeper *keeper, uint64_t now_ms, struct fault *fault)
+{
+    lock(keeper);
+    uint64_t since_ms = keeper->failing_since_ms;
+    bool is_it = since_ms != 0 && now_ms - since_ms >= keeper->failing_ms_max;
+    if (is_it && keeper->failing_ms_max < FAILING_MS_MAX)
+        keeper->failing_ms_max *= 2;
+    unlock(keeper);
+    if (is_it)
+        fault_set(fault, STEP_UNREACHABLE, "gave the lease up: it could not work for %llu ms",
+                  (unsigned long long)(now_ms - since_ms));
+    return is_it;
+}
+
+static void beat(struct keeper *keeper)
+{
+    struct fault fault = {.text = ""};
+    uint64_t asked_ms = keeper_now_ms(), lease_ms = keeper->options.lease_ms;
+    enum step step = keeper->options.lease->ops->beat(keeper->options.lease, &keeper->view.term, &fault);
+    lock(keeper);
+    if (step == STEP_OK && !keeper->is_told_fenced)
+        keeper->view.valid_until_ms = asked_ms + lease_ms;
+    bool is_over = keeper_now_ms() >= keeper->view.valid_until_ms;
+    unlock(keeper);
+    if (step == STEP_OK)
+        keeper->beat_ms = asked_ms + lease_ms / 4;
+    else if (step == STEP_FENCED || is_over)
+        end_term(keeper, &fault);
+    else
+        keeper->beat_ms = keeper_now_ms() + RETRY_MS_MIN;
+}
+
+static void hold(struct keeper *keeper)
+{
+    rest(keeper, keeper->beat_ms);
+    lock(keeper);
+    bool is_told_fenced = keeper->is_told_fenced, is_paused = keeper->is_paused, is_stopping = keeper->is_stopping;
+    unlock(keeper);
+    uint64_t now_ms = keeper_now_ms();
+    struct fault fault;
+    if (is_stopping)
+        return;
+    if (is_told_fenced)
+        leave_fenced(keeper);
+    else if (is_paused)
+        leave(keeper, 0, &(struct fault){.text = ""});
+    else if (is_failing(keeper, now_ms, &fault))
+        leave(keeper, now_ms + AWAY_LEASES * keeper->options.lease_ms, &fault);
+    else
+        beat(keeper);
+}
+
+/* --- standing by --------------------------------------------------------------------------------------------------- */
+
+static void fail(struct keeper *keeper, const struct fault *fault)
+{
+    set_standing(keeper, STANDING_FAILED, fault);
+    keeper->seen_ms = 0;
+    rest(keeper, keeper_now_ms() + keeper->retry_ms);
+    keeper->retry_ms = keeper->retry_ms * 2 > RETRY_MS_MAX ? RETRY_MS_MAX : keeper->retry_ms * 2;
+}
+
+/* Looks at the beat. Time counts only between two looks that succeeded, and no more of it than their usual distance twice: what
+ * could not see the beat, or was stopped itself, knows nothing about the owner. */
+static enum step look(struct keeper *keeper, struct fault *fault)
+{
+    struct lease_view view;
+    enum step step = keeper->options.lease->ops->peek(keeper->options.lease, &view, fault);
+    if (step != STEP_OK)
+        return step;
+    uint64_t now_ms = keeper_now_ms(), apart_ms = now_ms - keeper->seen_ms;
+    bool is_still = keeper->seen_ms != 0 && view.beat == keeper->seen.beat && term_is(&view.term, &keeper->seen.term);
+    if (apart_ms > keeper->options.lease_ms / 2)
+        apart_ms = keeper->options.lease_ms / 2;
+    keeper->silent_ms = is_still ? keeper->silent_ms + apart_ms : 0;
+    keeper->seen = view;
+    keeper->seen_ms = now_ms;
+    return STEP_OK;
+}
+
+static enum step take_over(struct keeper *keeper, struct fault *fault)
+{
+    lock(keeper);
+    uint64_t epoch_min = keeper->epoch_known;
+    unlock(keeper);
+    struct term term;
+    bool is_mine = false;
+    uint64_t asked_ms = keeper_now_ms();
+    struct lease *lease = keeper->options.lease;
+    enum step step = lease->ops->take_over(lease, &keeper->seen, epoch_min, &term, &is_mine, fault);
+    keeper->seen_ms = 0; /* if somebody was faster, patience begins anew */
+    if (step == STEP_OK && is_mine)
+        begin_term(keeper, &term, asked_ms);
+    return step;
+}
+
+static enum step try_to_own(struct keeper *keeper, struct fault *fault)
+{
+    bool is_free = false;
+    unsigned wait_ms = keeper->options.lease_ms / 4 < WAIT_MS_MAX ? keeper->options.lease_ms / 4 : WAIT_MS_MAX;
+    struct lease *lease = keeper->options.lease;
+    /* The first look comes without a wait: there may be no owner at all. */
+    enum step step = keeper->seen_ms == 0 ? STEP_OK : lease->ops->wait(lease, wait_ms, &is_free, fault);
+    if (step == STEP_OK)
+        step = look(keeper, fault);
+    if (step != STEP_OK)
+        return step;
+    is_free = is_free || keeper->seen.term.epoch == 0 || is_nobody(&keeper->seen.term.owner) ||
+              keeper->silent_ms >= keeper->options.lease_ms;
+    return is_free ? take_over(keeper, fault) : STEP_OK;
+}
+
+static void stand_by(struct keeper *keeper)
+{
+    lock(keeper);
+    bool is_paused = keeper->is_paused;
+    unlock(keeper);
+    uint64_t now_ms = keeper_now_ms();
+    if (is_paused || now_ms < keeper->away_until_ms) {
+        keeper->seen_ms = 0;
+        set_standing(keeper, STANDING_STANDBY, NULL);
+        rest(keeper, now_ms + keeper->options.lease_ms / 8);
+        return;
+    }
+    struct fault fault = {.text = ""};
+    enum step step = try_to_own(keeper, &fault);
+    if (step != STEP_OK) {
+        fail(keeper, &fault);
+        return;
+    }
+    keeper->retry_ms = RETRY_MS_MIN;
+    if (keeper->view.standing != STANDING_OWNER)
+        set_standing(keeper, STANDING_STANDBY, NULL);
+}
+
+/* --- the thread ---------------------------------------------------------------------------------------------------- */
+
+static bool is_stopping(struct keeper *keeper)
+{
+    lock(keeper);
+    bool is_it = keeper->is_stopping;
+    unlock(keeper);
+    return is_it;
+}
+
+static void *keeper_run(void *argument)
+{
+    struct keeper *keeper = argument;
+    while (!is_stopping(keeper))
+        if (keeper->view.standing == STANDING_OWNER)
+            hold(keeper);
+        else
+            stand_by(keeper);
+    if (keeper->view.standing == STANDING_OWNER)
+        leave(keeper, 0, NULL);
+    return NULL;
+}
+
+static void init_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    int failure = pthread_cond_init(condition, &attributes);
+    ASSERT(failure == 0);
+    pthread_condattr_destroy(&attributes);
+}
+
+struct keeper *keeper_start(const struct keeper_options *options)
+{
+    ASSERT(options->lease != NULL && options->lease_ms > 0);
+    struct keeper *keeper = memory_allocate_zeroed(sizeof(*keeper));
+    keeper->options = *options;
+    keeper->retry_ms = RETRY_MS_MIN;
+    keeper->failing_ms_max = (uint64_t)KEEPER_FAILING_LEASES * options->lease_ms;
+    pthread_mutex_init(&keeper->mutex, NULL);
+    init_condition(&keeper->asked);
+    sigset_t all, before; /* signals belong to the program's main thread */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failure = pthread_create(&keeper->thread, NULL, keeper_run, keeper);
+    ASSERT(failure == 0);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return keeper;
+}
+
+void keeper_stop(struct keeper *keeper)
+{
+    lock(keeper);
+    keeper->is_stopping = true;
+    pthread_cond_signal(&keeper->asked);
+    unlock(keeper);
+}
+
+void keeper_join(struct keeper *keeper)
+{
+    pthread_join(keeper->thread, NULL);
+    keeper->options.lease->ops->close(keeper->options.lease);
+    pthread_cond_destroy(&keeper->asked);
+    pthread_mutex_destroy(&keeper->mutex);
+    free(keeper);
+}
+
+/* --- for the worker and others ------------------------------------------------------------------------------------- */
+
+void keeper_look(struct keeper *keeper, struct keeper_view *view)
+{
+    lock(keeper);
+    *view = keeper->view;
+    unlock(keeper);
+}
+
+static bool is_current(const struct keeper *keeper, const struct term *term)
+{
+    return keeper->view.standing == STANDING_OWNER && !keeper->is_told_fenced && term_is(&keeper->view.term, term);
+}
+
+bool keeper_is_valid(struct keeper *keeper, const struct term *term)
+{
+    lock(keeper);
+    bool is_valid = is_current(keeper, term) && keeper_now_ms() < keeper->view.valid_until_ms;
+    unlock(keeper);
+    return is_valid;
+}
+
+void keeper_step_down(struct keeper *keeper, const struct term *term, uint64_t epoch_known)
+{
+    lock(keeper);
+    if (is_current(keeper, term)) {
+        keeper->is_told_fenced = true;
+        keeper->view.valid_until_ms = 0;
+        if (epoch_known > keeper->epoch_known)
+            keeper->epoch_known = epoch_known;
+        pthread_cond_signal(&keeper->asked);
+    }
+    unlock(keeper);
+}
+
+void keeper_report(struct keeper *keeper, const struct term *term, bool is_working)
+{
+    lock(keeper);
+    if (is_current(keeper, term)) {
+        if (is_working) {
+            keeper->failing_since_ms = 0;
+            keeper->failing_ms_max = (uint64_t)KEEPER_FAILING_LEASES * keeper->options.lease_ms;
+        } else if (keeper->failing_since_ms == 0) {
+            keeper->failing_since_ms = keeper_now_ms();
+        }
+    }
+    unlock(keeper);
+}
+
+void keeper_set_paused(struct keeper *keeper, bool is_paused)
+{
+    lock(keeper);
+    keeper->is_paused = is_paused;
+    pthread_cond_signal(&keeper->asked);
+    unlock(keeper);
+}
