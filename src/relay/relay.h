@@ -39,6 +39,7 @@ struct relay_options {
     const struct relay_spec *spec;
     void (*wake)(void *context);
     void *context;
+    bool is_paused; /* from the start: as if relay_set_paused() came before anything else */
 };
 
 struct relay *relay_start(const struct relay_options *options);

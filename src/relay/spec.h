@@ -37,8 +37,10 @@ struct relay_spec {
 
     bool is_strict; /* one order for all rows, as if they had one group */
 
-    /* The Tally that sinks and sources of type queue mean. */
-    char *endpoint_owned; /* as libtally takes it; NULL: from the environment */
+    /* The Tally that sinks and sources of type queue mean, and the credential for it; no members of a CreateRelay. */
+    char *endpoint_owned;        /* as libtally takes it, as are the next two; NULL: from the environment */
+    char *endpoint_key_id_owned; /* both or neither */
+    char *endpoint_secret_owned;
 
     unsigned lease_ms; /* how long a cut-off owner is waited for: 1,000 to 60,000 */
 };
