@@ -29,8 +29,9 @@ struct relay_spec {
     char *access_key_id_owned;
     char *secret_access_key_owned;
     char *session_token_owned;
-    char *url_owned;    /* http */
-    char *secret_owned; /* http: signs the bodies; NULL: they are not signed */
+    char *url_owned;     /* http */
+    char *secret_owned;  /* http: signs the bodies; NULL: they are not signed */
+    unsigned timeout_ms; /* http: of a request; 0: 10 s */
     bool is_at_most_once;
     bool parks_doubts; /* sqs: park what is in doubt for too long, rather than send it marked `maybe-duplicate` */
     bool blocks_group; /* a refused row holds its group instead of being parked */
