@@ -21,6 +21,7 @@ struct attempt {
     bool
         is_repeat; /* it may have been delivered before: a sink that can't know says so in the message (`maybe-duplicate`) */
     enum verdict verdict;
+    bool is_duplicate;     /* with DELIVERED: the sink had it from an attempt before */
     bool may_have_arrived; /* of this attempt, with RETRY or BLOCKED: no answer says that the sink did not take it */
     uint32_t retry_ms;     /* the sink's own wish; 0: as the relay thinks */
     char reason[ROW_REASON_SIZE];

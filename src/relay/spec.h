@@ -55,4 +55,7 @@ void relay_spec_copy(struct relay_spec *to, const struct relay_spec *from);
 bool relay_spec_read(struct relay_spec *spec, struct yyjson_val *source, struct yyjson_val *sink, const char *order,
                      struct fault *fault);
 
+/* Whether what stands there fits together; relay_spec_read() has asked. `fault` as above. */
+bool relay_spec_check(const struct relay_spec *spec, struct fault *fault);
+
 #endif

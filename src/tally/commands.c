@@ -11,7 +11,7 @@ extern const struct command command_queue_create, command_queue_list, command_qu
     command_work, command_run, command_bench, command_call, command_explain, command_queue_pause, command_queue_resume,
     command_group_list, command_group_release, command_group_pause, command_group_resume, command_schedule_put,
     command_schedule_list, command_schedule_show, command_schedule_pause, command_schedule_resume,
-    command_schedule_delete, command_relay_schema;
+    command_schedule_delete, command_relay_schema, command_relay_run;
 
 const struct command_row commands[] = {
     {"queue create", "make a queue", &command_queue_create},
@@ -53,6 +53,7 @@ const struct command_row commands[] = {
     {"schedule pause", "stop a schedule for a while", &command_schedule_pause},
     {"schedule resume", "let a paused schedule go on", &command_schedule_resume},
     {"schedule delete", "delete a schedule", &command_schedule_delete},
+    {"relay run", "carry the rows of an outbox to a queue", &command_relay_run},
     {"relay schema", "print the tables of an outbox, for your database", &command_relay_schema},
     {"bench", "measure how fast the server is", &command_bench},
     {"call", "call any action of the server with a JSON body", &command_call},

@@ -43,7 +43,8 @@ static const struct group_text {
      "data, to a\n"
      "queue. What was rolled back is never sent, and what was committed always is.\n"
      "\n"
-     "  tally relay schema --type postgres | psql -v ON_ERROR_STOP=1 -1 mydb\n"},
+     "  tally relay schema --type postgres | psql -v ON_ERROR_STOP=1 -1 mydb\n"
+     "  tally relay run --source postgres://relay@localhost/mydb --sink queue\n"},
 };
 
 static const char overview_end[] =

@@ -1,0 +1,41 @@
+#include "relay/open.h"
+
+#include "relay/sink_http.h"
+#include "relay/sink_queue.h"
+
+struct source *open_source(const struct relay_spec *spec, struct fault *fault)
+{
+    switch (spec->source) {
+    case SOURCE_POSTGRES:
+    case SOURCE_SQLITE:
+    case SOURCE_QUEUE:
+        break;
+    }
+    fault_set(fault, STEP_UNFIT, "this type of source is not built in yet");
+    return NULL;
+}
+
+struct lease *open_lease(const struct relay_spec *spec)
+{
+    switch (spec->source) {
+    case SOURCE_POSTGRES:
+    case SOURCE_SQLITE:
+    case SOURCE_QUEUE:
+        break;
+    }
+    return NULL;
+}
+
+struct sink *open_sink(const struct relay_spec *spec, struct fault *fault)
+{
+    switch (spec->sink) {
+    case SINK_QUEUE:
+        return sink_queue_create(spec, fault);
+    case SINK_HTTP:
+        return sink_http_create(spec);
+    case SINK_SQS:
+        break;
+    }
+    fault_set(fault, STEP_UNFIT, "this type of sink is not built in yet");
+    return NULL;
+}

@@ -1,0 +1,68 @@
+/* What relay.c and worker.c share: the inside of a relay. */
+#ifndef TALLY_RELAY_RELAY_INNER_H
+#define TALLY_RELAY_RELAY_INNER_H
+
+#include "relay/keeper.h"
+#include "relay/relay.h"
+
+#include <pthread.h>
+
+#define ERRANDS_MAX 1000u
+
+/* What an operator asked for. */
+struct errand {
+    struct uid uid;
+    enum resolution resolution;
+};
+
+struct relay {
+    struct relay_spec spec;
+    void (*wake)(void *context);
+    void *context;
+    struct keeper *keeper; /* NULL: the source needs no lease */
+    pthread_t thread;      /* the worker's */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* on the monotonic clock */
+
+    /* The worker's thread alone. */
+    struct source *source;
+    struct sink *sink;
+    bool is_keeper_paused;
+    uint64_t health_due_ms;
+
+    /* Under the mutex. */
+    bool is_stopping;
+    bool is_stopped;
+    bool is_paused;
+    bool is_working;           /* a term is open */
+    struct fault unfit;        /* why it will never work; "": it may */
+    struct fault failing;      /* what can't be reached just now; "": nothing */
+    struct fault blocked;      /* what waits while the rest goes on; "": nothing does */
+    struct fault keeper_fault; /* as it was when we last looked */
+    struct relay_status status;
+    struct errand errands[ERRANDS_MAX];
+    size_t errand_count;
+    struct arena parked_arena; /* of the list */
+    struct parked *parked;
+    size_t parked_count;
+};
+
+void relay_lock(struct relay *relay);
+
+/* Works out the state anew, unlocks, and tells whoever waits if it is another one. */
+void relay_unlock_changed(struct relay *relay);
+void relay_unlock(struct relay *relay);
+
+/* Sleeps until something changes, with the mutex held; at most so long. */
+void relay_sleep(struct relay *relay, unsigned wait_ms);
+
+/* With the mutex held. */
+void relay_note_error(struct relay *relay, const char *text);
+
+/* What an operator asked for, and the list of parked rows behind it. The worker's thread, with no scan open; without the mutex. */
+void relay_run_errands(struct relay *relay);
+
+/* The source's health, if it is time. The same. */
+void relay_look_at_health(struct relay *relay, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,143 @@
+#include "relay/worker.h"
+
+#include "relay/relay_inner.h"
+
+#define BACKOFF_MIN_MS 50u
+#define BACKOFF_MAX_MS 30000u
+
+static bool is_term_valid(const struct worker *worker)
+{
+    struct keeper *keeper = worker->relay->keeper;
+    return keeper == NULL || keeper_is_valid(keeper, &worker->term);
+}
+
+/* Is the worker to begin nothing more? Under the mutex. */
+static bool is_told(const struct relay *relay)
+{
+    return relay->is_stopping || relay->is_paused;
+}
+
+static bool is_told_now(struct worker *worker)
+{
+    relay_lock(worker->relay);
+    bool is_it = is_told(worker->relay);
+    relay_unlock(worker->relay);
+    if ((is_it || !is_term_valid(worker)) && worker->end == WORKER_RUNS)
+        worker->end = WORKER_TOLD;
+    return worker->end != WORKER_RUNS;
+}
+
+bool worker_goes_on(struct worker *worker)
+{
+    return (worker->end == WORKER_RUNS || worker->end == WORKER_TOLD) && is_term_valid(worker);
+}
+
+bool worker_has_errand(struct worker *worker)
+{
+    struct relay *relay = worker->relay;
+    relay_lock(relay);
+    bool has = is_told(relay) || relay->errand_count > 0;
+    relay_unlock(relay);
+    return has || keeper_now_ms() >= relay->health_due_ms || !is_term_valid(worker);
+}
+
+bool worker_may_begin(struct worker *worker)
+{
+    struct relay *relay = worker->relay;
+    if (is_told_now(worker))
+        return false;
+    relay_run_errands(relay);
+    relay_look_at_health(relay, keeper_now_ms());
+    return true;
+}
+
+bool worker_wait(struct worker *worker, unsigned wait_ms)
+{
+    struct relay *relay = worker->relay;
+    uint64_t now_ms = keeper_now_ms(), end_ms = now_ms + wait_ms;
+    relay_lock(relay);
+    for (; now_ms < end_ms && !is_told(relay); now_ms = keeper_now_ms()) {
+        relay_sleep(relay, (unsigned)(end_ms - now_ms));
+        if (!is_term_valid(worker))
+            break;
+    }
+    relay_unlock(relay);
+    return !is_told_now(worker);
+}
+
+unsigned worker_backoff_ms(struct worker *worker, unsigned failures)
+{
+    unsigned wait_ms = BACKOFF_MAX_MS;
+    if (failures <= 9 && BACKOFF_MIN_MS << (failures - 1) < BACKOFF_MAX_MS)
+        wait_ms = BACKOFF_MIN_MS << (failures - 1);
+    worker->random ^= worker->random << 13; /* xorshift64: enough to spread relays */
+    worker->random ^= worker->random >> 7;
+    worker->random ^= worker->random << 17;
+    return wait_ms - (unsigned)(worker->random % (wait_ms / 2 + 1));
+}
+
+static void report_to_keeper(struct worker *worker, bool is_working)
+{
+    if (worker->relay->keeper != NULL)
+        keeper_report(worker->relay->keeper, &worker->term, is_working);
+}
+
+bool worker_bear(struct worker *worker, enum step step, const struct fault *fault)
+{
+    struct relay *relay = worker->relay;
+    relay_lock(relay);
+    relay_note_error(relay, fault->text);
+    if (step != STEP_FENCED) {
+        relay->failing = *fault;
+        relay->status.retries++;
+    }
+    relay_unlock_changed(relay);
+    if (step == STEP_FENCED) {
+        worker->end = WORKER_FENCED;
+        return false;
+    }
+    report_to_keeper(worker, false);
+    worker->failures++;
+    return worker_wait(worker, worker_backoff_ms(worker, worker->failures));
+}
+
+void worker_recovered(struct worker *worker)
+{
+    struct relay *relay = worker->relay;
+    report_to_keeper(worker, true);
+    if (worker->failures == 0)
+        return;
+    worker->failures = 0;
+    relay_lock(relay);
+    relay->failing.text[0] = '\0';
+    relay_unlock_changed(relay);
+}
+
+void worker_report(struct worker *worker, const struct worker_progress *progress)
+{
+    struct relay *relay = worker->relay;
+    struct relay_status *status = &relay->status;
+    relay_lock(relay);
+    status->delivered += progress->delivered;
+    status->duplicates += progress->duplicates;
+    status->retries += progress->retries;
+    status->parked += progress->parked;
+    if (progress->position > status->position)
+        status->position = progress->position;
+    if (progress->parked > 0)
+        relay->health_due_ms = 0; /* the list of what is parked is not as it was */
+    relay_unlock(relay);
+}
+
+void worker_report_blocked(struct worker *worker, const char *text)
+{
+    struct relay *relay = worker->relay;
+    relay_lock(relay);
+    if (text != NULL) {
+        fault_set(&relay->blocked, STEP_OK, "%s", text);
+        relay_note_error(relay, text);
+    } else {
+        relay->blocked.text[0] = '\0';
+    }
+    relay_unlock_changed(relay);
+}

@@ -1,0 +1,79 @@
+/* What both workers share: worker_publish.c, for sinks that remember, and worker_attempt.c, for others. A worker runs for one term: it is
+ * started when the relay owns the source and its sink is open, and ends when it is told to or can't go on. relay.c is behind it. */
+#ifndef TALLY_RELAY_WORKER_H
+#define TALLY_RELAY_WORKER_H
+
+#include "relay/sink.h"
+#include "relay/source.h"
+#include "relay/spec.h"
+
+struct relay;
+
+/* Why a worker ended. */
+enum worker_end {
+    WORKER_RUNS,
+    WORKER_TOLD,   /* the relay is to stop, or its lease is gone */
+    WORKER_FENCED, /* somebody refused its term */
+    WORKER_AGAIN,  /* what it knows and what the sink knows do not fit together: the term is to begin again */
+};
+
+struct worker {
+    struct relay *relay;
+    const struct relay_spec *spec;
+    struct source *source;
+    struct sink *sink;
+    struct term term;
+    struct permit permit; /* for sink->deliver */
+
+    /* What sink->open said is stored there and was never confirmed; it stands in `arena`. */
+    struct arena arena;
+    struct row_name *stored;
+    size_t stored_count;
+
+    enum worker_end end;
+    unsigned failures; /* in a row */
+    uint64_t random;   /* state of the generator for jitter; never 0 */
+};
+
+void worker_publish_run(struct worker *worker);
+void worker_attempt_run(struct worker *worker);
+
+/* May the next piece of work begin? Asked when nothing is in flight and no scan is open: here the relay does what an operator asked for and
+ * looks at the source's health, and while it is paused the call blocks. False: the worker is to return. */
+bool worker_may_begin(struct worker *worker);
+
+/* Is there something that worker_may_begin() would do, or say no to? Then a worker that could go on for ever lets itself run empty. */
+bool worker_has_errand(struct worker *worker);
+
+/* Is the term still the relay's? Then what was begun may be ended, also while the relay is to stop. Cheap. */
+bool worker_goes_on(struct worker *worker);
+
+/* Sleeps; false, and at once, if the worker is to return. */
+bool worker_wait(struct worker *worker, unsigned wait_ms);
+
+/* After a step that was not STEP_OK. STEP_FENCED ends the term: false. Otherwise says what is wrong in the status and waits, longer each
+ * time; true: try again. False when the worker is to return; so it will be when the keeper has given the lease up because nothing works. An
+ * outage is never held against a row (P14). */
+bool worker_bear(struct worker *worker, enum step step, const struct fault *fault);
+
+/* A step was all right again: the outage, if there was one, is over. */
+void worker_recovered(struct worker *worker);
+
+/* The pause before try number `failures` (from 1): doubles from 50 ms to 30 s, less up to a half at random, so that many relays of one sink
+ * that comes back do not come all at once. */
+unsigned worker_backoff_ms(struct worker *worker, unsigned failures);
+
+/* What there is to tell of rows: added to the status, `position` if it is higher. */
+struct worker_progress {
+    uint64_t delivered;
+    uint64_t duplicates;
+    uint64_t retries;
+    uint64_t parked;
+    uint64_t position;
+};
+void worker_report(struct worker *worker, const struct worker_progress *progress);
+
+/* Something waits for a human while the rest goes on; NULL: nothing does any more. */
+void worker_report_blocked(struct worker *worker, const char *text);
+
+#endif
