@@ -39,6 +39,8 @@ const struct action actions[] = {
     {"Tally.ListUnits", false, action_list_units, RIGHT_ANY, NULL},
     {"Tally.DeleteBatch", true, action_delete_batch, RIGHT_WRITE, NULL},
     {"Tally.Commit", false, action_commit, RIGHT_ANY, NULL},
+    {"Tally.OpenPublisher", false, action_open_publisher, RIGHT_WRITE, NULL},
+    {"Tally.Publish", false, action_publish, RIGHT_WRITE, NULL},
     {"Tally.PutTypeOrder", false, action_put_type_order, RIGHT_ADMIN, NULL},
     {"Tally.ListTypeOrders", false, action_list_type_orders, RIGHT_ANY, NULL},
     {"Tally.DeleteTypeOrder", true, action_delete_type_order, RIGHT_ADMIN, NULL},

@@ -220,9 +220,12 @@ enum error attributes_parse(const struct params *params, const char *name, struc
     enum error error = params_object(params, name, &map);
     if (error != OK || map == NULL)
         return error;
-    if (yyjson_obj_size(map) > ATTRIBUTES_MAX)
+    size_t counted = yyjson_obj_size(map);
+    if (counted > ATTRIBUTES_MAX && yyjson_obj_get(map, ATTRIBUTE_OUTBOX_ID) != NULL)
+        counted--;
+    if (counted > ATTRIBUTES_MAX)
         return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE,
-                           "Number of message attributes [%zu] exceeds the allowed maximum [%u].", yyjson_obj_size(map),
+                           "Number of message attributes [%zu] exceeds the allowed maximum [%u].", counted,
                            ATTRIBUTES_MAX);
     size_t index, count;
     yyjson_val *key, *value;

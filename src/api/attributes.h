@@ -12,6 +12,9 @@
 
 #define ATTRIBUTES_MAX 10u
 
+/* The uid of the row of an outbox that the message was. A relay adds it to what the application gave, so it is not one of the ten. */
+#define ATTRIBUTE_OUTBOX_ID "Tally.OutboxId"
+
 struct attribute {
     struct bytes name;
     struct bytes type;  /* with its label */
@@ -20,7 +23,7 @@ struct attribute {
 };
 
 struct attributes {
-    struct attribute items[ATTRIBUTES_MAX + 2]; /* a target's own two come on top */
+    struct attribute items[ATTRIBUTES_MAX + 3]; /* a target's own two come on top, and the uid of a row */
     uint32_t count;
     size_t size; /* what they count towards the size of the message, bytes */
 };

@@ -106,7 +106,7 @@ static enum error read_send(struct call *call, const struct params *entry, struc
     struct queue *queue;
     enum error error = call_find_queue(call, entry, &queue);
     if (error == OK)
-        error = send_read(call, entry, queue, SEND_IN_ENTRY, parameters);
+        error = send_read(call, entry, queue, SEND_IN_ENTRY, bytes_make(NULL, 0), parameters);
     if (error == OK)
         *send = (struct commit_send){.command = send_command_of(call, parameters)};
     return error;

@@ -12,6 +12,10 @@
     X(BATCHES, "tally_batches", "gauge", "Batches remembered.")                                                        \
     X(DEDUPLICATION_IDS, "tally_deduplication_ids", "gauge", "Deduplication ids remembered.")                          \
     X(PRODUCERS, "tally_producers", "gauge", "Numbered producers remembered.")                                         \
+    X(PUBLISHERS, "tally_publishers", "gauge", "Publishers remembered.")                                               \
+    X(PUBLISHED_ROWS, "tally_published_rows", "gauge", "Rows of publishers remembered.")                               \
+    X(REUSED_IDS, "tally_published_ids_reused_total", "counter",                                                       \
+      "Published rows whose id another row had, since the namespace was founded.")                                     \
     X(WAITING, "tally_receives_waiting", "gauge", "Long polls that wait for messages.")                                \
     X(SENT, "tally_messages_sent_total", "counter", "Messages accepted since the namespace was founded.")              \
     X(DELIVERED, "tally_deliveries_total", "counter", "Deliveries since the namespace was founded.")                   \
@@ -72,6 +76,9 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_BATCHES] = now.batches;
     values[METRIC_DEDUPLICATION_IDS] = now.deduplication_ids;
     values[METRIC_PRODUCERS] = now.producers;
+    values[METRIC_PUBLISHERS] = now.publishers;
+    values[METRIC_PUBLISHED_ROWS] = now.published_rows;
+    values[METRIC_REUSED_IDS] = now.reused_ids;
     values[METRIC_WAITING] = api->waiters.used;
     values[METRIC_SENT] = now.sent;
     values[METRIC_DELIVERED] = now.delivered;

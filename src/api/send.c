@@ -42,6 +42,11 @@ static bool is_given(const struct params *params, const char *name)
     return value != NULL && !yyjson_is_null(value);
 }
 
+static bool has_producer(const struct params *params)
+{
+    return yyjson_obj_get(yyjson_obj_get(params->object, "MessageAttributes"), "Tally.Producer") != NULL;
+}
+
 enum error send_check_ids(struct call *call, const struct params *params, const struct queue *queue, enum error absent)
 {
     if (!queue->settings.is_fifo)
@@ -49,8 +54,8 @@ enum error send_check_ids(struct call *call, const struct params *params, const 
     if (!is_given(params, "MessageGroupId"))
         return call_fail(call, absent, "The request must contain the parameter MessageGroupId.");
     /* A numbered producer needs no id besides. */
-    yyjson_val *producer = yyjson_obj_get(yyjson_obj_get(params->object, "MessageAttributes"), "Tally.Producer");
-    if (!queue->settings.is_content_deduplicated && producer == NULL && !is_given(params, "MessageDeduplicationId"))
+    if (!queue->settings.is_content_deduplicated && !has_producer(params) &&
+        !is_given(params, "MessageDeduplicationId"))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId "
                          "provided explicitly");
@@ -67,7 +72,8 @@ static struct bytes body_sha256(struct call *call, struct bytes body)
     return bytes_make(text, 2 * DIGEST_SHA256_SIZE);
 }
 
-static enum error read_ids(struct call *call, const struct params *params, struct send_parameters *send)
+static enum error read_ids(struct call *call, const struct params *params, struct bytes spare_id,
+                           struct send_parameters *send)
 {
     enum error error = params_text(params, "MessageGroupId", &send->group);
     if (error == OK)
@@ -80,7 +86,10 @@ static enum error read_ids(struct call *call, const struct params *params, struc
         return params_invalid(
             params, "MessageDeduplicationId", send->deduplication,
             "MessageDeduplicationId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
-    error = send_check_ids(call, params, send->queue, ERROR_MISSING_PARAMETER);
+    if (send->deduplication.size == 0 && send->queue->settings.is_fifo && !has_producer(params))
+        send->deduplication = spare_id;
+    if (send->deduplication.size == 0 || send->group.size == 0)
+        error = send_check_ids(call, params, send->queue, ERROR_MISSING_PARAMETER);
     if (error == OK && send->deduplication.size == 0 && send->queue->settings.is_content_deduplicated)
         send->deduplication = body_sha256(call, send->body);
     return error;
@@ -103,7 +112,7 @@ static enum error read_delay(struct call *call, const struct params *params, str
 }
 
 enum error send_read(struct call *call, const struct params *params, struct queue *queue, enum send_place place,
-                     struct send_parameters *send)
+                     struct bytes spare_id, struct send_parameters *send)
 {
     *send = (struct send_parameters){.queue = queue, .priority = PRIORITY_DEFAULT};
     enum error error = params_required_text(params, "MessageBody", &send->body);
@@ -114,7 +123,7 @@ enum error send_read(struct call *call, const struct params *params, struct queu
     if (error == OK)
         error = read_system_attributes(call, params, send);
     if (error == OK)
-        error = read_ids(call, params, send);
+        error = read_ids(call, params, spare_id, send);
     if (error == OK)
         error = read_delay(call, params, send);
     if (error == OK && send->attributes.count > 0)

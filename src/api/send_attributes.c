@@ -206,7 +206,7 @@ static enum error check_names(const struct params *params, const struct send_par
                                         "Tally.Producer",     "Tally.Sequence",        "Tally.After",
                                         "Tally.AfterFailure", "Tally.Batch.Completed", "Tally.Batch.Event",
                                         "Tally.FencingToken", "Tally.FailureReason",   "Tally.Schedule",
-                                        "Tally.Match"};
+                                        "Tally.Match",        ATTRIBUTE_OUTBOX_ID};
     for (uint32_t i = 0; i < send->attributes.count; i++) {
         struct bytes name = send->attributes.items[i].name;
         bool is_known = !bytes_starts_with(name, BYTES("Tally."));
@@ -253,5 +253,8 @@ enum error send_read_own_attributes(struct call *call, const struct params *para
         error = read_producer(params, send);
     if (error == OK)
         error = read_after_failure(params, send);
+    struct bytes outbox_id = {NULL, 0}; /* means nothing here: it is for the receiver */
+    if (error == OK)
+        error = read_text(params, send, ATTRIBUTE_OUTBOX_ID, &outbox_id);
     return error == OK ? read_after(call, params, send) : error;
 }

@@ -9,7 +9,7 @@ static enum error send_one(struct call *call, const struct params *params, enum 
     struct send_parameters send;
     enum error error = call_queue(call, &queue);
     if (error == OK)
-        error = send_read(call, params, queue, place, &send);
+        error = send_read(call, params, queue, place, bytes_make(NULL, 0), &send);
     if (error != OK)
         return error;
     struct send_command command = send_command_of(call, &send);

@@ -100,6 +100,13 @@
       "A relay of this name exists and was created with other arguments.")                                             \
     X(DOUBT_DOES_NOT_EXIST, "com.tally#DoubtDoesNotExist", "DoubtDoesNotExist", 400,                                   \
       "The relay has no such parked row.")                                                                             \
+    X(PUBLISHER_FENCED, "com.tally#PublisherFenced", "PublisherFenced", 400, "Another owner has the publisher.")       \
+    X(PUBLISHER_BATCH_OUT_OF_ORDER, "com.tally#PublisherBatchOutOfOrder", "PublisherBatchOutOfOrder", 400,             \
+      "The batch is neither the publisher's last one nor the next.")                                                   \
+    X(PUBLISHER_BATCH_CONFLICT, "com.tally#PublisherBatchConflict", "PublisherBatchConflict", 400,                     \
+      "The publisher's last batch had other rows.")                                                                    \
+    X(PUBLISHER_IS_FULL, "com.tally#PublisherIsFull", "PublisherIsFull", 400,                                          \
+      "The publisher has too many rows that are not confirmed.")                                                       \
     X(LOG_DAMAGED, "com.tally#LogDamaged", "LogDamaged", 500, "The log is damaged.")                                   \
     X(LOG_LOCKED, "com.tally#LogLocked", "LogLocked", 500, "Another process owns the folder.")                         \
     X(DISK_FULL, "com.tally#DiskFull", "DiskFull", 500, "The disk is full.")                                           \

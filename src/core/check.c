@@ -159,6 +159,7 @@ void core_check(const struct core *core)
     schedule_check(core);
     relay_record_check(core);
     move_check(core);
+    publisher_check(core);
     free(census.pins_owned);
     free(census.origin_counts_owned);
     free(census.extents_owned);

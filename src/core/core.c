@@ -36,6 +36,7 @@ struct core *core_create(void)
     schedule_init(&core->schedules);
     move_init(&core->moves);
     relay_record_init(&core->relays);
+    publisher_init(&core->publishers);
     buffer_init(&core->scratch);
     return core;
 }
@@ -92,6 +93,7 @@ static void destroy_places_and_groups(struct core *core)
 void core_destroy(struct core *core)
 {
     relay_record_deinit(&core->relays);
+    publisher_deinit(&core->publishers);
     move_deinit(core);
     schedule_deinit(&core->schedules);
     type_order_deinit(&core->type_orders);
@@ -633,7 +635,8 @@ uint64_t core_due_ms(const struct core *core)
                       deduplication_due_ms(core),
                       type_order_due_ms(core),
                       schedule_due_ms(core),
-                      move_due_ms(core)};
+                      move_due_ms(core),
+                      publisher_due_ms(core)};
     uint64_t earliest_ms = UINT64_MAX;
     for (size_t i = 0; i < ARRAY_LENGTH(due); i++)
         earliest_ms = due[i] < earliest_ms ? due[i] : earliest_ms;
@@ -713,6 +716,9 @@ struct core_metrics core_metrics(const struct core *core)
         .producers = core->deduplication.producers.used,
         .sent = core->sent_count,
         .delivered = core->delivery_number,
+        .publishers = core->publishers.items.used,
+        .published_rows = core->publishers.entries.used,
+        .reused_ids = core->publishers.reused_count,
     };
 }
 

@@ -80,6 +80,9 @@ struct core_metrics {
     uint64_t producers;
     uint64_t sent; /* since the namespace was founded */
     uint64_t delivered;
+    uint64_t publishers;
+    uint64_t published_rows; /* remembered; some may be over and not yet swept */
+    uint64_t reused_ids;     /* rows under an id that another row had, since the namespace was founded */
 };
 struct core_metrics core_metrics(const struct core *core);
 

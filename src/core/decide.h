@@ -10,6 +10,7 @@
 #include "core/dependency.h"
 #include "core/identity.h"
 #include "core/move.h"
+#include "core/publisher.h"
 #include "core/relay_record.h"
 #include "core/schedule.h"
 #include "core/shelf.h"
@@ -313,5 +314,66 @@ struct commit_fault {
  * ERROR_UNSUPPORTED_OPERATION: with an earlier one of this commit it might wait for itself; of the units, those of
  * decide_complete_units(); ERROR_OVER_LIMIT: needs more than size_max. O(entries^2 + batches they are in). */
 enum error decide_commit(struct core *core, struct commit_command *command, struct commit_fault *fault);
+
+/* --- publishers --------------------------------------------------------------------------------------------------- */
+
+/* Makes `owner` the publisher's owner under `epoch` (1 to 2^63 - 1) and creates it if there is none. True if they are the ones it knows
+ * now: the epoch was above the one known, or they were known before. O(1). */
+bool decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
+                           const uint8_t owner[PUBLISHER_ID_SIZE]);
+
+/* The publisher of this id, or NULL. Borrowed until the next decision. */
+const struct publisher *decide_find_publisher(const struct core *core, const uint8_t id[PUBLISHER_ID_SIZE]);
+
+struct publish_command {
+    uint8_t publisher[PUBLISHER_ID_SIZE];
+    uint8_t owner[PUBLISHER_ID_SIZE];
+    uint64_t epoch;
+    uint64_t batch;           /* at least 1 */
+    uint64_t confirmed_batch; /* below that */
+    struct bytes rows;        /* each u64 id (1 to 2^63 - 1), uid: 1 to PUBLISHER_ROWS_MAX of them */
+    uint64_t size_max;        /* bytes of events that the frame has room for */
+};
+
+/* A batch between its beginning and its end. */
+struct publication {
+    const struct publish_command *command;
+    struct digest_tag digest;
+    uint32_t publisher;    /* slot */
+    uint32_t row_count;    /* of the batch */
+    uint32_t next;         /* index of the row that is decided next */
+    bool is_full;          /* the frame has no room for more: the rest is put off */
+    size_t frame_size;     /* before it began */
+    struct table stored;   /* rows that are known from now on: 1 + index, by hash of the uid */
+    struct buffer rows;    /* those, as in an event */
+    struct buffer results; /* of the others; see publisher.h */
+};
+
+/* Begins a batch. Then each row is decided, in order, by one of the next four; then decide_publish_end(). All in one frame: no row's
+ * fault is the batch's. With *is_repeat, the batch is the last one again: there is nothing to decide, and the publisher has its
+ * results. Errors, in order: ERROR_PUBLISHER_FENCED: epoch and owner are not those that it knows; ERROR_PUBLISHER_BATCH_OUT_OF_ORDER:
+ * neither the last batch nor the next; ERROR_PUBLISHER_BATCH_CONFLICT: the last one, with other rows; ERROR_PUBLISHER_IS_FULL: with
+ * this batch, more rows might be unconfirmed than there may be; ERROR_OVER_LIMIT: size_max is too little for so many rows. */
+enum error decide_publish_begin(struct core *core, const struct publish_command *command,
+                                struct publication *publication, bool *is_repeat);
+
+/* Has the row been stored before, is it too old to say, or is no room left? Then that is its result, and the next row's turn. O(1). */
+bool decide_publish_known(const struct core *core, struct publication *publication);
+
+/* Sends the row's message. On an error of decide_send() it is still this row's turn: it is decide_publish_fault()'s. */
+enum error decide_publish_send(struct core *core, struct publication *publication, const struct send_command *command,
+                               struct send_result *result);
+
+/* Ends the message of which that is the newest handle. `queue` is that of the handle; NULL: it is gone. */
+void decide_publish_delete(struct core *core, struct publication *publication, struct queue *queue,
+                           struct bytes handle);
+
+/* The row was refused or is blocked. */
+void decide_publish_fault(struct core *core, struct publication *publication, enum row_fate fate, struct bytes code,
+                          struct bytes text);
+
+/* The batch is the last one now. The publication's results can be read until decide_publish_deinit(). */
+void decide_publish_end(struct core *core, struct publication *publication);
+void decide_publish_deinit(struct publication *publication);
 
 #endif

@@ -6,12 +6,7 @@
 
 #include "core/identity.h"
 #include "core/type_lane.h"
-
-/* More than the events of a message, a unit or a batch take, but for what a client wrote. */
-#define SEND_SIZE 512u
-#define UNIT_SIZE 128u
-#define BATCH_SIZE 256u
-#define BATCH_MESSAGE_SIZE 1024u
+#include "core/yield.h"
 
 /* --- deletes ------------------------------------------------------------------------------------------------------ */
 
@@ -135,37 +130,6 @@ static enum error check_units(const struct commit_command *command, struct commi
 
 /* --- what the frame must hold -------------------------------------------------------------------------------------- */
 
-static uint64_t size_of_send(const struct send_command *send)
-{
-    const struct content *content = &send->content;
-    /* The group, the id and the like stand in more than one event. */
-    return SEND_SIZE + content->body.size + content->attributes.size + content->trace.size + content->sender.size +
-           3 * content->group.size + 2 * content->deduplication.size + send->producer.size + send->type.size +
-           (uint64_t)send->antecedent_count * WAITED_ENTRY_SIZE;
-}
-
-/* A batch and its ancestors, each once: all that may be sent when a unit of it ends. */
-static uint64_t size_of_chain(const struct core *core, uint32_t slot, struct table *seen)
-{
-    uint64_t size = 0;
-    for (; slot != 0; slot = core_batch(core, slot)->parent) {
-        uint64_t hash = table_hash_u64(slot);
-        for (struct table_probe probe = table_probe_start(seen, hash); table_probe_next(seen, &probe);)
-            if (probe.slot == slot)
-                return size; /* and so were all above it */
-        table_insert(seen, hash, slot);
-        const struct batch *batch = core_batch(core, slot);
-        size += BATCH_SIZE;
-        for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++) {
-            const struct batch_target *target = &batch->spec.targets[i];
-            if (target->queue != 0)
-                size += BATCH_MESSAGE_SIZE + batch->id_owned.size + target->body.size + target->attributes.size +
-                        2 * target->group.size;
-        }
-    }
-    return size;
-}
-
 static uint32_t slot_of_batch(const struct core *core, const struct batch *batch)
 {
     return batch == NULL ? 0 : core_find_batch_by_number(core, batch->number);
@@ -176,18 +140,15 @@ static uint64_t size_of_all(const struct core *core, const struct commit_command
     uint64_t size = 0;
     struct table seen; /* batches, by slot */
     table_init(&seen);
-    for (uint32_t i = 0; i < command->send_count; i++) {
-        const struct send_command *send = &command->sends[i].command;
-        const struct batch *batch = send->batch_id.size == 0 ? NULL : core_find_batch(core, send->batch_id);
-        size += size_of_send(send) + size_of_chain(core, slot_of_batch(core, batch), &seen);
-    }
+    for (uint32_t i = 0; i < command->send_count; i++)
+        size += yield_of_send(core, &command->sends[i].command, &seen);
     for (uint32_t i = 0; i < command->unit_count; i++)
-        size += UNIT_SIZE + command->units[i].report.detail.size +
-                size_of_chain(core, slot_of_batch(core, command->units[i].batch), &seen);
+        size += command->units[i].report.detail.size +
+                yield_of_unit(core, slot_of_batch(core, command->units[i].batch), &seen);
     for (uint32_t i = 0; i < command->delete_count; i++) {
         const struct commit_delete *entry = &command->deletes[i];
         uint32_t slot = core_find_message(core, decide_held_message(core, entry->queue, entry->handle));
-        size += UNIT_SIZE + size_of_chain(core, core_message(core, slot)->batch, &seen);
+        size += yield_of_unit(core, core_message(core, slot)->batch, &seen);
     }
     table_deinit(&seen);
     return size;

@@ -99,6 +99,7 @@ bool decide_due(struct core *core)
     schedule_fire_due(core, DUE_PORTION);
     move_due(core, DUE_PORTION);
     deduplication_sweep(core, DUE_PORTION);
+    publisher_sweep(core, DUE_PORTION);
     type_order_forget(core, DUE_PORTION);
     return core_due_ms(core) <= core->now_ms;
 }

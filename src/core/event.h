@@ -60,6 +60,8 @@
     X(MOVE_STARTED, move_started, 75)                                                                                  \
     X(MESSAGE_MOVED, message_moved, 76)                                                                                \
     X(MOVE_ENDED, move_ended, 77)                                                                                      \
+    X(PUBLISHER_OPENED, publisher_opened, 80)                                                                          \
+    X(PUBLISHED, published, 81)                                                                                        \
     X(RELAY_PUT, relay_put, 85)                                                                                        \
     X(RELAY_PAUSED, relay_paused, 86)                                                                                  \
     X(RELAY_DELETED, relay_deleted, 87)
@@ -202,6 +204,18 @@
 
 /* status is enum move_status, failure enum move_failure. */
 #define EVENT_FIELDS_move_ended(U8, U32, U64, RAW, TEXT) U64(task) U32(source) U8(status) U8(failure)
+
+/* A publisher has another owner now, who holds this epoch; both are what its batches must come with. It may be new. */
+#define EVENT_FIELDS_publisher_opened(U8, U32, U64, RAW, TEXT) RAW(publisher, 16) RAW(owner, 16) U64(epoch)
+
+/* A batch of `row_count` rows was decided; what it did stands before it, in the same frame. Rows of the batches up to confirmed_batch
+ * have left their source. The digest is that of all its rows. `rows` are those that are known from now on, each u64 id, uid 16;
+ * `results` as in publisher.h. */
+#define EVENT_FIELDS_published(U8, U32, U64, RAW, TEXT)                                                                \
+    RAW(publisher, 16)                                                                                                 \
+    RAW(owner, 16)                                                                                                     \
+    U64(epoch)                                                                                                         \
+    U64(batch) U64(confirmed_batch) U64(digest_low) U64(digest_high) U32(row_count) TEXT(rows) TEXT(results)
 
 /* A relay is to run. `spec` says what it is to do (relay_record.h). */
 #define EVENT_FIELDS_relay_put(U8, U32, U64, RAW, TEXT) TEXT(name) TEXT(spec)

@@ -13,8 +13,8 @@
 #include "base/memory.h"
 
 #define SNAPSHOT_VERSION 4u
-#define SNAPSHOT_VERSION_3 3u /* without relays */
-#define SNAPSHOT_VERSION_2 2u /* without tags and move tasks */
+#define SNAPSHOT_VERSION_3 3u /* without relays and publishers */
+#define SNAPSHOT_VERSION_2 2u /* without tags and move tasks either */
 #define PIECE_SIZE (256u << 10)
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -231,6 +231,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     write_tags(core, &writer);
     move_encode(core, &writer);
     relay_record_encode(core, &writer);
+    publisher_encode(core, &writer);
     hand_on(&writer);
     buffer_deinit(&writer.piece);
 }
@@ -592,7 +593,7 @@ bool core_decode(struct core *core, struct bytes encoded)
         return false;
     if (version > SNAPSHOT_VERSION_2 && (!read_records(core, &cursor, read_tags) || !move_decode(core, &cursor)))
         return false;
-    if (version > SNAPSHOT_VERSION_3 && !relay_record_decode(core, &cursor))
+    if (version > SNAPSHOT_VERSION_3 && (!relay_record_decode(core, &cursor) || !publisher_decode(core, &cursor)))
         return false;
     if (!cursor_is_done(&cursor) || !core_waits_add_up(core))
         return false;

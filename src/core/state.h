@@ -10,6 +10,7 @@
 #include "core/digest.h"
 #include "core/group.h"
 #include "core/move.h"
+#include "core/publisher.h"
 #include "core/queue.h"
 #include "core/relay_record.h"
 #include "core/schedule.h"
@@ -84,6 +85,7 @@ struct core {
     struct schedules schedules;
     struct moves moves;
     struct relay_records relays;
+    struct publishers publishers;
 
     struct extent *extents_owned; /* rising by ordinal */
     size_t extent_count;

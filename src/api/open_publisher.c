@@ -1,0 +1,74 @@
+/* OpenPublisher: from now on a publisher's rows are heard from this owner only. */
+#include "api/publisher.h"
+
+enum error publisher_read_uuid(const struct params *params, const char *name, uint8_t uuid[PUBLISHER_ID_SIZE])
+{
+    struct bytes text = {NULL, 0};
+    enum error error = params_required_text(params, name, &text);
+    if (error == OK && !identity_from_text(text, uuid))
+        return params_invalid(params, name, text, "It must be a UUID, such as 01234567-89ab-4def-8123-456789abcdef.");
+    return error;
+}
+
+enum error publisher_read_number(const struct params *params, const char *name, int64_t min, uint64_t *value)
+{
+    int64_t number = 0;
+    bool is_given;
+    enum error error = params_integer(params, name, &number, &is_given);
+    if (error == OK && !is_given)
+        return failure_set(params->failure, ERROR_MISSING_PARAMETER, "The request must contain the parameter %s.",
+                           name);
+    if (error == OK && number < min)
+        return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "Value %lld for parameter %s is invalid. Reason: It must be an integer from %lld to "
+                           "9223372036854775807.",
+                           (long long)number, name, (long long)min);
+    *value = (uint64_t)number;
+    return error;
+}
+
+enum error publisher_claim_read(struct call *call, struct publisher_claim *claim)
+{
+    enum error error = publisher_read_uuid(&call->params, "Publisher", claim->publisher);
+    if (error == OK)
+        error = publisher_read_number(&call->params, "Epoch", 1, &claim->epoch);
+    return error == OK ? publisher_read_uuid(&call->params, "Owner", claim->owner) : error;
+}
+
+static void write_uuid(struct writer *writer, const char *name, const uint8_t uuid[PUBLISHER_ID_SIZE])
+{
+    char text[IDENTITY_TEXT_SIZE];
+    identity_to_text(uuid, text);
+    writer_text(writer, name, bytes_make(text, sizeof(text)));
+}
+
+/* A relay has these deleted from its source before it scans it. Nobody else is told. */
+static void write_unconfirmed(struct call *call, const struct publisher *publisher)
+{
+    writer_list_begin(call->reply, "Unconfirmed");
+    const struct row_entry *row = publisher_next_unconfirmed(call->core, publisher, NULL);
+    for (; row != NULL; row = publisher_next_unconfirmed(call->core, publisher, row)) {
+        writer_object_begin(call->reply, NULL);
+        writer_number(call->reply, "Id", row->id);
+        write_uuid(call->reply, "Uid", row->uid);
+        writer_object_end(call->reply);
+    }
+    writer_list_end(call->reply);
+}
+
+enum error action_open_publisher(struct call *call)
+{
+    struct publisher_claim claim;
+    enum error error = publisher_claim_read(call, &claim);
+    if (error != OK)
+        return error;
+    bool is_accepted = decide_open_publisher(call->core, claim.publisher, claim.epoch, claim.owner);
+    const struct publisher *publisher = decide_find_publisher(call->core, claim.publisher);
+    writer_boolean(call->reply, "Accepted", is_accepted);
+    writer_number(call->reply, "Epoch", publisher->epoch);
+    write_uuid(call->reply, "Owner", publisher->owner);
+    writer_number(call->reply, "LastBatch", publisher->batch);
+    if (is_accepted)
+        write_unconfirmed(call, publisher);
+    return OK;
+}

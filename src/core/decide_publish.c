@@ -1,0 +1,233 @@
+/* Decisions about publishers. A batch is decided row by row, since one row may send what the next one waits for; what became of all of
+ * them is one event, which stands behind what they did, in the same frame. So either all of it is durable or nothing, and a batch
+ * whose answer was lost can be asked for again. */
+#include "core/decide.h"
+
+#include "core/yield.h"
+
+/* More than a `published` event takes, but for its rows and results. */
+#define PUBLISHED_SIZE 256u
+
+/* At least what any row takes in it without a text. */
+#define ROW_SIZE PUBLISHER_ROW_SIZE
+#define RESULT_SIZE 16u /* an index, a fate and two sizes */
+
+bool decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
+                           const uint8_t owner[PUBLISHER_ID_SIZE])
+{
+    uint32_t slot = publisher_find_slot(core, id);
+    const struct publisher *known = slot == 0 ? NULL : publisher_at(core, slot);
+    if (known != NULL && epoch <= known->epoch)
+        return epoch == known->epoch && memcmp(owner, known->owner, PUBLISHER_ID_SIZE) == 0;
+    struct event event = {.kind = EVENT_PUBLISHER_OPENED, .publisher_opened = {.epoch = epoch}};
+    memcpy(event.publisher_opened.publisher, id, PUBLISHER_ID_SIZE);
+    memcpy(event.publisher_opened.owner, owner, PUBLISHER_ID_SIZE);
+    core_emit(core, &event);
+    return true;
+}
+
+const struct publisher *decide_find_publisher(const struct core *core, const uint8_t id[PUBLISHER_ID_SIZE])
+{
+    uint32_t slot = publisher_find_slot(core, id);
+    return slot == 0 ? NULL : publisher_at(core, slot);
+}
+
+/* --- the whole batch ---------------------------------------------------------------------------------------------- */
+
+/* Rows that a confirmation of the batches up to that one leaves unconfirmed, or more where they are few. O(rows it confirms). */
+static uint32_t count_left(const struct core *core, const struct publisher *publisher, uint64_t confirmed_batch)
+{
+    uint32_t count = publisher->unconfirmed_count;
+    if (count + PUBLISHER_ROWS_MAX <= PUBLISHER_UNCONFIRMED_MAX)
+        return count; /* or fewer */
+    const struct row_entry *entry = publisher_next_unconfirmed(core, publisher, NULL);
+    for (; entry != NULL && entry->since <= confirmed_batch; entry = publisher_next_unconfirmed(core, publisher, entry))
+        count--;
+    return count;
+}
+
+static enum error check_batch(const struct core *core, const struct publish_command *command,
+                              const struct publication *publication, bool *is_repeat)
+{
+    if (publication->publisher == 0)
+        return ERROR_PUBLISHER_FENCED;
+    const struct publisher *publisher = publisher_at(core, publication->publisher);
+    if (command->epoch != publisher->epoch || memcmp(command->owner, publisher->owner, PUBLISHER_ID_SIZE) != 0)
+        return ERROR_PUBLISHER_FENCED;
+    *is_repeat = command->batch == publisher->batch;
+    if (*is_repeat)
+        return publication->row_count == publisher->row_count &&
+                       digest_tag_equal(publication->digest, publisher->digest)
+                   ? OK
+                   : ERROR_PUBLISHER_BATCH_CONFLICT;
+    if (command->batch != publisher->batch + 1)
+        return ERROR_PUBLISHER_BATCH_OUT_OF_ORDER;
+    if (count_left(core, publisher, command->confirmed_batch) + publication->row_count > PUBLISHER_UNCONFIRMED_MAX)
+        return ERROR_PUBLISHER_IS_FULL;
+    return PUBLISHED_SIZE + (uint64_t)publication->row_count * (ROW_SIZE + RESULT_SIZE) <= command->size_max
+               ? OK
+               : ERROR_OVER_LIMIT;
+}
+
+enum error decide_publish_begin(struct core *core, const struct publish_command *command,
+                                struct publication *publication, bool *is_repeat)
+{
+    uint64_t row_count = command->rows.size / PUBLISHER_ROW_SIZE;
+    ASSERT(row_count > 0 && row_count <= PUBLISHER_ROWS_MAX && command->rows.size % PUBLISHER_ROW_SIZE == 0);
+    ASSERT(command->batch > 0 && command->confirmed_batch < command->batch);
+    *publication = (struct publication){
+        .command = command,
+        .digest = publisher_digest(core, command->rows),
+        .publisher = publisher_find_slot(core, command->publisher),
+        .row_count = (uint32_t)row_count,
+        .frame_size = core->frame->size,
+    };
+    *is_repeat = false;
+    enum error error = check_batch(core, command, publication, is_repeat);
+    if (error == OK && !*is_repeat)
+        publisher_settle(core, publication->publisher);
+    return error;
+}
+
+void decide_publish_end(struct core *core, struct publication *publication)
+{
+    ASSERT(publication->next == publication->row_count);
+    const struct publish_command *command = publication->command;
+    struct event event = {.kind = EVENT_PUBLISHED,
+                          .published = {.epoch = command->epoch,
+                                        .batch = command->batch,
+                                        .confirmed_batch = command->confirmed_batch,
+                                        .digest_low = publication->digest.low,
+                                        .digest_high = publication->digest.high,
+                                        .row_count = publication->row_count,
+                                        .rows = buffer_bytes(&publication->rows),
+                                        .results = buffer_bytes(&publication->results)}};
+    memcpy(event.published.publisher, command->publisher, PUBLISHER_ID_SIZE);
+    memcpy(event.published.owner, command->owner, PUBLISHER_ID_SIZE);
+    core_emit(core, &event);
+}
+
+void decide_publish_deinit(struct publication *publication)
+{
+    table_deinit(&publication->stored);
+    buffer_deinit(&publication->rows);
+    buffer_deinit(&publication->results);
+}
+
+/* --- one row ------------------------------------------------------------------------------------------------------ */
+
+static const uint8_t *row_at(const struct publication *publication, uint32_t index)
+{
+    ASSERT(index < publication->row_count);
+    return publication->command->rows.ptr + (size_t)index * PUBLISHER_ROW_SIZE;
+}
+
+static const uint8_t *uid_of(const uint8_t *row)
+{
+    return row + sizeof(uint64_t);
+}
+
+static void note(struct publication *publication, const struct row_result *result)
+{
+    struct row_result noted = *result;
+    noted.index = publication->next++;
+    row_result_encode(&noted, &publication->results);
+}
+
+static void note_fate(struct publication *publication, enum row_fate fate)
+{
+    note(publication, &(struct row_result){.fate = fate});
+}
+
+static uint64_t hash_at(const struct core *core, const struct publication *publication, uint32_t index)
+{
+    return publisher_hash_uid(core, publisher_at(core, publication->publisher), uid_of(row_at(publication, index)));
+}
+
+/* The row is done: it is known from now on. */
+static void note_done(const struct core *core, struct publication *publication, bool is_duplicate)
+{
+    uint32_t index = publication->next;
+    buffer_append(&publication->rows, row_at(publication, index), PUBLISHER_ROW_SIZE);
+    table_insert(&publication->stored, hash_at(core, publication, index), index + 1);
+    if (is_duplicate)
+        note_fate(publication, ROW_DUPLICATE);
+    else
+        publication->next++;
+}
+
+/* Has an earlier row of this batch the same uid, and is done? */
+static bool is_done_before(const struct core *core, const struct publication *publication)
+{
+    const uint8_t *uid = uid_of(row_at(publication, publication->next));
+    uint64_t hash = hash_at(core, publication, publication->next);
+    for (struct table_probe probe = table_probe_start(&publication->stored, hash);
+         table_probe_next(&publication->stored, &probe);)
+        if (memcmp(uid_of(row_at(publication, probe.slot - 1)), uid, PUBLISHER_ID_SIZE) == 0)
+            return true;
+    return false;
+}
+
+bool decide_publish_known(const struct core *core, struct publication *publication)
+{
+    const uint8_t *row = row_at(publication, publication->next);
+    enum row_fate fate = ROW_STALE;
+    if (publication->is_full)
+        fate = ROW_PUT_OFF;
+    else if (publisher_knows(core, publication->publisher, uid_of(row)) || is_done_before(core, publication))
+        fate = ROW_DUPLICATE;
+    else if (publisher_has_forgotten(core, publication->publisher, bytes_get_u64(row)))
+        fate = ROW_TOO_OLD;
+    else
+        return false;
+    note_fate(publication, fate);
+    return true;
+}
+
+/* Is there room for this row, beside what there must be for the rows behind it? Else it is put off, and all behind it, so that none
+ * overtakes it. The first row finds room whatever it takes, as it would by itself. */
+static bool has_room(struct core *core, struct publication *publication, uint64_t size)
+{
+    uint64_t left = publication->row_count - publication->next;
+    uint64_t used = core->frame->size - publication->frame_size + PUBLISHED_SIZE + publication->rows.size +
+                    publication->results.size;
+    bool is_first = publication->next == 0;
+    publication->is_full = !is_first && used + left * (ROW_SIZE + RESULT_SIZE) + size > publication->command->size_max;
+    if (publication->is_full)
+        note_fate(publication, ROW_PUT_OFF);
+    return !publication->is_full;
+}
+
+enum error decide_publish_send(struct core *core, struct publication *publication, const struct send_command *command,
+                               struct send_result *result)
+{
+    if (!has_room(core, publication, yield_of_send(core, command, NULL)))
+        return OK;
+    enum error error = decide_send(core, command, result);
+    if (error == OK)
+        note_done(core, publication, result->is_duplicate);
+    return error;
+}
+
+void decide_publish_delete(struct core *core, struct publication *publication, struct queue *queue, struct bytes handle)
+{
+    uint64_t number = queue == NULL ? 0 : decide_held_message(core, queue, handle);
+    uint32_t message = number == 0 ? 0 : core_find_message(core, number);
+    if (message == 0) {
+        note_fate(publication, ROW_STALE);
+        return;
+    }
+    if (!has_room(core, publication, yield_of_unit(core, core_message(core, message)->batch, NULL)))
+        return;
+    enum error error = decide_delete(core, queue, handle);
+    ASSERT(error == OK);
+    note_done(core, publication, false);
+}
+
+void decide_publish_fault(struct core *core, struct publication *publication, enum row_fate fate, struct bytes code,
+                          struct bytes text)
+{
+    ASSERT(fate == ROW_REFUSED || fate == ROW_BLOCKED);
+    if (has_room(core, publication, code.size + text.size))
+        note(publication, &(struct row_result){.fate = fate, .code = code, .text = text});
+}
