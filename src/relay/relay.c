@@ -332,6 +332,9 @@ static void start_keeper(struct relay *relay)
         return;
     relay->keeper = keeper_start(&(struct keeper_options){
         .lease = lease, .lease_ms = relay->spec.lease_ms, .wake = on_keeper, .context = relay});
+    relay->is_keeper_paused = relay->is_paused;
+    if (relay->is_paused)
+        keeper_set_paused(relay->keeper, true);
 }
 
 struct relay *relay_start(const struct relay_options *options)
@@ -341,6 +344,7 @@ struct relay *relay_start(const struct relay_options *options)
     relay_spec_copy(&relay->spec, options->spec);
     relay->wake = options->wake;
     relay->context = options->context;
+    relay->is_paused = options->is_paused;
     arena_init(&relay->parked_arena);
     relay->status.since_ms = wall_ms();
     pthread_mutex_init(&relay->mutex, NULL);

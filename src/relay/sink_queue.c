@@ -295,9 +295,15 @@ static void close(struct sink *sink)
 
 static const struct sink_ops ops = {.open = open, .deliver = deliver, .close = close};
 
-static bool connect_clients(struct sink_queue *queue, const char *endpoint, struct fault *fault)
+static bool connect_clients(struct sink_queue *queue, const struct relay_spec *spec, struct fault *fault)
 {
-    struct tally_options options = {.endpoint = endpoint, .attempts_max = 1, .timeout_ms = QUICK_MS};
+    struct tally_options options = {
+        .endpoint = spec->endpoint_owned,
+        .access_key_id = spec->endpoint_key_id_owned,
+        .secret_access_key = spec->endpoint_secret_owned,
+        .attempts_max = 1, /* the relay itself says when */
+        .timeout_ms = QUICK_MS,
+    };
     struct tally_error error;
     if (tally_client_create(&options, &queue->quick_owned, &error) == TALLY_OK) {
         options.timeout_ms = PATIENT_MS;
@@ -324,7 +330,7 @@ struct sink *sink_queue_create(const struct relay_spec *spec, struct fault *faul
     buffer_init(&queue->body);
     if (spec->queue_owned != NULL)
         queue->queue_owned = (char *)memory_duplicate(bytes_make(spec->queue_owned, strlen(spec->queue_owned) + 1)).ptr;
-    if (connect_clients(queue, spec->endpoint_owned, fault))
+    if (connect_clients(queue, spec, fault))
         return &queue->head;
     close(&queue->head);
     return NULL;

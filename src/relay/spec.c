@@ -94,12 +94,20 @@ static const struct type sink_types[] = {
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
 static const size_t texts[] = {
-    offsetof(struct relay_spec, name_owned),          offsetof(struct relay_spec, connection_owned),
-    offsetof(struct relay_spec, table_owned),         offsetof(struct relay_spec, source_queue_owned),
-    offsetof(struct relay_spec, queue_owned),         offsetof(struct relay_spec, region_owned),
-    offsetof(struct relay_spec, access_key_id_owned), offsetof(struct relay_spec, secret_access_key_owned),
-    offsetof(struct relay_spec, session_token_owned), offsetof(struct relay_spec, url_owned),
-    offsetof(struct relay_spec, secret_owned),        offsetof(struct relay_spec, endpoint_owned),
+    offsetof(struct relay_spec, name_owned),
+    offsetof(struct relay_spec, connection_owned),
+    offsetof(struct relay_spec, table_owned),
+    offsetof(struct relay_spec, source_queue_owned),
+    offsetof(struct relay_spec, queue_owned),
+    offsetof(struct relay_spec, region_owned),
+    offsetof(struct relay_spec, access_key_id_owned),
+    offsetof(struct relay_spec, secret_access_key_owned),
+    offsetof(struct relay_spec, session_token_owned),
+    offsetof(struct relay_spec, url_owned),
+    offsetof(struct relay_spec, secret_owned),
+    offsetof(struct relay_spec, endpoint_owned),
+    offsetof(struct relay_spec, endpoint_key_id_owned),
+    offsetof(struct relay_spec, endpoint_secret_owned),
 };
 
 static char **text_at(struct relay_spec *spec, size_t offset)

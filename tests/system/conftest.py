@@ -280,3 +280,19 @@ def postgres(tmp_path):
     yield server
     server.stop("immediate")
     shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def relays(daemon):
+    """Starts relays whose queues are the daemon's: relays(source, sink, *options, name=…); see relay.py."""
+    from relay import Relay
+
+    started = []
+
+    def start(source, sink, *options, **more):
+        started.append(Relay(daemon.endpoint, source, sink, *options, **more).start())
+        return started[-1]
+
+    yield start
+    for relay in started:
+        relay.kill9()
