@@ -5,10 +5,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 
 #define CONNECT_TIMEOUT_MS 5000L
+#define RETRY_AFTER_S_MAX 86400
 
 struct transport {
     CURL *easy;
@@ -16,6 +18,7 @@ struct transport {
     atomic_bool is_interrupted;
     char *session_header_owned; /* NULL: none */
     char reason[CURL_ERROR_SIZE];
+    char query_error[TRANSPORT_CODE_SIZE];
     struct buffer *text; /* where the answer goes; borrowed during transport_post() */
     unsigned sends;      /* how often this request was put on the wire */
     bool once;
@@ -25,6 +28,23 @@ static size_t append_answer(char *data, size_t size, size_t count, void *context
 {
     struct transport *transport = context;
     buffer_append(transport->text, data, size * count);
+    return size * count;
+}
+
+/* Servers of the JSON protocol name an error as the older one does in this header. */
+static size_t read_header(char *line, size_t size, size_t count, void *context)
+{
+    static const char name[] = "x-amzn-query-error:";
+    struct transport *transport = context;
+    struct bytes value = bytes_make(line, size * count);
+    if (value.size < sizeof name - 1 || strncasecmp(line, name, sizeof name - 1) != 0)
+        return size * count;
+    value = bytes_skip(value, sizeof name - 1);
+    while (value.size > 0 && (value.ptr[0] == ' ' || value.ptr[0] == '\t'))
+        value = bytes_skip(value, 1);
+    while (value.size > 0 && value.ptr[value.size - 1] <= ' ')
+        value.size--;
+    snprintf(transport->query_error, sizeof transport->query_error, "%.*s", BYTES_FORMAT(value));
     return size * count;
 }
 
@@ -84,6 +104,8 @@ struct transport *transport_create(const struct transport_options *options)
     curl_easy_setopt(transport->easy, CURLOPT_ERRORBUFFER, transport->reason);
     curl_easy_setopt(transport->easy, CURLOPT_WRITEFUNCTION, append_answer);
     curl_easy_setopt(transport->easy, CURLOPT_WRITEDATA, transport);
+    curl_easy_setopt(transport->easy, CURLOPT_HEADERFUNCTION, read_header);
+    curl_easy_setopt(transport->easy, CURLOPT_HEADERDATA, transport);
     curl_easy_setopt(transport->easy, CURLOPT_PREREQFUNCTION, before_send);
     curl_easy_setopt(transport->easy, CURLOPT_PREREQDATA, transport);
     curl_easy_setopt(transport->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
@@ -131,9 +153,13 @@ static bool run_exchange(struct transport *transport, CURLcode *result)
 static enum transport_result judge(const struct transport *transport, CURLcode result, struct transport_answer *answer)
 {
     long status = 0;
+    curl_off_t retry_after_s = 0;
     if (result == CURLE_OK) {
         curl_easy_getinfo(transport->easy, CURLINFO_RESPONSE_CODE, &status);
+        curl_easy_getinfo(transport->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
         answer->status = (int)status;
+        snprintf(answer->query_error, sizeof answer->query_error, "%s", transport->query_error);
+        answer->retry_after_s = retry_after_s > RETRY_AFTER_S_MAX ? RETRY_AFTER_S_MAX : (unsigned)retry_after_s;
         return TRANSPORT_ANSWERED;
     }
     snprintf(answer->reason, sizeof answer->reason, "%s",
@@ -159,6 +185,7 @@ enum transport_result transport_post(struct transport *transport, const char *ta
     curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDS, body);
     curl_easy_setopt(transport->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body_size);
     transport->reason[0] = '\0';
+    transport->query_error[0] = '\0';
     transport->text = text;
     transport->sends = 0;
     transport->once = once;

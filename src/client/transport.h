@@ -28,10 +28,13 @@ enum transport_result {
 };
 
 #define TRANSPORT_REASON_SIZE 256
+#define TRANSPORT_CODE_SIZE 80
 
 struct transport_answer {
-    int status;                         /* HTTP status; if answered */
-    char reason[TRANSPORT_REASON_SIZE]; /* why not; otherwise */
+    int status;                            /* HTTP status; if answered */
+    unsigned retry_after_s;                /* how long the server wants to be left alone; 0: it does not say */
+    char query_error[TRANSPORT_CODE_SIZE]; /* x-amzn-query-error, cut to fit; "": there was none */
+    char reason[TRANSPORT_REASON_SIZE];    /* why not; otherwise */
 };
 
 /* Copies what the options point to. The caller ends it with transport_destroy(). */

@@ -1,0 +1,79 @@
+/* Rows that were read and can't be tried now, and what each of them waits for. By name only: the source gives a row again as soon as it is
+ * no longer among those in flight, so that a long wait costs no bodies.
+ *
+ * A row goes one way: to a destination, and there in a group. A gate closes a way, the whole destination or the one group; its head is the row
+ * that met it. When a gate is due, its head alone is tried; the others of that way stay behind it, in their order, until the gate is gone. */
+#ifndef TALLY_RELAY_GATES_H
+#define TALLY_RELAY_GATES_H
+
+#include "base/table.h"
+#include "relay/source.h"
+
+/* So many rows stand behind others; of more than that the source is asked again and again. */
+#define GATES_ROWS_MAX 20000u
+
+/* Both are hashes: two ways that share one by chance wait for each other, which does no harm. */
+struct way {
+    uint64_t queue;
+    uint64_t group; /* of the group in its queue; of the row itself if it has none */
+};
+
+struct held {
+    struct row_name name;
+    struct way way;
+    uint32_t intent;          /* slot of the open intent that names it; 0: none */
+    bool is_doubted;          /* an attempt may have been delivered */
+    bool is_offered;          /* the last scan was free to return it */
+    bool is_seen;             /* and did */
+    int64_t doubted_since_ms; /* monotonic, perhaps from before the machine started; if it is in doubt */
+};
+
+struct gate {
+    uint64_t key; /* way.queue or way.group */
+    uint64_t head;
+    uint64_t due_ms; /* monotonic */
+    unsigned failures;
+    bool is_blocked; /* a destination that can't be used */
+};
+
+struct gates {
+    struct held *rows_owned;
+    size_t count, capacity;
+    struct table by_id; /* slots are indices + 1, in both tables */
+    struct gate *gates_owned;
+    size_t gate_count, gate_capacity;
+    struct table by_key;
+};
+
+void gates_init(struct gates *gates);
+void gates_deinit(struct gates *gates);
+
+/* NULL: it is not held. Borrowed, as that of gates_add(), until the next row is added or removed. */
+struct held *gates_find(const struct gates *gates, const struct row_name *name);
+
+/* Finds it or adds it. One of the same id and another uid is forgotten: the source has given its id away again. */
+struct held *gates_add(struct gates *gates, const struct row_name *name, const struct way *way);
+
+/* Opens the gates whose head it is. */
+void gates_remove(struct gates *gates, const struct row_name *name);
+
+bool gates_are_full(const struct gates *gates);
+
+/* May this row be tried now? */
+bool gates_admits(const struct gates *gates, const struct way *way, uint64_t id, uint64_t now_ms);
+
+/* Closes a way, with this row as its head, or finds it closed. Borrowed until another gate is closed or opened. */
+struct gate *gates_close(struct gates *gates, uint64_t key, uint64_t head);
+struct gate *gates_find_gate(const struct gates *gates, uint64_t key); /* NULL: it is open */
+void gates_open(struct gates *gates, uint64_t key);
+bool gates_have_blocked(const struct gates *gates);
+
+/* Before a scan: forgets what has no reason to wait any more, and puts the names of those that do into `names`, which has room for
+ * gates->count. The others are offered. */
+size_t gates_list(struct gates *gates, uint64_t now_ms, struct row_name *names);
+
+/* After it: one row that was offered and is not in the source any more, if the scan, which returned rows up to `last` (0: none), proves it.
+ * NULL: there is none. */
+const struct held *gates_find_gone(const struct gates *gates, uint64_t last);
+
+#endif
