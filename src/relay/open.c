@@ -2,6 +2,7 @@
 
 #include "relay/sink_http.h"
 #include "relay/sink_queue.h"
+#include "relay/sink_sqs.h"
 
 struct source *open_source(const struct relay_spec *spec, struct fault *fault)
 {
@@ -34,8 +35,7 @@ struct sink *open_sink(const struct relay_spec *spec, struct fault *fault)
     case SINK_HTTP:
         return sink_http_create(spec);
     case SINK_SQS:
-        break;
+        return sink_sqs_create(spec, fault);
     }
-    fault_set(fault, STEP_UNFIT, "this type of sink is not built in yet");
     return NULL;
 }
