@@ -1,0 +1,623 @@
+"""The consumer's side: the effect of a message happens once, whatever is killed, late or asked twice; and what the SQL of the outbox
+lets an application do. A real PostgreSQL, a real daemon; C01 to C12 are the scenarios of the reference."""
+
+import contextlib
+import itertools
+import pathlib
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import psycopg2
+import psycopg2.errors
+import pytest
+
+from conftest import BIN, PATIENCE, Tally, clean_environment, wait_until
+from consumer import Consumer, call, message_id
+from postgres import Postgres
+
+NUMBERS = itertools.count(1)
+
+
+# --- A database with outbox and inbox ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One PostgreSQL for all tests here: each makes a database of its own in it."""
+    running = Postgres(tmp_path_factory.mktemp("server") / "postgres").start()
+    yield running
+    running.stop("immediate")
+
+
+def schema(*options):
+    done = subprocess.run([BIN / "tally", "relay", "schema", "--type", "postgres", *options], capture_output=True,
+                          text=True, env=clean_environment())
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Database:
+    def __init__(self, server):
+        self.server = server
+        self.name = f"test{next(NUMBERS)}"
+        server.sql(f"CREATE DATABASE {self.name}")
+        self.uri = server.uri.replace("/postgres", f"/{self.name}")
+        self.sql(schema())
+        self.sql("CREATE TABLE effect (message_id text, consumer text, body text, at timestamptz DEFAULT clock_timestamp())")
+
+    def as_role(self, role):
+        return self.uri.replace("tally@", f"{role}@")
+
+    def connect(self, role="tally"):
+        connection = psycopg2.connect(self.as_role(role))
+        connection.autocommit = True
+        return connection
+
+    def sql(self, statement, *values, role="tally"):
+        with contextlib.closing(self.connect(role)) as connection, connection.cursor() as cursor:
+            cursor.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else None
+
+    def one(self, statement, *values, role="tally"):
+        return self.sql(statement, *values, role=role)[0][0]
+
+    def effects(self):
+        return [tuple(row) for row in self.sql("SELECT message_id, consumer FROM effect ORDER BY at")]
+
+    def waiters(self):
+        """Transactions that wait for another one."""
+        return self.one("SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'", self.name)
+
+
+@pytest.fixture
+def database(server):
+    return Database(server)
+
+
+@pytest.fixture(scope="module")
+def refusing(server):
+    """A database for tests that write nothing, since they are refused: with the roles of the schema's comments and their grants, and
+    one role without any."""
+    made = Database(server)
+    for role in ("app", "cleaner", "relay", "stranger"):
+        made.sql(f"CREATE ROLE {role} LOGIN")
+    grant(made)
+    return made
+
+
+def grant(database):
+    """The grants as they stand in the schema's comments."""
+    grants = [line.removeprefix("--   ").split("--")[0] for line in schema().splitlines() if line.startswith("--   GRANT")]
+    assert len(grants) >= 9
+    for statement in grants:
+        database.sql(statement)
+
+
+@pytest.fixture
+def consume(daemon, database):
+    """Makes consumers, and processes of them; ends both."""
+    consumers, processes = [], []
+
+    class Consume:
+        def __call__(self, queue, **more):
+            consumers.append(Consumer(daemon.port, database.uri, queue, **more))
+            return consumers[-1]
+
+        def start(self, queue, *options):
+            program = pathlib.Path(__file__).with_name("consumer.py")
+            command = [sys.executable, "-B", str(program), str(daemon.port), database.uri, queue, *map(str, options)]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment())
+            processes.append(process)
+            return process
+
+        def start_until(self, point, queue, *options):
+            """A process that has come to this point, and stays there."""
+            process = self.start(queue, "--stop-at", point, *options)
+            assert Call(lambda: any(line.strip() == point for line in process.stdout)).answer(), f"it ended before {point}"
+            return process
+
+    yield Consume()
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    for consumer in consumers:
+        consumer.close()
+
+
+def kill(process):
+    process.kill()
+    process.wait()
+
+
+def make_queue(daemon, name="work", **attributes):
+    call(daemon.port, "CreateQueue", QueueName=name, Attributes=attributes)
+    return name
+
+
+def send(daemon, queue, body="a", **more):
+    return call(daemon.port, "SendMessage", QueueUrl=queue, MessageBody=body, **more)["MessageId"]
+
+
+def count(daemon, queue):
+    attributes = call(daemon.port, "GetQueueAttributes", QueueUrl=queue, AttributeNames=["All"])["Attributes"]
+    return sum(int(value) for name, value in attributes.items() if name.startswith("ApproximateNumberOfMessages"))
+
+
+def step_until_handled(consumer):
+    return wait_until(lambda: [is_first] if (is_first := consumer.step(wait=1)) is not None else None, what="a delivery")[0]
+
+
+class Call(threading.Thread):
+    """Something that may block, in a thread of its own: .answer() is what it returned."""
+
+    def __init__(self, function, *arguments):
+        super().__init__(daemon=True)
+        self.function, self.arguments = function, arguments
+        self.result = self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            self.result = self.function(*self.arguments)
+        except Exception as error:  # noqa: BLE001 raised by answer()
+            self.error = error
+
+    def answer(self):
+        self.join(30 * PATIENCE)
+        assert not self.is_alive(), "it still blocks"
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+# --- C01 to C12 ------------------------------------------------------------------------------------------------------------
+
+
+def test_C01_a_consumer_that_dies_between_commit_and_delete_has_made_its_effect_and_the_next_only_deletes(daemon, database, consume):
+    queue = make_queue(daemon)
+    sent = send(daemon, queue)
+    kill(consume.start_until("committed", queue, "--lease", 1))
+    assert database.effects() == [(sent, "")]
+    assert step_until_handled(consume(queue)) is False
+    assert database.effects() == [(sent, "")]
+    assert count(daemon, queue) == 0
+
+
+def test_C02_a_second_worker_waits_for_the_first_one_and_then_does_nothing(daemon, database, consume):
+    queue = make_queue(daemon)
+    sent = send(daemon, queue)
+    working, may_go_on = threading.Event(), threading.Event()
+
+    def at(point):
+        if point == "claimed":
+            working.set()
+            assert may_go_on.wait(30 * PATIENCE)
+
+    slow = Call(consume(queue, lease=1, at=at).step)
+    assert working.wait(30 * PATIENCE)
+    second = Call(step_until_handled, consume(queue))  # gets it after a second, when the first one's lease is over
+    wait_until(database.waiters, what="the second worker's wait")
+    may_go_on.set()
+    assert slow.answer() is True
+    assert second.answer() is False
+    assert database.effects() == [(sent, "")]
+    assert count(daemon, queue) == 0
+
+
+def test_C03_if_the_first_worker_dies_in_its_transaction_the_one_that_waits_does_the_work(daemon, database, consume):
+    queue = make_queue(daemon)
+    sent = send(daemon, queue)
+    first = consume.start_until("worked", queue, "--lease", 1)
+    second = Call(step_until_handled, consume(queue))
+    wait_until(database.waiters, what="the second worker's wait")
+    assert database.effects() == []
+    kill(first)
+    assert second.answer() is True
+    assert database.effects() == [(sent, "")]
+    assert count(daemon, queue) == 0
+
+
+def test_C04_in_repeatable_read_the_loser_is_told_to_try_again_and_its_message_is_no_dead_letter(daemon, database, consume):
+    dead = make_queue(daemon, "dead")
+    arn = call(daemon.port, "GetQueueAttributes", QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    queue = make_queue(daemon, RedrivePolicy=f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 2}}')
+    sent = send(daemon, queue)
+    first = consume.start_until("worked", queue, "--lease", 1)
+    second = consume(queue, isolation="REPEATABLE READ")
+    message = wait_until(lambda: second.receive(1), what="the second delivery")
+    with second.cursor() as cursor:
+        cursor.execute("SELECT 1")  # its snapshot is from before the first one's commit
+    waiting = Call(second.handle, message)
+    wait_until(database.waiters, what="the second worker's wait")
+    with contextlib.closing(psycopg2.connect(database.uri)) as third:
+        third.set_session(isolation_level="REPEATABLE READ")
+        with third.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            kill(first)  # rolls back: the second one goes on in its old snapshot, and commits
+            assert waiting.answer() is True and second.retries == 0
+            with pytest.raises(psycopg2.errors.SerializationFailure):  # 40001: a row that its snapshot does not show
+                cursor.execute("SELECT tally.once(%s)", (sent,))
+            third.rollback()
+            cursor.execute("SELECT tally.once(%s)", (sent,))
+            assert cursor.fetchone()[0] is False
+    assert database.effects() == [(sent, "")]
+    assert count(daemon, queue) == count(daemon, dead) == 0
+
+
+def test_C04_a_consumer_in_repeatable_read_tries_again_within_the_same_delivery(daemon, database, consume):
+    queue = make_queue(daemon)
+    sent = send(daemon, queue)
+    second = consume(queue, isolation="REPEATABLE READ")
+    with contextlib.closing(psycopg2.connect(database.uri)) as first, first.cursor() as cursor:
+        cursor.execute("SELECT tally.once(%s)", (sent,))
+        waiting = Call(second.step)
+        wait_until(database.waiters, what="the second worker's wait")
+        first.commit()
+    assert waiting.answer() is False
+    assert second.retries == 1
+    assert database.effects() == []  # the first one's work is not the consumer's here
+    assert count(daemon, queue) == 0
+
+
+def test_C05_what_may_come_again_is_not_forgotten_and_a_redriven_message_is_known(daemon, database, consume):
+    queue = make_queue(daemon)
+    sent = send(daemon, queue)
+    kill(consume.start_until("committed", queue, "--lease", 1))
+    database.sql("UPDATE tally.inbox SET at = at - interval '27 days'")  # as long as two queues can keep it
+    assert database.one("SELECT tally.forget()") == 0
+    with pytest.raises(psycopg2.errors.InvalidParameterValue) as refused:
+        database.sql("SELECT tally.forget('8 days')")
+    assert "older_than is 8 days, which is less than the 28 days after which a message can still come" in str(refused.value)
+    assert step_until_handled(consume(queue)) is False
+    assert database.effects() == [(sent, "")]
+    # Whoever knows that nothing comes that late says so.
+    assert database.one("SELECT tally.forget('8 days', horizon => '8 days')") == 1
+    assert database.one("SELECT tally.once(%s)", sent) is True
+
+
+def test_forget_is_bounded_and_takes_the_oldest_first(database):
+    database.sql("INSERT INTO tally.inbox (consumer, message_id, at) "
+                 "SELECT '', g, clock_timestamp() - (g + 0.5) * interval '1 day' FROM generate_series(1, 100) g")
+    assert database.one("SELECT tally.forget('30 days', 50)") == 50
+    assert database.one("SELECT max(message_id::int) FROM tally.inbox") == 50
+    assert database.one("SELECT tally.forget()") == 21
+    assert database.one("SELECT tally.forget()") == 0
+
+
+class Cutter:
+    """Stands between a client and PostgreSQL and cuts the line at the first COMMIT: behind it, so that its answer is lost, or before it,
+    and then the server learns of it only at .let_go()."""
+
+    def __init__(self, port, is_behind):
+        self.port, self.is_behind = port, is_behind
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self.listener.getsockname()
+        self.held = []
+        self.cuts = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.port))
+                threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
+                threading.Thread(target=self._answer, args=(server, client), daemon=True).start()
+
+    def _forward(self, client, server):
+        with contextlib.suppress(OSError):
+            while data := client.recv(65536):
+                if b"COMMIT\0" in data and not self.cuts:
+                    self.cuts += 1
+                    client.shutdown(socket.SHUT_RDWR)  # nothing goes back any more
+                    self.held.append(server)
+                    if self.is_behind:
+                        server.sendall(data)
+                    return
+                server.sendall(data)
+            server.close()
+
+    def _answer(self, server, client):
+        with contextlib.suppress(OSError):
+            while data := server.recv(65536):
+                client.sendall(data)
+        client.close()
+
+    def let_go(self):
+        for server in self.held:
+            with contextlib.suppress(OSError):
+                server.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.let_go()
+        self.listener.close()
+
+
+@pytest.fixture(params=[True, False], ids=["lost_behind_the_commit", "lost_before_the_commit"])
+def cutter(request, server):
+    made = Cutter(server.port, request.param)
+    yield made
+    made.close()
+
+
+def test_C06_if_the_outcome_of_commit_is_unknown_the_inbox_decides(daemon, database, consume, server, cutter):
+    queue = make_queue(daemon)
+    sent = send(daemon, queue)
+    through = database.uri.replace(f":{server.port}/", f":{cutter.address[1]}/")
+    consumer = consume(queue)
+    consumer.uri = through
+    step = Call(consumer.step)
+    wait_until(lambda: cutter.cuts, what="the cut")
+    if not cutter.is_behind:
+        wait_until(database.waiters, what="the second transaction's wait for the first")  # which is still open
+        assert database.effects() == []
+    cutter.let_go()
+    assert step.answer() is (not cutter.is_behind)  # it was done, or was not and is done now
+    assert database.effects() == [(sent, "")]
+    assert count(daemon, queue) == 0
+
+
+def test_C07_each_consumer_makes_its_own_effect(daemon, database, consume):
+    queue = make_queue(daemon)
+    sent = send(daemon, queue)
+    mail = consume(queue, name="mail", lease=0)
+    ledger = consume(queue, name="ledger", lease=0)
+    message = mail.receive(1)
+    assert mail.transact(message) is True
+    assert ledger.transact(message) is True
+    assert mail.transact(message) is False
+    assert sorted(database.effects()) == [(sent, "ledger"), (sent, "mail")]
+
+
+def test_C08_a_pipelined_transaction_makes_its_effect_only_if_the_claim_was_the_first(database):
+    """Everything in one round trip, also the COMMIT: so the effect has to come out of the claim."""
+    pipelined = """BEGIN;
+        INSERT INTO effect (message_id, consumer, body) SELECT 'm', '', 'x' WHERE tally.once('m');
+        COMMIT"""
+    calls = [Call(database.sql, pipelined) for _ in range(8)]
+    for one in calls:
+        one.answer()
+    assert database.effects() == [("m", "")]
+
+
+def test_C09_a_row_for_each_group_knows_redeliveries_and_the_uid_knows_copies(daemon, database):
+    once = "SELECT tally.once_in_group('work.fifo', 'g', %s)"
+    assert [database.one(once, number) for number in (10, 9, 10, 11)] == [True, False, False, True]
+    assert database.one("SELECT count(*) FROM tally.inbox_group") == 1
+    # A copy by the producer has a new number, which passes; its uid is what stops it.
+    assert database.one("SELECT tally.once('uid')") is True
+    assert database.one(once, 12) is True and database.one("SELECT tally.once('uid')") is False
+    # The numbers of a real queue, as the SDKs show them: digits in a string.
+    queue = make_queue(daemon, "work.fifo", FifoQueue="true", ContentBasedDeduplication="true")
+    for body in "ab":
+        send(daemon, queue, body, MessageGroupId="g2")
+    answer = call(daemon.port, "ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10, AttributeNames=["All"])
+    first, second = (message["Attributes"]["SequenceNumber"] for message in answer["Messages"])
+    numbers = (first, first, second, first, second)
+    assert [database.one("SELECT tally.once_in_group('work.fifo', 'g2', %s)", number) for number in numbers] == [
+        True, False, True, False, False]
+    assert database.one("SELECT tally.once_in_group('work.fifo', 'g2', %s, 'another')", first) is True
+
+
+@pytest.mark.parametrize("name", ["work", "work.fifo"])
+def test_C10_a_receipt_that_is_too_old_deletes_nothing_and_makes_no_second_effect(daemon, database, consume, name):
+    fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "true"} if name.endswith(".fifo") else {}
+    queue = make_queue(daemon, name, **fifo)
+    sent = send(daemon, queue, **({"MessageGroupId": "g"} if fifo else {}))
+    late = consume(queue, lease=1)
+    message = late.receive(1)
+    assert late.transact(message) is True
+    second = consume(queue)
+    again = wait_until(lambda: second.receive(1), what="the second delivery")
+    late.transact = lambda message: True  # that was before; now comes its delete
+    late.handle(message)
+    assert count(daemon, queue) == 1  # the second worker's, as before
+    assert second.handle(again) is False
+    assert count(daemon, queue) == 0
+    assert database.effects() == [(sent, "")]
+
+
+def test_C12_an_effect_outside_the_database_does_not_run_side_by_side(daemon, database, consume, tmp_path):
+    """Eight workers get the same message at once: the claim comes first, so one works and the others wait for it."""
+    queue = make_queue(daemon)
+    send(daemon, queue)
+    message = consume(queue).receive(1)
+    running, most, runs, lock = 0, 0, 0, threading.Lock()
+
+    def work_outside(cursor, message):
+        nonlocal running, most, runs
+        with lock:
+            running, runs = running + 1, runs + 1
+            most = max(most, running)
+            this = runs
+        if this == 1:
+            wait_until(lambda: database.waiters() == 7, what="seven workers that wait")
+        with lock:
+            running -= 1
+        if this < 3:
+            raise ConnectionAbortedError("this worker dies in the middle")
+
+    def work_once():
+        consumer = consume(queue)
+        consumer.work = work_outside
+        try:
+            return consumer.transact(message)
+        except ConnectionAbortedError:
+            consumer.close()
+            return None
+
+    answers = [one.answer() for one in [Call(work_once) for _ in range(8)]]
+    assert most == 1
+    assert runs == 3  # two died; what they did outside no database can take back
+    assert (answers.count(True), answers.count(False), answers.count(None)) == (1, 5, 2)
+
+
+# --- Many messages, workers killed ---------------------------------------------------------------------------------------------
+
+
+def test_every_effect_happens_once_while_consumers_and_the_daemon_are_killed(daemon, database, consume):
+    queue = make_queue(daemon)
+    sent, is_over = set(), threading.Event()
+
+    def keep_sending():
+        while not is_over.is_set():
+            with contextlib.suppress(OSError):  # the daemon is away; what is not acknowledged may be there or not
+                sent.add(send(daemon, queue))
+            time.sleep(0.01)
+
+    sender = Call(keep_sending)
+    helper = consume.start(queue, "--lease", 2)
+    for number, point in enumerate(["received", "claimed", "worked", "committed"] * 2):
+        kill(consume.start_until(point, queue, "--lease", 2))
+        if number % 4 == 3:
+            daemon.kill9()
+            daemon.start()
+    is_over.set()
+    sender.answer()
+    helpers = [helper] + [consume.start(queue, "--lease", 2) for _ in range(2)]
+    wait_until(lambda: count(daemon, queue) == 0, 60, "the last message")
+    for process in helpers:
+        kill(process)
+    effects = [message for message, _ in database.effects()]
+    assert len(effects) == len(set(effects))
+    assert sent <= set(effects)
+
+
+# --- The schema ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_schema_is_printed_as_it_stands_and_takes_another_name(database):
+    text = schema()
+    assert (pathlib.Path(__file__).parents[2] / "src/relay/schema/postgres.sql").read_text() == text
+    other = schema("--schema", "out_1")
+    assert "tally." not in other and "tally relay schema" in other
+    database.sql(other)
+    assert database.one("SELECT out_1.once('m')") is True
+    assert database.one("SELECT count(*) FROM out_1.lease") == 1
+    with contextlib.suppress(AssertionError):
+        schema("--schema", "Out")
+        pytest.fail("a name that needs quotes was taken")
+
+
+def test_the_schema_may_be_run_again_and_a_newer_one_is_left_alone(database):
+    database.sql("SELECT tally.send('q', 'a')")
+    before = database.sql("SELECT * FROM tally.lease"), database.sql("SELECT * FROM tally.outbox")
+    database.sql(schema())
+    assert (database.sql("SELECT * FROM tally.lease"), database.sql("SELECT * FROM tally.outbox")) == before
+    database.sql("UPDATE tally.version SET number = 2")
+    with pytest.raises(psycopg2.errors.RaiseException) as refused:
+        database.sql(schema())
+    assert "the schema tally has version 2, and this text knows versions up to 1" in str(refused.value)
+
+
+POISON = [
+    ("('q', '')", "body: 1 to 1,048,576 bytes"),
+    ("('q', repeat('a', 1048577))", "body: 1 to 1,048,576 bytes"),
+    ("('q', repeat('ä', 524289))", "body: 1 to 1,048,576 bytes"),
+    (r"('q', E'a\u0001')", "body: no control characters except tab and line ends"),
+    (r"('q', E'a\uFFFE')", "body: no control characters except tab and line ends"),
+    ("('a b', 'a')", "queue: a name of 1 to 80 letters, digits, - and _, or a URL"),
+    ("(repeat('q', 81), 'a')", "queue: a name of 1 to 80 letters, digits, - and _, or a URL"),
+    ("('q', 'a', '')", "group_id: 1 to 128 printable ASCII characters, no space"),
+    ("('q', 'a', repeat('g', 129))", "group_id: 1 to 128 printable ASCII characters, no space"),
+    ("('q', 'a', 'ä')", "group_id: 1 to 128 printable ASCII characters, no space"),
+    ("('q', 'a', 'g', 'a b')", "dedup_id: 1 to 128 printable ASCII characters, no space"),
+    ("('q', 'a', 'g', 'd', '[]')", "attributes: up to 9, of strings, numbers or DataType objects"),
+    ("""('q', 'a', attributes => '{"a": null}')""", "attributes: up to 9, of strings, numbers or DataType objects"),
+    ("""('q', 'a', attributes => '{"Tally.OutboxId": "x"}')""", "attributes: up to 9, of strings, numbers or DataType objects"),
+    ("('q', 'a', attributes => (SELECT jsonb_object_agg(g, 'x') FROM generate_series(1, 10) g))",
+     "attributes: up to 9, of strings, numbers or DataType objects"),
+    ("('q', 'a', delay_seconds => 901)", "delay_s: 0 to 900 seconds"),
+]
+
+
+@pytest.mark.parametrize("arguments, name", POISON, ids=[arguments[:30] for arguments, _ in POISON])
+def test_R43_what_no_sink_takes_is_refused_in_the_transaction_that_writes_it(refusing, arguments, name):
+    with pytest.raises(psycopg2.errors.CheckViolation) as refused:
+        refusing.sql(f"SELECT tally.send{arguments}")
+    assert refused.value.diag.constraint_name == name
+
+
+def test_what_sinks_take_is_taken(database):
+    uid = database.one(r"""SELECT tally.send('orders.fifo', E'\t\r\n \u007F\uD7FF\uE000\uFFFD\U0001F600', '!~', 'd',
+        '{"a": 1, "b": "x", "c": {"DataType": "Binary", "BinaryValue": "AA=="}}', 900)""")
+    database.sql("SELECT tally.send('', repeat('a', 1048576)), tally.send('https://sqs.eu-west-1.amazonaws.com/1/q', 'a', NULL)")
+    rows = database.sql("SELECT uid, kind, queue, group_id, dedup_id, attributes, delay_s FROM tally.outbox ORDER BY id")
+    assert rows[0] == (uid, 0, "orders.fifo", "!~", "d", {"a": 1, "b": "x", "c": {"DataType": "Binary", "BinaryValue": "AA=="}}, 900)
+    assert [row[2:] for row in rows[1:]] == [("", None, None, None, 0), ("https://sqs.eu-west-1.amazonaws.com/1/q", None, None, None, 0)]
+
+
+def test_what_is_rolled_back_was_never_sent(database):
+    with contextlib.closing(psycopg2.connect(database.uri)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT tally.send('q', 'a'), tally.ack('handle'), tally.once('m')")
+        connection.rollback()
+    assert database.one("SELECT count(*) FROM tally.outbox") == database.one("SELECT count(*) FROM tally.inbox") == 0
+
+
+# --- Rights -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def roles(refusing, database):
+    """The roles that were made for `refusing` may do the same here."""
+    grant(database)
+
+
+def test_an_application_may_send_ack_and_claim_and_nothing_else(database, roles):
+    assert database.one("SELECT tally.send('q', 'a')", role="app")
+    database.sql("SELECT tally.ack('handle')", role="app")
+    assert database.one("SELECT tally.once('m')", role="app") is True
+    assert database.one("SELECT tally.once_in_group('q', 'g', 1)", role="app") is True
+    database.sql("INSERT INTO tally.outbox (queue, body) SELECT 'q', g FROM generate_series(1, 3) g", role="app")
+    assert database.one("SELECT count(*) FROM tally.outbox") == 5
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO tally.outbox (id, queue, body) OVERRIDING SYSTEM VALUE VALUES (1, 'q', 'a')",
+        "INSERT INTO tally.outbox (uid, queue, body) VALUES (gen_random_uuid(), 'q', 'a')",
+        "INSERT INTO tally.outbox (kind, queue, body) VALUES (1, '', 'handle')",
+        "SELECT nextval('tally.outbox_id_seq')",
+        "SELECT * FROM tally.outbox",
+        "UPDATE tally.outbox SET body = 'b'",
+        "DELETE FROM tally.outbox",
+        "TRUNCATE tally.outbox",
+        "INSERT INTO tally.inbox (consumer, message_id) VALUES ('', 'm')",
+        "DELETE FROM tally.inbox",
+        "SELECT * FROM tally.dead",
+        "UPDATE tally.lease SET epoch = 9",
+        "UPDATE tally.version SET number = 9",
+        "SELECT tally.forget()",
+    ],
+)
+def test_R06_an_application_can_neither_choose_ids_nor_read_or_change_what_is_there(refusing, statement):
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        refusing.sql(statement, role="app")
+
+
+def test_who_was_granted_nothing_can_do_nothing(refusing):
+    for function in ("send('q', 'a')", "ack('h')", "once('m')", "once_in_group('q', 'g', 1)", "forget()"):
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            refusing.sql(f"SELECT tally.{function}", role="stranger")
+    assert refusing.one("SELECT tally.forget()", role="cleaner") == 0
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        refusing.sql("SELECT tally.send('q', 'a')", role="cleaner")
+
+
+def test_a_caller_can_not_put_its_own_functions_in_the_way(database, roles):
+    """The functions act with the owner's rights: what they call must not be found in a schema of the caller's."""
+    database.sql("GRANT CREATE ON DATABASE " + database.name + " TO app")
+    with contextlib.closing(database.connect("app")) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA mine; SET search_path = mine, pg_catalog, tally")
+        for name, result in (("octet_length(text)", "int AS 'SELECT 1'"), ("clock_timestamp()", "timestamptz AS 'SELECT NULL::timestamptz'")):
+            cursor.execute(f"CREATE FUNCTION mine.{name} RETURNS {result} LANGUAGE sql")
+        cursor.execute("CREATE TEMP TABLE outbox (queue text, body text)")
+        cursor.execute("SELECT tally.send('q', 'a')")
+        with pytest.raises(psycopg2.errors.CheckViolation):
+            cursor.execute("SELECT tally.send('q', '')")
+    assert database.one("SELECT count(*) FROM tally.outbox WHERE created IS NOT NULL") == 1
