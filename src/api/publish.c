@@ -53,6 +53,18 @@ static enum error read_names(struct call *call, yyjson_val *rows, struct publish
     return OK;
 }
 
+/* A word of two; absent: the first. */
+static enum error read_choice(struct call *call, const char *name, const char *first, const char *second,
+                              const char *reason, bool *is_second)
+{
+    struct bytes text = {NULL, 0};
+    enum error error = params_text(&call->params, name, &text);
+    *is_second = bytes_equal(text, bytes_from_string(second));
+    if (error == OK && text.ptr != NULL && !*is_second && !bytes_equal(text, bytes_from_string(first)))
+        return params_invalid(&call->params, name, text, reason);
+    return error;
+}
+
 static enum error read_batch(struct call *call, yyjson_val **rows, struct publish_command *command)
 {
     struct publisher_claim claim;
@@ -66,6 +78,10 @@ static enum error read_batch(struct call *call, yyjson_val **rows, struct publis
         error = call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                           "ConfirmedBatch is %llu and must be below Batch, which is %llu.",
                           (unsigned long long)command->confirmed_batch, (unsigned long long)command->batch);
+    if (error == OK)
+        error = read_choice(call, "Order", "group", "strict", "It must be group or strict.", &command->is_strict);
+    if (error == OK)
+        error = read_choice(call, "Refused", "park", "block", "It must be park or block.", &command->blocks_refused);
     if (error == OK)
         error = params_list(&call->params, "Rows", rows);
     if (error != OK)
@@ -191,7 +207,7 @@ static void publish_rows(struct call *call, struct publication *publication, yyj
     {
         struct params params = {.object = row, .failure = call->failure};
         call->failure->text[0] = '\0';
-        if (decide_publish_known(call->core, publication))
+        if (decide_publish_known(call->core, publication, params_bytes(yyjson_obj_get(row, "MessageGroupId"))))
             continue;
         if (yyjson_obj_get(row, "ReceiptHandle") != NULL)
             publish_delete(call, publication, &params);
@@ -205,8 +221,8 @@ static void publish_rows(struct call *call, struct publication *publication, yyj
 static const char *fate_name(enum row_fate fate)
 {
     static const char *const names[] = {
-        [ROW_DUPLICATE] = "duplicate", [ROW_TOO_OLD] = "too-old", [ROW_REFUSED] = "refused",
-        [ROW_BLOCKED] = "blocked",     [ROW_STALE] = "stale",     [ROW_PUT_OFF] = "blocked",
+        [ROW_DUPLICATE] = "duplicate", [ROW_TOO_OLD] = "too-old", [ROW_REFUSED] = "refused", [ROW_BLOCKED] = "blocked",
+        [ROW_STALE] = "stale",         [ROW_PUT_OFF] = "blocked", [ROW_HELD] = "held",
     };
     return names[fate];
 }

@@ -332,6 +332,8 @@ struct publish_command {
     uint64_t batch;           /* at least 1 */
     uint64_t confirmed_batch; /* below that */
     struct bytes rows;        /* each u64 id (1 to 2^63 - 1), uid: 1 to PUBLISHER_ROWS_MAX of them */
+    bool is_strict;           /* behind a row that stays behind, all rows do, not only those of its group */
+    bool blocks_refused;      /* a row that is refused stays behind, as one that is blocked does */
     uint64_t size_max;        /* bytes of events that the frame has room for */
 };
 
@@ -339,14 +341,18 @@ struct publish_command {
 struct publication {
     const struct publish_command *command;
     struct digest_tag digest;
-    uint32_t publisher;    /* slot */
-    uint32_t row_count;    /* of the batch */
-    uint32_t next;         /* index of the row that is decided next */
-    bool is_full;          /* the frame has no room for more: the rest is put off */
-    size_t frame_size;     /* before it began */
-    struct table stored;   /* rows that are known from now on: 1 + index, by hash of the uid */
-    struct buffer rows;    /* those, as in an event */
-    struct buffer results; /* of the others; see publisher.h */
+    uint32_t publisher;        /* slot */
+    uint32_t row_count;        /* of the batch */
+    uint32_t next;             /* index of the row that is decided next */
+    bool is_full;              /* the frame has no room for more: the rest is put off */
+    size_t frame_size;         /* before it began */
+    bool has_left;             /* a row has stayed behind */
+    struct bytes group;        /* of the row that is decided next */
+    struct table left;         /* groups that have: 1 + index in left_groups, by hash */
+    struct buffer left_groups; /* struct bytes */
+    struct table stored;       /* rows that are known from now on: 1 + index, by hash of the uid */
+    struct buffer rows;        /* those, as in an event */
+    struct buffer results;     /* of the others; see publisher.h */
 };
 
 /* Begins a batch. Then each row is decided, in order, by one of the next four; then decide_publish_end(). All in one frame: no row's
@@ -357,8 +363,9 @@ struct publication {
 enum error decide_publish_begin(struct core *core, const struct publish_command *command,
                                 struct publication *publication, bool *is_repeat);
 
-/* Has the row been stored before, is it too old to say, or is no room left? Then that is its result, and the next row's turn. O(1). */
-bool decide_publish_known(const struct core *core, struct publication *publication);
+/* Has the row been stored before, is it too old to say, does it stand behind one of its group that stays behind, or is no room left? Then
+ * that is its result, and the next row's turn. `group` is the row's, or empty; borrowed until decide_publish_end(). O(1). */
+bool decide_publish_known(const struct core *core, struct publication *publication, struct bytes group);
 
 /* Sends the row's message. On an error of decide_send() it is still this row's turn: it is decide_publish_fault()'s. */
 enum error decide_publish_send(struct core *core, struct publication *publication, const struct send_command *command,

@@ -109,6 +109,8 @@ void decide_publish_end(struct core *core, struct publication *publication)
 
 void decide_publish_deinit(struct publication *publication)
 {
+    table_deinit(&publication->left);
+    buffer_deinit(&publication->left_groups);
     table_deinit(&publication->stored);
     buffer_deinit(&publication->rows);
     buffer_deinit(&publication->results);
@@ -168,9 +170,45 @@ static bool is_done_before(const struct core *core, const struct publication *pu
     return false;
 }
 
-bool decide_publish_known(const struct core *core, struct publication *publication)
+/* --- order -------------------------------------------------------------------------------------------------------- */
+
+static struct bytes left_group_at(const struct publication *publication, uint32_t index)
+{
+    struct bytes group;
+    memcpy(&group, publication->left_groups.data_owned + index * sizeof(group), sizeof(group));
+    return group;
+}
+
+/* Does the row, which nothing else is wrong with, stand behind one that it must not overtake? */
+static bool is_held(const struct publication *publication)
+{
+    if (!publication->has_left || publication->command->is_strict)
+        return publication->has_left;
+    const struct table *left = &publication->left;
+    for (struct table_probe probe = table_probe_start(left, bytes_hash(publication->group));
+         table_probe_next(left, &probe);)
+        if (bytes_equal(left_group_at(publication, probe.slot - 1), publication->group))
+            return true;
+    return false;
+}
+
+/* The row stays behind: it will come again, and what must not overtake it waits for that. */
+static void leave_behind(struct publication *publication)
+{
+    publication->has_left = true;
+    if (publication->group.size == 0 || publication->command->is_strict)
+        return;
+    buffer_append(&publication->left_groups, &publication->group, sizeof(publication->group));
+    table_insert(&publication->left, bytes_hash(publication->group),
+                 (uint32_t)(publication->left_groups.size / sizeof(publication->group)));
+}
+
+/* --- deciding ----------------------------------------------------------------------------------------------------- */
+
+bool decide_publish_known(const struct core *core, struct publication *publication, struct bytes group)
 {
     const uint8_t *row = row_at(publication, publication->next);
+    publication->group = group;
     enum row_fate fate = ROW_STALE;
     if (publication->is_full)
         fate = ROW_PUT_OFF;
@@ -178,6 +216,8 @@ bool decide_publish_known(const struct core *core, struct publication *publicati
         fate = ROW_DUPLICATE;
     else if (publisher_has_forgotten(core, publication->publisher, bytes_get_u64(row)))
         fate = ROW_TOO_OLD;
+    else if (is_held(publication))
+        fate = ROW_HELD;
     else
         return false;
     note_fate(publication, fate);
@@ -228,6 +268,9 @@ void decide_publish_fault(struct core *core, struct publication *publication, en
                           struct bytes text)
 {
     ASSERT(fate == ROW_REFUSED || fate == ROW_BLOCKED);
-    if (has_room(core, publication, code.size + text.size))
-        note(publication, &(struct row_result){.fate = fate, .code = code, .text = text});
+    if (!has_room(core, publication, code.size + text.size))
+        return;
+    if (fate == ROW_BLOCKED || publication->command->blocks_refused)
+        leave_behind(publication);
+    note(publication, &(struct row_result){.fate = fate, .code = code, .text = text});
 }

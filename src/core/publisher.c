@@ -99,7 +99,7 @@ bool row_result_decode(struct cursor *cursor, uint32_t row_count, struct row_res
     *result = (struct row_result){.index = cursor_u32(cursor)};
     uint8_t fate = cursor_u8(cursor);
     result->fate = (enum row_fate)fate;
-    if (result->index >= row_count || fate < ROW_DUPLICATE || fate > ROW_PUT_OFF)
+    if (result->index >= row_count || fate < ROW_DUPLICATE || fate > ROW_HELD)
         cursor_fail(cursor);
     if (has_text(result->fate)) {
         result->code = cursor_sized(cursor);

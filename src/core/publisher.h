@@ -37,6 +37,7 @@ enum row_fate {
     ROW_BLOCKED,       /* the same; its queue can't be used */
     ROW_STALE,         /* a receipt handle that is not the newest: nothing to do */
     ROW_PUT_OFF,       /* the record had no room left */
+    ROW_HELD,          /* an earlier row of its group stays behind */
 };
 
 /* Results of a batch: a run, by index, of the rows that were not just stored; each u32 index, u8 fate, and, if that is ROW_REFUSED

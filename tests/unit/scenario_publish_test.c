@@ -363,6 +363,44 @@ static void a_row_that_is_refused_does_not_disturb_the_others(struct world *worl
     EXPECT(world, is_stored(publish(world, 2, 1, &later), 2));
 }
 
+/* Group g: blocked, then one that could go; group h: refused, then one that could go; and one without a group. */
+static struct rows rows_of_groups(void)
+{
+    struct rows rows = {.size = 0};
+    add(&rows, "{'Id':1," UID ",'QueueUrl':'gone','MessageBody':'1','MessageGroupId':'g'}", 1u);
+    add(&rows, "{'Id':2," UID ",'QueueUrl':'q','MessageBody':'2','MessageGroupId':'g'}", 2u);
+    add(&rows, "{'Id':3," UID ",'QueueUrl':'q','MessageBody':'\\u0001','MessageGroupId':'h'}", 3u);
+    add(&rows, "{'Id':4," UID ",'QueueUrl':'q','MessageBody':'4','MessageGroupId':'h'}", 4u);
+    add_row(&rows, 5, 5, "q");
+    return rows;
+}
+
+/* P4: what stays behind is not overtaken by what comes after it in its group. */
+static void a_row_that_stays_behind_holds_its_group(struct world *world)
+{
+    static const char *const head = "'Publisher':'" SOURCE "','Epoch':1,'Owner':'" OWNER_1 "','ConfirmedBatch':0";
+    world_create_queue(world, "q", "");
+    EXPECT(world, is_open(world, 1, OWNER_1));
+    struct rows rows = rows_of_groups();
+    struct answer strict =
+        world_call(world, "Tally.Publish", "{%s,'Batch':1,'Order':'strict','Rows':[%s]}", head, rows.text);
+    EXPECT(world, is_stored(strict, 0) && has_status(strict, 1, "blocked") && count_status(strict, "held") == 4);
+    struct answer block = world_call(world, "Tally.Publish",
+                                     "{%s,'Batch':2,'Order':'group','Refused':'block','Rows':[%s]}", head, rows.text);
+    EXPECT(world, is_stored(block, 1) && has_status(block, 2, "held") && has_status(block, 4, "held"));
+    struct answer park =
+        world_call(world, "Tally.Publish", "{%s,'Batch':3,'Refused':'park','Rows':[%s]}", head, rows.text);
+    EXPECT(world, is_stored(park, 1) && has_status(park, 2, "held") && has_status(park, 3, "refused"));
+    EXPECT(world, has_status(park, 5, "duplicate"));
+    world_create_queue(world, "gone", "");
+    struct answer rest = world_call(world, "Tally.Publish", "{%s,'Batch':4,'Rows':[%s]}", head, rows.text);
+    EXPECT(world, is_stored(rest, 2) && count_status(rest, "held") == 0);
+    EXPECT(world,
+           answer_fails(world_call(world, "Tally.Publish", "{%s,'Batch':5,'Order':'any','Rows':[%s]}", head, rows.text),
+                        "InvalidParameterValueException"));
+    EXPECT(world, world_count_messages(world, "q") == 3 && world_count_messages(world, "gone") == 1);
+}
+
 static void a_row_with_a_receipt_handle_ends_that_message(struct world *world)
 {
     world_create_queue(world, "in", "");
@@ -471,6 +509,7 @@ int main(void)
         SCENARIO(R53_a_batch_that_comes_late_is_never_taken_for_another),
         SCENARIO(R54_a_gap_does_not_write_anything_twice),
         SCENARIO(a_row_that_is_refused_does_not_disturb_the_others),
+        SCENARIO(a_row_that_stays_behind_holds_its_group),
         SCENARIO(a_row_with_a_receipt_handle_ends_that_message),
         SCENARIO(rows_of_one_batch_with_one_uid_are_one_row),
         SCENARIO(a_row_may_be_a_duplicate_in_its_queue),
