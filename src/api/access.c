@@ -45,8 +45,12 @@ enum error access_identify(struct call *call)
         .head = request->head,
         .body = request->body,
     };
-    return sigv4_verify(api->sigv4_owned, api->credentials, &bytes_signed, request->wall_s, &call->caller,
-                        call->failure);
+    enum error error =
+        sigv4_verify(api->sigv4_owned, api->credentials, &bytes_signed, request->wall_s, &call->caller, call->failure);
+    if (error == ERROR_UNKNOWN_ACCESS_KEY && api->inner_credentials != NULL)
+        error = sigv4_verify(api->sigv4_owned, api->inner_credentials, &bytes_signed, request->wall_s, &call->caller,
+                             call->failure);
+    return error;
 }
 
 static bool is_owner(const struct call *call)

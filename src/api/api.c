@@ -56,6 +56,11 @@ void api_set_credentials(struct api *api, const struct credentials *credentials)
     api->credentials = credentials;
 }
 
+void api_set_inner_credentials(struct api *api, const struct credentials *credentials)
+{
+    api->inner_credentials = credentials;
+}
+
 /* --- replies ------------------------------------------------------------------------------------------------------ */
 
 void api_finish(struct api *api, struct exchange *exchange)

@@ -39,6 +39,9 @@ struct namespace *api_namespace(const struct api *api);
  * sites have browsers send. Borrowed until they are replaced or the api is destroyed. */
 void api_set_credentials(struct api *api, const struct credentials *credentials);
 
+/* Besides those, and whether or not there are any: credentials of parts of the server itself, which nobody else knows. */
+void api_set_inner_credentials(struct api *api, const struct credentials *credentials);
+
 /* Takes a whole request. It comes back through api_take_finished(), at once or, for a long poll, later. `now_ms` is log
  * time (clock.h of the server): it never goes back. */
 void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms);

@@ -204,7 +204,8 @@ void api_metrics_write(struct api *const *members, size_t count, struct arena *a
         write_queues(members[k], arena, text);
     size_t relay_count;
     const struct relay_series *relays = read_relays(members, count, arena, &relay_count);
-    write_relays(relays, relay_count, arena, text);
+    if (relay_count > 0)
+        write_relays(relays, relay_count, arena, text);
     buffer_append_format(text,
                          "# HELP tally_calls_total Calls by action and result.\n# TYPE tally_calls_total counter\n");
     for (size_t k = 0; k < count; k++)

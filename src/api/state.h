@@ -12,7 +12,8 @@ struct api {
     struct api *const *family; /* borrowed; with this one among them */
     size_t family_count;       /* 0: it is alone */
     struct api_options options;
-    const struct credentials *credentials; /* NULL: nobody is asked who he is */
+    const struct credentials *credentials;       /* NULL: nobody is asked who he is */
+    const struct credentials *inner_credentials; /* the server's own; NULL: none */
     struct sigv4 *sigv4_owned;
     struct table action_by_target; /* index in actions, plus 1 */
     struct pool waiters;

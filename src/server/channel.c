@@ -20,7 +20,7 @@ void channel_init(struct channel *channel, uv_loop_t *loop, enum listener_kind k
     if (kind == LISTENER_TLS)
         channel->tls_owned = tls_create(context);
     int status =
-        kind == LISTENER_UNIX ? uv_pipe_init(loop, &channel->handle.pipe, 0) : uv_tcp_init(loop, &channel->handle.tcp);
+        listener_is_path(kind) ? uv_pipe_init(loop, &channel->handle.pipe, 0) : uv_tcp_init(loop, &channel->handle.tcp);
     ASSERT(status == 0); /* makes no socket yet, so nothing can fail */
 }
 

@@ -11,6 +11,7 @@
 
 #define LISTENER_BACKLOG 4096
 #define SOCKET_MODE 0660
+#define PRIVATE_SOCKET_MODE 0600
 
 /* --- TCP ---------------------------------------------------------------------------------------------------------- */
 
@@ -66,11 +67,16 @@ static bool is_left_behind(const struct sockaddr_un *address)
     return is_refused;
 }
 
-/* Binds a socket whose file is never open to more than SOCKET_MODE says: Linux makes it with the mode of the socket, less
- * the umask. 0 or an errno. */
-static int bind_socket(int socket, const struct sockaddr_un *address)
+static mode_t mode_of(const struct listener *listener)
 {
-    if (fchmod(socket, SOCKET_MODE) != 0)
+    return listener->kind == LISTENER_PRIVATE ? PRIVATE_SOCKET_MODE : SOCKET_MODE;
+}
+
+/* Binds a socket whose file is never open to more than its mode says: Linux makes it with the mode of the socket, less
+ * the umask. 0 or an errno. */
+static int bind_socket(int socket, const struct sockaddr_un *address, mode_t mode)
+{
+    if (fchmod(socket, mode) != 0)
         return errno;
     int status = bind(socket, (const struct sockaddr *)address, sizeof(*address)) == 0 ? 0 : errno;
     if (status == EADDRINUSE && is_left_behind(address) && unlink(address->sun_path) == 0)
@@ -81,7 +87,7 @@ static int bind_socket(int socket, const struct sockaddr_un *address)
 static int note_file(struct listener *listener, const char *path)
 {
     struct stat status;
-    if (chmod(path, SOCKET_MODE) != 0 || lstat(path, &status) != 0)
+    if (chmod(path, mode_of(listener)) != 0 || lstat(path, &status) != 0)
         return errno;
     listener->path = path;
     listener->device = status.st_dev;
@@ -98,7 +104,7 @@ static int listen_on_path(struct listener *listener, const char *path, uv_connec
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0)
         return errno;
-    int status = bind_socket(descriptor, &address);
+    int status = bind_socket(descriptor, &address, mode_of(listener));
     if (status == 0)
         status = note_file(listener, path);
     if (status == 0)
@@ -133,13 +139,13 @@ enum error listener_open(struct listener *listener, uv_loop_t *loop, enum listen
 {
     ASSERT(options->address != NULL);
     *listener = (struct listener){.kind = kind};
-    int status = kind == LISTENER_UNIX ? uv_pipe_init(loop, &listener->handle.pipe, 0)
-                                       : uv_tcp_init(loop, &listener->handle.tcp);
+    int status = listener_is_path(kind) ? uv_pipe_init(loop, &listener->handle.pipe, 0)
+                                        : uv_tcp_init(loop, &listener->handle.tcp);
     ASSERT(status == 0); /* makes no socket yet, so nothing can fail */
     listener->handle.any.data = context;
     listener->is_open = true;
-    return kind == LISTENER_UNIX ? open_path(listener, options->address, on_connection, failure)
-                                 : open_address(listener, options, on_connection, failure);
+    return listener_is_path(kind) ? open_path(listener, options->address, on_connection, failure)
+                                  : open_address(listener, options, on_connection, failure);
 }
 
 /* The file may have become another's, if somebody took ours away. */

@@ -2,14 +2,26 @@
 #ifndef TALLY_SERVER_OPTIONS_H
 #define TALLY_SERVER_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* The ways in; a server has at most one of each. */
-enum listener_kind { LISTENER_PLAIN, LISTENER_TLS, LISTENER_UNIX, LISTENER_KIND_COUNT };
+enum listener_kind {
+    LISTENER_PLAIN,
+    LISTENER_TLS,
+    LISTENER_UNIX,
+    LISTENER_PRIVATE, /* a Unix socket for other threads of this process: server_open_private() */
+    LISTENER_KIND_COUNT,
+};
+
+static inline bool listener_is_path(enum listener_kind kind)
+{
+    return kind == LISTENER_UNIX || kind == LISTENER_PRIVATE;
+}
 
 struct listener_options {
-    const char *address; /* an IP address, or the path of the Unix socket; NULL: there is none. Borrowed */
+    const char *address; /* an IP address, or the path of a Unix socket; NULL: there is none. Borrowed */
     uint16_t port;       /* 0: a free one */
 };
 

@@ -254,6 +254,20 @@ enum error server_listen(struct server *server, struct api *const *apis, size_t 
     return OK;
 }
 
+enum error server_open_private(struct server *server, const char *path, struct failure *failure)
+{
+    struct listener *listener = &server->listeners[LISTENER_PRIVATE];
+    const struct listener_options options = {.address = path};
+    ASSERT(!listener->is_open);
+    if (server->hub.is_stopping)
+        return failure_set(failure, ERROR_SERVICE_UNAVAILABLE, "the server is stopping.");
+    enum error error =
+        listener_open(listener, server->loop, LISTENER_PRIVATE, &options, on_connection, server, failure);
+    if (error != OK)
+        listener_close(listener);
+    return error;
+}
+
 enum error server_reload(struct server *server, struct failure *failure)
 {
     const struct server_options *options = &server->hub.options;

@@ -35,6 +35,10 @@ void server_wake(void *server);
 enum error server_listen(struct server *server, struct api *const *apis, size_t count, const struct clock *clock,
                          struct failure *failure);
 
+/* Opens one more way in, for other threads of this process only: a Unix socket at `path`, which is borrowed for the server's life. Once,
+ * while it serves. ERROR_SERVICE_UNAVAILABLE if it can't be had, or if the server is stopping. */
+enum error server_open_private(struct server *server, const char *path, struct failure *failure);
+
 /* Reads the certificate for TLS again, for connections to come. ERROR_INVALID_PARAMETER_VALUE if it can't be used: the one in
  * force stays. Nothing happens without TLS. */
 enum error server_reload(struct server *server, struct failure *failure);

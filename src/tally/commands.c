@@ -11,7 +11,9 @@ extern const struct command command_queue_create, command_queue_list, command_qu
     command_work, command_run, command_bench, command_call, command_explain, command_queue_pause, command_queue_resume,
     command_group_list, command_group_release, command_group_pause, command_group_resume, command_schedule_put,
     command_schedule_list, command_schedule_show, command_schedule_pause, command_schedule_resume,
-    command_schedule_delete, command_relay_schema, command_relay_run;
+    command_schedule_delete, command_relay_schema, command_relay_run, command_relay_create, command_relay_list,
+    command_relay_show, command_relay_pause, command_relay_resume, command_relay_delete, command_relay_doubts,
+    command_relay_resolve;
 
 const struct command_row commands[] = {
     {"queue create", "make a queue", &command_queue_create},
@@ -55,6 +57,14 @@ const struct command_row commands[] = {
     {"schedule delete", "delete a schedule", &command_schedule_delete},
     {"relay run", "carry the rows of an outbox to a queue", &command_relay_run},
     {"relay schema", "print the tables of an outbox, for your database", &command_relay_schema},
+    {"relay create", "have the server carry messages from a source to a sink", &command_relay_create},
+    {"relay list", "list the relays and how they are", &command_relay_list},
+    {"relay show", "show a relay, how it is and what waits", &command_relay_show},
+    {"relay pause", "stop a relay for a while", &command_relay_pause},
+    {"relay resume", "let a paused relay go on", &command_relay_resume},
+    {"relay delete", "delete a relay", &command_relay_delete},
+    {"relay doubts", "list the rows that a relay has put aside", &command_relay_doubts},
+    {"relay resolve", "send or drop one of them", &command_relay_resolve},
     {"bench", "measure how fast the server is", &command_bench},
     {"call", "call any action of the server with a JSON body", &command_call},
 };

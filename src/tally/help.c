@@ -44,7 +44,9 @@ static const struct group_text {
      "queue. What was rolled back is never sent, and what was committed always is.\n"
      "\n"
      "  tally relay schema --type postgres | psql -v ON_ERROR_STOP=1 -1 mydb\n"
-     "  tally relay run --source postgres://relay@localhost/mydb --sink queue\n"},
+     "  tally relay run --source postgres://relay@localhost/mydb --sink queue\n"
+     "  tally relay create orders --source postgres://tally@db/shop --sink queue\n"
+     "  tally relay show orders\n"},
 };
 
 static const char overview_end[] =
