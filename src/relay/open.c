@@ -1,14 +1,18 @@
 #include "relay/open.h"
 
+#include "relay/lease_sqlite.h"
 #include "relay/sink_http.h"
 #include "relay/sink_queue.h"
 #include "relay/sink_sqs.h"
+#include "relay/source_sqlite.h"
 
 struct source *open_source(const struct relay_spec *spec, struct fault *fault)
 {
     switch (spec->source) {
     case SOURCE_POSTGRES:
+        break;
     case SOURCE_SQLITE:
+        return source_sqlite_create(spec);
     case SOURCE_QUEUE:
         break;
     }
@@ -20,7 +24,9 @@ struct lease *open_lease(const struct relay_spec *spec)
 {
     switch (spec->source) {
     case SOURCE_POSTGRES:
+        break;
     case SOURCE_SQLITE:
+        return lease_sqlite_create(spec);
     case SOURCE_QUEUE:
         break;
     }
