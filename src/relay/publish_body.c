@@ -90,17 +90,6 @@ static bool append_attributes(struct buffer *body, const struct row *row, const 
     return true;
 }
 
-/* What a FIFO queue can't do without has a meaning that changes nothing: a row without a group is alone in its own, and the name that is
- * never used twice is its uid. */
-static bool append_order(struct buffer *body, const struct row *row, bool is_fifo, struct bytes uid,
-                         char reason[ROW_REASON_SIZE])
-{
-    struct bytes group = row->group.ptr == NULL && is_fifo ? uid : row->group;
-    struct bytes deduplication_id = row->deduplication_id.ptr == NULL && is_fifo ? uid : row->deduplication_id;
-    return (group.ptr == NULL || append_member(body, "MessageGroupId", group, reason)) &&
-           (deduplication_id.ptr == NULL || append_member(body, "MessageDeduplicationId", deduplication_id, reason));
-}
-
 static bool append_send(struct buffer *body, const struct row *row, const char *own_queue, const char *uid,
                         char reason[ROW_REASON_SIZE])
 {
@@ -111,8 +100,12 @@ static bool append_send(struct buffer *body, const struct row *row, const char *
     }
     if (queue.size == 0)
         queue = bytes_from_string(own_queue);
+    struct bytes group = row->group, deduplication_id = row->deduplication_id;
+    if (group.ptr == NULL && bytes_ends_with(queue, BYTES(".fifo")))
+        group = bytes_make(uid, UID_TEXT_SIZE - 1); /* a FIFO queue wants one: the row is alone in its own */
     if (!append_member(body, "QueueUrl", queue, reason) || !append_member(body, "MessageBody", row->body, reason) ||
-        !append_order(body, row, bytes_ends_with(queue, BYTES(".fifo")), bytes_make(uid, UID_TEXT_SIZE - 1), reason))
+        (group.ptr != NULL && !append_member(body, "MessageGroupId", group, reason)) ||
+        (deduplication_id.ptr != NULL && !append_member(body, "MessageDeduplicationId", deduplication_id, reason)))
         return false;
     if (row->delay_s > 0)
         buffer_append_format(body, ",\"DelaySeconds\":%u", row->delay_s);

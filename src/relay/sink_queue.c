@@ -152,6 +152,10 @@ static bool fill_body(struct sink_queue *queue, const struct term *term, struct 
         size_t start = queue->body.size;
         if (!publish_body_add(&queue->body, attempt->row, queue->queue_owned, attempt->reason)) {
             attempt->verdict = VERDICT_REFUSED;
+            if (queue->blocks_group) { /* the server would not know that it holds its group */
+                queue->end++;
+                break;
+            }
             continue;
         }
         if (queue->body.size > queue->body_size_max && added > 0) {
@@ -194,6 +198,24 @@ static void read_result(struct attempt *attempt, yyjson_val *result)
                  code == NULL ? "" : ": ", message == NULL ? "" : message);
 }
 
+/* The record was full: this row and all behind it are as if they had not been sent. */
+static bool is_put_off(yyjson_val *result)
+{
+    const char *status = json_text(result, "Status"), *code = json_text(result, "Code");
+    return status != NULL && strcmp(status, "blocked") == 0 && code != NULL && strcmp(code, "OverLimit") == 0;
+}
+
+static void put_off(struct sink_queue *queue, struct attempt *attempts, size_t at)
+{
+    for (size_t i = at; i < queue->end; i++)
+        attempts[i].verdict = VERDICT_UNTRIED;
+    queue->end = at;
+    if (at == queue->next) { /* not even one had room */
+        attempts[at].verdict = VERDICT_RETRY;
+        queue->end = at + 1;
+    }
+}
+
 /* The entries are in the order of the rows, so each search goes on where the last one ended. */
 static enum step read_results(struct sink_queue *queue, struct attempt *attempts, yyjson_val *root, struct fault *fault)
 {
@@ -210,6 +232,10 @@ static enum step read_results(struct sink_queue *queue, struct attempt *attempts
         if (searched == size)
             return fault_set(fault, STEP_UNFIT, "the answer to Publish names row %llu, which was not sent",
                              (unsigned long long)id);
+        if (is_put_off(result)) {
+            put_off(queue, attempts, at);
+            return STEP_OK;
+        }
         read_result(&attempts[at], result);
     }
     return STEP_OK;
@@ -261,19 +287,32 @@ static enum step publish(struct sink_queue *queue, struct attempt *attempts, str
     return step;
 }
 
+/* Has one of the rows just dealt with to stay in the source? Those behind it may be of its group, so no more of them are sent: the server
+ * sees to the order within one batch only. */
+static bool stays_behind(const struct sink_queue *queue, const struct attempt *attempts, size_t start)
+{
+    for (size_t i = start; i < queue->next; i++)
+        if (attempts[i].verdict == VERDICT_BLOCKED || attempts[i].verdict == VERDICT_RETRY ||
+            (attempts[i].verdict == VERDICT_REFUSED && queue->blocks_group))
+            return true;
+    return false;
+}
+
 static enum step deliver(struct sink *sink, const struct term *term, struct attempt *attempts, size_t count,
                          uint64_t settled, const struct permit *permit, struct fault *fault)
 {
     struct sink_queue *queue = queue_of(sink);
     (void)permit;
-    while (queue->next < count) {
-        if (!queue->is_unknown && !fill_body(queue, term, attempts, count, settled)) {
+    for (bool goes_on = true; goes_on && queue->next < count;) {
+        size_t start = queue->next;
+        if (queue->is_unknown || fill_body(queue, term, attempts, count, settled)) {
+            enum step step = publish(queue, attempts, fault);
+            if (step != STEP_OK)
+                return step;
+        } else {
             queue->next = queue->end;
-            continue;
         }
-        enum step step = publish(queue, attempts, fault);
-        if (step != STEP_OK)
-            return step;
+        goes_on = !stays_behind(queue, attempts, start);
     }
     queue->next = 0;
     queue->calls++;

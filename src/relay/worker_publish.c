@@ -46,6 +46,7 @@ struct publisher {
     unsigned hold_ms;    /* for how long it was held the last time */
     char hold_text[FAULT_TEXT_SIZE];
     bool is_blocked;       /* the status says so */
+    bool was_cut;          /* the sink left rows untried: what was read behind them is too early */
     unsigned clean_rounds; /* publishes after which nothing was held, in a row */
     uint64_t calls;        /* of deliver in this term */
     uint64_t settled;      /* of those: every row has left the source */
@@ -191,6 +192,8 @@ static void note_verdicts(struct publisher *publisher, struct worker_progress *p
                 hold(publisher, attempt);
             break;
         case VERDICT_UNTRIED:
+            publisher->was_cut = true;
+            break;
         case VERDICT_RETRY:
         case VERDICT_BLOCKED:
             hold(publisher, attempt);
@@ -323,12 +326,15 @@ static bool pump(struct publisher *publisher)
         bool is_flowing = publisher->current.count >= FLOWING_ROWS && !worker_has_errand(worker) &&
                           !holds_are_full(&publisher->holds);
         make_attempts(publisher);
+        publisher->was_cut = false;
         publisher->last_row_ms = keeper_now_ms();
         if (!(is_flowing ? publish_and_scan(publisher) : publish_alone(publisher)))
             return false;
         if (is_flowing) {
             swap_rows(publisher);
             keep_back(publisher, &publisher->current);
+            if (publisher->was_cut) /* those that were left come again, and these behind them */
+                rows_clear(&publisher->current);
         }
     }
     return true;

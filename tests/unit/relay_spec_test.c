@@ -1,0 +1,154 @@
+#include "relay/spec.h"
+
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <yyjson.h>
+
+#define POSTGRES "{'Type':'postgres','Connection':'postgres://db'}"
+#define QUEUE "{'Type':'queue'}"
+
+/* JSON with ' for ". */
+static yyjson_doc *parse(const char *text)
+{
+    char json[600];
+    assert_true(strlen(text) < sizeof json);
+    strcpy(json, text);
+    for (char *at = json; *at != '\0'; at++)
+        if (*at == '\'')
+            *at = '"';
+    yyjson_doc *doc = yyjson_read(json, strlen(json), 0);
+    assert_non_null(doc);
+    return doc;
+}
+
+static bool read_spec(struct relay_spec *spec, const char *source, const char *sink, const char *order,
+                      struct fault *fault)
+{
+    yyjson_doc *source_doc = parse(source), *sink_doc = parse(sink);
+    relay_spec_init(spec);
+    bool is_read = relay_spec_read(spec, yyjson_doc_get_root(source_doc), yyjson_doc_get_root(sink_doc), order, fault);
+    yyjson_doc_free(source_doc);
+    yyjson_doc_free(sink_doc);
+    return is_read;
+}
+
+static void assert_refused(const char *source, const char *sink, const char *order, const char *text)
+{
+    struct relay_spec spec;
+    struct fault fault = {.text = ""};
+    bool is_read = read_spec(&spec, source, sink, order, &fault);
+    if (is_read || strstr(fault.text, text) == NULL)
+        fail_msg("%s to %s gave \"%s\", not \"%s\"", source, sink, is_read ? "no error" : fault.text, text);
+    relay_spec_deinit(&spec);
+}
+
+static void what_is_not_given_has_its_default(void **state)
+{
+    struct relay_spec spec;
+    struct fault fault;
+    (void)state;
+    assert_true(read_spec(&spec, POSTGRES, QUEUE, NULL, &fault));
+    assert_int_equal(spec.source, SOURCE_POSTGRES);
+    assert_int_equal(spec.sink, SINK_QUEUE);
+    assert_string_equal(spec.connection_owned, "postgres://db");
+    assert_null(spec.table_owned);
+    assert_null(spec.queue_owned);
+    assert_false(spec.is_strict || spec.is_pooled || spec.blocks_group || spec.is_at_most_once || spec.parks_doubts);
+    assert_int_equal(spec.lease_ms, 3000);
+    relay_spec_deinit(&spec);
+}
+
+static void each_member_arrives_where_it_belongs(void **state)
+{
+    struct relay_spec spec;
+    struct fault fault;
+    (void)state;
+    assert_true(
+        read_spec(&spec, "{'Type':'postgres','Connection':'c','Table':'box','Pooler':'transaction','LeaseSeconds':1.5}",
+                  "{'Type':'sqs','QueueUrl':'https://sqs.example/1/q','Region':'eu-west-1','Doubts':'park',"
+                  "'Refused':'block','Credentials':{'AccessKeyId':'a','SecretAccessKey':'s','SessionToken':'t'}}",
+                  "strict", &fault));
+    assert_string_equal(spec.table_owned, "box");
+    assert_true(spec.is_pooled && spec.parks_doubts && spec.blocks_group && spec.is_strict);
+    assert_int_equal(spec.lease_ms, 1500);
+    assert_string_equal(spec.queue_owned, "https://sqs.example/1/q");
+    assert_string_equal(spec.region_owned, "eu-west-1");
+    assert_string_equal(spec.access_key_id_owned, "a");
+    assert_string_equal(spec.secret_access_key_owned, "s");
+    assert_string_equal(spec.session_token_owned, "t");
+    relay_spec_deinit(&spec);
+    assert_true(read_spec(&spec, "{'Type':'queue','QueueUrl':'done'}",
+                          "{'Type':'http','Url':'http://h/x','Secret':'k','Mode':'at-most-once'}", "group", &fault));
+    assert_string_equal(spec.source_queue_owned, "done");
+    assert_string_equal(spec.url_owned, "http://h/x");
+    assert_string_equal(spec.secret_owned, "k");
+    assert_true(spec.is_at_most_once);
+    relay_spec_deinit(&spec);
+}
+
+static void a_null_is_as_good_as_nothing(void **state)
+{
+    struct relay_spec spec;
+    struct fault fault;
+    (void)state;
+    assert_true(read_spec(&spec, "{'Type':'sqlite','Connection':'a.db','Table':null}", QUEUE, NULL, &fault));
+    assert_null(spec.table_owned);
+    relay_spec_deinit(&spec);
+    assert_refused("{'Type':'sqlite','Connection':null}", QUEUE, NULL, "needs the member Connection");
+}
+
+static void what_is_wrong_is_named(void **state)
+{
+    (void)state;
+    assert_refused("7", QUEUE, NULL, "Source is missing");
+    assert_refused("{'Type':'mysql'}", QUEUE, NULL,
+                   "Source.Type must be \"postgres\", \"sqlite\" or \"queue\", not mysql");
+    assert_refused("{'Type':'postgres'}", QUEUE, NULL, "Source of type postgres needs the member Connection");
+    assert_refused("{'Type':'postgres','Connection':''}", QUEUE, NULL, "Source.Connection must be a text");
+    assert_refused("{'Type':'postgres','Connection':'c','Tabel':'t'}", QUEUE, NULL,
+                   "no member Tabel; it may have Type, Connection, Table, Pooler, LeaseSeconds");
+    assert_refused("{'Type':'sqlite','Connection':'c','Pooler':'session'}", QUEUE, NULL, "no member Pooler");
+    assert_refused("{'Type':'postgres','Connection':'c','Table':'a;b'}", QUEUE, NULL, "not a;b");
+    assert_refused("{'Type':'postgres','Connection':'c','LeaseSeconds':61}", QUEUE, NULL, "from 1 to 60");
+    assert_refused(POSTGRES, "{'Type':'http','Url':'ftp://x'}", NULL, "begins with http:// or https://, not ftp://x");
+    assert_refused(POSTGRES, "{'Type':'http','Url':'http://x','Mode':'once'}", NULL,
+                   "Sink.Mode must be \"at-least-once\" or \"at-most-once\"");
+    assert_refused(POSTGRES, "{'Type':'sqs','QueueUrl':'q'}", NULL, "the whole URL of the queue");
+    assert_refused(POSTGRES, "{'Type':'sqs','QueueUrl':'http://q','Credentials':{'AccessKeyId':'a'}}", NULL,
+                   "Sink.Credentials needs the member SecretAccessKey");
+    assert_refused(POSTGRES, QUEUE, "none", "Order must be \"group\" or \"strict\", not none");
+    assert_refused("{'Type':'queue','QueueUrl':'a'}", QUEUE, NULL, "from a queue to a queue");
+    assert_refused("{'Type':'queue','QueueUrl':'a'}", "{'Type':'http','Url':'http://x'}", "strict", "strict");
+}
+
+static void a_copy_shares_nothing(void **state)
+{
+    struct relay_spec spec, copy;
+    struct fault fault;
+    (void)state;
+    assert_true(read_spec(&spec, POSTGRES, "{'Type':'queue','QueueUrl':'q'}", "strict", &fault));
+    relay_spec_copy(&copy, &spec);
+    relay_spec_deinit(&spec);
+    assert_string_equal(copy.connection_owned, "postgres://db");
+    assert_string_equal(copy.queue_owned, "q");
+    assert_true(copy.is_strict);
+    relay_spec_deinit(&copy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_not_given_has_its_default),
+        cmocka_unit_test(each_member_arrives_where_it_belongs),
+        cmocka_unit_test(a_null_is_as_good_as_nothing),
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(a_copy_shares_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
