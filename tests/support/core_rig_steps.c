@@ -14,6 +14,8 @@
 #define TYPES 4u
 #define SCHEDULES 3u
 #define RELAYS 3u
+#define PUBLISHERS 3u
+#define PUBLISHED_ROWS 5u /* of one batch, at most */
 #define COMMIT_ENTRIES 3u /* of each kind, at most */
 
 /* --- random steps --------------------------------------------------------------------------------------------------- */
@@ -355,6 +357,80 @@ static void step_relay(struct core_rig *rig)
         decide_pause_relay(rig->core, record, core_rig_draw(rig, 2) == 0);
 }
 
+static void draw_uuid(struct core_rig *rig, uint32_t count, uint8_t uuid[PUBLISHER_ID_SIZE])
+{
+    memset(uuid, 7, PUBLISHER_ID_SIZE);
+    uuid[0] = (uint8_t)core_rig_draw(rig, count);
+}
+
+/* Few ids and uids, so that some come again, alone or together. */
+static void draw_row(struct core_rig *rig, struct buffer *rows)
+{
+    uint8_t uid[PUBLISHER_ID_SIZE];
+    draw_uuid(rig, 120, uid);
+    buffer_append_u64(rows, core_rig_draw(rig, 3) == 0 ? 1 + core_rig_draw(rig, 120) : 1u + uid[0]);
+    buffer_append(rows, uid, sizeof(uid));
+}
+
+static void publish_row(struct core_rig *rig, struct publication *publication)
+{
+    struct queue *queue = draw_queue(rig);
+    uint32_t kept = rig->handle_count < CORE_RIG_HANDLES ? rig->handle_count : CORE_RIG_HANDLES;
+    struct drawn_send drawn;
+    struct send_result result;
+    if (queue == NULL) {
+        decide_publish_fault(rig->core, publication, ROW_BLOCKED, BYTES("NoQueue"), BYTES("There is no such queue."));
+    } else if (kept > 0 && core_rig_draw(rig, 4) == 0) {
+        const struct handle *handle = &rig->handles[core_rig_draw(rig, kept)];
+        char text[HANDLE_TEXT_SIZE];
+        handle_to_text(core_digest(rig->core), handle, text);
+        decide_publish_delete(rig->core, publication, core_find_queue_by_id(rig->core, handle->queue),
+                              bytes_make(text, sizeof(text)));
+    } else {
+        draw_send(rig, queue, &drawn);
+        if (decide_publish_send(rig->core, publication, &drawn.command, &result) != OK)
+            decide_publish_fault(rig->core, publication, ROW_REFUSED, BYTES("Refused"), BYTES("It can't be sent."));
+    }
+}
+
+/* Mostly by the owner, and the next batch; at times by another one, the last batch again, or one that is neither. */
+static void step_publish(struct core_rig *rig)
+{
+    struct publish_command command = {.is_strict = core_rig_draw(rig, 4) == 0,
+                                      .blocks_refused = core_rig_draw(rig, 3) == 0,
+                                      .size_max = core_rig_draw(rig, 4) == 0 ? 1200 : 1u << 19};
+    draw_uuid(rig, PUBLISHERS, command.publisher);
+    draw_uuid(rig, 2, command.owner);
+    const struct publisher *publisher = decide_find_publisher(rig->core, command.publisher);
+    if (publisher == NULL || core_rig_draw(rig, 6) == 0) {
+        uint64_t known = publisher == NULL ? 0 : publisher->epoch;
+        (void)decide_open_publisher(rig->core, command.publisher, 1 + known - core_rig_draw(rig, known == 0 ? 1 : 2),
+                                    command.owner);
+        publisher = decide_find_publisher(rig->core, command.publisher);
+    }
+    if (core_rig_draw(rig, 8) > 0)
+        memcpy(command.owner, publisher->owner, sizeof(command.owner));
+    command.epoch = publisher->epoch;
+    command.batch = publisher->batch + (core_rig_draw(rig, 8) == 0 ? 1 + core_rig_draw(rig, 2) : 1);
+    command.confirmed_batch = command.batch - 1 - core_rig_draw(rig, command.batch < 4 ? (uint32_t)command.batch : 4);
+    struct buffer rows;
+    buffer_init(&rows);
+    for (uint32_t i = 1 + core_rig_draw(rig, PUBLISHED_ROWS); i > 0; i--)
+        draw_row(rig, &rows);
+    command.rows = buffer_bytes(&rows);
+    struct publication publication;
+    bool is_repeat;
+    if (decide_publish_begin(rig->core, &command, &publication, &is_repeat) == OK && !is_repeat) {
+        char group[8];
+        while (publication.next < publication.row_count)
+            if (!decide_publish_known(rig->core, &publication, draw_name(rig, group, 'g', 1)))
+                publish_row(rig, &publication);
+        decide_publish_end(rig->core, &publication);
+        decide_publish_deinit(&publication);
+    }
+    buffer_deinit(&rows);
+}
+
 static void step_group(struct core_rig *rig)
 {
     struct queue *queue = draw_queue(rig);
@@ -548,7 +624,7 @@ void core_rig_step(struct core_rig *rig)
         {14, step_handle},         {5, step_group},        {3, step_type_order}, {6, step_add_units},
         {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},  {1, step_restart},
         {5, step_commit},          {3, step_schedule},     {2, step_tags},       {8, step_move},
-        {2, step_relay},
+        {2, step_relay},           {10, step_publish},
     };
     core_set_calendar(rig->core, next_due, NULL);
     if (core_rig_draw(rig, 3) == 0)
