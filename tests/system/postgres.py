@@ -43,7 +43,14 @@ class Postgres:
         """PostgreSQL refuses to run as root; there is a user for it then."""
         return ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
 
+    def _open_way(self):
+        """Lets the other user get to our folder: again each time, since every pytest that starts closes the one that all share."""
+        for parent in self.folder.parents if os.geteuid() == 0 else ():
+            if parent.owner() == "root" and parent.stat().st_mode & 0o1 == 0:
+                parent.chmod(parent.stat().st_mode | 0o11)
+
     def _run(self, program, *arguments):
+        self._open_way()
         done = subprocess.run([*self._as_owner(), str(self.programs / program), *arguments], cwd="/",
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert done.returncode == 0, f"{program}: {done.stdout}\n{self.log_text()}"
@@ -56,9 +63,6 @@ class Postgres:
         if not self.data.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             if os.geteuid() == 0:
-                for parent in self.folder.parents:  # the other user has to get there
-                    if parent.owner() == "root" and parent.stat().st_mode & 0o1 == 0:
-                        parent.chmod(parent.stat().st_mode | 0o11)
                 owner = pwd.getpwnam("postgres")
                 os.chown(self.folder, owner.pw_uid, owner.pw_gid)
             self._run("initdb", "-D", str(self.data), "-U", "tally", "--auth=trust", "-E", "UTF8", "--locale=C", "-N")

@@ -263,20 +263,57 @@ def test_C04_a_consumer_in_repeatable_read_tries_again_within_the_same_delivery(
     assert count(daemon, queue) == 0
 
 
-def test_C05_what_may_come_again_is_not_forgotten_and_a_redriven_message_is_known(daemon, database, consume):
-    queue = make_queue(daemon)
-    sent = send(daemon, queue)
+def redriven(daemon, database, consume, name="", **attributes):
+    """A message of an outbox whose effect is committed and which was never deleted, on its way through a dead-letter queue: the queue that
+    it is in again, and its uid."""
+    dead = make_queue(daemon, f"dead{name}", **attributes)
+    arn = call(daemon.port, "GetQueueAttributes", QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 1}}'
+    queue = make_queue(daemon, f"work{name}", RedrivePolicy=policy, **attributes)
+    uid = "01234567-89ab-4def-8123-456789abcdef"
+    group = {"MessageGroupId": "g", "MessageDeduplicationId": uid} if name else {}
+    send(daemon, queue, MessageAttributes={"Tally.OutboxId": {"DataType": "String", "StringValue": uid}}, **group)
     kill(consume.start_until("committed", queue, "--lease", 1))
+    assert database.effects() == [(uid, "")]
+
+    def is_dead():
+        call(daemon.port, "ReceiveMessage", QueueUrl=queue)  # finds its attempts used up
+        return count(daemon, dead) == 1
+
+    wait_until(is_dead, what="a dead letter")
+    return uid, queue, arn
+
+
+def move_back(daemon, queue, arn):
+    call(daemon.port, "StartMessageMoveTask", SourceArn=arn)
+    wait_until(lambda: count(daemon, queue) == 1, what="the redrive")
+
+
+def test_C05_what_may_come_again_is_not_forgotten_and_a_redriven_message_is_known(daemon, database, consume):
+    uid, queue, arn = redriven(daemon, database, consume)
     database.sql("UPDATE tally.inbox SET at = at - interval '27 days'")  # as long as two queues can keep it
     assert database.one("SELECT tally.forget()") == 0
     with pytest.raises(psycopg2.errors.InvalidParameterValue) as refused:
         database.sql("SELECT tally.forget('8 days')")
     assert "older_than is 8 days, which is less than the 28 days after which a message can still come" in str(refused.value)
+    move_back(daemon, queue, arn)
     assert step_until_handled(consume(queue)) is False
-    assert database.effects() == [(sent, "")]
+    assert database.effects() == [(uid, "")]
+    assert count(daemon, queue) == 0
     # Whoever knows that nothing comes that late says so.
     assert database.one("SELECT tally.forget('8 days', horizon => '8 days')") == 1
-    assert database.one("SELECT tally.once(%s)", sent) is True
+    assert database.one("SELECT tally.once(%s)", uid) is True
+
+
+def test_C11_a_uid_is_known_behind_a_fifo_dead_letter_queue(daemon, database, consume):
+    uid, queue, arn = redriven(daemon, database, consume, ".fifo", FifoQueue="true")
+    move_back(daemon, queue, arn)
+    consumer = consume(queue)
+    message = wait_until(lambda: consumer.receive(1), what="the delivery")
+    assert message_id(message) == uid  # whatever became of its MessageId and its deduplication id
+    assert consumer.handle(message) is False
+    assert database.effects() == [(uid, "")]
+    assert count(daemon, queue) == 0
 
 
 def test_forget_is_bounded_and_takes_the_oldest_first(database):
@@ -526,11 +563,11 @@ POISON = [
     ("('q', 'a', repeat('g', 129))", "group_id: 1 to 128 printable ASCII characters, no space"),
     ("('q', 'a', 'ä')", "group_id: 1 to 128 printable ASCII characters, no space"),
     ("('q', 'a', 'g', 'a b')", "dedup_id: 1 to 128 printable ASCII characters, no space"),
-    ("('q', 'a', 'g', 'd', '[]')", "attributes: up to 9, of strings, numbers or DataType objects"),
-    ("""('q', 'a', attributes => '{"a": null}')""", "attributes: up to 9, of strings, numbers or DataType objects"),
-    ("""('q', 'a', attributes => '{"Tally.OutboxId": "x"}')""", "attributes: up to 9, of strings, numbers or DataType objects"),
-    ("('q', 'a', attributes => (SELECT jsonb_object_agg(g, 'x') FROM generate_series(1, 10) g))",
-     "attributes: up to 9, of strings, numbers or DataType objects"),
+    ("('q', 'a', 'g', 'd', '[]')", "attributes: up to 10, of strings, numbers or DataType objects"),
+    ("""('q', 'a', attributes => '{"a": null}')""", "attributes: up to 10, of strings, numbers or DataType objects"),
+    ("""('q', 'a', attributes => '{"Tally.OutboxId": "x"}')""", "attributes: up to 10, of strings, numbers or DataType objects"),
+    ("('q', 'a', attributes => (SELECT jsonb_object_agg(g, 'x') FROM generate_series(1, 11) g))",
+     "attributes: up to 10, of strings, numbers or DataType objects"),
     ("('q', 'a', delay_seconds => 901)", "delay_s: 0 to 900 seconds"),
 ]
 

@@ -35,12 +35,12 @@ END $$;
 
 -- 2. Outbox ------------------------------------------------------------------------------------------------------------
 
--- Names as SQS takes them; values are a string, a number, or what SQS itself takes: {"DataType": …, "StringValue": …}. Nine,
--- since the row's own id travels as a tenth.
+-- Names as SQS takes them; values are a string, a number, or what SQS itself takes: {"DataType": …, "StringValue": …}. The row's own
+-- id travels besides: to Amazon SQS as one of its ten, so that there is room for nine there.
 CREATE OR REPLACE FUNCTION tally.attributes_are_sound(attributes jsonb) RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 SELECT CASE WHEN jsonb_typeof(attributes) <> 'object' THEN false ELSE
-  (SELECT count(*) <= 9 AND coalesce(bool_and(
+  (SELECT count(*) <= 10 AND coalesce(bool_and(
             key COLLATE "C" ~ '^[A-Za-z0-9_.-]+$' AND length(key) <= 256 AND key <> 'Tally.OutboxId'
             AND CASE jsonb_typeof(value)
                   WHEN 'string' THEN value <> '""'
@@ -68,7 +68,7 @@ CREATE TABLE IF NOT EXISTS tally.outbox (
   dedup_id   text                                            -- NULL: the uid
     CONSTRAINT "dedup_id: 1 to 128 printable ASCII characters, no space" CHECK (dedup_id COLLATE "C" ~ '^[!-~]{1,128}$'),
   attributes jsonb                                           -- of the message; NULL: none
-    CONSTRAINT "attributes: up to 9, of strings, numbers or DataType objects" CHECK (tally.attributes_are_sound(attributes)),
+    CONSTRAINT "attributes: up to 10, of strings, numbers or DataType objects" CHECK (tally.attributes_are_sound(attributes)),
   delay_s    int         NOT NULL DEFAULT 0
     CONSTRAINT "delay_s: 0 to 900 seconds" CHECK (delay_s BETWEEN 0 AND 900),
   body       text        NOT NULL                            -- of the message; of an ack the receipt handle
