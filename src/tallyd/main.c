@@ -7,6 +7,8 @@
 #include "tallyd/credentials_file.h"
 #include "tallyd/listeners.h"
 #include "tallyd/namespaces.h"
+#include "tallyd/relay_door.h"
+#include "tallyd/relays.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -32,6 +34,9 @@ struct daemon {
     uv_signal_t signals[3];
     struct clock clock;
     struct server *server;
+    struct relays *relays;
+    bool is_asked_to_stop;
+    bool is_stopping; /* the server is; before, the relays are */
 };
 
 static void complain(void *context, const char *text)
@@ -109,6 +114,12 @@ static enum error check_served(const struct daemon *daemon, const struct credent
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
                            "%s has credentials of more than %u namespaces; one daemon serves no more.",
                            config_text(&daemon->config, CONFIG_CREDENTIALS), NAMESPACES_MAX);
+    for (size_t i = 0; i < count; i++)
+        if (relay_door_has_key(credentials, names[i]))
+            return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                               "%s has the access key " RELAY_DOOR_KEY_PREFIX "%.*s: that is what relays of the daemon "
+                               "call themselves. Choose another one.",
+                               config_text(&daemon->config, CONFIG_CREDENTIALS), BYTES_FORMAT(names[i]));
     for (size_t i = 0; i < count && daemon->namespaces.count > 0; i++)
         if (!namespaces_have(&daemon->namespaces, names[i]))
             return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
@@ -198,6 +209,7 @@ static void api_options_fill(const struct daemon *daemon, struct api_options *op
         .public_url = public_url[0] == '\0' ? NULL : public_url,
         .enforce_purge_interval = config_number(config, CONFIG_PURGE_INTERVAL) != 0,
         .enforce_delete_interval = config_number(config, CONFIG_DELETE_INTERVAL) != 0,
+        .relays = relays_desk(daemon->relays),
     };
 }
 
@@ -213,13 +225,33 @@ static void reload(struct daemon *daemon)
         fprintf(stderr, "tallyd: credentials in force: %zu.\n", credentials_count(daemon->credentials));
 }
 
+/* A clean stop: the relays first, which settle what they have in flight while the server still serves. Whoever asks a second time does
+ * not want to wait for them. */
+static void stop_server(void *context)
+{
+    struct daemon *daemon = context;
+    if (!daemon->is_stopping)
+        server_stop(daemon->server);
+    daemon->is_stopping = true;
+}
+
+static void stop(struct daemon *daemon)
+{
+    if (daemon->is_stopping)
+        server_stop(daemon->server);
+    else if (daemon->is_asked_to_stop)
+        stop_server(daemon);
+    else
+        relays_stop(daemon->relays, stop_server, daemon);
+    daemon->is_asked_to_stop = true;
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
-    struct daemon *daemon = handle->data;
     if (number == SIGHUP)
-        reload(daemon);
+        reload(handle->data);
     else
-        server_stop(daemon->server);
+        stop(handle->data);
 }
 
 static void watch_signals(struct daemon *daemon)
@@ -277,11 +309,15 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
     api_set_credentials(apis[0], daemon->credentials);
     watch_signals(daemon); /* first: who can connect may also stop it, cleanly */
     enum error error = server_listen(daemon->server, apis, daemon->namespaces.count, &daemon->clock, failure);
+    if (error == OK)
+        error = relays_begin(daemon->relays, &daemon->loop, daemon->server, &daemon->namespaces,
+                             config_text(&daemon->config, CONFIG_DATA), failure);
     if (error == OK) {
         say_ready(daemon);
         error = server_run(daemon->server, failure);
     }
     close_signals(daemon);
+    relays_close(daemon->relays);
     return error;
 }
 
@@ -290,12 +326,14 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     struct server_options options;
     server_options_fill(daemon, &options);
     daemon->server = server_create(&daemon->loop, &options);
+    daemon->relays = relays_create(complain, NULL);
     enum error error = open_namespaces(daemon, failure);
     if (error == OK) {
         error = serve(daemon, failure);
         namespaces_close(&daemon->namespaces);
     }
     server_destroy(daemon->server); /* behind the logs, whose threads wake it up to the end */
+    relays_destroy(daemon->relays);
     return error;
 }
 

@@ -1,0 +1,125 @@
+#include "tallyd/relay_door.h"
+
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define SECRET_SIZE 32u
+#define SCHEME "unix:"
+
+/* One credential a namespace, in the form that credentials_parse() reads. */
+static bool write_credentials(const struct namespaces *namespaces, struct buffer *text)
+{
+    for (size_t i = 0; i < namespaces->count; i++) {
+        uint8_t secret[SECRET_SIZE];
+        char hex[2 * SECRET_SIZE];
+        const char *name = namespaces->items_owned[i].name_owned;
+        if (getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
+            return false;
+        bytes_to_hex(bytes_make(secret, sizeof(secret)), hex);
+        buffer_append_format(text, RELAY_DOOR_KEY_PREFIX "%s %.*s %s read,write\n", name, (int)sizeof(hex), hex, name);
+    }
+    return true;
+}
+
+static enum error make_credentials(struct relay_door *door, const struct namespaces *namespaces,
+                                   struct failure *failure)
+{
+    struct buffer text;
+    buffer_init(&text);
+    enum error error = OK;
+    if (!write_credentials(namespaces, &text))
+        error = failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
+    if (error == OK)
+        error = credentials_parse(buffer_bytes(&text), &door->credentials, failure);
+    if (text.size > 0)
+        explicit_bzero(text.data_owned, text.size);
+    buffer_deinit(&text);
+    return error;
+}
+
+/* The file is called by the first namespace: its folder is locked, so no other daemon has that. */
+static enum error name_socket(struct relay_door *door, const char *data, const char *namespace_name,
+                              struct failure *failure)
+{
+    char file[64];
+    (void)snprintf(file, sizeof(file), "relays.%s.sock", namespace_name);
+    char *folder = realpath(data, NULL);
+    if (folder == NULL)
+        return failure_set(failure, ERROR_INTERNAL_FAILURE, "can't find the folder %s: %s.", data, strerror(errno));
+    size_t size = sizeof(SCHEME) + strlen(folder) + 1 + strlen(file) + 64;
+    door->endpoint_owned = memory_allocate(size);
+    (void)snprintf(door->endpoint_owned, size, SCHEME "%s/%s", folder, file);
+    if (strlen(door->endpoint_owned) - strlen(SCHEME) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+        door->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        (void)snprintf(door->endpoint_owned, size, SCHEME "/proc/self/fd/%d/%s", door->folder, file);
+    }
+    free(folder);
+    return OK;
+}
+
+enum error relay_door_init(struct relay_door *door, struct server *server, const struct namespaces *namespaces,
+                           const char *data, struct failure *failure)
+{
+    *door = (struct relay_door){.server = server, .folder = -1};
+    enum error error = name_socket(door, data, namespaces->items_owned[0].name_owned, failure);
+    if (error == OK)
+        error = make_credentials(door, namespaces, failure);
+    if (error == OK)
+        api_set_inner_credentials(namespaces->apis_owned[0], door->credentials);
+    return error;
+}
+
+void relay_door_deinit(struct relay_door *door)
+{
+    credentials_destroy(door->credentials);
+    free(door->endpoint_owned);
+    if (door->folder >= 0)
+        close(door->folder);
+}
+
+/* That of a namespace's relays among the credentials, or NULL. */
+static const struct credential *find_key(const struct credentials *credentials, struct bytes namespace_name)
+{
+    char access_key[sizeof(RELAY_DOOR_KEY_PREFIX) + NAMESPACE_NAME_SIZE];
+    int size = snprintf(access_key, sizeof(access_key), RELAY_DOOR_KEY_PREFIX "%.*s", BYTES_FORMAT(namespace_name));
+    return credentials_find(credentials, bytes_make(access_key, (size_t)size));
+}
+
+bool relay_door_has_key(const struct credentials *credentials, struct bytes namespace_name)
+{
+    return find_key(credentials, namespace_name) != NULL;
+}
+
+static void put_text(char **text, struct bytes value)
+{
+    free(*text);
+    *text = memory_allocate(value.size + 1);
+    memcpy(*text, value.ptr, value.size);
+    (*text)[value.size] = '\0';
+}
+
+bool relay_door_enter(struct relay_door *door, const char *namespace_name, struct relay_spec *spec, struct fault *fault)
+{
+    if (!door->is_tried) {
+        door->is_tried = true;
+        (void)server_open_private(door->server, door->endpoint_owned + strlen(SCHEME), &door->failure);
+    }
+    if (door->failure.error != OK) {
+        fault_set(fault, STEP_UNFIT,
+                  "the way into this daemon for its own relays is shut: %.300s Mend that and restart.",
+                  door->failure.text);
+        return false;
+    }
+    const struct credential *credential = find_key(door->credentials, bytes_from_string(namespace_name));
+    ASSERT(credential != NULL);
+    put_text(&spec->endpoint_owned, bytes_from_string(door->endpoint_owned));
+    put_text(&spec->endpoint_key_id_owned, credential->access_key);
+    put_text(&spec->endpoint_secret_owned, credential->secret);
+    return true;
+}

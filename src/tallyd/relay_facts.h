@@ -1,0 +1,16 @@
+/* What a relay says of itself, in the form in which the api asks. */
+#ifndef TALLY_TALLYD_RELAY_FACTS_H
+#define TALLY_TALLYD_RELAY_FACTS_H
+
+#include "api/relay_desk.h"
+#include "relay/relay.h"
+
+/* The wall clock, in milliseconds since 1970. */
+uint64_t relay_facts_now_ms(void);
+
+void relay_facts_report(struct relay *relay, struct relay_report *report);
+
+/* Its parked rows, with all they point to in the arena. */
+void relay_facts_doubts(struct relay *relay, struct arena *arena, struct relay_doubt **doubts, size_t *count);
+
+#endif

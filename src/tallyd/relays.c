@@ -1,0 +1,417 @@
+#include "tallyd/relays.h"
+
+#include "base/memory.h"
+#include "relay/connection_shown.h"
+#include "relay/relay.h"
+#include "tallyd/relay_door.h"
+#include "tallyd/relay_facts.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+static_assert(RELAY_NAME_SIZE_MAX == RELAY_RECORD_NAME_SIZE_MAX, "one limit");
+
+#define REPORT_PAUSE_MS 10000u /* a relay whose state flickers is not reported each time */
+
+/* A relay that a record names. */
+struct running {
+    uint64_t number; /* of the record */
+    char *name_owned;
+    struct relay *relay; /* NULL: what the record says can't be run; `fault` says why */
+    struct fault fault;
+    uint64_t since_ms; /* when it was looked at, on the wall clock */
+    bool is_paused;
+    bool is_in_trouble; /* as it was last reported */
+    uint64_t reported_at_ms;
+};
+
+/* Those of one namespace. */
+struct crew {
+    const struct served_namespace *served;
+    struct running *items_owned; /* rising by number */
+    size_t count;
+    size_t capacity;
+    uint64_t change_count; /* of the records, when they were last looked at */
+};
+
+struct relays {
+    struct relay_desk desk;
+    void (*report)(void *context, const char *text);
+    void *report_context;
+    struct crew *crews_owned;
+    size_t crew_count; /* 0: not begun */
+    struct relay_door door;
+    uv_loop_t *loop;
+    uv_check_t check; /* behind each turn of the loop: have records changed? */
+    uv_async_t woken; /* a relay's state has changed */
+    size_t leaving_count;
+    void (*done)(void *context); /* NULL: not stopping */
+    void *done_context;
+};
+
+/* A relay that was asked to end. */
+struct leaving {
+    uv_work_t work;
+    struct relays *relays;
+    struct relay *relay;
+};
+
+/* --- finding ------------------------------------------------------------------------------------------------------ */
+
+/* Where the one of that number stands or would stand. */
+static size_t crew_place(const struct crew *crew, uint64_t number)
+{
+    size_t low = 0, high = crew->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (crew->items_owned[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct running *crew_find(const struct crew *crew, uint64_t number)
+{
+    size_t place = crew_place(crew, number);
+    bool is_there = place < crew->count && crew->items_owned[place].number == number;
+    return is_there ? &crew->items_owned[place] : NULL;
+}
+
+/* NULL: it was not started yet. */
+static struct running *find(const struct relays *relays, struct bytes namespace_name, const struct relay_record *record)
+{
+    for (size_t i = 0; i < relays->crew_count; i++)
+        if (bytes_equal(namespace_name, bytes_from_string(relays->crews_owned[i].served->name_owned)))
+            return crew_find(&relays->crews_owned[i], record->number);
+    return NULL;
+}
+
+/* --- ending ------------------------------------------------------------------------------------------------------- */
+
+static void finish_stop(struct relays *relays)
+{
+    void (*done)(void *context) = relays->done;
+    if (done == NULL || relays->leaving_count > 0)
+        return;
+    relays->done = NULL;
+    done(relays->done_context);
+}
+
+static void join(uv_work_t *work)
+{
+    relay_join(((struct leaving *)work->data)->relay);
+}
+
+static void on_joined(uv_work_t *work, int status)
+{
+    struct leaving *leaving = work->data;
+    struct relays *relays = leaving->relays;
+    (void)status; /* never cancelled */
+    relays->leaving_count--;
+    free(leaving);
+    finish_stop(relays);
+}
+
+/* Has it end, without waiting for that. */
+static void leave(struct relays *relays, struct running *running)
+{
+    free(running->name_owned);
+    if (running->relay == NULL)
+        return;
+    struct leaving *leaving = memory_allocate_zeroed(sizeof(*leaving));
+    leaving->relays = relays;
+    leaving->relay = running->relay;
+    leaving->work.data = leaving;
+    relays->leaving_count++;
+    relay_stop(leaving->relay);
+    uv_queue_work(relays->loop, &leaving->work, join, on_joined);
+}
+
+/* --- beginning ---------------------------------------------------------------------------------------------------- */
+
+static void wake(void *context)
+{
+    uv_async_send(&((struct relays *)context)->woken);
+}
+
+/* Reads what was kept, which was checked when it came: by this version, or by one before. */
+static bool read_spec(struct relays *relays, const struct crew *crew, const struct relay_record *record,
+                      struct relay_spec *spec, struct fault *fault)
+{
+    yyjson_doc *doc = yyjson_read((const char *)record->spec_owned.ptr, record->spec_owned.size, YYJSON_READ_NOFLAG);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    bool is_good = relay_spec_read(spec, yyjson_obj_get(root, "Source"), yyjson_obj_get(root, "Sink"),
+                                   yyjson_get_str(yyjson_obj_get(root, "Order")), fault);
+    yyjson_doc_free(doc);
+    if (is_good && (spec->source == SOURCE_QUEUE || spec->sink == SINK_QUEUE))
+        is_good = relay_door_enter(&relays->door, crew->served->name_owned, spec, fault);
+    return is_good;
+}
+
+static void start(struct relays *relays, const struct crew *crew, const struct relay_record *record,
+                  struct running *running)
+{
+    struct relay_spec spec;
+    relay_spec_init(&spec);
+    char *name = memory_allocate(record->name_owned.size + 1);
+    (void)snprintf(name, record->name_owned.size + 1, "%.*s", BYTES_FORMAT(record->name_owned));
+    *running = (struct running){
+        .number = record->number, .name_owned = name, .since_ms = relay_facts_now_ms(), .is_paused = record->is_paused};
+    if (read_spec(relays, crew, record, &spec, &running->fault)) {
+        spec.name_owned = name; /* lent: the relay takes a copy */
+        running->relay = relay_start(
+            &(struct relay_options){.spec = &spec, .wake = wake, .context = relays, .is_paused = record->is_paused});
+        spec.name_owned = NULL;
+    }
+    relay_spec_deinit(&spec);
+}
+
+static void crew_add(struct relays *relays, struct crew *crew, const struct relay_record *record)
+{
+    if (crew->count == crew->capacity) {
+        crew->capacity = crew->capacity == 0 ? 8 : crew->capacity * 2;
+        crew->items_owned = memory_resize(crew->items_owned, crew->capacity * sizeof(*crew->items_owned));
+    }
+    size_t place = crew_place(crew, record->number);
+    struct running *running = &crew->items_owned[place];
+    memmove(running + 1, running, (crew->count - place) * sizeof(*running));
+    start(relays, crew, record, running);
+    crew->count++;
+}
+
+static void follow_record(struct relays *relays, struct crew *crew, const struct relay_record *record)
+{
+    struct running *running = crew_find(crew, record->number);
+    if (running == NULL) {
+        crew_add(relays, crew, record);
+        return;
+    }
+    if (running->is_paused != record->is_paused && running->relay != NULL)
+        relay_set_paused(running->relay, record->is_paused);
+    running->is_paused = record->is_paused;
+}
+
+static bool is_recorded(const struct core *core, const struct running *running)
+{
+    const struct relay_record *record = relay_record_find(core, bytes_from_string(running->name_owned));
+    return record != NULL && record->number == running->number;
+}
+
+/* Makes the crew what the records say. */
+static void crew_follow(struct relays *relays, struct crew *crew)
+{
+    const struct core *core = namespace_core(crew->served->ns);
+    crew->change_count = relay_record_change_count(core);
+    size_t kept = 0;
+    for (size_t i = 0; i < crew->count; i++)
+        if (is_recorded(core, &crew->items_owned[i]))
+            crew->items_owned[kept++] = crew->items_owned[i];
+        else
+            leave(relays, &crew->items_owned[i]);
+    crew->count = kept;
+    for (uint32_t i = 0; i < relay_record_count(core); i++)
+        follow_record(relays, crew, relay_record_at(core, i));
+}
+
+static void on_check(uv_check_t *handle)
+{
+    struct relays *relays = handle->data;
+    for (size_t i = 0; i < relays->crew_count; i++) {
+        struct crew *crew = &relays->crews_owned[i];
+        if (relay_record_change_count(namespace_core(crew->served->ns)) != crew->change_count)
+            crew_follow(relays, crew);
+    }
+}
+
+/* --- telling ------------------------------------------------------------------------------------------------------ */
+
+/* What an operator should read: trouble that begins, and its end. */
+static void tell(struct relays *relays, const struct crew *crew, struct running *running)
+{
+    struct relay_status status;
+    relay_get_status(running->relay, &status);
+    bool is_in_trouble = status.state == RELAY_BLOCKED || status.state == RELAY_FAILED;
+    uint64_t now_ms = relay_facts_now_ms();
+    if (is_in_trouble == running->is_in_trouble || status.state == RELAY_STARTING ||
+        (is_in_trouble && now_ms - running->reported_at_ms < REPORT_PAUSE_MS))
+        return;
+    char text[FAULT_TEXT_SIZE + 200];
+    (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s%s%s", running->name_owned, crew->served->name_owned,
+                   relay_state_name(status.state), is_in_trouble ? ": " : ".", is_in_trouble ? status.last_error : "");
+    relays->report(relays->report_context, text);
+    running->is_in_trouble = is_in_trouble;
+    running->reported_at_ms = now_ms;
+}
+
+static void on_woken(uv_async_t *handle)
+{
+    struct relays *relays = handle->data;
+    for (size_t i = 0; i < relays->crew_count; i++)
+        for (size_t k = 0; k < relays->crews_owned[i].count; k++)
+            if (relays->crews_owned[i].items_owned[k].relay != NULL)
+                tell(relays, &relays->crews_owned[i], &relays->crews_owned[i].items_owned[k]);
+}
+
+/* --- the desk ----------------------------------------------------------------------------------------------------- */
+
+static bool desk_check(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
+                       char reason[RELAY_REASON_SIZE])
+{
+    (void)context;
+    struct relay_spec spec;
+    struct fault fault;
+    relay_spec_init(&spec);
+    bool is_good = relay_spec_read(&spec, source, sink, order, &fault);
+    relay_spec_deinit(&spec);
+    if (!is_good) {
+        (void)snprintf(reason, RELAY_REASON_SIZE, "%.*s.", (int)(RELAY_REASON_SIZE - 2), fault.text);
+        reason[0] = (char)toupper((unsigned char)reason[0]);
+    }
+    return is_good;
+}
+
+static struct bytes desk_show_connection(void *context, struct bytes connection, struct arena *arena)
+{
+    (void)context;
+    struct buffer text;
+    buffer_init(&text);
+    char *copy = memory_allocate(connection.size + 1);
+    memcpy(copy, connection.ptr, connection.size);
+    copy[connection.size] = '\0';
+    connection_show(copy, &text);
+    struct bytes shown = arena_copy(arena, buffer_bytes(&text));
+    free(copy);
+    buffer_deinit(&text);
+    return shown;
+}
+
+static void desk_report(void *context, struct bytes namespace_name, const struct relay_record *record,
+                        struct relay_report *report)
+{
+    const struct running *running = find(context, namespace_name, record);
+    *report = (struct relay_report){.state = relay_state_name(RELAY_STARTING)};
+    if (running == NULL)
+        return;
+    if (running->relay != NULL) {
+        relay_facts_report(running->relay, report);
+        return;
+    }
+    report->state = relay_state_name(RELAY_FAILED);
+    report->since_ms = report->last_error_ms = running->since_ms;
+    (void)snprintf(report->last_error, sizeof(report->last_error), "%s", running->fault.text);
+}
+
+static void desk_list_doubts(void *context, struct bytes namespace_name, const struct relay_record *record,
+                             struct arena *arena, struct relay_doubt **doubts, size_t *count)
+{
+    const struct running *running = find(context, namespace_name, record);
+    *count = 0;
+    if (running != NULL && running->relay != NULL)
+        relay_facts_doubts(running->relay, arena, doubts, count);
+}
+
+static void desk_resolve(void *context, struct bytes namespace_name, const struct relay_record *record,
+                         const struct relay_doubt *doubt, bool is_to_be_sent)
+{
+    const struct running *running = find(context, namespace_name, record);
+    struct uid uid;
+    bool is_uid = uid_from_text(bytes_from_string(doubt->uid), &uid);
+    ASSERT(is_uid);
+    if (running != NULL && running->relay != NULL)
+        relay_resolve(running->relay, &uid, is_to_be_sent ? RESOLUTION_SEND : RESOLUTION_DROP);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+struct relays *relays_create(void (*report)(void *context, const char *text), void *context)
+{
+    struct relays *relays = memory_allocate_zeroed(sizeof(*relays));
+    relays->report = report;
+    relays->report_context = context;
+    relays->desk = (struct relay_desk){
+        .context = relays,
+        .check = desk_check,
+        .show_connection = desk_show_connection,
+        .report = desk_report,
+        .list_doubts = desk_list_doubts,
+        .resolve = desk_resolve,
+    };
+    return relays;
+}
+
+const struct relay_desk *relays_desk(const struct relays *relays)
+{
+    return &relays->desk;
+}
+
+/* A handle of ours: finds the relays, and lets the loop end without it. */
+static void own(struct relays *relays, void *handle)
+{
+    ((uv_handle_t *)handle)->data = relays;
+    uv_unref(handle);
+}
+
+enum error relays_begin(struct relays *relays, uv_loop_t *loop, struct server *server, struct namespaces *namespaces,
+                        const char *data, struct failure *failure)
+{
+    enum error error = relay_door_init(&relays->door, server, namespaces, data, failure);
+    if (error != OK) {
+        relay_door_deinit(&relays->door);
+        return error;
+    }
+    relays->loop = loop;
+    relays->crew_count = namespaces->count;
+    relays->crews_owned = memory_allocate_zeroed(namespaces->count * sizeof(*relays->crews_owned));
+    uv_check_init(loop, &relays->check);
+    uv_async_init(loop, &relays->woken, on_woken);
+    own(relays, &relays->check);
+    own(relays, &relays->woken);
+    for (size_t i = 0; i < namespaces->count; i++) {
+        relays->crews_owned[i].served = &namespaces->items_owned[i];
+        crew_follow(relays, &relays->crews_owned[i]);
+    }
+    uv_check_start(&relays->check, on_check);
+    return OK;
+}
+
+void relays_stop(struct relays *relays, void (*done)(void *context), void *context)
+{
+    relays->done = done;
+    relays->done_context = context;
+    if (relays->crew_count > 0)
+        uv_check_stop(&relays->check);
+    for (size_t i = 0; i < relays->crew_count; i++) {
+        for (size_t k = 0; k < relays->crews_owned[i].count; k++)
+            leave(relays, &relays->crews_owned[i].items_owned[k]);
+        relays->crews_owned[i].count = 0;
+    }
+    finish_stop(relays);
+}
+
+static void ignore(void *context)
+{
+    (void)context;
+}
+
+void relays_close(struct relays *relays)
+{
+    if (relays->crew_count == 0)
+        return;
+    relays_stop(relays, ignore, NULL);
+    while (relays->leaving_count > 0)
+        uv_run(relays->loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&relays->check, NULL);
+    uv_close((uv_handle_t *)&relays->woken, NULL);
+}
+
+void relays_destroy(struct relays *relays)
+{
+    for (size_t i = 0; i < relays->crew_count; i++)
+        free(relays->crews_owned[i].items_owned);
+    if (relays->crew_count > 0)
+        relay_door_deinit(&relays->door);
+    free(relays->crews_owned);
+    free(relays);
+}

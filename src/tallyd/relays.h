@@ -1,0 +1,31 @@
+/* The relays of the daemon: those that the namespaces' records name, started, paused and stopped as the records say.
+ *
+ * A relay works in threads of its own (relay/relay.h) and asks the daemon for queues like any other client, over a Unix socket in the
+ * data folder that nobody else may use, with a credential that nobody else knows. The socket is made when a relay first needs it. */
+#ifndef TALLY_TALLYD_RELAYS_H
+#define TALLY_TALLYD_RELAYS_H
+
+#include "server/server.h"
+#include "tallyd/namespaces.h"
+
+struct relays;
+
+struct relays *relays_create(void (*report)(void *context, const char *text), void *context);
+
+/* What the apis ask, for api_options; lives as long as the relays. */
+const struct relay_desk *relays_desk(const struct relays *relays);
+
+/* Starts what the records say, and from now on follows them. While the server serves; all is borrowed until relays_close(). `data` is the
+ * folder in which the socket is made. ERROR_INTERNAL_FAILURE: the system gave no random bytes. */
+enum error relays_begin(struct relays *relays, uv_loop_t *loop, struct server *server, struct namespaces *namespaces,
+                        const char *data, struct failure *failure);
+
+/* Asks all relays to end, and starts no more; calls `done` from the loop when none is left, perhaps at once. What they have in flight is
+ * settled first, for which the server must still serve. */
+void relays_stop(struct relays *relays, void (*done)(void *context), void *context);
+
+/* Waits for what has not ended yet. The loop must run once more before relays_destroy(). */
+void relays_close(struct relays *relays);
+void relays_destroy(struct relays *relays);
+
+#endif
