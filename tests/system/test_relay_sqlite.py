@@ -1,0 +1,469 @@
+"""An outbox in SQLite, the application being Python's own sqlite3: every committed row arrives once, rows that were rolled back never, and
+the order of each group is that of the commits, whatever is killed, stopped or restored. R… are the scenarios of the reference; where
+SQLite makes one of them look different, the test says what stands for what."""
+
+import contextlib
+import http.server
+import itertools
+import json
+import pathlib
+import re
+import shutil
+import sqlite3
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import BIN, PATIENCE, clean_environment, wait_until
+from relay import check_once, check_order, drain
+from wire import Connection
+
+SCHEMA = subprocess.run([BIN / "tally", "relay", "schema", "--type", "sqlite"], capture_output=True, text=True,
+                        env=clean_environment()).stdout
+
+
+class Outbox:
+    """A database of an application."""
+
+    def __init__(self, path, mode="WAL"):
+        self.path = pathlib.Path(path)
+        self.source = f"sqlite:{path}"
+        self.numbers = itertools.count(1)
+        with contextlib.closing(self.connect()) as db:
+            db.execute(f"PRAGMA journal_mode = {mode}")
+            db.executescript(SCHEMA)
+            db.execute("CREATE TABLE effect (name TEXT)")
+
+    def connect(self):
+        return sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
+
+    def ask(self, sql, *values):
+        with contextlib.closing(self.connect()) as db:
+            return db.execute(sql, values).fetchall()
+
+    def send(self, bodies, queue="orders", group=None):
+        with self.transaction() as db:
+            send(db, bodies, queue, group)
+
+    @contextlib.contextmanager
+    def transaction(self):
+        with contextlib.closing(self.connect()) as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    def count(self, table="tally_outbox"):
+        return self.ask(f"SELECT count(*) FROM {table}")[0][0]
+
+    def wait_until_empty(self, seconds=20):
+        wait_until(lambda: self.count() == 0, seconds, "an empty outbox")
+
+
+def send(db, bodies, queue="orders", group=None):
+    db.executemany("INSERT INTO tally_outbox(queue, group_id, body) VALUES (?, ?, ?)",
+                   [(queue, group, body) for body in bodies])
+
+
+@pytest.fixture
+def outbox(tmp_path, daemon):
+    connection = Connection(daemon.port)
+    connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders"})
+    connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders.fifo", "Attributes": {"FifoQueue": "true"}})
+    connection.close()
+    return Outbox(tmp_path / "app.db")
+
+
+def numbered(prefix, count):
+    return [f"{prefix}-{number}" for number in range(count)]
+
+
+# --- what is delivered -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["WAL", "DELETE"])
+def test_R01_what_commits_is_delivered_and_what_rolls_back_never(daemon, relays, outbox, tmp_path, mode):
+    """R01 has two open transactions, of which the later one has the higher id and commits first. SQLite has one writer: the second
+    waits for the first, so here is shown that it does, and that neither the one that rolls back nor the wait is seen."""
+    outbox = Outbox(tmp_path / f"{mode}.db", mode)
+    relays(outbox.source, "queue", "--lease", 1).wait_for("active")
+    first, second = outbox.connect(), outbox.connect()
+    first.execute("BEGIN IMMEDIATE")
+    send(first, ["first"])
+    later = threading.Thread(target=lambda: send(second, ["second"]))
+    later.start()
+    with contextlib.closing(outbox.connect()) as third:
+        third.execute("PRAGMA busy_timeout = 1")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            send(third, ["never"])
+    assert drain(daemon, "orders") == []
+    first.execute("COMMIT")
+    later.join()
+    first.execute("BEGIN IMMEDIATE")
+    send(first, ["rolled back"])
+    first.execute("ROLLBACK")
+    outbox.send(["third"])
+    messages = drain(daemon, "orders", 3)
+    check_once(messages, ["first", "second", "third"])
+    assert [message.body for message in messages] == ["first", "second", "third"]
+    first.close()
+    second.close()
+
+
+def test_all_that_a_row_says_arrives(daemon, relays, outbox):
+    relays(outbox.source, "queue").wait_for("active")
+    with outbox.transaction() as db:
+        [(uid,)] = db.execute(
+            "INSERT INTO tally_outbox(queue, group_id, dedup_id, attributes, body) VALUES ('orders.fifo', 'g', 'd', ?, ?) "
+            "RETURNING uid", (json.dumps({"colour": "grün", "size": 7, "raw": {"DataType": "Binary", "BinaryValue": "AAE="}}),
+                              "Grüße\n\U0001f600")).fetchall()
+    [message] = drain(daemon, "orders.fifo", 1)
+    assert message.body == "Grüße\n\U0001f600"
+    assert message.uid == uid and message.group == "g"
+    assert message.attributes["colour"] == "grün" and message.attributes["size"] == "7"
+    assert message.raw_attributes["size"]["DataType"] == "Number"
+    assert message.raw_attributes["raw"]["BinaryValue"] == "AAE="
+    assert message.system["MessageDeduplicationId"] == "d"
+
+
+def test_C01_effect_and_ack_are_one_transaction(daemon, relays, outbox):
+    """A consumer that crashes before the ack gets the message again and finds the effect done; the ack is a row of the transaction."""
+    relays(outbox.source, "queue").wait_for("active")
+    queue = Connection(daemon.port)
+    sent = queue.ok("AmazonSQS.SendMessage", {"QueueUrl": "orders", "MessageBody": "pay"})["MessageId"]
+    once = "INSERT INTO tally_inbox(message_id) VALUES (?) ON CONFLICT DO NOTHING RETURNING 1"
+
+    def receive(visibility):
+        return queue.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": "orders", "VisibilityTimeout": visibility,
+                                                     "WaitTimeSeconds": 5})["Messages"][0]
+
+    receive(1)
+    with outbox.transaction() as db:
+        assert db.execute(once, (sent,)).fetchall() == [(1,)]
+        db.execute("INSERT INTO effect VALUES ('paid')")
+    again = receive(600)  # the consumer crashed before its ack
+    with outbox.transaction() as db:
+        assert db.execute(once, (sent,)).fetchall() == []
+        db.execute("INSERT INTO tally_outbox(kind, body) VALUES (1, ?)", (again["ReceiptHandle"],))
+
+    def is_gone():
+        counts = queue.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": "orders", "AttributeNames": ["All"]})["Attributes"]
+        return counts["ApproximateNumberOfMessagesNotVisible"] == counts["ApproximateNumberOfMessages"] == "0"
+
+    wait_until(is_gone, what="the delete of the message")
+    outbox.wait_until_empty()
+    assert outbox.count("effect") == 1
+    queue.close()
+
+
+def test_the_statements_of_the_documentation_work(outbox):
+    documented = re.findall(r"^--   (INSERT .*;)$", SCHEMA, re.M)
+    assert len(documented) == 3
+    with outbox.transaction() as db:
+        for statement in documented:
+            db.execute(statement, {name: name for name in re.findall(r":(\w+)", statement)}).fetchall()
+        [statement] = re.findall(r"^-- (UPDATE tally_lease .*?;)$", SCHEMA, re.M | re.S)
+        before = db.execute("SELECT source_id FROM tally_lease").fetchone()
+        db.execute(statement.replace("\n-- ", " "))
+        after = db.execute("SELECT source_id FROM tally_lease").fetchone()
+    assert outbox.count() == 2 and outbox.count("tally_inbox") == 1
+    assert before != after and re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}", after[0])
+
+
+def test_R43_R18_what_no_sink_takes_is_refused_at_once_and_a_bad_character_is_parked_alone(daemon, relays, outbox):
+    for body, attributes in [(None, None), ("", None), ("x" * 1048577, None), (b"bytes", None), ("a\0b", None),
+                             ("x", "[]"), ("x", '{"a": ""}')]:
+        with pytest.raises(sqlite3.IntegrityError), outbox.transaction() as db:
+            db.execute("INSERT INTO effect VALUES ('with a bad row')")
+            db.execute("INSERT INTO tally_outbox(queue, attributes, body) VALUES ('orders', ?, ?)", (attributes, body))
+    assert outbox.count("effect") == 0
+    outbox.send(["a-0", "a-\x01", "a-1"], "orders.fifo", "a")
+    outbox.send(["b-0"], "orders.fifo", "b")
+    relays(outbox.source, "queue").wait_for("active")
+    messages = drain(daemon, "orders.fifo", 3)
+    check_once(messages, ["a-0", "a-1", "b-0"])
+    check_order(messages)
+    outbox.wait_until_empty()
+    [(body, error, is_doubted)] = outbox.ask("SELECT body, error, is_doubted FROM tally_dead")
+    assert body == "a-\x01" and "haracter" in error and is_doubted == 0
+
+
+# --- crashes ---------------------------------------------------------------------------------------------------------
+
+
+def test_R11_acknowledged_but_not_deleted_is_not_delivered_twice(daemon, relays, outbox):
+    """The application holds the only write lock while the queue acknowledges, so the relay can't delete; then it is killed."""
+    relay = relays(outbox.source, "queue", "--lease", 1)
+    relay.wait_for("active")
+    outbox.send(numbered("row", 50))
+    with outbox.transaction() as db:  # the writer that keeps all others out
+        messages = drain(daemon, "orders", 50)
+        relay.kill9()
+        left = db.execute("SELECT count(*) FROM tally_outbox").fetchone()[0]
+    assert left > 0
+    relays(outbox.source, "queue", "--lease", 1).wait_for("active")
+    outbox.wait_until_empty()
+    check_once(messages + drain(daemon, "orders"), numbered("row", 50))
+
+
+def test_R09_rows_of_one_large_transaction_arrive_once_and_in_order_over_crashes(daemon, relays, outbox):
+    """R09 has 50,000 rows; 6,000 are six publishes, and the relay is killed in the middle."""
+    with outbox.transaction() as db:
+        for group in range(3):
+            send(db, numbered(f"g{group}", 2000), "orders.fifo", f"g{group}")
+    while outbox.count() > 0:
+        relay = relays(outbox.source, "queue", "--lease", 1)
+        relay.wait_for("active")
+        before = outbox.count()
+        wait_until(lambda: outbox.count() < before or outbox.count() == 0)
+        relay.kill9()
+    messages = drain(daemon, "orders.fifo", 6000, seconds=60)
+    check_once(messages, [body for group in range(3) for body in numbered(f"g{group}", 2000)])
+    check_order(messages)
+
+
+class Writers:
+    """Threads that write all the time, rows of a group each, in transactions of which some are long and some roll back."""
+
+    def __init__(self, outbox, groups):
+        self.outbox = outbox
+        self.committed = []
+        self.is_ended = threading.Event()
+        self.threads = [threading.Thread(target=self._write, args=(f"g{group}",)) for group in range(groups)]
+        for thread in self.threads:
+            thread.start()
+
+    def _write(self, group):
+        numbers = itertools.count()
+        for turn in itertools.count():
+            if self.is_ended.wait(0.005):
+                return
+            bodies = [f"{group}-{next(numbers)}" for _ in range(turn % 7 + 1)]
+            with contextlib.suppress(ZeroDivisionError), self.outbox.transaction() as db:
+                send(db, bodies, "orders.fifo", group)
+                if turn % 20 == 0:
+                    time.sleep(0.1)
+                if turn % 5 == 0:
+                    raise ZeroDivisionError
+                self.committed += bodies
+
+    def end(self):
+        self.is_ended.set()
+        for thread in self.threads:
+            thread.join()
+        return self.committed
+
+
+def test_R26_a_standby_takes_over_at_once_whenever_the_owner_is_killed(daemon, relays, outbox):
+    """With a lease of 30 seconds nobody could wait for it: the kernel gives the dead owner's lock back. Writers go on all the time."""
+    active = relays(outbox.source, "queue", "--lease", 30, name="r0")
+    active.wait_for("active")
+    writers = Writers(outbox, 4)
+    late = []
+    try:
+        for turn in range(1, 9):
+            standby = relays(outbox.source, "queue", "--lease", 30, name=f"r{turn}")
+            standby.wait_for("standby")
+            time.sleep(0.1)
+            active.kill9()
+            killed = time.monotonic()
+            standby.wait_for("active")
+            late.append(time.monotonic() - killed)
+            active = standby
+    finally:
+        committed = writers.end()
+    outbox.wait_until_empty()
+    assert max(late) < 5 * PATIENCE, late
+    messages = drain(daemon, "orders.fifo", len(committed), seconds=60)
+    check_once(messages, committed)
+    check_order(messages)
+
+
+def test_R21_a_stopped_owner_is_fenced_when_it_goes_on(daemon, relays, outbox):
+    """Stopped, it keeps its lock; the beat gives it away. Back, it becomes a stand-by and leaves the epoch as it is."""
+    first = relays(outbox.source, "queue", "--lease", 1, name="first")
+    first.wait_for("active")
+    second = relays(outbox.source, "queue", "--lease", 1, name="second")
+    second.wait_for("standby")
+    writers = Writers(outbox, 3)
+    try:
+        for _ in range(2):
+            first.freeze()
+            second.wait_for("active")
+            epoch = second.epoch
+            first.thaw()
+            first.wait_for("standby")
+            time.sleep(0.3)
+            assert first.state == "standby" and second.state == f"active, epoch {epoch}"
+            first, second = second, first
+    finally:
+        committed = writers.end()
+    outbox.wait_until_empty()
+    assert outbox.ask("SELECT epoch FROM tally_lease") == [(epoch,)]
+    messages = drain(daemon, "orders.fifo", len(committed), seconds=60)
+    check_once(messages, committed)
+    check_order(messages)
+
+
+def test_R47_of_relays_that_start_together_one_works(daemon, relays, outbox):
+    outbox.send(numbered("row", 500))
+    all_of_them = [relays(outbox.source, "queue", name=f"r{number}") for number in range(4)]
+    wait_until(lambda: all(relay.state for relay in all_of_them))
+    wait_until(lambda: sorted(relay.state.split(",")[0] for relay in all_of_them) == ["active"] + 3 * ["standby"])
+    outbox.wait_until_empty()
+    check_once(drain(daemon, "orders", 500), numbered("row", 500))
+    assert outbox.ask("SELECT epoch FROM tally_lease") == [(1,)]
+
+
+def test_a_relay_that_is_stopped_is_followed_at_once(daemon, relays, outbox):
+    first = relays(outbox.source, "queue", "--lease", 30, name="first")
+    first.wait_for("active")
+    second = relays(outbox.source, "queue", "--lease", 30, name="second")
+    second.wait_for("standby")
+    outbox.send(numbered("row", 100))
+    first.stop()
+    second.wait_for("active", seconds=10)
+    outbox.wait_until_empty()
+    check_once(drain(daemon, "orders", 100), numbered("row", 100))
+
+
+# --- the database ----------------------------------------------------------------------------------------------------
+
+
+def test_R04_a_long_transaction_deposes_nobody_and_holds_up_only_writes(daemon, relays, outbox):
+    """R04 has a transaction that stays open while others write; in SQLite nobody else can, so the relay must bear that it can't delete."""
+    relay = relays(outbox.source, "queue", "--lease", 1)
+    relay.wait_for("active")
+    relays(outbox.source, "queue", "--lease", 1, name="standby").wait_for("standby")
+    outbox.send(["before"])
+    with outbox.transaction() as db:
+        messages = drain(daemon, "orders", 1)
+        send(db, ["within"])
+        time.sleep(3)
+    messages += drain(daemon, "orders", 1)
+    outbox.wait_until_empty()
+    check_once(messages + drain(daemon, "orders"), ["before", "within"])
+    assert relay.epoch == 1 and outbox.ask("SELECT epoch FROM tally_lease") == [(1,)]
+
+
+def test_R48_who_has_nothing_to_do_writes_nothing(daemon, relays, outbox):
+    active = relays(outbox.source, "queue", "--lease", 1)
+    active.wait_for("active")
+    for number in range(3):
+        relays(outbox.source, "queue", "--lease", 1, name=f"standby{number}").wait_for("standby")
+    outbox.send(["row"])
+    assert len(drain(daemon, "orders", 1)) == 1
+    outbox.wait_until_empty()
+    with contextlib.closing(outbox.connect()) as db:
+        [(before,)] = db.execute("PRAGMA data_version").fetchall()
+        time.sleep(1.5)
+        assert db.execute("PRAGMA data_version").fetchall() == [(before,)]
+    assert active.state == "active, epoch 1"
+
+
+def test_R49_a_database_that_goes_and_comes_back_is_found_again(daemon, relays, outbox, tmp_path):
+    """R49 is a restart of PostgreSQL; here the file is moved away and back."""
+    relay = relays(outbox.source, "queue", "--lease", 1)
+    relay.wait_for("active")
+    with contextlib.closing(outbox.connect()) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    parts = [path for path in tmp_path.glob("app.db*")]
+    for path in parts:
+        path.rename(aside / path.name)
+    relay.wait_for("failed: there is no SQLite database")
+    for path in parts:
+        (aside / path.name).rename(path)
+    relay.wait_for("active")
+    outbox.send(numbered("row", 10))
+    check_once(drain(daemon, "orders", 10), numbered("row", 10))
+
+
+def test_R36_R38_rows_of_a_restored_backup_are_known_and_others_of_their_ids_are_not_lost(daemon, relays, outbox, tmp_path):
+    """A backup stands for the failover to a replica that lags: deletes and an epoch are lost, and ids are given to other rows."""
+    outbox.send(numbered("old", 20))
+    backup = tmp_path / "backup.db"
+    with contextlib.closing(outbox.connect()) as db, contextlib.closing(sqlite3.connect(backup)) as copy:
+        db.backup(copy)
+    relay = relays(outbox.source, "queue", "--lease", 1)
+    outbox.send(numbered("lost", 20))
+    outbox.wait_until_empty()
+    messages = drain(daemon, "orders", 40)
+    relay.stop()
+    for path in tmp_path.glob("app.db*"):
+        path.unlink()
+    shutil.move(backup, outbox.path)
+    outbox.send(numbered("new", 20))  # under the ids of those that the backup does not know
+    relays(outbox.source, "queue", "--lease", 1).wait_for("active")
+    outbox.wait_until_empty()
+    messages += drain(daemon, "orders", 20)
+    check_once(messages, numbered("old", 20) + numbered("lost", 20) + numbered("new", 20))
+
+
+def test_what_does_not_fit_is_said_and_mended_while_it_runs(daemon, relays, outbox, tmp_path):
+    path = tmp_path / "fresh.db"
+    relay = relays(f"sqlite:{path}", "queue")
+    assert "tally relay schema --type sqlite" in relay.wait_for("failed: there is no SQLite database")
+    sqlite3.connect(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE mine (a)")
+        db.commit()
+        assert "tally relay schema --type sqlite" in relay.wait_for(f"failed: SQLite database {path} has no outbox")
+        db.executescript(SCHEMA)
+    relay.wait_for("active")
+
+
+# --- a sink that remembers nothing -----------------------------------------------------------------------------------
+
+
+class Hook(http.server.ThreadingHTTPServer):
+    """A web hook that counts what came, and answers when it may."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        self.bodies = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(handler):
+                self.bodies.append(handler.rfile.read(int(handler.headers["Content-Length"])).decode())
+                self.may_answer.wait(30)
+                handler.send_response(204)
+                handler.end_headers()
+
+            def log_message(handler, *arguments):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+def test_R46_at_most_once_lists_what_may_have_arrived_when_its_owner_was_killed(relays, outbox):
+    """What is about to be sent stands in tally_intent before it leaves; the next owner finds it there and does not guess."""
+    hook = Hook()
+    first = relays(outbox.source, hook.url, "--mode", "at-most-once", "--lease", 1, name="first")
+    first.wait_for("active")
+    outbox.send(numbered("row", 5))
+    outbox.wait_until_empty()
+    hook.may_answer.clear()
+    outbox.send(["doubted"])
+    wait_until(lambda: "doubted" in hook.bodies)
+    first.kill9()
+    hook.may_answer.set()
+    relays(outbox.source, hook.url, "--mode", "at-most-once", "--lease", 1, name="second").wait_for("active")
+    outbox.send(numbered("later", 5))
+    outbox.wait_until_empty()
+    assert outbox.ask("SELECT body, is_doubted FROM tally_dead") == [("doubted", 1)]
+    assert outbox.count("tally_intent") == 0
+    assert sorted(hook.bodies) == sorted(numbered("row", 5) + ["doubted"] + numbered("later", 5))
+    hook.shutdown()
+    hook.server_close()
