@@ -3,6 +3,8 @@
 #   TALLY_URL=http://…   use this server instead of starting one; queues and batches of the example stay there
 #   TALLY_BIN=FOLDER     where tallyd is (default: build/bin, built if it is missing)
 #
+# An example that has no JavaScript sets needs_node=no before.
+#
 # Sets: example (the example's folder), root (the project's), folder (a temporary one), TALLY_URL.
 set -eu
 example=$(cd "$(dirname "$0")" && pwd)
@@ -29,20 +31,23 @@ trap 'exit 143' TERM HUP
 
 # --- The SDK: from npm into build/examples, where the examples find it through a link -----------------------------------
 
-command -v node >/dev/null || fail "Node.js is missing: ./setup test brings it, or apt-get install nodejs npm"
-modules=$root/build/examples
-if ! cmp -s "$root/examples/common/package-lock.json" "$modules/node_modules/.installed-lock"; then
-    command -v npm >/dev/null || fail "npm is missing: ./setup test brings it, or apt-get install npm"
-    echo "Installing the AWS SDK into build/examples"
-    mkdir -p "$modules"
-    cp "$root/examples/common/package.json" "$root/examples/common/package-lock.json" "$root/examples/common/.npmrc" "$modules"
-    (cd "$modules" && npm ci --no-audit --no-fund --loglevel=error) >"$modules/npm.log" 2>&1 </dev/null || {
-        tail -n 15 "$modules/npm.log" >&2
-        fail "npm ci failed in build/examples"
-    }
-    cp "$modules/package-lock.json" "$modules/node_modules/.installed-lock"
-fi
-[ -e "$root/examples/node_modules" ] || ln -s ../build/examples/node_modules "$root/examples/node_modules"
+install_sdk() {
+    command -v node >/dev/null || fail "Node.js is missing: ./setup test brings it, or apt-get install nodejs npm"
+    modules=$root/build/examples
+    if ! cmp -s "$root/examples/common/package-lock.json" "$modules/node_modules/.installed-lock"; then
+        command -v npm >/dev/null || fail "npm is missing: ./setup test brings it, or apt-get install npm"
+        echo "Installing the AWS SDK into build/examples"
+        mkdir -p "$modules"
+        cp "$root/examples/common/package.json" "$root/examples/common/package-lock.json" "$root/examples/common/.npmrc" "$modules"
+        (cd "$modules" && npm ci --no-audit --no-fund --loglevel=error) >"$modules/npm.log" 2>&1 </dev/null || {
+            tail -n 15 "$modules/npm.log" >&2
+            fail "npm ci failed in build/examples"
+        }
+        cp "$modules/package-lock.json" "$modules/node_modules/.installed-lock"
+    fi
+    [ -e "$root/examples/node_modules" ] || ln -s ../build/examples/node_modules "$root/examples/node_modules"
+}
+[ "${needs_node:-yes}" = no ] || install_sdk
 
 # --- The daemon -------------------------------------------------------------------------------------------------------
 
