@@ -25,6 +25,7 @@ static const struct {
     {"Refused", SHOWN_WHOLE},
     {"Url", SHOWN_URL},
     {"Mode", SHOWN_WHOLE},
+    {"TimeoutSeconds", SHOWN_WHOLE},
     {"SecretFile", SHOWN_WHOLE},
 };
 

@@ -1,20 +1,19 @@
 #include "relay/open.h"
 
-#include "relay/lease_sqlite.h"
+#include "relay/sink_forward.h"
 #include "relay/sink_http.h"
 #include "relay/sink_queue.h"
 #include "relay/sink_sqs.h"
-#include "relay/source_sqlite.h"
+#include "relay/source_queue.h"
 
 struct source *open_source(const struct relay_spec *spec, struct fault *fault)
 {
     switch (spec->source) {
     case SOURCE_POSTGRES:
-        break;
     case SOURCE_SQLITE:
-        return source_sqlite_create(spec);
-    case SOURCE_QUEUE:
         break;
+    case SOURCE_QUEUE:
+        return source_queue_create(spec, fault);
     }
     fault_set(fault, STEP_UNFIT, "this type of source is not built in yet");
     return NULL;
@@ -24,9 +23,7 @@ struct lease *open_lease(const struct relay_spec *spec)
 {
     switch (spec->source) {
     case SOURCE_POSTGRES:
-        break;
     case SOURCE_SQLITE:
-        return lease_sqlite_create(spec);
     case SOURCE_QUEUE:
         break;
     }
@@ -37,7 +34,7 @@ struct sink *open_sink(const struct relay_spec *spec, struct fault *fault)
 {
     switch (spec->sink) {
     case SINK_QUEUE:
-        return sink_queue_create(spec, fault);
+        return spec->source == SOURCE_QUEUE ? sink_forward_create(spec, fault) : sink_queue_create(spec, fault);
     case SINK_HTTP:
         return sink_http_create(spec);
     case SINK_SQS:

@@ -10,14 +10,14 @@
 #include <yyjson.h>
 
 #define LEASE_DEFAULT_MS 3000u
-#define LEASE_MIN_S 1u
-#define LEASE_MAX_S 60u
+#define SECONDS_MIN 1u
+#define SECONDS_MAX 60u
 #define TEXT_SIZE_MAX 4096u
 
 enum member_kind {
     MEMBER_TEXT,        /* a char * */
     MEMBER_CHOICE,      /* a bool: false for the first of two words, true for the second */
-    MEMBER_LEASE,       /* seconds, into milliseconds */
+    MEMBER_SECONDS,     /* 1 to 60 of them, into an unsigned of milliseconds */
     MEMBER_CREDENTIALS, /* an object of texts, which credentials_members tells */
 };
 
@@ -33,17 +33,18 @@ static const struct member postgres_members[] = {
     {"Connection", MEMBER_TEXT, offsetof(struct relay_spec, connection_owned), true, {NULL}},
     {"Table", MEMBER_TEXT, offsetof(struct relay_spec, table_owned), false, {NULL}},
     {"Pooler", MEMBER_CHOICE, offsetof(struct relay_spec, is_pooled), false, {"session", "transaction"}},
-    {"LeaseSeconds", MEMBER_LEASE, offsetof(struct relay_spec, lease_ms), false, {NULL}},
+    {"LeaseSeconds", MEMBER_SECONDS, offsetof(struct relay_spec, lease_ms), false, {NULL}},
 };
 
 static const struct member sqlite_members[] = {
     {"Connection", MEMBER_TEXT, offsetof(struct relay_spec, connection_owned), true, {NULL}},
     {"Table", MEMBER_TEXT, offsetof(struct relay_spec, table_owned), false, {NULL}},
-    {"LeaseSeconds", MEMBER_LEASE, offsetof(struct relay_spec, lease_ms), false, {NULL}},
+    {"LeaseSeconds", MEMBER_SECONDS, offsetof(struct relay_spec, lease_ms), false, {NULL}},
 };
 
 static const struct member source_queue_members[] = {
     {"QueueUrl", MEMBER_TEXT, offsetof(struct relay_spec, source_queue_owned), true, {NULL}},
+    {"LeaseSeconds", MEMBER_SECONDS, offsetof(struct relay_spec, lease_ms), false, {NULL}},
 };
 
 static const struct member sink_queue_members[] = {
@@ -62,6 +63,7 @@ static const struct member sqs_members[] = {
 static const struct member http_members[] = {
     {"Url", MEMBER_TEXT, offsetof(struct relay_spec, url_owned), true, {NULL}},
     {"Secret", MEMBER_TEXT, offsetof(struct relay_spec, secret_owned), false, {NULL}},
+    {"TimeoutSeconds", MEMBER_SECONDS, offsetof(struct relay_spec, timeout_ms), false, {NULL}},
     {"Mode", MEMBER_CHOICE, offsetof(struct relay_spec, is_at_most_once), false, {"at-least-once", "at-most-once"}},
     {"Refused", MEMBER_CHOICE, offsetof(struct relay_spec, blocks_group), false, {"park", "block"}},
 };
@@ -180,15 +182,15 @@ static bool read_choice(const struct reader *reader, const struct member *member
     return false;
 }
 
-static bool read_lease(const struct reader *reader, const struct member *member, yyjson_val *value)
+static bool read_seconds(const struct reader *reader, const struct member *member, yyjson_val *value)
 {
     double seconds = yyjson_get_num(value);
-    if (!yyjson_is_num(value) || !(seconds >= LEASE_MIN_S && seconds <= LEASE_MAX_S)) {
+    if (!yyjson_is_num(value) || !(seconds >= SECONDS_MIN && seconds <= SECONDS_MAX)) {
         fault_set(reader->fault, STEP_UNFIT, "%s.%s must be a number of seconds from %u to %u", reader->place,
-                  member->name, LEASE_MIN_S, LEASE_MAX_S);
+                  member->name, SECONDS_MIN, SECONDS_MAX);
         return false;
     }
-    reader->spec->lease_ms = (unsigned)(seconds * 1000);
+    *(unsigned *)(void *)((char *)reader->spec + member->offset) = (unsigned)(seconds * 1000);
     return true;
 }
 
@@ -208,8 +210,8 @@ static bool read_member(const struct reader *reader, const struct member *member
         return read_text(reader, member, value);
     case MEMBER_CHOICE:
         return read_choice(reader, member, value);
-    case MEMBER_LEASE:
-        return read_lease(reader, member, value);
+    case MEMBER_SECONDS:
+        return read_seconds(reader, member, value);
     case MEMBER_CREDENTIALS:
         return read_credentials(reader, value);
     }
@@ -340,10 +342,15 @@ bool relay_spec_check(const struct relay_spec *spec, struct fault *fault)
     if (spec->sink == SINK_SQS && spec->queue_owned != NULL && !is_web_address(spec->queue_owned))
         return refuse(fault, "Sink.QueueUrl must be the whole URL of the queue, http:// or https://",
                       spec->queue_owned);
-    if (spec->source == SOURCE_QUEUE && spec->sink == SINK_QUEUE) {
+    if (spec->source == SOURCE_QUEUE && spec->sink == SINK_QUEUE && spec->queue_owned == NULL) {
         fault_set(fault, STEP_UNFIT,
-                  "a relay from a queue to a queue of Tally is not offered; a batch's OnComplete or a redrive moves "
-                  "messages inside Tally, and Sink type \"sqs\" reaches another server");
+                  "Sink of type queue needs the member QueueUrl: messages of a queue do not say where they go");
+        return false;
+    }
+    if (spec->is_at_most_once && spec->blocks_group) {
+        fault_set(
+            fault, STEP_UNFIT,
+            "Refused \"block\" tries a refused row again, which Mode \"at-most-once\" forbids: it must be \"park\"");
         return false;
     }
     if (spec->source == SOURCE_QUEUE && spec->is_strict) {

@@ -116,6 +116,7 @@ static int run(struct invocation *invocation)
         watch(relay, settings->name, &signals);
         relay_stop(relay);
         relay_join(relay);
+        signal(SIGUSR1, SIG_IGN); /* the last ones may still be pending */
         pthread_sigmask(SIG_SETMASK, &original, NULL);
     }
     relay_spec_deinit(&spec);

@@ -100,9 +100,8 @@ static bool write_secret(const struct relay_words *words, struct json_body *body
         return true;
     if (!read_file(words->secret_file, text))
         return false;
-    text[strcspn(text, "\r\n")] = '\0';
     if (*text == '\0') {
-        complain("%s must hold a secret in its first line", words->secret_file);
+        complain("%s must hold a secret: a line for each key", words->secret_file);
         return false;
     }
     add_copy(body, sink, "Secret", text);
@@ -130,6 +129,8 @@ static bool write_sink(const struct relay_words *words, struct json_body *body)
     }
     json_add_text(body, sink, "Region", words->region);
     json_add_text(body, sink, "Mode", words->mode);
+    if (words->timeout.is_given)
+        json_add_number(body, sink, "TimeoutSeconds", words->timeout.value);
     json_add_text(body, sink, "Doubts", words->doubts);
     json_add_text(body, sink, "Refused", words->refused);
     return write_credentials(words, body, sink) && write_secret(words, body, sink);

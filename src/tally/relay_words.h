@@ -15,6 +15,7 @@ struct relay_words {
     const char *region;
     const char *credentials_file;
     const char *mode;
+    struct option_number timeout;
     const char *secret_file;
     const char *doubts;
     const char *refused;
@@ -46,7 +47,15 @@ struct relay_words {
          OPTION_TEXT, RELAY_WORDS_ROW(settings, member, credentials_file)},                                            \
         {"mode", "at-least-once|at-most-once", "for http(s): may a request be repeated? (default: yes)", OPTION_TEXT,  \
          RELAY_WORDS_ROW(settings, member, mode)},                                                                     \
-        {"secret-file", "FILE", "for http(s): the secret that signs the requests", OPTION_TEXT,                        \
+        {"timeout",                                                                                                    \
+         "SECONDS",                                                                                                    \
+         "for http(s): how long a request may take; else 10",                                                          \
+         OPTION_NUMBER,                                                                                                \
+         offsetof(settings, member.timeout),                                                                           \
+         1,                                                                                                            \
+         60,                                                                                                           \
+         NULL},                                                                                                        \
+        {"secret-file", "FILE", "for http(s): what signs the requests, a line for each key", OPTION_TEXT,              \
          RELAY_WORDS_ROW(settings, member, secret_file)},                                                              \
         {"doubts", "send|park", "for sqs: what to do with rows in doubt for too long; else send", OPTION_TEXT,         \
          RELAY_WORDS_ROW(settings, member, doubts)},                                                                   \

@@ -119,11 +119,13 @@ static void what_is_wrong_is_named(void **state)
     assert_refused(POSTGRES, "{'Type':'http','Url':'ftp://x'}", NULL, "begins with http:// or https://, not ftp://x");
     assert_refused(POSTGRES, "{'Type':'http','Url':'http://x','Mode':'once'}", NULL,
                    "Sink.Mode must be \"at-least-once\" or \"at-most-once\"");
+    assert_refused(POSTGRES, "{'Type':'http','Url':'http://x','Mode':'at-most-once','Refused':'block'}", NULL,
+                   "it must be \"park\"");
     assert_refused(POSTGRES, "{'Type':'sqs','QueueUrl':'q'}", NULL, "the whole URL of the queue");
     assert_refused(POSTGRES, "{'Type':'sqs','QueueUrl':'http://q','Credentials':{'AccessKeyId':'a'}}", NULL,
                    "Sink.Credentials needs the member SecretAccessKey");
     assert_refused(POSTGRES, QUEUE, "none", "Order must be \"group\" or \"strict\", not none");
-    assert_refused("{'Type':'queue','QueueUrl':'a'}", QUEUE, NULL, "from a queue to a queue");
+    assert_refused("{'Type':'queue','QueueUrl':'a'}", QUEUE, NULL, "needs the member QueueUrl");
     assert_refused("{'Type':'queue','QueueUrl':'a'}", "{'Type':'http','Url':'http://x'}", "strict", "strict");
 }
 

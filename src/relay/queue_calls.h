@@ -1,0 +1,26 @@
+/* What source_queue.c and what belongs to it ask of a Tally: over libtally, with results as a relay wants them. */
+#ifndef TALLY_RELAY_QUEUE_CALLS_H
+#define TALLY_RELAY_QUEUE_CALLS_H
+
+#include "client/json.h"
+#include "relay/spec.h"
+#include "tally/tally.h"
+
+#define QUEUE_CALL_ENTRIES_MAX 10u
+
+/* A client for the Tally of the spec, which tries each call once. NULL: `fault` says why. */
+struct tally_client *queue_calls_connect(const struct relay_spec *spec, struct fault *fault);
+
+/* What the client's last error means: somebody has to do something (the queue is missing, rights), or wait. */
+enum step queue_calls_judge(const struct tally_client *client, struct fault *fault);
+
+bool queue_calls_is_refused(const struct tally_client *client, const char *code);
+
+/* DeleteMessageBatch, and ChangeMessageVisibilityBatch, for any number of handles: each a request for ten. What the server says of one entry
+ * is passed over: a handle that holds nothing any more needs neither. */
+enum step queue_calls_delete(struct tally_client *client, const char *queue, const char *const *handles, size_t count,
+                             struct fault *fault);
+enum step queue_calls_hide(struct tally_client *client, const char *queue, const char *const *handles, size_t count,
+                           unsigned visibility_s, struct fault *fault);
+
+#endif

@@ -1,0 +1,215 @@
+#include "relay/queue_hand.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include <stdlib.h>
+#include <time.h>
+
+/* Timeouts are put off so many times within one of them: one or two may fail. */
+#define BEATS 3u
+
+uint64_t hand_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* --- the thread --------------------------------------------------------------------------------------------------- */
+
+/* Copies of the handles, to be used without the mutex. */
+static char **copy_handles(const struct hand *hand)
+{
+    char **handles = memory_allocate(hand->count * sizeof(*handles));
+    for (size_t i = 0; i < hand->count; i++) {
+        const char *handle = hand->items_owned[i]->handle_owned;
+        handles[i] = (char *)memory_duplicate(bytes_make(handle, strlen(handle) + 1)).ptr;
+    }
+    return handles;
+}
+
+/* Puts off what is in hand. A failure is no news: the worker's own calls meet it too. Under the mutex, which is let go of meanwhile. */
+static void beat(struct hand *hand)
+{
+    size_t count = hand->count;
+    struct fault fault;
+    if (count == 0 || hand_now_ms() - hand->used_ms > HAND_IDLE_MS)
+        return;
+    char **handles = copy_handles(hand);
+    pthread_mutex_unlock(&hand->mutex);
+    queue_calls_hide(hand->client_owned, hand->queue, (const char *const *)handles, count, hand->visibility_s, &fault);
+    for (size_t i = 0; i < count; i++)
+        free(handles[i]);
+    free(handles);
+    pthread_mutex_lock(&hand->mutex);
+}
+
+static void *keep_in_hand(void *context)
+{
+    struct hand *hand = context;
+    pthread_mutex_lock(&hand->mutex);
+    while (!hand->is_ending) {
+        uint64_t due_ms = hand_now_ms() + hand->visibility_s * 1000u / BEATS;
+        struct timespec due = {.tv_sec = (time_t)(due_ms / 1000), .tv_nsec = (long)(due_ms % 1000 * 1000000)};
+        while (!hand->is_ending && hand_now_ms() < due_ms)
+            pthread_cond_timedwait(&hand->changed, &hand->mutex, &due);
+        if (!hand->is_ending)
+            beat(hand);
+    }
+    pthread_mutex_unlock(&hand->mutex);
+    return NULL;
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+bool hand_init(struct hand *hand, const struct relay_spec *spec, const char *queue, unsigned visibility_s,
+               struct fault *fault)
+{
+    pthread_condattr_t monotonic;
+    *hand = (struct hand){.queue = queue, .visibility_s = visibility_s, .used_ms = hand_now_ms()};
+    pthread_mutex_init(&hand->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&hand->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    hand->client_owned = queue_calls_connect(spec, fault);
+    if (hand->client_owned == NULL)
+        return false;
+    int failure = pthread_create(&hand->thread, NULL, keep_in_hand, hand);
+    ASSERT(failure == 0);
+    hand->is_started = true;
+    return true;
+}
+
+static void free_item(struct hand_row *item)
+{
+    free(item->handle_owned);
+    free(item);
+}
+
+static void drop_all(struct hand *hand)
+{
+    for (size_t i = 0; i < hand->count; i++)
+        free_item(hand->items_owned[i]);
+    hand->count = 0;
+    hand->size = 0;
+}
+
+void hand_deinit(struct hand *hand)
+{
+    if (hand->is_started) {
+        pthread_mutex_lock(&hand->mutex);
+        hand->is_ending = true;
+        pthread_cond_signal(&hand->changed);
+        pthread_mutex_unlock(&hand->mutex);
+        tally_client_interrupt(hand->client_owned);
+        pthread_join(hand->thread, NULL);
+    }
+    tally_client_destroy(hand->client_owned);
+    drop_all(hand);
+    free(hand->items_owned);
+    pthread_cond_destroy(&hand->changed);
+    pthread_mutex_destroy(&hand->mutex);
+}
+
+/* --- the rows ----------------------------------------------------------------------------------------------------- */
+
+void hand_use(struct hand *hand)
+{
+    pthread_mutex_lock(&hand->mutex);
+    uint64_t now_ms = hand_now_ms();
+    if (now_ms - hand->used_ms > HAND_IDLE_MS)
+        drop_all(hand);
+    hand->used_ms = now_ms;
+    pthread_mutex_unlock(&hand->mutex);
+}
+
+/* Copies a view behind what stands at *at, with a NUL; NULL stays NULL. */
+static struct bytes copy(uint8_t **at, struct bytes view)
+{
+    if (view.ptr == NULL)
+        return view;
+    struct bytes copied = bytes_make(*at, view.size);
+    memcpy(*at, view.ptr, view.size);
+    (*at)[view.size] = 0;
+    *at += view.size + 1;
+    return copied;
+}
+
+static char *copy_handle(const struct row *row)
+{
+    char *handle = memory_allocate(row->handle.size + 1);
+    memcpy(handle, row->handle.ptr, row->handle.size);
+    handle[row->handle.size] = '\0';
+    return handle;
+}
+
+static struct hand_row *make_item(const struct row *row, const struct uid *message_id)
+{
+    size_t size =
+        row->queue.size + row->group.size + row->deduplication_id.size + row->attributes.size + row->body.size;
+    struct hand_row *item = memory_allocate(sizeof(*item) + size + 5);
+    uint8_t *at = (uint8_t *)(item + 1);
+    *item = (struct hand_row){.row = *row, .message_id = *message_id, .handle_owned = copy_handle(row)};
+    item->row.queue = copy(&at, row->queue);
+    item->row.group = copy(&at, row->group);
+    item->row.deduplication_id = copy(&at, row->deduplication_id);
+    item->row.attributes = copy(&at, row->attributes);
+    item->row.body = copy(&at, row->body);
+    item->row.handle = bytes_from_string(item->handle_owned);
+    return item;
+}
+
+/* By its id. Each receipt has a higher one than those before, so its place is at the end. */
+static void insert(struct hand *hand, struct hand_row *item)
+{
+    if (hand->count == hand->capacity) {
+        hand->capacity = hand->capacity == 0 ? 64 : hand->capacity * 2;
+        hand->items_owned = memory_resize(hand->items_owned, hand->capacity * sizeof(*hand->items_owned));
+    }
+    size_t at = hand->count++;
+    for (; at > 0 && hand->items_owned[at - 1]->row.id > item->row.id; at--)
+        hand->items_owned[at] = hand->items_owned[at - 1];
+    hand->items_owned[at] = item;
+    hand->size += item->row.body.size + item->row.attributes.size;
+}
+
+static void renew(struct hand_row *item, const struct row *row)
+{
+    free(item->handle_owned);
+    item->handle_owned = copy_handle(row);
+    item->row.handle = bytes_from_string(item->handle_owned);
+}
+
+void hand_take(struct hand *hand, const struct row *row, const struct uid *message_id)
+{
+    pthread_mutex_lock(&hand->mutex);
+    size_t known = 0;
+    while (known < hand->count && memcmp(&hand->items_owned[known]->message_id, message_id, UID_SIZE) != 0)
+        known++;
+    if (known < hand->count)
+        renew(hand->items_owned[known], row);
+    else
+        insert(hand, make_item(row, message_id));
+    pthread_mutex_unlock(&hand->mutex);
+}
+
+struct hand_row *hand_find(const struct hand *hand, uint64_t id, const struct uid *uid)
+{
+    for (size_t i = 0; i < hand->count; i++)
+        if (hand->items_owned[i]->row.id == id && memcmp(&hand->items_owned[i]->row.uid, uid, UID_SIZE) == 0)
+            return hand->items_owned[i];
+    return NULL;
+}
+
+void hand_drop(struct hand *hand, struct hand_row *item)
+{
+    size_t at = 0;
+    pthread_mutex_lock(&hand->mutex);
+    while (hand->items_owned[at] != item)
+        at++;
+    hand->size -= item->row.body.size + item->row.attributes.size;
+    memmove(&hand->items_owned[at], &hand->items_owned[at + 1], (--hand->count - at) * sizeof(*hand->items_owned));
+    pthread_mutex_unlock(&hand->mutex);
+    free_item(item);
+}

@@ -1,0 +1,54 @@
+/* The messages that a relay has received and not dealt with: its rows in hand, in the order of their receipt.
+ *
+ * A thread of its own, with a connection of its own, puts their visibility timeouts off as long as the worker is at it, whatever the worker
+ * waits for. When the worker has not looked at its rows for HAND_IDLE_MS (it is paused, or hangs) they are left to others. */
+#ifndef TALLY_RELAY_QUEUE_HAND_H
+#define TALLY_RELAY_QUEUE_HAND_H
+
+#include "relay/queue_calls.h"
+#include "relay/row.h"
+#include <pthread.h>
+
+#define HAND_IDLE_MS 60000u
+
+struct hand_row {
+    struct row row; /* what it points to stands behind this struct; `handle` and `body` have a NUL behind them */
+    struct uid message_id;
+    char *handle_owned; /* the newest: a message that was lost and came back has another one */
+};
+
+struct hand {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool is_started; /* the thread runs */
+    bool is_ending;
+    struct tally_client *client_owned; /* of the thread */
+    const char *queue;                 /* borrowed */
+    unsigned visibility_s;
+    uint64_t used_ms; /* when the worker last looked, monotonic */
+    struct hand_row **items_owned;
+    size_t count, capacity;
+    size_t size; /* of all bodies and attributes */
+};
+
+/* `queue` lives as long as the hand. False: `fault` says why. hand_deinit() in any case. */
+bool hand_init(struct hand *hand, const struct relay_spec *spec, const char *queue, unsigned visibility_s,
+               struct fault *fault);
+/* Ends the thread; rows still in hand come back to the queue by their visibility timeouts, unless they were given back before. */
+void hand_deinit(struct hand *hand);
+
+/* The worker looks at its rows. What was left to others meanwhile is out of hand. */
+void hand_use(struct hand *hand);
+
+/* Takes a copy. A message that is in hand already gets its new handle, and nothing else: who received it before was this relay, which
+ * knows what became of that. */
+void hand_take(struct hand *hand, const struct row *row, const struct uid *message_id);
+
+/* NULL: it is not in hand. Borrowed until it is dropped. */
+struct hand_row *hand_find(const struct hand *hand, uint64_t id, const struct uid *uid);
+void hand_drop(struct hand *hand, struct hand_row *item);
+
+uint64_t hand_now_ms(void);
+
+#endif

@@ -1,0 +1,43 @@
+/* Where a relay whose source is a queue puts what it parks: the queue `<relay name>-parked`, made when it is first needed, whose messages
+ * live for 14 days. It is a standard queue whatever the source is: what is parked is looked at and taken out one by one, in any order.
+ *
+ * A message stands there as it was, less what would count, number or wait again (queue_row.h), with these attributes besides:
+ * Tally.OutboxId, its uid; Relay.Error, why; Relay.Doubt, 1, if it may have been delivered. It leaves the source and comes there in one
+ * step (Commit). */
+#ifndef TALLY_RELAY_QUEUE_PARKED_H
+#define TALLY_RELAY_QUEUE_PARKED_H
+
+#include "relay/queue_calls.h"
+#include "relay/source.h"
+
+struct parked_queue {
+    struct tally_client *client; /* borrowed */
+    const char *source;          /* the queue it comes from; borrowed */
+    char *name_owned;
+    struct arena arena;   /* of what was listed last */
+    struct parked *items; /* in it */
+    size_t count;
+    uint64_t listed_ms; /* monotonic; 0: not yet, or it is known to have changed */
+    uint64_t total;     /* messages of the queue then */
+};
+
+void parked_queue_init(struct parked_queue *parked, struct tally_client *client, const struct relay_spec *spec);
+void parked_queue_deinit(struct parked_queue *parked);
+
+/* Puts a row there that is held under `handle`. A handle that holds nothing any more is STEP_OK: either this was done before and the answer
+ * was lost, or the message is somebody else's. */
+enum step parked_queue_put(struct parked_queue *parked, const struct row *row, const char *handle, const char *error,
+                           bool is_doubted, struct fault *fault);
+
+/* How many there are. */
+enum step parked_queue_count(struct parked_queue *parked, uint64_t *count, struct fault *fault);
+
+/* As source_ops.list_parked. Reads them when their number has changed, and now and then. */
+enum step parked_queue_list(struct parked_queue *parked, unsigned limit, struct arena *arena, struct parked **items,
+                            size_t *count, struct fault *fault);
+
+/* As source_ops.resolve. O(n) in what is parked. */
+enum step parked_queue_resolve(struct parked_queue *parked, const struct uid *uid, enum resolution resolution,
+                               bool *is_found, struct fault *fault);
+
+#endif

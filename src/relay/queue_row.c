@@ -1,0 +1,116 @@
+#include "relay/queue_row.h"
+
+#include "base/assert.h"
+#include <stdlib.h>
+#include <time.h>
+
+/* What the receive itself adds, and what it says of a message that was parked. */
+static bool is_of_the_receive(const char *name)
+{
+    return strcmp(name, "Tally.FencingToken") == 0 || strcmp(name, "Tally.FailureReason") == 0;
+}
+
+/* What a send does with them has been done when the message was sent that is now passed on. */
+static bool is_of_the_send(const char *name)
+{
+    static const char *const names[] = {"Tally.Batch",          "Tally.Producer",       "Tally.Sequence",
+                                        "Tally.After",          "Tally.AfterFailure",   "Tally.Type",
+                                        PARKED_ERROR_ATTRIBUTE, PARKED_DOUBT_ATTRIBUTE, PARKED_PACKED_ATTRIBUTE};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* --- from a message ----------------------------------------------------------------------------------------------- */
+
+/* NULL: there are none. */
+static struct bytes make_attributes(const struct tally_message *message, struct arena *arena)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    struct bytes copied = bytes_make(NULL, 0);
+    yyjson_mut_doc_set_root(doc, root);
+    for (size_t i = 0; i < message->attribute_count; i++) {
+        const struct tally_attribute *attribute = &message->attributes[i];
+        if (is_of_the_receive(attribute->name) || attribute->type == NULL || attribute->value == NULL)
+            continue;
+        yyjson_mut_val *value = yyjson_mut_obj_add_obj(doc, root, attribute->name);
+        bool is_binary = strncmp(attribute->type, "Binary", 6) == 0;
+        yyjson_mut_obj_add_str(doc, value, "DataType", attribute->type);
+        yyjson_mut_obj_add_str(doc, value, is_binary ? "BinaryValue" : "StringValue", attribute->value);
+    }
+    if (yyjson_mut_obj_size(root) > 0) {
+        size_t size;
+        char *text = yyjson_mut_write(doc, 0, &size);
+        ASSERT(text != NULL); /* it came as JSON, so it is UTF-8 */
+        copied = arena_copy(arena, bytes_make(text, size));
+        free(text);
+    }
+    yyjson_mut_doc_free(doc);
+    return copied;
+}
+
+static struct bytes optional(const char *text)
+{
+    return text == NULL ? bytes_make(NULL, 0) : bytes_from_string(text);
+}
+
+bool queue_row_read(const struct tally_message *message, struct arena *arena, struct row *row, struct uid *message_id)
+{
+    const char *uid = tally_message_attribute(message, ROW_UID_ATTRIBUTE);
+    if (message->fencing_token == 0 || !uid_from_text(bytes_from_string(message->id), message_id))
+        return false;
+    *row = (struct row){
+        .id = message->fencing_token,
+        .uid = *message_id,
+        .kind = ROW_SEND,
+        .group = optional(message->group_id),
+        .deduplication_id = optional(message->deduplication_id),
+        .attributes = make_attributes(message, arena),
+        .body = bytes_make(message->body, message->body_size),
+        .receive_count = (uint32_t)message->receive_count,
+        .handle = bytes_from_string(message->receipt_handle),
+    };
+    uint64_t now_ms = (uint64_t)time(NULL) * 1000;
+    row->age_ms = now_ms > message->sent_at_ms ? now_ms - message->sent_at_ms : 0;
+    if (uid != NULL)
+        uid_from_text(bytes_from_string(uid), &row->uid);
+    return true;
+}
+
+/* --- to a message ------------------------------------------------------------------------------------------------- */
+
+void queue_row_add_attribute(struct json_body *body, yyjson_mut_val *attributes, const char *name, const char *text)
+{
+    yyjson_mut_doc *doc = body->doc_owned;
+    yyjson_mut_val *value = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_str(doc, value, "DataType", "String");
+    yyjson_mut_obj_add_strcpy(doc, value, "StringValue", text);
+    yyjson_mut_obj_put(attributes, yyjson_mut_strcpy(doc, name), value);
+}
+
+static void add_attributes(struct json_body *body, yyjson_mut_val *attributes, struct bytes text)
+{
+    yyjson_doc *doc = text.size == 0 ? NULL : yyjson_read((const char *)text.ptr, text.size, 0);
+    yyjson_obj_iter iter = yyjson_obj_iter_with(yyjson_doc_get_root(doc));
+    for (yyjson_val *name; (name = yyjson_obj_iter_next(&iter)) != NULL;) {
+        yyjson_val *value = yyjson_obj_iter_get_val(name);
+        if (!is_of_the_send(yyjson_get_str(name)))
+            yyjson_mut_obj_put(attributes, yyjson_val_mut_copy(body->doc_owned, name),
+                               yyjson_val_mut_copy(body->doc_owned, value));
+    }
+    yyjson_doc_free(doc);
+}
+
+yyjson_mut_val *queue_row_add(struct json_body *body, yyjson_mut_val *send, const char *queue, const struct row *row)
+{
+    yyjson_mut_doc *doc = body->doc_owned;
+    json_add_text(body, send, "QueueUrl", queue);
+    yyjson_mut_obj_add_strncpy(doc, send, "MessageBody", (const char *)row->body.ptr, row->body.size);
+    if (row->group.size > 0)
+        yyjson_mut_obj_add_strncpy(doc, send, "MessageGroupId", (const char *)row->group.ptr, row->group.size);
+    yyjson_mut_val *attributes = json_add_object(body, send, "MessageAttributes");
+    add_attributes(body, attributes, row->attributes);
+    return attributes;
+}

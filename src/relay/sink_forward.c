@@ -1,0 +1,194 @@
+#include "relay/sink_forward.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "relay/queue_calls.h"
+#include "relay/queue_row.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CALL_ROWS_MAX 200u
+#define COMMIT_ROWS_MAX TALLY_COMMIT_SENDS_MAX
+/* The sends of one Commit have a mebibyte at most; attributes grow a little on their way. */
+#define COMMIT_SIZE_MAX (768u << 10)
+#define ATTRIBUTES_MAX 10u
+
+struct sink_forward {
+    struct sink base;
+    struct relay_spec spec;
+    struct tally_client *client_owned;
+    bool is_fifo;
+};
+
+static struct sink_forward *sink_of(struct sink *sink)
+{
+    return CONTAINER_OF(sink, struct sink_forward, base);
+}
+
+/* --- one commit --------------------------------------------------------------------------------------------------- */
+
+static void add_row(const struct sink_forward *forward, struct json_body *body, yyjson_mut_val *deletes,
+                    yyjson_mut_val *sends, const struct row *row)
+{
+    char uid[UID_TEXT_SIZE];
+    uid_to_text(&row->uid, uid);
+    yyjson_mut_val *end = json_append_object(body, deletes);
+    json_add_text(body, end, "QueueUrl", forward->spec.source_queue_owned);
+    yyjson_mut_obj_add_strncpy(body->doc_owned, end, "ReceiptHandle", (const char *)row->handle.ptr, row->handle.size);
+    yyjson_mut_val *send = json_append_object(body, sends);
+    yyjson_mut_val *attributes = queue_row_add(body, send, forward->spec.queue_owned, row);
+    if (yyjson_mut_obj_size(attributes) < ATTRIBUTES_MAX)
+        queue_row_add_attribute(body, attributes, ROW_UID_ATTRIBUTE, uid);
+    if (!forward->is_fifo)
+        return;
+    yyjson_mut_obj_add_strcpy(body->doc_owned, send, "MessageDeduplicationId", uid);
+    if (row->group.size == 0)
+        yyjson_mut_obj_add_strcpy(body->doc_owned, send, "MessageGroupId", uid);
+}
+
+static enum tally_status commit(struct sink_forward *forward, const struct attempt *attempts, size_t count)
+{
+    struct json_body body;
+    json_body_init(&body);
+    yyjson_mut_val *deletes = json_add_array(&body, body.root, "Deletes");
+    yyjson_mut_val *sends = json_add_array(&body, body.root, "Sends");
+    for (size_t i = 0; i < count; i++)
+        add_row(forward, &body, deletes, sends, attempts[i].row);
+    return json_body_call(&body, forward->client_owned, "Tally.Commit", NULL);
+}
+
+/* --- what became of it -------------------------------------------------------------------------------------------- */
+
+static void set_all(struct attempt *attempts, size_t count, enum verdict verdict, const char *reason)
+{
+    for (size_t i = 0; i < count; i++) {
+        attempts[i].verdict = verdict;
+        snprintf(attempts[i].reason, sizeof(attempts[i].reason), "%.*s", (int)sizeof(attempts[i].reason) - 1, reason);
+    }
+}
+
+/* The one row of a Commit that was refused. */
+static void judge(struct sink_forward *forward, struct attempt *attempt)
+{
+    const struct tally_client *client = forward->client_owned;
+    char reason[ROW_REASON_SIZE];
+    const struct tally_error *error = tally_client_error(client);
+    snprintf(reason, sizeof(reason), "%s: %.200s", error->code, error->message);
+    /* Its handle is not the newest: a Commit whose answer was lost has done it, or another relay has the message. Either way there is
+     * nothing left to do here. */
+    if (queue_calls_is_refused(client, "ReceiptHandleIsInvalid")) {
+        set_all(attempt, 1, VERDICT_DELIVERED, "");
+        attempt->is_duplicate = true;
+    } else if (queue_calls_is_refused(client, "QueueDoesNotExist") ||
+               queue_calls_is_refused(client, "AccessDeniedException")) {
+        set_all(attempt, 1, VERDICT_BLOCKED, reason);
+    } else {
+        set_all(attempt, 1, VERDICT_REFUSED, reason);
+    }
+}
+
+static bool is_in_line(const struct sink_forward *forward, const struct row *a, const struct row *b)
+{
+    return forward->spec.is_strict || (a->group.size > 0 && bytes_equal(a->group, b->group));
+}
+
+/* Did one of the first `count` rows that stands before this one in its group not get there? */
+static bool is_held_up(const struct sink_forward *forward, const struct attempt *attempts, size_t count,
+                       const struct row *row)
+{
+    for (size_t i = 0; i < count; i++)
+        if (attempts[i].verdict != VERDICT_DELIVERED && is_in_line(forward, attempts[i].row, row))
+            return true;
+    return false;
+}
+
+/* Sends some rows at once. False: nothing more can be sent in this call. */
+static bool send(struct sink_forward *forward, struct attempt *attempts, size_t at, size_t count)
+{
+    if (commit(forward, attempts + at, count) == TALLY_OK) {
+        set_all(attempts + at, count, VERDICT_DELIVERED, "");
+        return true;
+    }
+    const struct tally_error *error = tally_client_error(forward->client_owned);
+    if (error->status != TALLY_REFUSED || error->http_status >= 500) {
+        set_all(attempts + at, count, VERDICT_RETRY, error->message);
+        forward->base.is_down = true;
+        return false;
+    }
+    if (count == 1) {
+        judge(forward, &attempts[at]);
+        return true;
+    }
+    /* One of them was refused, and nothing was done: each by itself. */
+    for (size_t i = at; i < at + count; i++)
+        if (!is_held_up(forward, attempts, i, attempts[i].row) && !send(forward, attempts, i, 1))
+            return false;
+    return true;
+}
+
+/* How many rows from `at` on go together: neither too many nor too large, and none that waits for a row before `at`. */
+static size_t measure(const struct sink_forward *forward, const struct attempt *attempts, size_t at, size_t count)
+{
+    size_t size = 0, end = at;
+    for (; end < count && end - at < COMMIT_ROWS_MAX; end++) {
+        const struct row *row = attempts[end].row;
+        size += row->body.size + row->attributes.size;
+        if ((end > at && size > COMMIT_SIZE_MAX) || is_held_up(forward, attempts, at, row))
+            break;
+    }
+    return end - at;
+}
+
+static enum step forward_deliver(struct sink *sink, const struct term *term, struct attempt *attempts, size_t count,
+                                 uint64_t settled, const struct permit *permit, struct fault *fault)
+{
+    struct sink_forward *forward = sink_of(sink);
+    (void)term;
+    (void)settled;
+    (void)fault;
+    sink->is_down = false;
+    set_all(attempts, count, VERDICT_UNTRIED, "");
+    for (size_t at = 0; at < count && permit->is_valid(permit->context);) {
+        size_t some = measure(forward, attempts, at, count);
+        if (some > 0 && !send(forward, attempts, at, some))
+            break;
+        at += some > 0 ? some : 1;
+    }
+    return STEP_OK;
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+static void forward_close(struct sink *sink)
+{
+    struct sink_forward *forward = sink_of(sink);
+    tally_client_destroy(forward->client_owned);
+    relay_spec_deinit(&forward->spec);
+    free(forward);
+}
+
+static const struct sink_ops forward_ops = {.deliver = forward_deliver, .close = forward_close};
+
+struct sink *sink_forward_create(const struct relay_spec *spec, struct fault *fault)
+{
+    if (spec->queue_owned == NULL) {
+        fault_set(fault, STEP_UNFIT, "messages of a queue do not say where they go: the sink must name a queue");
+        return NULL;
+    }
+    struct sink_forward *forward = memory_allocate_zeroed(sizeof(*forward));
+    forward->base = (struct sink){
+        .ops = &forward_ops,
+        .memory = SINK_FORGETS,
+        .memory_ms = INT64_MAX, /* a handle is taken once: a repeat can do no harm, ever */
+        .repeats = true,
+        .rows_max = CALL_ROWS_MAX,
+        .size_max = COMMIT_ROWS_MAX * COMMIT_SIZE_MAX,
+    };
+    relay_spec_copy(&forward->spec, spec);
+    forward->is_fifo = bytes_ends_with(bytes_from_string(spec->queue_owned), BYTES(".fifo"));
+    forward->client_owned = queue_calls_connect(spec, fault);
+    if (forward->client_owned != NULL)
+        return &forward->base;
+    forward_close(&forward->base);
+    return NULL;
+}

@@ -1,0 +1,317 @@
+#include "relay/source_queue.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "relay/queue_hand.h"
+#include "relay/queue_parked.h"
+#include "relay/queue_row.h"
+#include <stdlib.h>
+
+/* What may be in hand at most; then nothing is received until some of it is dealt with. */
+#define HAND_ROWS_MAX 1000u
+#define HAND_SIZE_MAX (64u << 20)
+/* At most once, what is in hand when the relay is killed is in doubt afterwards: no more than the sink takes at once. */
+#define HAND_ROWS_MAX_ONCE 16u
+
+/* A scan that has so many rows for the worker looks for no more of them. */
+#define SCAN_ENOUGH 200u
+
+#define VISIBILITY_S_MIN 2u
+
+/* Messages that were done lately: one whose delete came too late for its handle is not to go out again. */
+#define DONE_MAX 1024u
+
+struct source_queue {
+    struct source base;
+    struct relay_spec spec;
+    struct tally_client *client_owned;
+    struct hand hand;
+    struct parked_queue parked;
+    struct uid
+        attempt; /* names a receive until it is answered, so that a repeat gives the same messages (FIFO queues) */
+    struct uid done[DONE_MAX]; /* MessageIds */
+    size_t done_count, done_next;
+    /* Of the scan that is open: */
+    struct row_name *in_flight_owned;
+    size_t in_flight_count, in_flight_capacity;
+    unsigned limit;
+    size_t size_max;
+};
+
+static struct source_queue *source_of(struct source *source)
+{
+    return CONTAINER_OF(source, struct source_queue, base);
+}
+
+static const char *name_of(const struct source_queue *queue)
+{
+    return queue->spec.source_queue_owned;
+}
+
+/* --- done --------------------------------------------------------------------------------------------------------- */
+
+static void note_done(struct source_queue *queue, const struct uid *message_id)
+{
+    queue->done[queue->done_next] = *message_id;
+    queue->done_next = (queue->done_next + 1) % DONE_MAX;
+    if (queue->done_count < DONE_MAX)
+        queue->done_count++;
+}
+
+static bool is_done(const struct source_queue *queue, const struct uid *message_id)
+{
+    for (size_t i = 0; i < queue->done_count; i++)
+        if (memcmp(&queue->done[i], message_id, sizeof(*message_id)) == 0)
+            return true;
+    return false;
+}
+
+/* Deletes them, as far as they are still in hand. */
+static enum step settle(struct source_queue *queue, const struct row_name *done, size_t count, struct fault *fault)
+{
+    struct hand_row **items = memory_allocate((count + 1) * sizeof(struct hand_row *));
+    const char **handles = memory_allocate((count + 1) * sizeof(char *));
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct hand_row *item = hand_find(&queue->hand, done[i].id, &done[i].uid);
+        if (item == NULL)
+            continue;
+        items[found] = item;
+        handles[found++] = item->handle_owned;
+    }
+    enum step step = queue_calls_delete(queue->client_owned, name_of(queue), handles, found, fault);
+    for (size_t i = 0; step == STEP_OK && i < found; i++) {
+        note_done(queue, &items[i]->message_id);
+        hand_drop(&queue->hand, items[i]);
+    }
+    free(items);
+    free(handles);
+    return step;
+}
+
+/* --- scanning ----------------------------------------------------------------------------------------------------- */
+
+static enum step queue_begin_scan(struct source *source, const struct term *term, const struct row_name *done,
+                                  size_t done_count, const struct row_name *in_flight, size_t in_flight_count,
+                                  unsigned limit, size_t size_max, struct fault *fault)
+{
+    struct source_queue *queue = source_of(source);
+    (void)term;
+    hand_use(&queue->hand);
+    if (in_flight_count > queue->in_flight_capacity) {
+        queue->in_flight_capacity = in_flight_count;
+        queue->in_flight_owned =
+            memory_resize(queue->in_flight_owned, in_flight_count * sizeof(*queue->in_flight_owned));
+    }
+    if (in_flight_count > 0)
+        memcpy(queue->in_flight_owned, in_flight, in_flight_count * sizeof(*in_flight));
+    queue->in_flight_count = in_flight_count;
+    queue->limit = limit;
+    queue->size_max = size_max;
+    return settle(queue, done, done_count, fault);
+}
+
+static bool is_in_flight(const struct source_queue *queue, const struct row *row)
+{
+    for (size_t i = 0; i < queue->in_flight_count; i++)
+        if (queue->in_flight_owned[i].id == row->id)
+            return true;
+    return false;
+}
+
+/* Rows in hand that nobody holds back, in their order. */
+static size_t count_free(const struct source_queue *queue)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < queue->hand.count; i++)
+        count += !is_in_flight(queue, &queue->hand.items_owned[i]->row);
+    return count;
+}
+
+static void list_free(const struct source_queue *queue, struct rows *rows)
+{
+    for (size_t i = 0; i < queue->hand.count && rows->count < queue->limit; i++) {
+        const struct row *row = &queue->hand.items_owned[i]->row;
+        if (is_in_flight(queue, row))
+            continue;
+        rows_append(rows, row);
+        if (rows->size >= queue->size_max)
+            return;
+    }
+}
+
+/* Takes what a receive gave. False: these are no messages of a Tally. */
+static bool take(struct source_queue *queue, const struct tally_messages *messages)
+{
+    struct arena arena;
+    bool is_tally = true;
+    arena_init(&arena);
+    for (size_t i = 0; i < messages->count && is_tally; i++) {
+        struct fault fault;
+        struct row row;
+        struct uid message_id;
+        is_tally = queue_row_read(&messages->items_owned[i], &arena, &row, &message_id);
+        if (is_tally && is_done(queue, &message_id))
+            queue_calls_delete(queue->client_owned, name_of(queue), &messages->items_owned[i].receipt_handle, 1,
+                               &fault);
+        else if (is_tally)
+            hand_take(&queue->hand, &row, &message_id);
+    }
+    arena_deinit(&arena);
+    return is_tally;
+}
+
+/* One receive; *count is how many came. */
+static enum step receive(struct source_queue *queue, unsigned max, unsigned wait_s, size_t *count, struct fault *fault)
+{
+    char attempt[UID_TEXT_SIZE];
+    uid_to_text(&queue->attempt, attempt);
+    struct tally_receive_options options = {
+        .max = max < TALLY_SEND_BATCH_MAX ? max : TALLY_SEND_BATCH_MAX,
+        .has_wait = true,
+        .wait_s = wait_s,
+        .has_visibility = true,
+        .visibility_s = queue->hand.visibility_s,
+        .attempt_id = attempt,
+    };
+    struct tally_messages messages;
+    if (tally_receive(queue->client_owned, name_of(queue), &options, &messages) != TALLY_OK) {
+        /* A repeat of this receive is no longer possible, and what it gave comes back by its timeout. */
+        if (tally_client_error(queue->client_owned)->status == TALLY_REFUSED)
+            uid_generate(&queue->attempt);
+        return queue_calls_judge(queue->client_owned, fault);
+    }
+    uid_generate(&queue->attempt);
+    *count = messages.count;
+    bool is_tally = take(queue, &messages);
+    tally_messages_deinit(&messages);
+    if (is_tally)
+        return STEP_OK;
+    return fault_set(fault, STEP_UNFIT, "%s gives messages without a Tally.FencingToken: it is no Tally queue",
+                     tally_client_endpoint(queue->client_owned));
+}
+
+/* Receives until there are `limit` rows for the worker, or no more. */
+static enum step receive_all(struct source_queue *queue, struct fault *fault)
+{
+    size_t hand_max = queue->spec.is_at_most_once ? HAND_ROWS_MAX_ONCE : HAND_ROWS_MAX;
+    size_t free_count = count_free(queue);
+    /* Somebody waits for what is in hand: then nobody waits for what may come. */
+    unsigned wait_s = queue->hand.count == 0 ? 1 : 0;
+    unsigned enough = queue->limit < SCAN_ENOUGH ? queue->limit : SCAN_ENOUGH;
+    while (free_count < enough && queue->hand.count < hand_max && queue->hand.size < HAND_SIZE_MAX) {
+        size_t count = 0;
+        enum step step = receive(queue, (unsigned)(hand_max - queue->hand.count), wait_s, &count, fault);
+        if (step != STEP_OK)
+            return step;
+        if (count == 0)
+            break;
+        free_count += count;
+        wait_s = 0;
+    }
+    return STEP_OK;
+}
+
+static enum step queue_end_scan(struct source *source, struct rows *rows, struct fault *fault)
+{
+    struct source_queue *queue = source_of(source);
+    rows_clear(rows);
+    enum step step = receive_all(queue, fault);
+    if (step == STEP_OK)
+        list_free(queue, rows);
+    return step;
+}
+
+/* --- parking ------------------------------------------------------------------------------------------------------ */
+
+static enum step queue_park(struct source *source, const struct term *term, const struct row *row, const char *error,
+                            bool is_doubted, struct fault *fault)
+{
+    struct source_queue *queue = source_of(source);
+    struct hand_row *item = hand_find(&queue->hand, row->id, &row->uid);
+    (void)term;
+    if (item == NULL)
+        return STEP_OK; /* it was parked by a call before this one, or left to others */
+    enum step step = parked_queue_put(&queue->parked, row, item->handle_owned, error, is_doubted, fault);
+    if (step == STEP_OK)
+        hand_drop(&queue->hand, item);
+    return step;
+}
+
+static enum step queue_list_parked(struct source *source, unsigned limit, struct arena *arena, struct parked **parked,
+                                   size_t *count, struct fault *fault)
+{
+    return parked_queue_list(&source_of(source)->parked, limit, arena, parked, count, fault);
+}
+
+static enum step queue_resolve(struct source *source, const struct uid *uid, enum resolution resolution, bool *is_found,
+                               struct fault *fault)
+{
+    return parked_queue_resolve(&source_of(source)->parked, uid, resolution, is_found, fault);
+}
+
+static enum step queue_check_health(struct source *source, struct source_health *health, struct fault *fault)
+{
+    struct source_queue *queue = source_of(source);
+    struct tally_queue_counts counts;
+    if (tally_queue_count(queue->client_owned, name_of(queue), &counts) != TALLY_OK)
+        return queue_calls_judge(queue->client_owned, fault);
+    *health = (struct source_health){.waiting_count = counts.visible + counts.in_flight + counts.delayed};
+    for (size_t i = 0; i < queue->hand.count; i++)
+        if (queue->hand.items_owned[i]->row.age_ms > health->oldest_age_ms)
+            health->oldest_age_ms = queue->hand.items_owned[i]->row.age_ms;
+    return parked_queue_count(&queue->parked, &health->parked_count, fault);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+/* Others need not wait for what is in hand. */
+static void give_back(struct source_queue *queue)
+{
+    const char **handles = memory_allocate((queue->hand.count + 1) * sizeof(char *));
+    struct fault fault;
+    for (size_t i = 0; i < queue->hand.count; i++)
+        handles[i] = queue->hand.items_owned[i]->handle_owned;
+    queue_calls_hide(queue->client_owned, name_of(queue), handles, queue->hand.count, 0, &fault);
+    free(handles);
+}
+
+static void queue_close(struct source *source)
+{
+    struct source_queue *queue = source_of(source);
+    if (queue->client_owned != NULL)
+        give_back(queue);
+    hand_deinit(&queue->hand);
+    parked_queue_deinit(&queue->parked);
+    tally_client_destroy(queue->client_owned);
+    relay_spec_deinit(&queue->spec);
+    free(queue->in_flight_owned);
+    free(queue);
+}
+
+static const struct source_ops queue_ops = {
+    .begin_scan = queue_begin_scan,
+    .end_scan = queue_end_scan,
+    .park = queue_park,
+    .check_health = queue_check_health,
+    .list_parked = queue_list_parked,
+    .resolve = queue_resolve,
+    .close = queue_close,
+};
+
+struct source *source_queue_create(const struct relay_spec *spec, struct fault *fault)
+{
+    struct source_queue *queue = memory_allocate_zeroed(sizeof(*queue));
+    unsigned visibility_s = (spec->lease_ms + 999) / 1000;
+    queue->base.ops = &queue_ops;
+    relay_spec_copy(&queue->spec, spec);
+    uid_generate(&queue->attempt);
+    queue->client_owned = queue_calls_connect(spec, fault);
+    parked_queue_init(&queue->parked, queue->client_owned, &queue->spec);
+    bool has_hand = hand_init(&queue->hand, spec, name_of(queue),
+                              visibility_s > VISIBILITY_S_MIN ? visibility_s : VISIBILITY_S_MIN, fault);
+    if (queue->client_owned != NULL && has_hand)
+        return &queue->base;
+    queue_close(&queue->base);
+    return NULL;
+}
