@@ -58,6 +58,7 @@ KINDS = {
     "TypeOrderConflict": (T, "TypeOrderConflict", 400),
     "TypeOrderDoesNotExist": (T, "TypeOrderDoesNotExist", 400),
     "ScheduleDoesNotExist": (T, "ScheduleDoesNotExist", 400),
+    "RelayDoesNotExist": (T, "RelayDoesNotExist", 400),
 }
 IPV, MISSING, SERIAL = "InvalidParameterValueException", "MissingRequiredParameterException", "SerializationException"
 
@@ -66,6 +67,7 @@ def queue(name):
     return f"http://127.0.0.1/000000000000/{name}"
 
 
+RELAY_ACTIONS = {"CreateRelay", "DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts", "ResolveDoubt"}
 Q = queue("q")  # MaximumMessageSize 1024
 
 
@@ -385,6 +387,16 @@ ROWS = [
     ("PutSchedule", {"Name": "s", "Cron": "* * * * *", "QueueUrl": Q, "MessageBody": "a", "CatchUp": "some"}, *invalid("CatchUp", "some", "It must be one, none or all.")),
     ("PutSchedule", {"Name": "s", "Cron": "* * * * *", "QueueUrl": queue("none"), "MessageBody": "a"}, *NO_QUEUE),
     *[(action, {"Name": "s"}, "ScheduleDoesNotExist", "There is no schedule 's'.") for action in ["DescribeSchedule", "DeleteSchedule", "PauseSchedule", "ResumeSchedule"]],
+    # Tally's relays; what a source or sink must have, tests/system/test_relay_actions.py asks.
+    *[(action, {}, *missing("RelayName")) for action in RELAY_ACTIONS],
+    *[(action, {"RelayName": "r"}, "RelayDoesNotExist", "There is no relay 'r'.") for action in RELAY_ACTIONS - {"CreateRelay"}],
+    *[(action, {"RelayName": bad}, *invalid("RelayName", bad, "It must be 1 to 80 letters, digits, hyphens and underscores.")) for action in RELAY_ACTIONS for bad in ["a.b", "a b", "x" * 81]],
+    ("CreateRelay", {"RelayName": "r"}, *missing("Source")),
+    ("CreateRelay", {"RelayName": "r", "Source": {}}, *missing("Sink")),
+    ("CreateRelay", {"RelayName": "r", "Source": "a"}, SERIAL, "The value of Source can not be converted to a Map."),
+    ("CreateRelay", {"RelayName": "r", "Source": {}, "Sink": {}, "Order": "none"}, *invalid("Order", "none", "It must be group or strict.")),
+    ("ListRelays", {"MaxResults": 0}, IPV, None),
+    ("ListRelays", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
     *[("Commit", empty, "EmptyBatchRequest", "A Commit needs at least one entry in Sends, Units or Deletes.") for empty in [{}, {"Sends": []}]],
     # Attributes that are no text.
     ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {"Tally.Backoff": {"min": 1}}}, SERIAL, "The value of attribute Tally.Backoff must be a String."),
@@ -455,6 +467,7 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch", "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups", "ExplainMessage"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule", "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
+OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays"}
 
 
 def target(action):
