@@ -154,6 +154,36 @@ static void ten_attributes_are_the_most(void **state)
     sqs_close(world);
 }
 
+/* Relays add the uid of the row to what the application gave. It is handed on, and counts for the size and the digest alone. */
+static void the_uid_of_a_row_is_not_one_of_the_ten(void **state)
+{
+    struct world *world = sqs_open(state);
+    static const char uid[] = "0e7a1c52-3b1f-4c39-9a51-1f0e5f3ad001";
+    char attributes[1000] = "";
+    size_t size = 0;
+    for (unsigned i = 0; i < 10; i++)
+        size += (size_t)snprintf(attributes + size, sizeof(attributes) - size,
+                                 "'a%u':{'DataType':'String','StringValue':'x'},", i);
+    static const char format[] = "{'QueueUrl':'q','MessageBody':'x','MessageAttributes':{%s'Tally.OutboxId':{"
+                                 "'DataType':'String','StringValue':'%s'}%s}}";
+    EXPECT(world, world_call(world, "SendMessage", format, attributes, uid, "").error == NULL);
+    EXPECT(world,
+           world_call(world, "SendMessage", format, attributes, uid, ",'b':{'DataType':'String','StringValue':'x'}")
+                   .error != NULL);
+    EXPECT(world, world_call(world, "SendMessage",
+                             "{'QueueUrl':'q','MessageBody':'x','MessageAttributes':{'Tally.OutboxId':{"
+                             "'DataType':'Binary','BinaryValue':'AQ=='}}}")
+                          .error != NULL);
+    struct answer answer = world_call(world, "ReceiveMessage",
+                                      "{'QueueUrl':'q','MaxNumberOfMessages':10,'MessageAttributeNames':['All']}");
+    yyjson_val *messages = yyjson_obj_get(answer.root, "Messages");
+    EXPECT(world, yyjson_arr_size(messages) == 1);
+    yyjson_val *received = yyjson_obj_get(yyjson_arr_get_first(messages), "MessageAttributes");
+    EXPECT(world, yyjson_equals_str(yyjson_obj_get(yyjson_obj_get(received, "Tally.OutboxId"), "StringValue"), uid));
+    EXPECT(world, yyjson_obj_size(received) == 12); /* with the server's fencing token */
+    sqs_close(world);
+}
+
 /* --- errors ---------------------------------------------------------------------------------------------------------- */
 
 static void each_fault_has_its_error_and_its_words(void **state)
@@ -495,6 +525,7 @@ int main(void)
         cmocka_unit_test(the_digest_of_a_receive_covers_what_it_asked_for),
         cmocka_unit_test(attributes_that_sqs_refuses_are_refused),
         cmocka_unit_test(ten_attributes_are_the_most),
+        cmocka_unit_test(the_uid_of_a_row_is_not_one_of_the_ten),
         cmocka_unit_test(each_fault_has_its_error_and_its_words),
         cmocka_unit_test(eleven_entries_are_refused_as_a_whole),
         cmocka_unit_test(a_fault_of_one_entry_fails_that_entry),
