@@ -13,14 +13,56 @@
 
 /* --- reading the batch -------------------------------------------------------------------------------------------- */
 
-static enum error read_name(struct call *call, yyjson_val *row, uint8_t name[PUBLISHER_ROW_SIZE])
+/* What is looked at of a row before its turn comes. */
+struct row {
+    yyjson_val *object;
+    yyjson_val *id;
+    yyjson_val *uid;
+    struct bytes group;
+    bool is_ack;
+};
+
+struct batch_of_rows {
+    struct publish_command command;
+    struct row *rows;
+};
+
+static bool is_named(yyjson_val *key, const char *name, size_t size)
 {
-    struct params params = {.object = row, .failure = call->failure};
-    if (!yyjson_is_obj(row))
+    return yyjson_get_len(key) == size && memcmp(yyjson_get_str(key), name, size) == 0;
+}
+
+/* Its members are walked through once: a thousand rows are looked at before the first is decided. */
+static struct row look_at(yyjson_val *object)
+{
+    struct row row = {.object = object};
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(object, index, count, key, value)
+    {
+        if (is_named(key, "Id", 2))
+            row.id = value;
+        else if (is_named(key, "Uid", 3))
+            row.uid = value;
+        else if (is_named(key, "MessageGroupId", 14))
+            row.group = params_bytes(value);
+        else if (is_named(key, "ReceiptHandle", 13))
+            row.is_ack = true;
+    }
+    return row;
+}
+
+/* The usual forms at once; whatever is not one of them is read again, for what is to be said of it. */
+static enum error read_name(struct call *call, const struct row *row, uint8_t name[PUBLISHER_ROW_SIZE])
+{
+    struct params params = {.object = row->object, .failure = call->failure};
+    if (!yyjson_is_obj(row->object))
         return call_fail(call, ERROR_SERIALIZATION, "It is not an object.");
-    uint64_t id;
-    enum error error = publisher_read_number(&params, "Id", 1, &id);
-    if (error == OK)
+    uint64_t id = yyjson_get_uint(row->id);
+    enum error error = OK;
+    if (id == 0 || id > INT64_MAX)
+        error = publisher_read_number(&params, "Id", 1, &id);
+    if (error == OK && !identity_from_text(params_bytes(row->uid), name + sizeof(id)))
         error = publisher_read_uuid(&params, "Uid", name + sizeof(id));
     if (error == OK)
         bytes_put_u64(name, id);
@@ -33,23 +75,25 @@ static enum error fail_row(struct call *call, size_t index, enum error error)
     return call_fail(call, error, "Rows[%zu]: %s", index, row.text);
 }
 
-static enum error read_names(struct call *call, yyjson_val *rows, struct publish_command *command)
+static enum error read_rows(struct call *call, yyjson_val *list, struct batch_of_rows *batch)
 {
-    size_t index, count = yyjson_arr_size(rows);
+    size_t index, count = yyjson_arr_size(list);
     if (count == 0)
         return call_fail(call, ERROR_EMPTY_BATCH_REQUEST, "Rows must hold at least one row.");
     if (count > PUBLISHER_ROWS_MAX)
         return call_fail(call, ERROR_TOO_MANY_ENTRIES, "Rows holds %zu rows; a Publish takes at most %u.", count,
                          PUBLISHER_ROWS_MAX);
     uint8_t *names = arena_allocate(call->arena, count * PUBLISHER_ROW_SIZE);
-    yyjson_val *row;
-    yyjson_arr_foreach(rows, index, count, row)
+    batch->rows = arena_allocate(call->arena, count * sizeof(*batch->rows));
+    yyjson_val *item;
+    yyjson_arr_foreach(list, index, count, item)
     {
-        enum error error = read_name(call, row, names + index * PUBLISHER_ROW_SIZE);
+        batch->rows[index] = look_at(item);
+        enum error error = read_name(call, &batch->rows[index], names + index * PUBLISHER_ROW_SIZE);
         if (error != OK)
             return fail_row(call, index, error);
     }
-    command->rows = bytes_make(names, count * PUBLISHER_ROW_SIZE);
+    batch->command.rows = bytes_make(names, count * PUBLISHER_ROW_SIZE);
     return OK;
 }
 
@@ -65,9 +109,11 @@ static enum error read_choice(struct call *call, const char *name, const char *f
     return error;
 }
 
-static enum error read_batch(struct call *call, yyjson_val **rows, struct publish_command *command)
+static enum error read_batch(struct call *call, struct batch_of_rows *batch)
 {
     struct publisher_claim claim;
+    yyjson_val *list = NULL;
+    struct publish_command *command = &batch->command;
     *command = (struct publish_command){.size_max = namespace_decision_size_max(call->ns)};
     enum error error = publisher_claim_read(call, &claim);
     if (error == OK)
@@ -83,13 +129,13 @@ static enum error read_batch(struct call *call, yyjson_val **rows, struct publis
     if (error == OK)
         error = read_choice(call, "Refused", "park", "block", "It must be park or block.", &command->blocks_refused);
     if (error == OK)
-        error = params_list(&call->params, "Rows", rows);
+        error = params_list(&call->params, "Rows", &list);
     if (error != OK)
         return error;
     memcpy(command->publisher, claim.publisher, PUBLISHER_ID_SIZE);
     memcpy(command->owner, claim.owner, PUBLISHER_ID_SIZE);
     command->epoch = claim.epoch;
-    return read_names(call, *rows, command);
+    return read_rows(call, list, batch);
 }
 
 /* --- faults of the batch ------------------------------------------------------------------------------------------ */
@@ -146,23 +192,19 @@ static void note_fault(struct call *call, struct publication *publication, enum 
     decide_publish_fault(call->core, publication, fate, bytes_from_string(row->query), bytes_from_string(cut.text));
 }
 
-/* Its uid as text, which is its deduplication id where it needs one and has none. */
-static struct bytes uid_of(yyjson_val *row)
-{
-    return params_bytes(yyjson_obj_get(row, "Uid"));
-}
-
-static void publish_message(struct call *call, struct publication *publication, const struct params *row)
+static void publish_message(struct call *call, struct publication *publication, const struct row *row,
+                            const struct params *params)
 {
     struct queue *queue;
     struct send_parameters send;
     struct send_result result;
-    enum error error = call_find_queue(call, row, &queue);
+    enum error error = call_find_queue(call, params, &queue);
     if (error != OK) {
         note_fault(call, publication, error == ERROR_SERIALIZATION ? ROW_REFUSED : ROW_BLOCKED, error);
         return;
     }
-    error = send_read(call, row, queue, SEND_IN_ENTRY, uid_of(row->object), &send);
+    /* Its uid is its deduplication id where it needs one and has none. */
+    error = send_read(call, params, queue, SEND_IN_ENTRY, params_bytes(row->uid), &send);
     if (error == OK) {
         struct send_command command = send_command_of(call, &send);
         error = decide_publish_send(call->core, publication, &command, &result);
@@ -199,20 +241,17 @@ static void publish_delete(struct call *call, struct publication *publication, c
         decide_publish_delete(call->core, publication, queue, text);
 }
 
-static void publish_rows(struct call *call, struct publication *publication, yyjson_val *rows)
+static void publish_rows(struct call *call, struct publication *publication, const struct row *rows)
 {
-    size_t index, count;
-    yyjson_val *row;
-    yyjson_arr_foreach(rows, index, count, row)
-    {
-        struct params params = {.object = row, .failure = call->failure};
+    for (uint32_t i = 0; i < publication->row_count; i++) {
+        struct params params = {.object = rows[i].object, .failure = call->failure};
         call->failure->text[0] = '\0';
-        if (decide_publish_known(call->core, publication, params_bytes(yyjson_obj_get(row, "MessageGroupId"))))
+        if (decide_publish_known(call->core, publication, rows[i].group))
             continue;
-        if (yyjson_obj_get(row, "ReceiptHandle") != NULL)
+        if (rows[i].is_ack)
             publish_delete(call, publication, &params);
         else
-            publish_message(call, publication, &params);
+            publish_message(call, publication, &rows[i], &params);
     }
 }
 
@@ -271,23 +310,23 @@ static void write_reply(struct call *call, const struct publish_command *command
 
 enum error action_publish(struct call *call)
 {
-    yyjson_val *rows;
-    struct publish_command command;
+    struct batch_of_rows batch;
     struct publication publication;
     bool is_repeat;
-    enum error error = read_batch(call, &rows, &command);
+    enum error error = read_batch(call, &batch);
     if (error != OK)
         return error;
-    error = decide_publish_begin(call->core, &command, &publication, &is_repeat);
+    error = decide_publish_begin(call->core, &batch.command, &publication, &is_repeat);
     if (error != OK)
-        return explain(call, &command, error);
+        return explain(call, &batch.command, error);
     if (is_repeat) {
-        write_reply(call, &command, decide_find_publisher(call->core, command.publisher)->results_owned, true);
+        const struct publisher *publisher = decide_find_publisher(call->core, batch.command.publisher);
+        write_reply(call, &batch.command, publisher->results_owned, true);
         return OK;
     }
-    publish_rows(call, &publication, rows);
+    publish_rows(call, &publication, batch.rows);
     decide_publish_end(call->core, &publication);
-    write_reply(call, &command, buffer_bytes(&publication.results), false);
+    write_reply(call, &batch.command, buffer_bytes(&publication.results), false);
     decide_publish_deinit(&publication);
     return OK;
 }

@@ -111,7 +111,6 @@ void decide_publish_deinit(struct publication *publication)
 {
     table_deinit(&publication->left);
     buffer_deinit(&publication->left_groups);
-    table_deinit(&publication->stored);
     buffer_deinit(&publication->rows);
     buffer_deinit(&publication->results);
 }
@@ -141,33 +140,28 @@ static void note_fate(struct publication *publication, enum row_fate fate)
     note(publication, &(struct row_result){.fate = fate});
 }
 
-static uint64_t hash_at(const struct core *core, const struct publication *publication, uint32_t index)
+/* Where the next row stands among those that are done, or the free place where it would. */
+static uint16_t *find_place(struct publication *publication)
 {
-    return publisher_hash_uid(core, publisher_at(core, publication->publisher), uid_of(row_at(publication, index)));
+    const uint8_t *uid = uid_of(row_at(publication, publication->next));
+    size_t place = publication->hash % PUBLICATION_PLACES;
+    for (;; place = (place + 1) % PUBLICATION_PLACES) {
+        uint16_t *stored = &publication->stored[place];
+        if (*stored == 0 || memcmp(uid_of(row_at(publication, *stored - 1u)), uid, PUBLISHER_ID_SIZE) == 0)
+            return stored;
+    }
 }
 
 /* The row is done: it is known from now on. */
-static void note_done(const struct core *core, struct publication *publication, bool is_duplicate)
+static void note_done(struct publication *publication, bool is_duplicate)
 {
     uint32_t index = publication->next;
     buffer_append(&publication->rows, row_at(publication, index), PUBLISHER_ROW_SIZE);
-    table_insert(&publication->stored, hash_at(core, publication, index), index + 1);
+    *find_place(publication) = (uint16_t)(index + 1);
     if (is_duplicate)
         note_fate(publication, ROW_DUPLICATE);
     else
         publication->next++;
-}
-
-/* Has an earlier row of this batch the same uid, and is done? */
-static bool is_done_before(const struct core *core, const struct publication *publication)
-{
-    const uint8_t *uid = uid_of(row_at(publication, publication->next));
-    uint64_t hash = hash_at(core, publication, publication->next);
-    for (struct table_probe probe = table_probe_start(&publication->stored, hash);
-         table_probe_next(&publication->stored, &probe);)
-        if (memcmp(uid_of(row_at(publication, probe.slot - 1)), uid, PUBLISHER_ID_SIZE) == 0)
-            return true;
-    return false;
 }
 
 /* --- order -------------------------------------------------------------------------------------------------------- */
@@ -209,10 +203,12 @@ bool decide_publish_known(const struct core *core, struct publication *publicati
 {
     const uint8_t *row = row_at(publication, publication->next);
     publication->group = group;
+    publication->hash = publisher_hash_uid(core, publisher_at(core, publication->publisher), uid_of(row));
     enum row_fate fate = ROW_STALE;
     if (publication->is_full)
         fate = ROW_PUT_OFF;
-    else if (publisher_knows(core, publication->publisher, uid_of(row)) || is_done_before(core, publication))
+    else if (publisher_knows(core, publication->publisher, uid_of(row), publication->hash) ||
+             *find_place(publication) != 0)
         fate = ROW_DUPLICATE;
     else if (publisher_has_forgotten(core, publication->publisher, bytes_get_u64(row)))
         fate = ROW_TOO_OLD;
@@ -245,7 +241,7 @@ enum error decide_publish_send(struct core *core, struct publication *publicatio
         return OK;
     enum error error = decide_send(core, command, result);
     if (error == OK)
-        note_done(core, publication, result->is_duplicate);
+        note_done(publication, result->is_duplicate);
     return error;
 }
 
@@ -261,7 +257,7 @@ void decide_publish_delete(struct core *core, struct publication *publication, s
         return;
     enum error error = decide_delete(core, queue, handle);
     ASSERT(error == OK);
-    note_done(core, publication, false);
+    note_done(publication, false);
 }
 
 void decide_publish_fault(struct core *core, struct publication *publication, enum row_fate fate, struct bytes code,

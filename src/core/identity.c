@@ -100,11 +100,11 @@ void identity_completion(struct digest *digest, struct bytes namespace_name, str
     shape_uuid(id);
 }
 
-/* Bytes of a UUID before which its text has a dash. */
-static bool has_dash_before(unsigned byte)
-{
-    return byte == 4 || byte == 6 || byte == 8 || byte == 10;
-}
+/* The runs of digits in the text of a UUID: where each begins in the text, and how many bytes it stands for. */
+static const struct {
+    uint8_t at;
+    uint8_t size;
+} uuid_runs[] = {{0, 4}, {9, 2}, {14, 2}, {19, 2}, {24, 6}};
 
 void identity_to_text(const uint8_t id[MESSAGE_ID_SIZE], char text[IDENTITY_TEXT_SIZE])
 {
@@ -123,13 +123,13 @@ bool identity_from_text(struct bytes text, uint8_t id[MESSAGE_ID_SIZE])
     if (text.size != IDENTITY_TEXT_SIZE)
         return false;
     uint8_t parsed[MESSAGE_ID_SIZE];
-    const uint8_t *at = text.ptr;
-    for (unsigned i = 0; i < MESSAGE_ID_SIZE; i++) {
-        if (has_dash_before(i) && *at++ != '-')
+    uint8_t *next = parsed;
+    for (size_t i = 0; i < ARRAY_LENGTH(uuid_runs); i++) {
+        const uint8_t *at = text.ptr + uuid_runs[i].at;
+        size_t size = uuid_runs[i].size;
+        if ((i > 0 && at[-1] != '-') || !bytes_from_hex(bytes_make(at, 2 * size), next, size))
             return false;
-        if (!bytes_from_hex(bytes_make(at, 2), parsed + i, 1))
-            return false;
-        at += 2;
+        next += size;
     }
     memcpy(id, parsed, sizeof(parsed));
     return true;

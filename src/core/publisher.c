@@ -133,10 +133,9 @@ uint32_t publisher_find_slot(const struct core *core, const uint8_t id[PUBLISHER
     return 0;
 }
 
-static uint32_t find_uid(const struct core *core, uint32_t slot, const uint8_t uid[PUBLISHER_ID_SIZE])
+static uint32_t find_uid(const struct core *core, uint32_t slot, const uint8_t uid[PUBLISHER_ID_SIZE], uint64_t hash)
 {
     const struct table *table = &core->publishers.entry_by_uid;
-    uint64_t hash = publisher_hash_uid(core, publisher_at(core, slot), uid);
     for (struct table_probe probe = table_probe_start(table, hash); table_probe_next(table, &probe);) {
         const struct row_entry *entry = entry_at(core, probe.slot);
         if (entry->publisher == slot && memcmp(entry->uid, uid, PUBLISHER_ID_SIZE) == 0)
@@ -145,10 +144,9 @@ static uint32_t find_uid(const struct core *core, uint32_t slot, const uint8_t u
     return 0;
 }
 
-static bool has_id(const struct core *core, uint32_t slot, uint64_t id)
+static bool has_id(const struct core *core, uint32_t slot, uint64_t id, uint64_t hash)
 {
     const struct table *table = &core->publishers.entry_by_id;
-    uint64_t hash = hash_id(core, publisher_at(core, slot), id);
     for (struct table_probe probe = table_probe_start(table, hash); table_probe_next(table, &probe);) {
         const struct row_entry *entry = entry_at(core, probe.slot);
         if (entry->publisher == slot && entry->id == id)
@@ -157,9 +155,9 @@ static bool has_id(const struct core *core, uint32_t slot, uint64_t id)
     return false;
 }
 
-bool publisher_knows(const struct core *core, uint32_t slot, const uint8_t uid[PUBLISHER_ID_SIZE])
+bool publisher_knows(const struct core *core, uint32_t slot, const uint8_t uid[PUBLISHER_ID_SIZE], uint64_t hash)
 {
-    return find_uid(core, slot, uid) != 0;
+    return find_uid(core, slot, uid, hash) != 0;
 }
 
 bool publisher_has_forgotten(const struct core *core, uint32_t slot, uint64_t id)
@@ -249,15 +247,10 @@ uint32_t publisher_add(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], u
     return slot;
 }
 
-void publisher_add_row(struct core *core, uint32_t slot, const struct row_entry *row, bool is_confirmed)
+/* Behind all others of its publisher. */
+static void link_row(struct core *core, uint32_t slot, uint32_t added, bool is_confirmed)
 {
-    struct publishers *publishers = &core->publishers;
     struct publisher *publisher = publisher_at(core, slot);
-    uint32_t added = pool_allocate(&publishers->entries);
-    struct row_entry *entry = entry_at(core, added);
-    *entry = *row;
-    entry->publisher = slot;
-    entry->next = 0;
     if (publisher->last == 0)
         publisher->first = added;
     else
@@ -267,10 +260,28 @@ void publisher_add_row(struct core *core, uint32_t slot, const struct row_entry 
         publisher->first_unconfirmed = added;
     publisher->confirmed_count += is_confirmed;
     publisher->unconfirmed_count += !is_confirmed;
-    table_insert(&publishers->entry_by_uid, publisher_hash_uid(core, publisher, entry->uid), added);
-    table_insert(&publishers->entry_by_id, hash_id(core, publisher, entry->id), added);
     if (is_confirmed && publisher->confirmed_count == 1)
         set_timer(core, slot);
+}
+
+bool publisher_add_row(struct core *core, uint32_t slot, const struct row_entry *row, bool is_confirmed,
+                       bool *is_reused)
+{
+    struct publishers *publishers = &core->publishers;
+    const struct publisher *publisher = publisher_at(core, slot);
+    uint64_t uid_hash = publisher_hash_uid(core, publisher, row->uid), id_hash = hash_id(core, publisher, row->id);
+    if (find_uid(core, slot, row->uid, uid_hash) != 0)
+        return false;
+    *is_reused = has_id(core, slot, row->id, id_hash);
+    uint32_t added = pool_allocate(&publishers->entries);
+    struct row_entry *entry = entry_at(core, added);
+    *entry = *row;
+    entry->publisher = slot;
+    entry->next = 0;
+    link_row(core, slot, added, is_confirmed);
+    table_insert(&publishers->entry_by_uid, uid_hash, added);
+    table_insert(&publishers->entry_by_id, id_hash, added);
+    return true;
 }
 
 bool apply_publisher_opened(struct core *core, const struct event_publisher_opened *opened)
@@ -328,10 +339,10 @@ static bool add_rows(struct core *core, uint32_t slot, const struct event_publis
     while (cursor.rest.size > 0) {
         struct row_entry row = {.id = cursor_u64(&cursor), .since = published->batch};
         cursor_copy(&cursor, row.uid, PUBLISHER_ID_SIZE);
-        if (row.id == 0 || row.id > INT64_MAX || publisher_knows(core, slot, row.uid))
+        bool is_reused;
+        if (row.id == 0 || row.id > INT64_MAX || !publisher_add_row(core, slot, &row, false, &is_reused))
             return false;
-        core->publishers.reused_count += has_id(core, slot, row.id);
-        publisher_add_row(core, slot, &row, false);
+        core->publishers.reused_count += is_reused;
     }
     return true;
 }
@@ -368,8 +379,9 @@ static void check_rows(const struct core *core, uint32_t slot)
             ASSERT(at == publisher->first_unconfirmed);
             since = publisher->confirmed_batch + 1;
         }
-        ASSERT(entry->publisher == slot && entry->since >= since && find_uid(core, slot, entry->uid) == at);
-        ASSERT(entry->id != 0 && has_id(core, slot, entry->id));
+        ASSERT(entry->publisher == slot && entry->since >= since && entry->id != 0);
+        ASSERT(find_uid(core, slot, entry->uid, publisher_hash_uid(core, publisher, entry->uid)) == at);
+        ASSERT(has_id(core, slot, entry->id, hash_id(core, publisher, entry->id)));
         ASSERT(entry->since <= (count < publisher->confirmed_count ? core->now_ms : publisher->batch));
         since = entry->since;
         last = at;

@@ -108,8 +108,8 @@ struct publisher *publisher_at(const struct core *core, uint32_t slot);
 uint64_t publisher_hash_uid(const struct core *core, const struct publisher *publisher,
                             const uint8_t uid[PUBLISHER_ID_SIZE]);
 
-/* Is the row known? And is the id among those forgotten? Only right after publisher_settle(). */
-bool publisher_knows(const struct core *core, uint32_t slot, const uint8_t uid[PUBLISHER_ID_SIZE]);
+/* Is the row known, whose hash that is? And is the id among those forgotten? Only right after publisher_settle(). */
+bool publisher_knows(const struct core *core, uint32_t slot, const uint8_t uid[PUBLISHER_ID_SIZE], uint64_t hash);
 bool publisher_has_forgotten(const struct core *core, uint32_t slot, uint64_t id);
 
 /* The rows that are not confirmed, by age: the first (`entry` NULL), and the one behind `entry`; NULL: there are no more. */
@@ -135,7 +135,9 @@ bool publisher_decode(struct core *core, struct cursor *cursor);
 
 /* For decode: a publisher with this number, and its rows by age. */
 uint32_t publisher_add(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t number);
-void publisher_add_row(struct core *core, uint32_t slot, const struct row_entry *row, bool is_confirmed);
+/* False, with nothing changed, if its uid is known; *is_reused: its id is known. */
+bool publisher_add_row(struct core *core, uint32_t slot, const struct row_entry *row, bool is_confirmed,
+                       bool *is_reused);
 bool publisher_is_over(const struct core *core, const struct row_entry *row);
 
 void publisher_check(const struct core *core);

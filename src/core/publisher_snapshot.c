@@ -109,13 +109,14 @@ static bool read_rows(struct core *core, uint32_t slot, uint32_t count_max, bool
         return false;
     for (uint32_t i = 0; i < count; i++) {
         struct row_entry row = {.id = cursor_u64(cursor)};
+        bool is_reused; /* was counted when it was published */
         cursor_copy(cursor, row.uid, sizeof(row.uid));
         row.since = cursor_u64(cursor);
         if (cursor->is_failed || row.id == 0 || row.id > INT64_MAX || row.since < first || row.since > last ||
-            (is_confirmed && publisher_is_over(core, &row)) || publisher_knows(core, slot, row.uid))
+            (is_confirmed && publisher_is_over(core, &row)) ||
+            !publisher_add_row(core, slot, &row, is_confirmed, &is_reused))
             return false;
         first = row.since;
-        publisher_add_row(core, slot, &row, is_confirmed);
     }
     return true;
 }
