@@ -551,6 +551,15 @@ def test_the_schema_may_be_run_again_and_a_newer_one_is_left_alone(database):
     assert "the schema tally has version 2, and this text knows versions up to 1" in str(refused.value)
 
 
+def test_a_copy_gets_an_identity_of_its_own_and_a_successor_keeps_it(database):
+    database.sql("UPDATE tally.lease SET system_id = 1")
+    before = database.one("SELECT source_id FROM tally.lease")
+    assert database.one("SELECT tally.rekey(is_copy => false)") == before
+    assert database.one("SELECT system_id FROM tally.lease") is None
+    renewed = database.one("SELECT tally.rekey()")
+    assert renewed != before and database.one("SELECT source_id FROM tally.lease") == renewed
+
+
 POISON = [
     ("('q', '')", "body: 1 to 1,048,576 bytes"),
     ("('q', repeat('a', 1048577))", "body: 1 to 1,048,576 bytes"),
@@ -630,6 +639,7 @@ def test_an_application_may_send_ack_and_claim_and_nothing_else(database, roles)
         "UPDATE tally.lease SET epoch = 9",
         "UPDATE tally.version SET number = 9",
         "SELECT tally.forget()",
+        "SELECT tally.rekey()",
     ],
 )
 def test_R06_an_application_can_neither_choose_ids_nor_read_or_change_what_is_there(refusing, statement):

@@ -143,6 +143,15 @@ CREATE TABLE IF NOT EXISTS tally.beat (
 INSERT INTO tally.lease (source) VALUES ('outbox') ON CONFLICT DO NOTHING;
 INSERT INTO tally.beat (source) VALUES ('outbox') ON CONFLICT DO NOTHING;
 
+-- A relay refuses an outbox that has come to another database cluster, by pg_dump for example, until this was called: by the
+-- owner, and with the outbox as it is to go on. rekey() for a copy beside the original: it gets an identity of its own, and rows that
+-- are in it are new messages; delete those first that the original sends. rekey(is_copy => false) if the original is gone for
+-- good and this one takes its place: then a queue still knows what it has of these rows.
+CREATE OR REPLACE FUNCTION tally.rekey(is_copy boolean DEFAULT true) RETURNS uuid LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+UPDATE tally.lease SET source_id = CASE WHEN is_copy THEN gen_random_uuid() ELSE source_id END, system_id = NULL, timeline = NULL
+ WHERE source = 'outbox' RETURNING source_id
+$$;
+
 -- For sinks that do not remember rows: which ones are about to be tried, noted before the first attempt.
 CREATE TABLE IF NOT EXISTS tally.intent (
   source  text        NOT NULL,
@@ -231,7 +240,7 @@ END $$;
 -- 5. Rights --------------------------------------------------------------------------------------------------------------
 
 -- Nobody but the owner until you say so. The functions act with the owner's rights, so an application needs no right to a table.
-REVOKE ALL ON FUNCTION tally.send, tally.ack, tally.once, tally.once_in_group, tally.forget FROM PUBLIC;
+REVOKE ALL ON FUNCTION tally.send, tally.ack, tally.once, tally.once_in_group, tally.forget, tally.rekey FROM PUBLIC;
 
 -- An application (put the name of its role for app):
 --   GRANT USAGE ON SCHEMA tally TO app;
