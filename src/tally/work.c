@@ -68,9 +68,11 @@ static char **make_environment(const struct work *work, struct worker_slot *slot
                                struct arena *arena)
 {
     size_t count = 0;
-    char **own = arena_allocate(arena, (message->attribute_count + 9) * sizeof *own);
+    char **own = arena_allocate(arena, (message->attribute_count + 10) * sizeof *own);
 
     own[count++] = text_format(arena, "TALLY_ENDPOINT=%s", tally_client_endpoint(worker_slot_client(slot)));
+    if (work->invocation->ca_file != NULL) /* or else it could not speak to the server under our endpoint */
+        own[count++] = text_format(arena, "TALLY_CA_FILE=%s", work->invocation->ca_file);
     own[count++] = text_format(arena, "TALLY_QUEUE=%s", work->settings->queue);
     own[count++] = text_format(arena, "TALLY_MESSAGE_ID=%s", message->id);
     own[count++] = text_format(arena, "TALLY_RECEIPT_HANDLE=%s", message->receipt_handle);
@@ -228,9 +230,12 @@ const struct command command_work = {
         "in\n"
         "order.\n"
         "\n"
-        "COMMAND finds in its environment: TALLY_MESSAGE_ID, TALLY_QUEUE, TALLY_ENDPOINT, TALLY_RECEIPT_HANDLE,\n"
-        "TALLY_RECEIVE_COUNT (deliveries, this one included), TALLY_SENT_AT_MS, TALLY_FENCING_TOKEN (grows with every\n"
-        "delivery, so what COMMAND writes to can refuse an older one; 0: not told), TALLY_GROUP_ID and\n"
+        "COMMAND finds in its environment: TALLY_MESSAGE_ID, TALLY_QUEUE, TALLY_ENDPOINT, TALLY_CA_FILE (if it was "
+        "given),\n"
+        "TALLY_RECEIPT_HANDLE, TALLY_RECEIVE_COUNT (deliveries, this one included), TALLY_SENT_AT_MS, "
+        "TALLY_FENCING_TOKEN\n"
+        "(grows with every delivery, so what COMMAND writes to can refuse an older one; 0: not told), TALLY_GROUP_ID "
+        "and\n"
         "TALLY_SEQUENCE_NUMBER (empty where there is none), and TALLY_ATTRIBUTE_<NAME> for each message attribute, "
         "with _\n"
         "for characters that a variable's name can't have (TALLY_ATTRIBUTE_Tally_FailureReason: why the last attempt\n"

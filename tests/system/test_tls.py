@@ -165,6 +165,16 @@ def test_the_tool_over_tls(daemon, certificate):
     assert tool("receive", "q", "--delete").out == "hello\n"
 
 
+def test_what_a_worker_runs_trusts_whom_the_worker_trusts(daemon, certificate):
+    """The command reaches the server under the endpoint that it finds in its environment."""
+    tool = Tally(f"https://localhost:{daemon.tls[0]}")
+    trusting = ("--ca-file", certificate.certificate)
+    tool(*trusting, "queue", "create", "q")
+    tool(*trusting, "send", "q", "hello")
+    tool(*trusting, "work", "--queue", "q", "--until-empty", "--", BIN / "tally", "queue", "create", "from-the-worker")
+    assert "from-the-worker" in tool(*trusting, "queue", "list").out
+
+
 def test_a_client_that_does_not_trust_us_costs_one_connection(daemon, tmp_path):
     other = Certificate(tmp_path, "other")
     done = curl("--cacert", other.certificate, f"https://localhost:{daemon.tls[0]}/health")
