@@ -19,6 +19,8 @@
 #define EVENTS_MAX 256
 #define READ_SIZE 16384
 #define LAST_ANSWERS_MS 5000 /* how long to wait for answers after the time is over */
+#define CONTENT_TYPE "application/x-amz-json-1.0"
+#define SIGNED_S 300 /* for how long a request is sent with the same signature; servers take it for 900 s */
 
 enum step { STEP_SEND, STEP_RECEIVE, STEP_DELETE };
 
@@ -32,12 +34,19 @@ struct connection {
     struct buffer in;
 };
 
+/* The requests that are the same each time. */
+struct requests {
+    struct buffer send;
+    struct buffer receive;
+    uint64_t made_at_us;
+    struct requests *older; /* their bytes may still be on the way */
+};
+
 struct load {
     const struct load_options *options;
     struct load_result *result;
     char authority[300]; /* host:port, for the Host header */
-    struct buffer send_request;
-    struct buffer receive_request;
+    struct requests *requests_owned;
     struct connection *connections_owned;
     unsigned waiting;
     int epoll;
@@ -59,12 +68,16 @@ static void count_error(struct load *load, const char *what, struct bytes text)
 
 /* ---- Requests ---------------------------------------------------------------------------------------------------- */
 
-static void write_request(const struct load *load, const char *action, struct bytes body, struct buffer *out)
+static void write_request(const struct load *load, const char *target, struct bytes body, struct buffer *out)
 {
-    buffer_append_format(out,
-                         "POST / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/x-amz-json-1.0\r\n"
-                         "X-Amz-Target: AmazonSQS.%s\r\nContent-Length: %zu\r\n\r\n",
-                         load->authority, action, body.size);
+    struct signature *signature = load->options->signature;
+    buffer_append_format(out, "POST / HTTP/1.1\r\n");
+    if (signature != NULL)
+        signature_append_headers(signature, load->authority, CONTENT_TYPE, target, body, (int64_t)time(NULL), out);
+    else
+        buffer_append_format(out, "Host: %s\r\nContent-Type: " CONTENT_TYPE "\r\nX-Amz-Target: %s\r\n", load->authority,
+                             target);
+    buffer_append_format(out, "Content-Length: %zu\r\n\r\n", body.size);
     buffer_append_bytes(out, body);
 }
 
@@ -76,15 +89,19 @@ static void append_text(struct buffer *out, unsigned size)
 static void make_requests(struct load *load)
 {
     const struct load_options *options = load->options;
+    struct requests *requests = memory_allocate_zeroed(sizeof *requests);
     struct buffer body;
 
+    requests->made_at_us = now_us();
+    requests->older = load->requests_owned;
+    load->requests_owned = requests;
     buffer_init(&body);
     buffer_append_format(&body, "{\"QueueUrl\":\"%s\"", options->queue);
     if (options->mode == LOAD_SEND) {
         buffer_append_format(&body, ",\"MessageBody\":\"");
         append_text(&body, options->body_size);
         buffer_append_format(&body, "\"}");
-        write_request(load, "SendMessage", buffer_bytes(&body), &load->send_request);
+        write_request(load, "AmazonSQS.SendMessage", buffer_bytes(&body), &requests->send);
     } else {
         for (unsigned i = 0; i < BATCH_SIZE; i++) {
             buffer_append_format(&body, "%s{\"Id\":\"%u\",\"MessageBody\":\"", i == 0 ? ",\"Entries\":[" : ",", i);
@@ -92,12 +109,12 @@ static void make_requests(struct load *load)
             buffer_append_format(&body, "\"}");
         }
         buffer_append_format(&body, "]}");
-        write_request(load, "SendMessageBatch", buffer_bytes(&body), &load->send_request);
+        write_request(load, "AmazonSQS.SendMessageBatch", buffer_bytes(&body), &requests->send);
     }
     buffer_truncate(&body, 0);
     buffer_append_format(&body, "{\"QueueUrl\":\"%s\",\"MaxNumberOfMessages\":%u,\"VisibilityTimeout\":600}",
                          options->queue, BATCH_SIZE);
-    write_request(load, "ReceiveMessage", buffer_bytes(&body), &load->receive_request);
+    write_request(load, "AmazonSQS.ReceiveMessage", buffer_bytes(&body), &requests->receive);
     buffer_deinit(&body);
 }
 
@@ -121,7 +138,7 @@ static size_t make_delete(const struct load *load, struct connection *connection
     }
     buffer_append_format(&body, "]}");
     buffer_truncate(&connection->out, 0);
-    write_request(load, "DeleteMessageBatch", buffer_bytes(&body), &connection->out);
+    write_request(load, "AmazonSQS.DeleteMessageBatch", buffer_bytes(&body), &connection->out);
     buffer_deinit(&body);
     yyjson_doc_free(doc);
     return count;
@@ -159,9 +176,11 @@ static void write_some(struct load *load, struct connection *connection)
 /* Sends the request of the connection's step, unless the time is over. */
 static void begin_request(struct load *load, struct connection *connection)
 {
-    const struct buffer *requests[] = {&load->send_request, &load->receive_request, &connection->out};
     if (load->is_over)
         return;
+    if (load->options->signature != NULL && now_us() - load->requests_owned->made_at_us > SIGNED_S * 1000000ull)
+        make_requests(load);
+    const struct buffer *requests[] = {&load->requests_owned->send, &load->requests_owned->receive, &connection->out};
     connection->unsent = buffer_bytes(requests[connection->step]);
     connection->is_waiting = true;
     connection->sent_at_us = now_us();
@@ -350,8 +369,6 @@ bool load_run(const struct load_options *options, struct load_result *result)
     bool is_good;
 
     *result = (struct load_result){.seconds = 0};
-    buffer_init(&load.send_request);
-    buffer_init(&load.receive_request);
     load.connections_owned = memory_allocate_zeroed(options->connections * sizeof *load.connections_owned);
     load.epoll = epoll_create1(EPOLL_CLOEXEC);
     is_good = connect_all(&load);
@@ -368,7 +385,12 @@ bool load_run(const struct load_options *options, struct load_result *result)
     }
     close(load.epoll);
     free(load.connections_owned);
-    buffer_deinit(&load.send_request);
-    buffer_deinit(&load.receive_request);
+    while (load.requests_owned != NULL) {
+        struct requests *older = load.requests_owned->older;
+        buffer_deinit(&load.requests_owned->send);
+        buffer_deinit(&load.requests_owned->receive);
+        free(load.requests_owned);
+        load.requests_owned = older;
+    }
     return is_good;
 }

@@ -3,6 +3,7 @@
 #define TALLY_TALLY_LOAD_H
 
 #include "tally/histogram.h"
+#include "tally/signature.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,6 +20,7 @@ struct load_options {
     unsigned connections;
     unsigned seconds;
     unsigned body_size;
+    struct signature *signature; /* NULL: requests are not signed */
 };
 
 struct load_result {
