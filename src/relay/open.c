@@ -1,17 +1,22 @@
 #include "relay/open.h"
 
+#include "relay/lease_postgres.h"
+#include "relay/lease_sqlite.h"
 #include "relay/sink_forward.h"
 #include "relay/sink_http.h"
 #include "relay/sink_queue.h"
 #include "relay/sink_sqs.h"
+#include "relay/source_postgres.h"
 #include "relay/source_queue.h"
+#include "relay/source_sqlite.h"
 
 struct source *open_source(const struct relay_spec *spec, struct fault *fault)
 {
     switch (spec->source) {
     case SOURCE_POSTGRES:
+        return source_postgres_create(spec);
     case SOURCE_SQLITE:
-        break;
+        return source_sqlite_create(spec);
     case SOURCE_QUEUE:
         return source_queue_create(spec, fault);
     }
@@ -23,7 +28,9 @@ struct lease *open_lease(const struct relay_spec *spec)
 {
     switch (spec->source) {
     case SOURCE_POSTGRES:
+        return lease_postgres_create(spec);
     case SOURCE_SQLITE:
+        return lease_sqlite_create(spec);
     case SOURCE_QUEUE:
         break;
     }

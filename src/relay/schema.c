@@ -4,6 +4,7 @@
 #include <string.h>
 
 extern const char relay_schema_postgres[]; /* made from schema/postgres.sql */
+extern const char relay_schema_sqlite[];   /* made from schema/sqlite.sql */
 
 const char *relay_schema_text(enum source_type source)
 {
@@ -11,6 +12,7 @@ const char *relay_schema_text(enum source_type source)
     case SOURCE_POSTGRES:
         return relay_schema_postgres;
     case SOURCE_SQLITE:
+        return relay_schema_sqlite;
     case SOURCE_QUEUE:
         return NULL;
     }

@@ -1,0 +1,265 @@
+#include "relay/postgres_check.h"
+
+#include "base/assert.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define VERSION_MIN 130000
+#define SCHEMA_VERSION "1"
+
+/* --- errors -------------------------------------------------------------------------------------------------------- */
+
+enum step postgres_fault(struct fault *fault, enum step step, const char *what, const char *reason)
+{
+    char line[FAULT_TEXT_SIZE];
+    size_t size = 0;
+    for (const char *at = reason; *at != '\0' && size + 1 < sizeof(line); at++) {
+        bool is_blank = *at == '\n' || *at == '\t' || *at == ' ';
+        if (!is_blank)
+            line[size++] = *at;
+        else if (size > 0 && line[size - 1] != ' ')
+            line[size++] = ' ';
+    }
+    while (size > 0 && line[size - 1] == ' ')
+        size--;
+    line[size] = '\0';
+    return fault_set(fault, step, "%s: %s", what, line);
+}
+
+/* What an SQLSTATE, or all that begin so, means; "@" in the advice stands for the schema. The first row that fits counts. */
+struct meaning {
+    const char *state;
+    enum step step;
+    const char *advice;
+};
+
+#define ADVICE_SCHEMA                                                                                                  \
+    "the outbox is missing or of another shape: create or renew it with: tally relay schema --type postgres | psql "   \
+    "-v ON_ERROR_STOP=1 -1"
+#define ADVICE_POOLER                                                                                                  \
+    "the connection seems to go through a pooler in transaction mode: say so (--pooler transaction), or connect to "   \
+    "PostgreSQL itself"
+
+static const struct meaning meanings[] = {
+    {"08", STEP_UNREACHABLE, "the connection to PostgreSQL broke"},
+    {"25006", STEP_UNFIT, "a relay works on the primary only, and this server takes no writes: connect to the primary"},
+    {"26000", STEP_UNFIT, ADVICE_POOLER},
+    {"42P05", STEP_UNFIT, ADVICE_POOLER},
+    {"3D000", STEP_UNFIT, "there is no such database"},
+    {"3F000", STEP_UNFIT, ADVICE_SCHEMA},
+    {"42501", STEP_UNFIT,
+     "the relay's role lacks a right: grant it as the last part of the text says that tally relay "
+     "schema --type postgres prints"},
+    {"42", STEP_UNFIT, ADVICE_SCHEMA},
+    {"0A", STEP_UNFIT, "this PostgreSQL can't do that"},
+    {"22", STEP_UNFIT, "PostgreSQL refused a statement of the relay"},
+    {"23", STEP_UNFIT, "PostgreSQL refused a statement of the relay"},
+    {"", STEP_UNREACHABLE, "PostgreSQL did not do it this time"},
+};
+
+enum step postgres_judge(const struct postgres *postgres, const PGresult *result, struct fault *fault)
+{
+    ExecStatusType status = PQresultStatus(result);
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_PIPELINE_SYNC)
+        return STEP_OK;
+    const char *state = result == NULL ? NULL : PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *reason = result == NULL ? NULL : PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (reason == NULL)
+        reason = PQerrorMessage(postgres->connection_owned);
+    if (state == NULL)
+        return postgres_fault(fault, STEP_UNREACHABLE, "the connection to PostgreSQL broke", reason);
+    const struct meaning *meaning = meanings;
+    while (strncmp(state, meaning->state, strlen(meaning->state)) != 0)
+        meaning++; /* the last one fits all */
+    return postgres_fault(fault, meaning->step, meaning->advice, reason);
+}
+
+/* --- settings ------------------------------------------------------------------------------------------------------ */
+
+/* Generic plans, by index: `done` goes through the primary key, and the scan in its order, whatever the statistics of a table say whose rows
+ * live for milliseconds; a custom plan was seen to read the whole table. No time-outs of the server's
+ * own for statements, whatever the role's default is; locks of others are not waited for long (P18). */
+static const char settings[] =
+    "SET search_path = pg_catalog, pg_temp; SET default_transaction_isolation = 'read committed'; SET "
+    "statement_timeout = 0; "
+    "SET lock_timeout = 2000; SET idle_session_timeout = 0; SET client_min_messages = warning; "
+    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off";
+
+/* Each may be refused: by an older server, by a hosted one, on a Unix socket. They let the server notice within about three seconds that
+ * this machine is gone. */
+static const char *const wishes[] = {
+    "SET tcp_keepalives_idle = 1",
+    "SET tcp_keepalives_interval = 1",
+    "SET tcp_keepalives_count = 2",
+    "SET tcp_user_timeout = 3000",
+    "SET client_connection_check_interval = 500",
+};
+
+static enum step set_all(const struct postgres *postgres, struct fault *fault)
+{
+    PGconn *connection = postgres->connection_owned;
+    PGresult *result = PQexec(connection, settings);
+    enum step step = postgres_judge(postgres, result, fault);
+    PQclear(result);
+    for (size_t i = 0; i < ARRAY_LENGTH(wishes) && step == STEP_OK; i++)
+        PQclear(PQexec(connection, wishes[i]));
+    return step;
+}
+
+/* --- checks -------------------------------------------------------------------------------------------------------- */
+
+enum column {
+    COLUMN_IS_REPLICA,
+    COLUMN_VERSION,
+    COLUMN_SYSTEM_ID,
+    COLUMN_SYSTEM_ID_STORED,
+    COLUMN_IS_ALWAYS,
+    COLUMN_CACHE,
+    COLUMN_INCREMENT,
+    COLUMN_CYCLES,
+    COLUMN_MISSING_RIGHTS,
+};
+
+static const char question[] =
+    "SELECT pg_is_in_recovery(), (SELECT number FROM @.version),"
+    " (SELECT system_identifier FROM pg_control_system()), l.system_id,"
+    " coalesce(a.attidentity = 'a', false), s.seqcache, s.seqincrement, s.seqcycle,"
+    " (SELECT string_agg(r.kind || ' on @.' || r.name, ', ' ORDER BY r.name, r.kind)"
+    "    FROM (SELECT name, unnest(kinds) AS kind"
+    "            FROM (VALUES ('outbox', '{SELECT,INSERT,DELETE}'::text[]), ('dead', '{SELECT,INSERT,UPDATE,DELETE}'),"
+    "                         ('lease', '{SELECT,UPDATE}'), ('beat', '{SELECT,UPDATE}'), ('intent', "
+    "'{SELECT,INSERT,DELETE}'),"
+    "                         ('outbox_id_seq', '{SELECT}')) AS needed(name, kinds)) r"
+    "   WHERE NOT has_table_privilege(to_regclass('@.' || r.name), r.kind))"
+    " FROM @.lease l"
+    " LEFT JOIN pg_attribute a ON a.attrelid = '@.outbox'::regclass AND a.attname = 'id'"
+    " LEFT JOIN pg_sequence s ON s.seqrelid = pg_get_serial_sequence('@.outbox', 'id')::regclass"
+    " WHERE l.source = 'outbox'";
+
+static PGresult *ask(const struct postgres *postgres)
+{
+    char *text = postgres_with_schema(question, postgres->schema);
+    PGresult *answer = PQexecParams(postgres->connection_owned, text, 0, NULL, NULL, NULL, NULL, 0);
+    free(text);
+    return answer;
+}
+
+static bool is_true(const PGresult *answer, enum column column)
+{
+    return strcmp(PQgetvalue(answer, 0, column), "t") == 0;
+}
+
+/* Order, proven by the ids: drawn one by one by the server, in the transaction that inserts, and nowhere else. */
+static enum step check_ids(const struct postgres *postgres, const PGresult *answer, struct fault *fault)
+{
+    if (!is_true(answer, COLUMN_IS_ALWAYS))
+        return fault_set(
+            fault, STEP_UNFIT,
+            "column id of %s.outbox must be GENERATED ALWAYS AS IDENTITY, since the order of the rows is that of "
+            "ids which nobody chooses: ALTER TABLE %s.outbox ALTER id SET GENERATED ALWAYS",
+            postgres->schema, postgres->schema);
+    const char *cache = PQgetvalue(answer, 0, COLUMN_CACHE), *increment = PQgetvalue(answer, 0, COLUMN_INCREMENT);
+    if (strcmp(cache, "1") != 0 || strcmp(increment, "1") != 0 || is_true(answer, COLUMN_CYCLES))
+        return fault_set(
+            fault, STEP_UNFIT,
+            "the sequence of %s.outbox has CACHE %s, INCREMENT BY %s, %s: the order of the rows needs CACHE 1, "
+            "INCREMENT BY 1, NO CYCLE: ALTER TABLE %s.outbox ALTER id SET CACHE 1 SET INCREMENT BY 1 SET NO CYCLE",
+            postgres->schema, cache, increment, is_true(answer, COLUMN_CYCLES) ? "CYCLE" : "NO CYCLE",
+            postgres->schema);
+    return STEP_OK;
+}
+
+static enum step check_answer(const struct postgres *postgres, const PGresult *answer, struct fault *fault)
+{
+    if (PQntuples(answer) == 0)
+        return fault_set(fault, STEP_UNFIT, "%s.lease has no row for the outbox. " ADVICE_SCHEMA, postgres->schema);
+    if (is_true(answer, COLUMN_IS_REPLICA))
+        return fault_set(
+            fault, STEP_UNFIT,
+            "a relay works on the primary only, and the server at %s, port %s is a replica: connect to the "
+            "primary, or name all servers in the connection and add target_session_attrs=read-write",
+            PQhost(postgres->connection_owned), PQport(postgres->connection_owned));
+    const char *version = PQgetvalue(answer, 0, COLUMN_VERSION);
+    if (strcmp(version, SCHEMA_VERSION) != 0)
+        return fault_set(
+            fault, STEP_UNFIT,
+            "the schema %s has version %s, and this relay knows version " SCHEMA_VERSION ": use the tally that "
+            "goes with it, or renew it with: tally relay schema --type postgres | psql -v ON_ERROR_STOP=1 -1",
+            postgres->schema, version);
+    const char *id = PQgetvalue(answer, 0, COLUMN_SYSTEM_ID), *stored = PQgetvalue(answer, 0, COLUMN_SYSTEM_ID_STORED);
+    if (*stored != '\0' && strcmp(id, stored) != 0)
+        return fault_set(
+            fault, STEP_UNFIT,
+            "this outbox was copied here, or restored from a backup: it belongs to the database cluster %s, "
+            "and this is %s. If both go on, each needs an identity of its own; give this one its own with: "
+            "tally relay rekey",
+            stored, id);
+    if (!PQgetisnull(answer, 0, COLUMN_MISSING_RIGHTS))
+        return fault_set(
+            fault, STEP_UNFIT,
+            "the role %s lacks %s: GRANT it as the last part of the text says that tally relay schema --type "
+            "postgres prints",
+            PQuser(postgres->connection_owned), PQgetvalue(answer, 0, COLUMN_MISSING_RIGHTS));
+    return check_ids(postgres, answer, fault);
+}
+
+/* --- poolers ------------------------------------------------------------------------------------------------------- */
+
+static long process_of(PGconn *connection)
+{
+    PGresult *result = PQexec(connection, "SELECT pg_backend_pid()");
+    long pid = PQntuples(result) == 1 ? strtol(PQgetvalue(result, 0, 0), NULL, 10) : 0;
+    PQclear(result);
+    return pid;
+}
+
+/* A pooler in transaction mode gives the server process that just served us to the next one who begins a transaction. One in session
+ * mode keeps it for us. */
+static bool shares_process(const struct postgres *postgres, long pid)
+{
+    struct fault fault;
+    enum step step;
+    bool is_shared = false;
+    PGconn *other = postgres_open(postgres, &fault, &step);
+    for (int i = 0; i < 3 && other != NULL && !is_shared; i++) {
+        PQclear(PQexec(other, "BEGIN"));
+        long taken = process_of(other);
+        is_shared = taken == pid || process_of(postgres->connection_owned) != pid;
+        PQclear(PQexec(other, "ROLLBACK"));
+    }
+    PQfinish(other);
+    return is_shared;
+}
+
+/* A pooler shows itself by a process id of its own for the connection. */
+static enum step check_pooler(const struct postgres *postgres, long pid, struct fault *fault)
+{
+    if (postgres->is_pooled || pid == PQbackendPID(postgres->connection_owned) || !shares_process(postgres, pid))
+        return STEP_OK;
+    return fault_set(
+        fault, STEP_UNFIT,
+        "the server at %s, port %s is a pooler in transaction mode (PgBouncer: pool_mode = transaction), which "
+        "gives each transaction another process: say so (--pooler transaction), use session mode, or connect to "
+        "PostgreSQL itself",
+        PQhost(postgres->connection_owned), PQport(postgres->connection_owned));
+}
+
+enum step postgres_check(const struct postgres *postgres, struct fault *fault)
+{
+    int version = PQserverVersion(postgres->connection_owned);
+    if (version < VERSION_MIN)
+        return fault_set(fault, STEP_UNFIT, "a relay needs PostgreSQL 13 or newer; this is %d.%d", version / 10000,
+                         version % 10000);
+    long pid = process_of(postgres->connection_owned);
+    enum step step = check_pooler(postgres, pid, fault);
+    if (step == STEP_OK && !postgres->is_pooled)
+        step = set_all(postgres, fault);
+    if (step != STEP_OK)
+        return step;
+    PGresult *answer = ask(postgres);
+    step = postgres_judge(postgres, answer, fault);
+    if (step == STEP_OK)
+        step = check_answer(postgres, answer, fault);
+    PQclear(answer);
+    return step;
+}

@@ -1,0 +1,294 @@
+/* See source_postgres.h. The other parts of it are named in source_postgres_parts.h. */
+#include "relay/source_postgres.h"
+
+#include "base/assert.h"
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "relay/source_postgres_parts.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PATIENCE_MS 10000u
+
+/* --- parameters ---------------------------------------------------------------------------------------------------- */
+
+/* Arrays as PostgreSQL reads them: {1,2}. The text ends in a NUL. */
+static const char *ids_of(struct buffer *text, const struct row_name *names, size_t count)
+{
+    buffer_truncate(text, 0);
+    for (size_t i = 0; i < count; i++)
+        buffer_append_format(text, "%c%llu", i == 0 ? '{' : ',', (unsigned long long)names[i].id);
+    buffer_append(text, count == 0 ? "{}" : "}", count == 0 ? 3 : 2);
+    return (const char *)text->data_owned;
+}
+
+static const char *uids_of(struct buffer *text, const struct row_name *names, size_t count)
+{
+    buffer_truncate(text, 0);
+    for (size_t i = 0; i < count; i++) {
+        char uid[UID_TEXT_SIZE];
+        uid_to_text(&names[i].uid, uid);
+        buffer_append_u8(text, i == 0 ? '{' : ',');
+        buffer_append(text, uid, UID_TEXT_SIZE - 1);
+    }
+    buffer_append(text, count == 0 ? "{}" : "}", count == 0 ? 3 : 2);
+    return (const char *)text->data_owned;
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------- */
+
+static enum step fenced(struct fault *fault)
+{
+    return fault_set(fault, STEP_FENCED, "another relay has taken the source over");
+}
+
+/* Of a statement whose first column says whether the fence held. Clears the result. */
+static enum step check_held(enum step step, PGresult *result, struct fault *fault)
+{
+    if (step == STEP_OK && postgres_number(result, 0, 0) == 0)
+        step = fenced(fault);
+    PQclear(result);
+    return step;
+}
+
+static void append_row(struct rows *rows, const PGresult *result, int at)
+{
+    struct bytes uid = postgres_field(result, at, 1);
+    ASSERT(uid.size == UID_SIZE);
+    struct row row = {
+        .id = postgres_number(result, at, 0),
+        .kind = postgres_number(result, at, 2) == 0 ? ROW_SEND : ROW_ACK,
+        .delay_s = (uint32_t)postgres_number(result, at, 3),
+        .queue = postgres_field(result, at, 4),
+        .group = postgres_field(result, at, 5),
+        .deduplication_id = postgres_field(result, at, 6),
+        .attributes = postgres_field(result, at, 7),
+        .body = postgres_field(result, at, 8),
+        .age_ms = postgres_number(result, at, 9),
+    };
+    memcpy(row.uid.bytes, uid.ptr, UID_SIZE);
+    rows_append(rows, &row);
+}
+
+static void append_rows(struct rows *rows, const PGresult *result)
+{
+    for (int i = 0; i < PQntuples(result); i++)
+        append_row(rows, result, i);
+}
+
+enum step source_postgres_run(struct source_postgres *self, unsigned statement, const char *const *values, int count,
+                              PGresult **result, struct fault *fault)
+{
+    const struct query query = {.statement = statement, .values = values, .value_count = count, .is_binary = true};
+    return postgres_run(&self->postgres, &query, result, fault);
+}
+
+/* --- the scan ------------------------------------------------------------------------------------------------------ */
+
+static enum step send_done(struct source_postgres *self, const struct term *term, const struct row_name *done,
+                           size_t count, struct fault *fault)
+{
+    struct postgres_fence fence;
+    postgres_fence_of(&fence, term);
+    const struct query query = {
+        .statement = STATEMENT_DONE,
+        .values = (const char *[]){fence.epoch, fence.owner, ids_of(&self->ids, done, count),
+                                   uids_of(&self->uids, done, count)},
+        .value_count = 4,
+        .is_binary = true,
+    };
+    return postgres_send(&self->postgres, &query, fault);
+}
+
+static enum step send_scan(struct source_postgres *self, const struct row_name *in_flight, size_t count, unsigned limit,
+                           size_t size_max, struct fault *fault)
+{
+    char floor[NUMBER_TEXT_SIZE], rows[NUMBER_TEXT_SIZE], size[NUMBER_TEXT_SIZE];
+    postgres_number_to_text(floor_of_scan(&self->floor), floor);
+    postgres_number_to_text(limit, rows);
+    postgres_number_to_text(size_max == 0 ? 1 : size_max, size);
+    const struct query query = {
+        .statement = STATEMENT_SCAN,
+        .values = (const char *[]){floor, ids_of(&self->ids, in_flight, count), rows, size},
+        .value_count = 4,
+        .is_binary = true,
+    };
+    return postgres_send(&self->postgres, &query, fault);
+}
+
+static enum step source_begin_scan(struct source *source, const struct term *term, const struct row_name *done,
+                                   size_t done_count, const struct row_name *in_flight, size_t in_flight_count,
+                                   unsigned limit, size_t size_max, struct fault *fault)
+{
+    struct source_postgres *self = source_postgres_of(source);
+    ASSERT(!self->is_scanning && limit > 0);
+    /* Without a connection the floor is unknown; so is it in a new term. */
+    enum step step = postgres_connect(&self->postgres, fault);
+    if (step == STEP_OK)
+        step = floor_advance(self, term, fault);
+    bool has_done = done_count > 0;
+    if (step == STEP_OK && has_done)
+        step = send_done(self, term, done, done_count, fault);
+    if (step == STEP_OK)
+        step = send_scan(self, in_flight, in_flight_count, limit, size_max, fault);
+    self->is_scanning = step == STEP_OK;
+    self->is_settling = has_done;
+    return step;
+}
+
+static enum step source_end_scan(struct source *source, struct rows *rows, struct fault *fault)
+{
+    struct source_postgres *self = source_postgres_of(source);
+    rows_clear(rows);
+    if (!self->is_scanning)
+        return fault_set(fault, STEP_UNREACHABLE, "the scan was not begun");
+    self->is_scanning = false;
+    PGresult *result = NULL;
+    enum step step = STEP_OK;
+    struct fault fence_fault = {.text = ""};
+    enum step settled = STEP_OK;
+    if (self->is_settling) {
+        step = postgres_receive(&self->postgres, &result, fault);
+        settled = check_held(step, result, &fence_fault);
+    }
+    result = NULL;
+    if (step == STEP_OK)
+        step = postgres_receive(&self->postgres, &result, fault);
+    if (step == STEP_OK && settled != STEP_OK) {
+        *fault = fence_fault;
+        step = settled;
+    }
+    if (step == STEP_OK)
+        append_rows(rows, result);
+    PQclear(result);
+    return step;
+}
+
+/* --- rows that go another way -------------------------------------------------------------------------------------- */
+
+static enum step source_park(struct source *source, const struct term *term, const struct row *row, const char *error,
+                             bool is_doubted, struct fault *fault)
+{
+    struct postgres_fence fence;
+    postgres_fence_of(&fence, term);
+    char id[NUMBER_TEXT_SIZE], uid[UID_TEXT_SIZE];
+    postgres_number_to_text(row->id, id);
+    uid_to_text(&row->uid, uid);
+    PGresult *result;
+    enum step step = source_postgres_run(
+        source_postgres_of(source), STATEMENT_PARK,
+        (const char *[]){fence.epoch, fence.owner, id, uid, error, is_doubted ? "true" : "false"}, 6, &result, fault);
+    return check_held(step, result, fault);
+}
+
+static enum step source_note(struct source *source, const struct term *term, uint64_t last, uint64_t next,
+                             const struct row_name *names, size_t count, struct fault *fault)
+{
+    struct source_postgres *self = source_postgres_of(source);
+    struct postgres_fence fence;
+    postgres_fence_of(&fence, term);
+    char last_text[NUMBER_TEXT_SIZE], next_text[NUMBER_TEXT_SIZE];
+    postgres_number_to_text(last, last_text);
+    postgres_number_to_text(next, next_text);
+    PGresult *result;
+    enum step step =
+        source_postgres_run(self, STATEMENT_NOTE,
+                            (const char *[]){fence.epoch, fence.owner, last_text, next_text,
+                                             ids_of(&self->ids, names, count), uids_of(&self->uids, names, count)},
+                            6, &result, fault);
+    return check_held(step, result, fault);
+}
+
+static void names_of(struct intent *intent, struct rows *rows)
+{
+    intent->count = rows->count;
+    intent->names = arena_allocate(&rows->arena, (rows->count + 1) * sizeof(*intent->names));
+    for (size_t i = 0; i < rows->count; i++)
+        intent->names[i] = (struct row_name){.id = rows->items_owned[i].id, .uid = rows->items_owned[i].uid};
+}
+
+static enum step source_find_intent(struct source *source, const struct term *term, const struct intent *after,
+                                    struct intent *intent, struct rows *rows, bool *is_open, struct fault *fault)
+{
+    (void)term; /* nothing is changed */
+    struct source_postgres *self = source_postgres_of(source);
+    char epoch[NUMBER_TEXT_SIZE], number[NUMBER_TEXT_SIZE];
+    postgres_number_to_text(after == NULL ? 0 : after->epoch, epoch);
+    postgres_number_to_text(after == NULL ? 0 : after->number, number);
+    PGresult *result;
+    enum step step =
+        source_postgres_run(self, STATEMENT_FIND_INTENT, (const char *[]){epoch, number}, 2, &result, fault);
+    if (step != STEP_OK)
+        return step;
+    rows_clear(rows);
+    *is_open = PQntuples(result) == 1;
+    if (*is_open)
+        *intent = (struct intent){.epoch = postgres_number(result, 0, 0),
+                                  .number = postgres_number(result, 0, 1),
+                                  .age_ms = postgres_number(result, 0, 2)};
+    PQclear(result);
+    if (!*is_open)
+        return STEP_OK;
+    postgres_number_to_text(intent->epoch, epoch);
+    postgres_number_to_text(intent->number, number);
+    step = source_postgres_run(self, STATEMENT_READ_INTENT, (const char *[]){epoch, number}, 2, &result, fault);
+    if (step == STEP_OK) {
+        append_rows(rows, result);
+        names_of(intent, rows);
+    }
+    PQclear(result);
+    return step;
+}
+
+static enum step source_end_intent(struct source *source, const struct term *term, const struct intent *intent,
+                                   const struct row_name *done, size_t count, struct fault *fault)
+{
+    struct source_postgres *self = source_postgres_of(source);
+    struct postgres_fence fence;
+    postgres_fence_of(&fence, term);
+    char epoch[NUMBER_TEXT_SIZE], number[NUMBER_TEXT_SIZE];
+    postgres_number_to_text(intent->epoch, epoch);
+    postgres_number_to_text(intent->number, number);
+    PGresult *result;
+    enum step step =
+        source_postgres_run(self, STATEMENT_END_INTENT,
+                            (const char *[]){fence.epoch, fence.owner, epoch, number, ids_of(&self->ids, done, count),
+                                             uids_of(&self->uids, done, count)},
+                            6, &result, fault);
+    return check_held(step, result, fault);
+}
+
+/* --- made and unmade ----------------------------------------------------------------------------------------------- */
+
+static void source_close(struct source *source)
+{
+    struct source_postgres *self = source_postgres_of(source);
+    postgres_deinit(&self->postgres);
+    floor_deinit(&self->floor);
+    buffer_deinit(&self->ids);
+    buffer_deinit(&self->uids);
+    free(self);
+}
+
+static const struct source_ops ops = {
+    .begin_scan = source_begin_scan,
+    .end_scan = source_end_scan,
+    .park = source_park,
+    .note = source_note,
+    .find_intent = source_find_intent,
+    .end_intent = source_end_intent,
+    .check_health = source_postgres_check_health,
+    .list_parked = source_postgres_list_parked,
+    .resolve = source_postgres_resolve,
+    .close = source_close,
+};
+
+struct source *source_postgres_create(const struct relay_spec *spec)
+{
+    struct source_postgres *self = memory_allocate_zeroed(sizeof(*self));
+    self->source.ops = &ops;
+    postgres_init(&self->postgres, spec, "rows", source_postgres_statements, STATEMENT_COUNT, PATIENCE_MS);
+    buffer_init(&self->ids);
+    buffer_init(&self->uids);
+    return &self->source;
+}

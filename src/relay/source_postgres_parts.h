@@ -1,0 +1,78 @@
+/* What the files of PostgreSQL's source share: source_postgres.c (rows), floor_postgres.c (the settled floor),
+ * source_postgres_people.c (what people ask), source_postgres_statements.c (the SQL of all). */
+#ifndef TALLY_RELAY_SOURCE_POSTGRES_PARTS_H
+#define TALLY_RELAY_SOURCE_POSTGRES_PARTS_H
+
+#include "base/assert.h"
+#include "base/buffer.h"
+#include "relay/postgres.h"
+#include "relay/source.h"
+
+enum {
+    STATEMENT_SCAN,
+    STATEMENT_DONE,
+    STATEMENT_PARK,
+    STATEMENT_NOTE,
+    STATEMENT_FIND_INTENT,
+    STATEMENT_READ_INTENT,
+    STATEMENT_END_INTENT,
+    STATEMENT_HIGH,
+    STATEMENT_WRITERS,
+    STATEMENT_LOWEST,
+    STATEMENT_HEALTH,
+    STATEMENT_HORIZON,
+    STATEMENT_LIST_PARKED,
+    STATEMENT_SEND_PARKED,
+    STATEMENT_DROP_PARKED,
+    STATEMENT_COUNT,
+};
+
+extern const char *const source_postgres_statements[STATEMENT_COUNT];
+
+/* The id below which nothing lives or can still become visible: an optimisation of the scan, kept in memory only, and forgotten with the
+ * connection and the term (P8). */
+struct floor {
+    uint64_t value; /* 0: unknown */
+    struct term term;
+    unsigned connection;
+    bool is_waiting; /* for the writers that were there when `high` was the highest id drawn */
+    uint64_t high;
+    struct buffer writers; /* their names, each with a NUL */
+    uint64_t next_ms;      /* when to go on, on the monotonic clock */
+    uint64_t whole_ms;     /* when the next scan goes without it */
+    bool is_whole;         /* this one does */
+};
+
+struct source_postgres {
+    struct source source;
+    struct postgres postgres;
+    struct floor floor;
+    struct buffer ids, uids; /* of the statement that is being put together */
+    bool is_scanning;        /* between begin_scan() and end_scan() */
+    bool is_settling;        /* and that one deletes rows first */
+    uint64_t horizon_ms;     /* when to look at the horizon again */
+    char horizon[FAULT_TEXT_SIZE];
+};
+
+static inline struct source_postgres *source_postgres_of(struct source *source)
+{
+    return CONTAINER_OF(source, struct source_postgres, source);
+}
+
+/* A statement with its answer in binary form. */
+enum step source_postgres_run(struct source_postgres *self, unsigned statement, const char *const *values, int count,
+                              PGresult **result, struct fault *fault);
+
+/* Before each scan, with a connection: moves the floor up when it can. */
+enum step floor_advance(struct source_postgres *self, const struct term *term, struct fault *fault);
+/* The floor for this scan; 0 about once a minute, which finds rows that a failover brought back and rows with a chosen id. */
+uint64_t floor_of_scan(const struct floor *floor);
+void floor_deinit(struct floor *floor);
+
+enum step source_postgres_check_health(struct source *source, struct source_health *health, struct fault *fault);
+enum step source_postgres_list_parked(struct source *source, unsigned limit, struct arena *arena,
+                                      struct parked **parked, size_t *count, struct fault *fault);
+enum step source_postgres_resolve(struct source *source, const struct uid *uid, enum resolution resolution,
+                                  bool *is_found, struct fault *fault);
+
+#endif

@@ -1,0 +1,106 @@
+/* The SQL of PostgreSQL's source. "@." is the schema. What changes something checks the fence first: $1 and $2 are epoch and owner. */
+#include "relay/source_postgres_parts.h"
+
+#define ROW_COLUMNS                                                                                                    \
+    "o.id, o.uid, o.kind, o.delay_s, o.queue, o.group_id, o.dedup_id, o.attributes::text, o.body,"                     \
+    " (greatest(extract(epoch FROM clock_timestamp() - o.created), 0) * 1000)::bigint"
+
+/* MATERIALIZED keeps the row lock to one; without it the lease row was locked once per row. */
+#define FENCE                                                                                                          \
+    "f AS MATERIALIZED (SELECT 1 FROM @.lease WHERE source = 'outbox' AND epoch = $1::bigint AND owner = $2::uuid "    \
+    "FOR SHARE)"
+
+const char *const source_postgres_statements[STATEMENT_COUNT] = {
+    /* $1: the floor; $2: ids in flight; $3: rows; $4: bytes, of which the row that crosses the limit is the last. The size of a large
+     * body is known without reading it. */
+    [STATEMENT_SCAN] =
+        "SELECT " ROW_COLUMNS " FROM (SELECT *, sum(octet_length(body) + coalesce(pg_column_size(attributes), 0) + 100)"
+        "  OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before"
+        "  FROM @.outbox WHERE id > $1::bigint AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT $3::int) o"
+        " WHERE coalesce(o.before, 0) < $4::bigint ORDER BY o.id",
+    [STATEMENT_DONE] = "WITH " FENCE ","
+                       " d AS (DELETE FROM @.outbox o USING f, unnest($3::bigint[], $4::uuid[]) AS u(id, uid)"
+                       "        WHERE o.id = u.id AND o.uid = u.uid RETURNING 1)"
+                       " SELECT (SELECT count(*) FROM f), (SELECT count(*) FROM d)",
+    [STATEMENT_PARK] =
+        "WITH " FENCE ","
+        " x AS (DELETE FROM @.outbox o USING f WHERE o.id = $3::bigint AND o.uid = $4::uuid RETURNING o.*),"
+        " n AS (INSERT INTO @.dead(id, uid, kind, queue, group_id, dedup_id, attributes, delay_s, body, created,"
+        "       error, is_doubted)"
+        "       SELECT id, uid, kind, queue, group_id, dedup_id, attributes, delay_s, body, created,"
+        "       $5::text, $6::boolean FROM x"
+        "       ON CONFLICT (uid) DO UPDATE SET error = EXCLUDED.error, is_doubted = EXCLUDED.is_doubted,"
+        "       failed = clock_timestamp() RETURNING 1)"
+        " SELECT (SELECT count(*) FROM f), (SELECT count(*) FROM n)",
+    /* $3: the intent that is over; $4: the next; $5, $6: its rows. A repeat finds the one gone and the other there. */
+    [STATEMENT_NOTE] =
+        "WITH " FENCE ","
+        " i AS (DELETE FROM @.intent t USING f WHERE t.source = 'outbox' AND t.epoch = $1::bigint"
+        "       AND t.seq = $3::bigint RETURNING t.ids, t.uids),"
+        " d AS (DELETE FROM @.outbox o USING i, unnest(i.ids, i.uids) AS u(id, uid) WHERE o.id = u.id AND o.uid = u.uid"
+        "       RETURNING 1),"
+        " n AS (INSERT INTO @.intent(source, epoch, seq, ids, uids, grps)"
+        "       SELECT 'outbox', $1::bigint, $4::bigint, $5::bigint[], $6::uuid[],"
+        "              ARRAY(SELECT coalesce(o.group_id, u.uid::text)"
+        "                      FROM unnest($5::bigint[], $6::uuid[]) WITH ORDINALITY AS u(id, uid, place)"
+        "                      LEFT JOIN @.outbox o ON o.id = u.id AND o.uid = u.uid ORDER BY u.place)"
+        "         FROM f WHERE cardinality($5::bigint[]) > 0 ON CONFLICT DO NOTHING RETURNING 1)"
+        " SELECT (SELECT count(*) FROM f), (SELECT count(*) FROM d), (SELECT count(*) FROM n)",
+    [STATEMENT_FIND_INTENT] =
+        "SELECT epoch, seq, (greatest(extract(epoch FROM clock_timestamp() - started), 0) * 1000)::bigint"
+        " FROM @.intent WHERE source = 'outbox' AND (epoch, seq) > ($1::bigint, $2::bigint)"
+        " ORDER BY epoch, seq LIMIT 1",
+    [STATEMENT_READ_INTENT] = "SELECT " ROW_COLUMNS " FROM @.intent i, unnest(i.ids, i.uids) AS u(id, uid), @.outbox o"
+                              " WHERE i.source = 'outbox' AND i.epoch = $1::bigint AND i.seq = $2::bigint"
+                              " AND o.id = u.id AND o.uid = u.uid ORDER BY o.id",
+    [STATEMENT_END_INTENT] = "WITH " FENCE ","
+                             " i AS (DELETE FROM @.intent t USING f WHERE t.source = 'outbox' AND t.epoch = $3::bigint"
+                             "       AND t.seq = $4::bigint RETURNING 1),"
+                             " d AS (DELETE FROM @.outbox o USING f, unnest($5::bigint[], $6::uuid[]) AS u(id, uid)"
+                             "        WHERE o.id = u.id AND o.uid = u.uid RETURNING 1)"
+                             " SELECT (SELECT count(*) FROM f), (SELECT count(*) FROM i), (SELECT count(*) FROM d)",
+
+    /* --- the settled floor */
+    [STATEMENT_HIGH] = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM @.outbox_id_seq",
+    [STATEMENT_WRITERS] =
+        "SELECT virtualtransaction, (pid IS NULL)::int FROM pg_locks WHERE locktype = 'relation' AND granted"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        " AND relation = '@.outbox'::regclass AND pid IS DISTINCT FROM pg_backend_pid()"
+        " AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')",
+    [STATEMENT_LOWEST] = "SELECT id FROM @.outbox WHERE id > $1::bigint ORDER BY id LIMIT 1",
+
+    /* --- what people ask */
+    /* Counts exactly up to a thousand; beyond, by the ids. The horizon: what is old, of a few minutes or of many transactions. */
+    [STATEMENT_HEALTH] =
+        "SELECT CASE WHEN q.n <= 1000 THEN q.n ELSE"
+        "  (SELECT max(id) FROM @.outbox) - (SELECT id FROM @.outbox WHERE id > $1::bigint ORDER BY id LIMIT 1) + 1"
+        "  END,"
+        " (SELECT (greatest(extract(epoch FROM clock_timestamp() - created), 0) * 1000)::bigint"
+        "    FROM @.outbox WHERE id > $1::bigint ORDER BY id LIMIT 1),"
+        " (SELECT count(*) FROM @.dead)"
+        " FROM (SELECT count(*) AS n FROM (SELECT 1 FROM @.outbox WHERE id > $1::bigint LIMIT 1001) few) q",
+    [STATEMENT_HORIZON] =
+        "SELECT what, xids::bigint, seconds FROM ("
+        " SELECT format('process %s of %s (%s) has had a transaction open', pid,"
+        "               coalesce(usename, 'an unknown user'), coalesce(nullif(application_name, ''), 'no name')),"
+        "        age(backend_xmin), extract(epoch FROM clock_timestamp() - coalesce(xact_start,"
+        "        backend_start))::bigint"
+        "   FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()"
+        "    AND backend_type NOT LIKE 'autovacuum%'"
+        " UNION ALL"
+        " SELECT format('the prepared transaction %s has been open', gid), age(transaction),"
+        "        extract(epoch FROM clock_timestamp() - prepared)::bigint"
+        "   FROM pg_prepared_xacts WHERE database = current_database()"
+        " UNION ALL"
+        " SELECT format('the replication slot %s has stood still', slot_name), age(xmin), 0"
+        "   FROM pg_replication_slots WHERE xmin IS NOT NULL"
+        ") AS h(what, xids, seconds) WHERE seconds > 300 OR xids > 100000 ORDER BY xids DESC LIMIT 1",
+    [STATEMENT_LIST_PARKED] = "SELECT id, uid, queue, group_id, error, is_doubted::int,"
+                              " (greatest(extract(epoch FROM clock_timestamp() - failed), 0) * 1000)::bigint"
+                              " FROM @.dead ORDER BY failed, uid LIMIT $1::int",
+    [STATEMENT_SEND_PARKED] =
+        "WITH x AS (DELETE FROM @.dead WHERE uid = $1::uuid RETURNING *)"
+        " INSERT INTO @.outbox(uid, kind, queue, group_id, dedup_id, attributes, delay_s, body)"
+        " SELECT uid, kind, queue, group_id, dedup_id, attributes, delay_s, body FROM x RETURNING 1",
+    [STATEMENT_DROP_PARKED] = "DELETE FROM @.dead WHERE uid = $1::uuid RETURNING 1",
+};
