@@ -6,6 +6,7 @@
     postgres.kill9(), .stop(), .restart(), .sql("SELECT 1")
 """
 
+import atexit
 import contextlib
 import glob
 import os
@@ -14,6 +15,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import tempfile
 
 import psycopg2
 
@@ -32,6 +34,11 @@ def _programs():
 class Postgres:
     def __init__(self, folder, **settings):
         self.folder = pathlib.Path(folder)
+        if os.geteuid() == 0:
+            # Another user has to get there, and every pytest that starts shuts that one out of the folder that all share.
+            self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-postgres-"))
+            self.folder.chmod(0o711)
+            atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         self.data = self.folder / "data"
         self.port = free_port()
         self.programs = _programs()
@@ -43,14 +50,7 @@ class Postgres:
         """PostgreSQL refuses to run as root; there is a user for it then."""
         return ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
 
-    def _open_way(self):
-        """Lets the other user get to our folder: again each time, since every pytest that starts closes the one that all share."""
-        for parent in self.folder.parents if os.geteuid() == 0 else ():
-            if parent.owner() == "root" and parent.stat().st_mode & 0o1 == 0:
-                parent.chmod(parent.stat().st_mode | 0o11)
-
     def _run(self, program, *arguments):
-        self._open_way()
         done = subprocess.run([*self._as_owner(), str(self.programs / program), *arguments], cwd="/",
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert done.returncode == 0, f"{program}: {done.stdout}\n{self.log_text()}"
