@@ -8,6 +8,7 @@
 #define BATCHES_LIMIT (MODEL_BATCHES_MAX - 16)
 #define MESSAGES_LIMIT (MODEL_MESSAGES_MAX - 700)
 #define QUEUES_LIMIT (MODEL_QUEUES_MAX - 6)
+#define ROWS_LIMIT (MODEL_ROWS_MAX - 60)
 
 static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_CREATE_QUEUE] = 3,   [OPERATION_SET_QUEUE] = 2,         [OPERATION_DELETE_QUEUE] = 1,
@@ -21,7 +22,8 @@ static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_SEAL_BATCH] = 4,     [OPERATION_CANCEL_BATCH] = 1,      [OPERATION_DESCRIBE_BATCH] = 5,
     [OPERATION_LIST_UNITS] = 3,     [OPERATION_LIST_BATCHES] = 1,      [OPERATION_DELETE_BATCH] = 1,
     [OPERATION_TAG_QUEUE] = 1,      [OPERATION_UNTAG_QUEUE] = 1,       [OPERATION_LIST_TAGS] = 1,
-    [OPERATION_ADD_PERMISSION] = 1, [OPERATION_REMOVE_PERMISSION] = 1,
+    [OPERATION_ADD_PERMISSION] = 1, [OPERATION_REMOVE_PERMISSION] = 1, [OPERATION_OPEN_PUBLISHER] = 2,
+    [OPERATION_PUBLISH] = 9,
 };
 
 static struct queue_traits draw_traits(struct random *random, int queue)
@@ -382,6 +384,87 @@ static void draw_commit(struct clients *clients, const struct oracle *oracle, st
         operation->unit_count += draw_report(clients, oracle, operation, operation->unit_count);
 }
 
+/* Mostly an epoch above the one known; at times one that is not, by the same owner or another. */
+static void draw_open(struct random *random, const struct model_publisher *publisher, struct operation *operation)
+{
+    int rise = random_chance(random, 60) ? (int)random_between(random, 1, 3) : -(int)random_below(random, 2);
+    operation->epoch = publisher->epoch + rise > 0 ? publisher->epoch + rise : 1;
+    operation->owner = random_chance(random, 60) ? (int)random_below(random, OWNERS) : publisher->owner;
+}
+
+/* A row that is new; or a new one under an id that another has. */
+static struct entry draw_new_row(struct clients *clients, const struct oracle *oracle)
+{
+    struct random *random = &clients->random;
+    struct entry entry = {.group = NONE, .is_ack = clients->held_count > 0 && random_chance(random, 20)};
+    if (entry.is_ack) {
+        const struct held *held = draw_held(clients, oracle);
+        entry.handle = held->handle;
+        entry.queue = held->queue;
+    } else {
+        int batch = random_chance(random, clients->batch_percent) ? draw_batch_to_join(clients, oracle) : NONE;
+        int queue = random_chance(random, 15) ? BRIEF_QUEUE : draw_queue_to_send(clients);
+        entry = draw_entry(clients, oracle, queue, 250, batch);
+        if (operation_is_fifo(queue) && random_chance(random, 50))
+            entry.dedup = NONE; /* its uid serves */
+    }
+    entry.row_uid = ++clients->next_row;
+    entry.row_id = clients->next_row;
+    if (random_chance(random, 8) && clients->next_row > 1)
+        entry.row_id = 1 + (int)random_below(random, (uint32_t)clients->next_row - 1);
+    return entry;
+}
+
+/* One that was published before, by this publisher; *row: NULL if there is none. At times it has a new id. */
+static const struct entry *draw_old_row(struct clients *clients, int publisher)
+{
+    struct random *random = &clients->random;
+    unsigned kept = clients->row_count < OUTBOX_MAX ? clients->row_count : OUTBOX_MAX;
+    struct outbox_row *row = kept == 0 ? NULL : &clients->rows[random_below(random, kept)];
+    if (row == NULL || row->publisher != publisher)
+        return NULL;
+    if (random_chance(random, 10))
+        row->entry.row_id = ++clients->next_row;
+    return &row->entry;
+}
+
+static void draw_publish(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    int name = (int)random_below(random, PUBLISHERS);
+    const struct model_publisher *publisher = &oracle->model.publishers[name];
+    operation->publisher = name;
+    if (operation->kind == OPERATION_OPEN_PUBLISHER || publisher->epoch == 0) {
+        operation->kind = OPERATION_OPEN_PUBLISHER;
+        draw_open(random, publisher, operation);
+        return;
+    }
+    if (clients->last_publish[name].count > 0 && random_chance(random, 8)) {
+        *operation = clients->last_publish[name];
+        return;
+    }
+    bool is_stranger = random_chance(random, 8);
+    operation->epoch = publisher->epoch - (is_stranger && publisher->epoch > 1 && random_chance(random, 60));
+    operation->owner = is_stranger ? (int)random_below(random, OWNERS) : publisher->owner;
+    operation->publish_batch = publisher->batch + (random_chance(random, 92) ? 1 : (int)random_below(random, 3));
+    if (operation->publish_batch == 0)
+        operation->publish_batch = 1;
+    operation->confirmed_batch = operation->publish_batch - 1;
+    if (random_chance(random, 40))
+        operation->confirmed_batch -= (int)random_below(random, (uint32_t)operation->publish_batch);
+    operation->is_strict = random_chance(random, 15);
+    operation->blocks_refused = random_chance(random, 30);
+    operation->count = random_between(random, 1, 4);
+    for (unsigned i = 0; i < operation->count; i++) {
+        const struct entry *old = random_chance(random, 30) ? draw_old_row(clients, name) : NULL;
+        operation->entries[i] = old != NULL ? *old : draw_new_row(clients, oracle);
+        if (old == NULL)
+            clients->rows[clients->row_count++ % OUTBOX_MAX] =
+                (struct outbox_row){.publisher = name, .entry = operation->entries[i]};
+    }
+    clients->last_publish[name] = *operation;
+}
+
 static void draw_receive(struct clients *clients, struct operation *operation)
 {
     struct random *random = &clients->random;
@@ -568,7 +651,10 @@ static enum operation_kind draw_kind(struct clients *clients, const struct oracl
             continue;
         if (kind == OPERATION_CREATE_BATCH && oracle->model.batch_count >= BATCHES_LIMIT)
             continue;
-        if ((kind == OPERATION_SEND || kind == OPERATION_COMMIT) && oracle->model.message_count >= MESSAGES_LIMIT)
+        if ((kind == OPERATION_SEND || kind == OPERATION_COMMIT || kind == OPERATION_PUBLISH) &&
+            oracle->model.message_count >= MESSAGES_LIMIT)
+            continue;
+        if (kind == OPERATION_PUBLISH && oracle->model.row_count >= ROWS_LIMIT)
             continue;
         if (kind == OPERATION_CREATE_QUEUE && oracle->model.queue_count >= QUEUES_LIMIT)
             continue;
@@ -704,6 +790,10 @@ void clients_draw(struct clients *clients, const struct oracle *oracle, struct o
         break;
     case OPERATION_COMMIT:
         draw_commit(clients, oracle, operation);
+        break;
+    case OPERATION_OPEN_PUBLISHER:
+    case OPERATION_PUBLISH:
+        draw_publish(clients, oracle, operation);
         break;
     case OPERATION_PUT_TYPE_ORDER:
     case OPERATION_DELETE_TYPE_ORDER:

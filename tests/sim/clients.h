@@ -22,6 +22,13 @@ struct held {
     int queue;
 };
 
+/* A row of an outbox that was published, or was to be. */
+struct outbox_row {
+    int publisher;
+    struct entry entry;
+};
+#define OUTBOX_MAX 48
+
 struct clients {
     struct random random;
     unsigned weights[OPERATION_KIND_COUNT]; /* of this seed: each seed has its own mixture */
@@ -39,6 +46,10 @@ struct clients {
     unsigned xor_percent, batch_percent, dead_letter_percent, child_percent;
     uint32_t body_max;
     uint64_t xor_salt;
+    int next_row;       /* ids and uids of rows */
+    unsigned row_count; /* of outbox rows; the newest are kept */
+    struct outbox_row rows[OUTBOX_MAX];
+    struct operation last_publish[PUBLISHERS]; /* to be sent once more */
 };
 
 /* Bodies have up to body_max bytes where a message comes alone. */

@@ -56,6 +56,9 @@ void expect_sequence(const struct reply_view *view, yyjson_val *object, int inde
 void expect_nothing(struct oracle *oracle, const struct operation *operation, bool is_alone);
 void judge_receive(const struct reply_view *view);
 
+/* Gives what the model has accepted or moved the numbers that the server gave it, and their ids where no reply said them. */
+void learn_numbers(struct oracle *oracle);
+
 /* --- judge_message.c ---------------------------------------------------------------------------------------------- */
 
 void expect_sent(const struct reply_view *view, yyjson_val *reply, int index, bool is_duplicate);
@@ -72,6 +75,11 @@ void judge_list_groups(const struct reply_view *view);
 void judge_start_move(const struct reply_view *view);
 void judge_cancel_move(const struct reply_view *view);
 void judge_list_moves(const struct reply_view *view);
+
+/* --- judge_publish.c ------------------------------------------------------------------------------------------------ */
+
+void judge_open_publisher(const struct reply_view *view);
+void judge_publish(const struct reply_view *view);
 
 /* --- judge_commit.c, judge_batch.c -------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include "core/identity.h"
 #include "fail.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- what the server did, one thing after the other ------------------------------------------------------------------ */
@@ -36,15 +37,21 @@ static bool takes_place(const struct oracle *oracle, const struct sight *moved)
     return false;
 }
 
+/* The id that goes with a number. */
+static void name_number(struct sight *sight, uint64_t number, const struct core *core)
+{
+    uint8_t id[MESSAGE_ID_SIZE];
+    identity_message(core_digest(core), number, id);
+    identity_to_text(id, sight->id);
+}
+
 /* A redriven message takes the next number, and goes by the id that goes with it. */
 static void name_successor(struct witness *witness, struct sight *sight, const struct core *core)
 {
-    uint8_t id[MESSAGE_ID_SIZE];
     if (sight->successor != ++witness->message_number)
         fail("message %" PRIu64 " got number %" PRIu64 "; %" PRIu64 " comes next", sight->number, sight->successor,
              witness->message_number);
-    identity_message(core_digest(core), sight->successor, id);
-    identity_to_text(id, sight->id);
+    name_number(sight, sight->successor, core);
 }
 
 void oracle_look(struct oracle *oracle, const struct core *core)
@@ -56,6 +63,8 @@ void oracle_look(struct oracle *oracle, const struct core *core)
         struct sight *sight = &witness->sights[i];
         if (sight->kind == SIGHT_REDRIVEN)
             name_successor(witness, sight, core);
+        if (sight->kind == SIGHT_SENT)
+            name_number(sight, sight->number, core);
         if (sight->kind != SIGHT_SENT && (sight->kind != SIGHT_MOVED || !takes_place(oracle, sight)))
             continue;
         sight->line = ++witness->message_number;
@@ -78,8 +87,7 @@ static int find_numberless(const struct model *model, const struct sight *sight)
     return NONE;
 }
 
-/* Gives what the model has accepted or moved the numbers that the server gave it. */
-static void learn_numbers(struct oracle *oracle)
+void learn_numbers(struct oracle *oracle)
 {
     struct model *model = &oracle->model;
     for (unsigned i = 0; i < oracle->witness.count; i++) {
@@ -92,8 +100,11 @@ static void learn_numbers(struct oracle *oracle)
         sight->is_known = true;
         struct model_message *message = &model->messages[index];
         message->line = sight->line;
-        if (sight->kind == SIGHT_SENT)
-            message->number = message->order = sight->number;
+        if (sight->kind != SIGHT_SENT)
+            continue;
+        message->number = message->order = sight->number;
+        if (message->completes == 0 && message->id[0] == '\0')
+            snprintf(message->id, sizeof(message->id), "%.*s", IDENTITY_TEXT_SIZE, sight->id);
     }
 }
 

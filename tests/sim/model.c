@@ -15,6 +15,7 @@ void model_copy(struct model *to, const struct model *from)
     memcpy(to->attempts, from->attempts, sizeof(from->attempts[0]) * (size_t)from->attempt_count);
     memcpy(to->memories, from->memories, sizeof(from->memories[0]) * (size_t)from->memory_count);
     memcpy(to->productions, from->productions, sizeof(from->productions[0]) * (size_t)from->production_count);
+    memcpy(to->rows, from->rows, sizeof(from->rows[0]) * (size_t)from->row_count);
     memcpy(to->tasks, from->tasks, sizeof(from->tasks[0]) * (size_t)from->task_count);
     memcpy(to->batches, from->batches, sizeof(from->batches[0]) * (size_t)from->batch_count);
     memcpy(to->messages, from->messages, sizeof(from->messages[0]) * (size_t)from->message_count);

@@ -21,6 +21,7 @@
 #define MODEL_MEMORIES_MAX 900
 #define MODEL_PRODUCTIONS_MAX 900
 #define MODEL_TASKS_MAX 300
+#define MODEL_ROWS_MAX 600
 #define TASKS_REMEMBERED 10
 #define NO_GROUP NONE
 #define OWN_GROUP (-2) /* a tenant of its own */
@@ -75,6 +76,43 @@ struct model_task {
     uint64_t started_at;
     uint64_t next_us; /* when the next message would be moved, were each moved in time */
     char handle[TASK_HANDLE_SIZE];
+};
+
+/* What becomes of a row. Done: its uid is known from then on. */
+enum row_is {
+    ROW_IS_STORED,
+    ROW_IS_DUPLICATE,
+    ROW_IS_TOO_OLD,
+    ROW_IS_REFUSED,
+    ROW_IS_BLOCKED,
+    ROW_IS_STALE,
+    ROW_IS_HELD,
+    ROW_IS_PUT_OFF,
+};
+struct row_outcome {
+    enum row_is fate;
+    enum error error; /* refused, blocked */
+    bool is_done;
+};
+
+/* A publisher, with its last batch. */
+struct model_publisher {
+    int epoch; /* 0: it was never opened */
+    int owner;
+    int batch;
+    unsigned count;
+    int ids[ENTRIES_MAX];
+    int uids[ENTRIES_MAX];
+    struct row_outcome outcomes[ENTRIES_MAX];
+};
+
+/* A row that is or was known. */
+struct model_row {
+    int publisher;
+    int id;
+    int uid;
+    int batch;
+    uint64_t confirmed_at; /* 0: it was not */
 };
 
 /* What a receive gave under an attempt id. */
@@ -230,7 +268,9 @@ struct model {
     unsigned epoch;
     unsigned type_epochs[TYPES]; /* another one each time that an order comes to name the type */
     struct model_success successes[SUCCESS_GROUPS][TYPES];
+    struct model_publisher publishers[PUBLISHERS];
     int production_count;
+    int row_count;
     int task_count;
     int message_count;
     int batch_count;
@@ -240,6 +280,7 @@ struct model {
     struct model_attempt attempts[MODEL_ATTEMPTS_MAX];
     struct model_memory memories[MODEL_MEMORIES_MAX];
     struct model_production productions[MODEL_PRODUCTIONS_MAX];
+    struct model_row rows[MODEL_ROWS_MAX];
     struct model_task tasks[MODEL_TASKS_MAX];
     struct model_batch batches[MODEL_BATCHES_MAX];
     struct model_message messages[MODEL_MESSAGES_MAX];
@@ -354,6 +395,26 @@ const char *model_explain(struct model *model, int queue, int message, bool *has
 
 /* Is it the newest handle of a live message that a Commit may delete? */
 bool model_is_held_by(struct model *model, int queue_name, int queue, int message, int handle);
+
+/* Makes the operation's owner the publisher's, if it may be: true if it is. */
+bool model_open_publisher(struct model *model, const struct operation *operation);
+
+/* Is the batch to be decided, or the last one again? */
+enum error model_begin_publish(const struct model *model, const struct operation *operation, bool *is_repeat);
+
+/* What becomes of row `index` of a batch before its send or ack is looked at, by what became of those before it; ROW_IS_STORED: that is
+ * to be tried. */
+enum row_is model_row_without_trying(const struct model *model, const struct operation *operation,
+                                     const struct row_outcome *outcomes, unsigned index);
+
+/* The send that a row is: on a FIFO queue its uid is its deduplication id if it has none. */
+struct entry model_entry_of_row(const struct model *model, const struct entry *row);
+
+/* All rows have been decided. */
+void model_end_publish(struct model *model, const struct operation *operation, const struct row_outcome *outcomes);
+
+/* Rows that are known now. */
+unsigned model_count_rows(const struct model *model);
 
 enum error model_put_type_order(struct model *model, const struct operation *operation);
 enum error model_delete_type_order(struct model *model, const struct operation *operation);

@@ -1,6 +1,7 @@
 #include "operation.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 const char *const operation_batch_states[3] = {"open", "sealed", "completed"};
 const char *const operation_unit_states[4] = {"outstanding", "succeeded", "failed", "cancelled"};
@@ -46,6 +47,10 @@ const char *operation_target(const struct operation *operation)
         return operation->is_paused ? "Tally.PauseGroup" : "Tally.ResumeGroup";
     case OPERATION_COMMIT:
         return "Tally.Commit";
+    case OPERATION_OPEN_PUBLISHER:
+        return "Tally.OpenPublisher";
+    case OPERATION_PUBLISH:
+        return "Tally.Publish";
     case OPERATION_EXPLAIN:
         return "Tally.ExplainMessage";
     case OPERATION_LIST_GROUPS:
@@ -392,6 +397,52 @@ static void write_commit(const struct operation *operation, char (*handles)[HAND
     buffer_append_format(out, "]");
 }
 
+void operation_write_uid(int uid, char text[ROW_UUID_SIZE])
+{
+    snprintf(text, ROW_UUID_SIZE, "00000000-0000-4000-8000-%012d", uid);
+}
+
+void operation_write_owner(int owner, char text[ROW_UUID_SIZE])
+{
+    snprintf(text, ROW_UUID_SIZE, "aaaaaaaa-0000-4000-8000-%012d", owner);
+}
+
+static void write_claim(const struct operation *operation, struct buffer *out)
+{
+    char owner[ROW_UUID_SIZE];
+    operation_write_owner(operation->owner, owner);
+    buffer_append_format(out, "\"Publisher\":\"5eed5eed-0000-4000-8000-%012d\",\"Epoch\":%d,\"Owner\":\"%s\"",
+                         operation->publisher, operation->epoch, owner);
+}
+
+static void write_row(const struct entry *entry, char (*handles)[HANDLE_SIZE], struct buffer *out)
+{
+    char uid[ROW_UUID_SIZE];
+    operation_write_uid(entry->row_uid, uid);
+    buffer_append_format(out, "{\"Id\":%d,\"Uid\":\"%s\",", entry->row_id, uid);
+    if (entry->is_ack) {
+        buffer_append_format(out, "\"ReceiptHandle\":\"%s\"}", handles[entry->handle]);
+        return;
+    }
+    write_queue_url(entry->queue, out);
+    buffer_append_format(out, ",");
+    write_send(entry, out);
+    buffer_append_format(out, "}");
+}
+
+static void write_publish(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
+{
+    write_claim(operation, out);
+    buffer_append_format(out, ",\"Batch\":%d,\"ConfirmedBatch\":%d,\"Order\":\"%s\",\"Refused\":\"%s\",\"Rows\":[",
+                         operation->publish_batch, operation->confirmed_batch,
+                         operation->is_strict ? "strict" : "group", operation->blocks_refused ? "block" : "park");
+    for (unsigned i = 0; i < operation->count; i++) {
+        buffer_append_format(out, "%s", i > 0 ? "," : "");
+        write_row(&operation->entries[i], handles, out);
+    }
+    buffer_append_format(out, "]");
+}
+
 static void write_fail(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
 {
     write_entries(operation, handles, out);
@@ -506,6 +557,12 @@ void operation_write(const struct operation *operation, char (*handles)[HANDLE_S
         break;
     case OPERATION_COMMIT:
         write_commit(operation, handles, out);
+        break;
+    case OPERATION_OPEN_PUBLISHER:
+        write_claim(operation, out);
+        break;
+    case OPERATION_PUBLISH:
+        write_publish(operation, handles, out);
         break;
     case OPERATION_EXPLAIN:
         write_queue_url(operation->queue, out);

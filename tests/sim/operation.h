@@ -23,6 +23,8 @@ enum operation_kind {
     OPERATION_RELEASE_GROUP,
     OPERATION_PAUSE,
     OPERATION_COMMIT,
+    OPERATION_OPEN_PUBLISHER,
+    OPERATION_PUBLISH,
     OPERATION_EXPLAIN,
     OPERATION_LIST_GROUPS, /* the held ones */
     OPERATION_PUT_TYPE_ORDER,
@@ -93,6 +95,9 @@ enum { AFTER_CANCEL, AFTER_RUN, AFTER_HOLD };
 #define TAGS 4        /* of a queue, "t0" to "t3" */
 #define LABELS 3      /* of its permissions, "l0" to "l2" */
 #define TYPE_ORDERS 3 /* "o0" to "o2" */
+#define PUBLISHERS 2
+#define OWNERS 3 /* that publishers may have */
+#define ROW_UUID_SIZE 37
 
 struct entry {
     uint32_t tag;  /* send: the body says it, no two calls share one (a repeated call is the same call) */
@@ -111,6 +116,9 @@ struct entry {
     unsigned after_count;
     struct after after[AFTERS_MAX];
     int after_failure;
+    int row_id; /* publish: of the row, and its uid */
+    int row_uid;
+    bool is_ack; /* publish: the row deletes what `handle` names */
 };
 
 struct operation {
@@ -136,6 +144,13 @@ struct operation {
     /* Commit: sends and then deletes are in `entries`, units in `keys`. */
     unsigned delete_count, unit_count;
     int unit_batches[KEYS_MAX];
+    int publisher; /* open, publish */
+    int owner;
+    int epoch;
+    int publish_batch;
+    int confirmed_batch;
+    bool is_strict;                /* publish: Order */
+    bool blocks_refused;           /* publish: Refused */
     char id[MESSAGE_ID_TEXT_SIZE]; /* explain */
     int attempt;                   /* receive: "a<attempt>", or NONE */
     int order_retention_s;         /* put type order: Require, and for how long a success counts; 0: not */
@@ -181,6 +196,10 @@ void operation_write_target_body(int batch, unsigned event, struct buffer *out);
 void operation_write_queue(int queue, struct buffer *out);
 bool operation_is_fifo(int queue);
 void operation_write_arn(int queue, struct buffer *out);
+
+/* UUIDs of rows and of publishers' owners. */
+void operation_write_uid(int uid, char text[ROW_UUID_SIZE]);
+void operation_write_owner(int owner, char text[ROW_UUID_SIZE]);
 
 /* A unit's key as text. */
 void operation_write_key(int key, struct buffer *out);

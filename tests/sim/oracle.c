@@ -205,6 +205,8 @@ static void (*const judges[OPERATION_KIND_COUNT])(const struct reply_view *view)
     [OPERATION_RELEASE_GROUP] = judge_error,
     [OPERATION_PAUSE] = judge_error,
     [OPERATION_COMMIT] = judge_commit,
+    [OPERATION_OPEN_PUBLISHER] = judge_open_publisher,
+    [OPERATION_PUBLISH] = judge_publish,
     [OPERATION_EXPLAIN] = judge_explain,
     [OPERATION_LIST_GROUPS] = judge_list_groups,
     [OPERATION_PUT_TYPE_ORDER] = judge_error,

@@ -23,6 +23,9 @@ static struct {
     unsigned xor_count;
     struct prolonged prolonged[64];
     uint64_t restarted_at; /* the newest message number when the server started */
+    unsigned restart_count;
+    struct publish_command publish; /* that stands in place of the one asked for */
+    uint8_t rows[64 * PUBLISHER_ROW_SIZE];
     struct disk_operations operations;
 } planted;
 
@@ -54,6 +57,8 @@ const char *plant_name(enum plant plant)
         [PLANT_REDRIVE_FORGETS_UNIT] = "redrive-forgets-unit",
         [PLANT_MOVE_NOT_COUNTED] = "move-not-counted",
         [PLANT_NO_LATE_SUCCESS] = "no-late-success",
+        [PLANT_NO_UID_CHECK] = "no-uid-check",
+        [PLANT_FENCE_LOST] = "fence-lost-at-restart",
     };
     return names[plant];
 }
@@ -209,6 +214,7 @@ void __wrap_decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_a
 void __wrap_decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms)
 {
     planted.restarted_at = core->message_number;
+    planted.restart_count++;
     __real_decide_restart(core, epoch, planted.plant == PLANT_NO_GRACE ? 0 : resumed_at_ms);
 }
 
@@ -306,6 +312,37 @@ void __wrap_tags_merge(struct bytes tags, struct bytes added, struct buffer *out
 void __wrap_tags_merge(struct bytes tags, struct bytes added, struct buffer *out)
 {
     __real_tags_merge(planted.plant == PLANT_TAGS_REPLACED ? bytes_make(NULL, 0) : tags, added, out);
+}
+
+/* --- publishers ---------------------------------------------------------------------------------------------------- */
+
+/* The same rows under uids that no other batch has. */
+static struct bytes rename_rows(struct bytes rows, uint64_t batch)
+{
+    if (rows.size > sizeof(planted.rows))
+        return rows;
+    memcpy(planted.rows, rows.ptr, rows.size);
+    for (size_t at = sizeof(uint64_t); at < rows.size; at += PUBLISHER_ROW_SIZE)
+        bytes_put_u32(planted.rows + at, (uint32_t)batch);
+    return bytes_make(planted.rows, rows.size);
+}
+
+enum error __real_decide_publish_begin(struct core *core, const struct publish_command *command,
+                                       struct publication *publication, bool *is_repeat);
+enum error __wrap_decide_publish_begin(struct core *core, const struct publish_command *command,
+                                       struct publication *publication, bool *is_repeat);
+enum error __wrap_decide_publish_begin(struct core *core, const struct publish_command *command,
+                                       struct publication *publication, bool *is_repeat)
+{
+    const struct publisher *publisher = decide_find_publisher(core, command->publisher);
+    planted.publish = *command;
+    if (planted.plant == PLANT_NO_UID_CHECK)
+        planted.publish.rows = rename_rows(command->rows, command->batch);
+    if (planted.plant == PLANT_FENCE_LOST && planted.restart_count > 1 && publisher != NULL) {
+        planted.publish.epoch = publisher->epoch;
+        memcpy(planted.publish.owner, publisher->owner, sizeof(publisher->owner));
+    }
+    return __real_decide_publish_begin(core, &planted.publish, publication, is_repeat);
 }
 
 /* --- move tasks ----------------------------------------------------------------------------------------------------- */

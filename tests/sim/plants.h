@@ -33,6 +33,8 @@ enum plant {
     PLANT_REDRIVE_FORGETS_UNIT,    /* a unit that is redriven stays failed */
     PLANT_MOVE_NOT_COUNTED,        /* a move task does not count what it moves */
     PLANT_NO_LATE_SUCCESS,         /* redriven units that succeed do not make their batch a success */
+    PLANT_NO_UID_CHECK,            /* a published row is known in its own batch only */
+    PLANT_FENCE_LOST,              /* after a restart any owner of a publisher is heard */
     PLANT_COUNT
 };
 

@@ -32,7 +32,7 @@ struct sight {
     int group;           /* held, sent: or -1 */
     uint64_t visible_at; /* failed */
     uint64_t successor;  /* redriven: the message's new number; `line` its place, as the server says */
-    char id[40];         /* redriven: and the MessageId that goes with it */
+    char id[40];         /* redriven, sent: and the MessageId that goes with it; the oracle works it out */
     unsigned status;     /* move ended: as in the event */
     unsigned failure;
 };

@@ -297,11 +297,13 @@ static struct connection *judge_first(struct world *world, struct connection *co
 static size_t log_bytes(const struct operation *operation)
 {
     size_t bytes = 300;
-    bool is_send = operation->kind == OPERATION_SEND || operation->kind == OPERATION_COMMIT;
+    bool is_send = operation->kind == OPERATION_SEND || operation->kind == OPERATION_COMMIT ||
+                   operation->kind == OPERATION_PUBLISH;
     for (unsigned i = 0; i < operation->count; i++)
         bytes += is_send ? 350 + 200 * operation->entries[i].after_count + operation->entries[i].size : 100;
     if (operation->kind == OPERATION_DELETE || operation->kind == OPERATION_COMMIT ||
-        operation->kind == OPERATION_COMPLETE_UNITS || operation->kind == OPERATION_RECEIVE)
+        operation->kind == OPERATION_PUBLISH || operation->kind == OPERATION_COMPLETE_UNITS ||
+        operation->kind == OPERATION_RECEIVE)
         bytes += 1500;
     return bytes;
 }
@@ -312,7 +314,7 @@ static void submit(struct world *world, struct connection *connection)
     const struct operation *operation = &connection->operation;
     /* The entries of one request may be spread over several frames, which the model does not follow. */
     size_t bytes = log_bytes(operation);
-    bool is_large = operation->is_many || operation->kind == OPERATION_COMMIT;
+    bool is_large = operation->is_many || operation->kind == OPERATION_COMMIT || operation->kind == OPERATION_PUBLISH;
     if (world->pending_bytes > 0 && (is_large || world->pending_bytes + bytes > ample_size(world)))
         server_flush(world);
     oracle_ask(world->oracle, &connection->operation);
@@ -756,6 +758,9 @@ static void wind_up(struct world *world)
     if (metrics.deduplication_ids != model_count_ids(&world->oracle->model))
         fail("at the end the server has %" PRIu64 " deduplication ids left; there should be %u",
              metrics.deduplication_ids, model_count_ids(&world->oracle->model));
+    if (metrics.published_rows != model_count_rows(&world->oracle->model))
+        fail("at the end the server knows %" PRIu64 " published rows; it should know %u", metrics.published_rows,
+             model_count_rows(&world->oracle->model));
     if (metrics.messages != 0 || metrics.batches != 0)
         fail("at the end the server has %" PRIu64 " messages and %" PRIu64 " batches left; there should be none",
              metrics.messages, metrics.batches);
