@@ -9,7 +9,9 @@
 """
 
 import collections
+import json
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -186,3 +188,94 @@ def check_order(messages, group_of=lambda message: message.group):
         group = group_of(message)
         assert number > last.get(group, -1), f"{message} came behind number {last[group]} of its group"
         last[group] = number
+
+
+class Proxy:
+    """Stands before a daemon and can be a bad network: an answer that never comes, a port where nobody talks.
+
+    .endpoint; .lose(target, count): the next so many are carried out and not answered; .is_down: connections are closed as they come;
+    .requests: what passed, (target, body); .refusals: when connections were closed; .watch: called with each before it passes."""
+
+    def __init__(self, port):
+        self.port = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.requests, self.refusals, self.lost = [], [], {}
+        self.is_down = False
+        self.watch = None
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def lose(self, target, count=1):
+        self.lost[target] = count
+
+    def published(self):
+        """The bodies of all Publishes that passed."""
+        return [body for target, body in self.requests if target == "Tally.Publish"]
+
+    def close(self):
+        self.listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        server = None
+        with client:
+            while True:
+                if self.is_down:
+                    self.refusals.append(time.monotonic())
+                    break
+                request = self._read(client)
+                if request is None or self.is_down:
+                    break
+                head, body = request
+                target = next((line.split(b":", 1)[1].strip().decode() for line in head.split(b"\r\n")
+                               if line.lower().startswith(b"x-amz-target:")), "")
+                parsed = json.loads(body) if body else {}
+                if self.watch:
+                    self.watch(target, parsed)
+                self.requests.append((target, parsed))
+                try:
+                    server = server or socket.create_connection(("127.0.0.1", self.port))
+                    server.sendall(head + body)
+                    answer = self._read(server)
+                except OSError:
+                    answer = None
+                if answer is None:
+                    break
+                if self.lost.get(target, 0) > 0:
+                    self.lost[target] -= 1
+                    break
+                try:
+                    client.sendall(answer[0] + answer[1])
+                except OSError:
+                    break
+        if server:
+            server.close()
+
+    @staticmethod
+    def _read(stream):
+        """(head with its empty line, body), or None when the other side has gone."""
+        data = b""
+        while b"\r\n\r\n" not in data:
+            piece = stream.recv(262144)
+            if not piece:
+                return None
+            data += piece
+        head, rest = data.split(b"\r\n\r\n", 1)
+        lines = {line.split(b":", 1)[0].lower(): line.split(b":", 1)[1].strip() for line in head.split(b"\r\n")[1:]}
+        if lines.get(b"expect") == b"100-continue":
+            stream.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            head = b"\r\n".join(line for line in head.split(b"\r\n") if not line.lower().startswith(b"expect:"))
+        size = int(lines.get(b"content-length", 0))
+        while len(rest) < size:
+            piece = stream.recv(262144)
+            if not piece:
+                return None
+            rest += piece
+        return head + b"\r\n\r\n", rest
