@@ -12,8 +12,9 @@
 #define RETENTION_S "1209600"
 #define ATTRIBUTES_MAX 10u
 
-/* How long a message is away from others while we look through the queue. */
-#define WALK_VISIBILITY_S 20u
+/* How long messages are away from others while we look at a hundred of them, or through the whole queue for one. */
+#define LIST_VISIBILITY_S 3u
+#define RESOLVE_VISIBILITY_S 20u
 #define WALK_MAX 10000u
 
 /* A list that nothing is known to have changed of is read anew after so long. */
@@ -144,10 +145,11 @@ static void end_walk(struct parked_queue *parked, struct walk *walk)
 }
 
 /* The caller ends it with end_walk(), in any case. */
-static enum step begin_walk(struct parked_queue *parked, unsigned limit, struct walk *walk, struct fault *fault)
+static enum step begin_walk(struct parked_queue *parked, unsigned limit, unsigned visibility_s, struct walk *walk,
+                            struct fault *fault)
 {
     struct tally_receive_options options = {
-        .max = QUEUE_CALL_ENTRIES_MAX, .has_wait = true, .has_visibility = true, .visibility_s = WALK_VISIBILITY_S};
+        .max = QUEUE_CALL_ENTRIES_MAX, .has_wait = true, .has_visibility = true, .visibility_s = visibility_s};
     size_t count = 0;
     while (count < limit && walk->page_count < sizeof(walk->pages) / sizeof(walk->pages[0])) {
         struct tally_messages *page = &walk->pages[walk->page_count];
@@ -183,7 +185,7 @@ static void read_parked(struct parked_queue *parked, const struct tally_message 
 static enum step read_list(struct parked_queue *parked, unsigned limit, struct fault *fault)
 {
     struct walk *walk = memory_allocate_zeroed(sizeof(*walk));
-    enum step step = begin_walk(parked, limit, walk, fault);
+    enum step step = begin_walk(parked, limit, LIST_VISIBILITY_S, walk, fault);
     if (step == STEP_OK) {
         arena_reset(&parked->arena);
         parked->items = arena_allocate(&parked->arena, (limit + QUEUE_CALL_ENTRIES_MAX) * sizeof(*parked->items));
@@ -289,7 +291,7 @@ enum step parked_queue_resolve(struct parked_queue *parked, const struct uid *ui
     struct walk *walk = memory_allocate_zeroed(sizeof(*walk));
     *is_found = false;
     parked->listed_ms = 0;
-    enum step step = begin_walk(parked, WALK_MAX, walk, fault);
+    enum step step = begin_walk(parked, WALK_MAX, RESOLVE_VISIBILITY_S, walk, fault);
     if (step == STEP_OK)
         step = resolve_in(parked, walk, uid, resolution, is_found, fault);
     end_walk(parked, walk);

@@ -11,9 +11,9 @@ import time
 import pytest
 
 from conftest import PATIENCE, wait_until
-from relay import drain, install_outbox, wait_until_empty
+from relay import check_once, check_order, drain
 from webhook import Receiver, is_genuine
-from wire import scaled
+from wire import Connection, Lost, scaled
 
 
 @pytest.fixture
@@ -177,3 +177,242 @@ def test_R20_a_slow_group_keeps_its_order_and_no_other_waiting(daemon, relays, r
             seen[hit.group].append(int(hit.body.decode().split("-")[1]))
     assert len(seen) == 22 and all(numbers == [0, 1, 2, 3] for numbers in seen.values()), seen
     assert sum(body == "slow-0" for body in receiver.bodies()) == 1
+
+
+# --- at most once ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_R44_at_most_once_what_was_never_sent_is_tried_again(daemon, relays, receiver):
+    """While nobody listens no request leaves, so nothing is in doubt: each message arrives once when the receiver is there."""
+    receiver.stop()
+    make_queue(daemon, "hooks")
+    ids = [send(daemon, "hooks", f"m-{i}") for i in range(5)]
+    relay = relays("queue:hooks", receiver.url, "--mode", "at-most-once")
+    relay.wait_for("blocked: can't reach the receiver")
+    receiver.start()
+    wait_until_drained(daemon, "hooks")
+    assert receiver.counts() == {key: 1 for key in ids}
+    assert count(daemon, "relay-parked") == 0
+
+
+def test_R12_at_most_once_a_lost_answer_is_listed_and_never_repeated(daemon, relays, receiver):
+    """One request for each message: no answer puts it aside as in doubt, an answer that is not 2xx as refused."""
+    receiver.answer = lambda hit: {b"hang-0": "hang", b"close-0": "close", b"500-0": 500, b"429-0": (429, {"Retry-After": "1"}, b"")}.get(
+        hit.body, 200)
+    make_queue(daemon, "hooks.fifo")
+    kinds = ("hang", "close", "500", "429", "ok")
+    for number in range(2):
+        for kind in kinds:
+            send(daemon, "hooks.fifo", f"{kind}-{number}", MessageGroupId=kind)
+    relay = relays("queue:hooks.fifo", receiver.url, "--mode", "at-most-once", "--timeout", 1)
+    wait_until_drained(daemon, "hooks.fifo")
+    assert sorted(receiver.bodies()) == sorted(f"{kind}-{number}" for number in range(2) for kind in kinds)
+    assert set(receiver.counts().values()) == {1}
+    relay.stop()
+    found = {message.body: message.attributes for message in parked(daemon)}
+    assert {body: "Relay.Doubt" in attributes for body, attributes in found.items()} == {
+        "hang-0": True, "close-0": True, "500-0": False, "429-0": False}
+    assert "no answer came" in found["hang-0"]["Relay.Error"]
+
+
+# --- problem 1: many finish a batch in the same millisecond, and one effect comes of it --------------------------------------------------
+
+UNITS = 100
+FINISHERS = 20
+
+
+class Chaos:
+    """Kills, one after the other and at random, relays and the daemon, and starts them again; until the end of the block."""
+
+    def __init__(self, daemon, relays, seconds=(0.05, 0.4)):
+        self.daemon = daemon
+        self.relays = relays
+        self.seconds = seconds
+        self.random = random.Random(7)
+        self.kills = collections.Counter()
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while not self.is_over.wait(self.random.uniform(*self.seconds) * PATIENCE):
+            if self.random.random() < 0.25:
+                self.daemon.kill9()
+                self.daemon.start()
+                self.kills["daemon"] += 1
+            else:
+                victim = self.random.choice(self.relays)
+                victim.kill9()
+                victim.start()
+                self.kills["relay"] += 1
+
+    def count(self):
+        return sum(self.kills.values())
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.thread.join()
+
+
+def insist(connection, target, body):
+    """An action that may be repeated, until it is answered."""
+    deadline = time.monotonic() + 30 * PATIENCE
+    while True:
+        try:
+            return connection.ok(target, body)
+        except Lost:
+            assert time.monotonic() < deadline, f"no answer to {target}"
+            time.sleep(0.02)
+
+
+def finish_batches(daemon, names):
+    """Each batch of UNITS units is finished by FINISHERS threads at the same moment; returns its completion message's id for each."""
+    barrier = threading.Barrier(FINISHERS)
+    failures = []
+
+    def finish(part):
+        with contextlib.closing(Connection(daemon.port)) as connection:
+            try:
+                for name in names:
+                    units = [{"Unit": str(i)} for i in range(part, UNITS, FINISHERS)]
+                    barrier.wait(60 * PATIENCE)
+                    insist(connection, "Tally.CompleteUnits", {"BatchId": name, "Units": units})
+            except Exception as error:  # the others must not wait for ever
+                failures.append(error)
+                barrier.abort()
+
+    with contextlib.closing(Connection(daemon.port)) as connection:
+        for name in names:
+            insist(connection, "Tally.CreateBatch", {"BatchId": name, "OnComplete": {"QueueUrl": "done"}})
+            insist(connection, "Tally.AddUnits", {"BatchId": name, "Count": UNITS})
+            insist(connection, "Tally.SealBatch", {"BatchId": name})
+        threads = [threading.Thread(target=finish, args=(part,)) for part in range(FINISHERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures, failures
+        return {name: insist(connection, "Tally.DescribeBatch", {"BatchId": name})["CompletionMessageId"] for name in names}
+
+
+def finish_batches_until(daemon, is_enough):
+    """A few batches at a time, until it is enough."""
+    ids = {}
+    while not is_enough():
+        ids |= finish_batches(daemon, [f"batch-{len(ids) + i}" for i in range(4)])
+    return ids
+
+
+def unreliable(seed):
+    """A receiver that now and then fails, is slow, or never answers what it took; the third time it does as it should."""
+    chance = random.Random(seed)
+
+    def answer(hit):
+        draw = chance.random()
+        if hit.nth > 2:
+            return 200
+        if draw < 0.1:
+            return 500
+        if draw < 0.25:
+            return "close"
+        time.sleep(0.1 if draw < 0.4 else 0)
+        return 200
+
+    return answer
+
+
+def test_a_batch_finished_by_many_at_once_has_one_effect_outside(daemon, relays, receiver):
+    """100 units end in the same moment, relays and daemon are killed meanwhile: a receiver that knows keys has one effect for each batch."""
+    make_queue(daemon, "done")
+    receiver.answer = unreliable(1)
+    running = [relays("queue:done", receiver.url, "--lease", 2, name=f"r{i}") for i in range(2)]
+    with Chaos(daemon, running) as chaos:
+        ids = finish_batches_until(daemon, lambda: chaos.count() >= scaled(15))
+    wait_until_drained(daemon, "done", 30)
+    effects = {hit.key: json.loads(hit.body) for hit in receiver.hits}  # what a receiver that knows keys does once
+    assert {key: body["batch"] for key, body in effects.items()} == {key: name for name, key in ids.items()}
+    assert all(body["succeeded"] == UNITS for body in effects.values())
+    assert all(any(hit.answered == 200 for hit in receiver.hits if hit.key == key) for key in effects)
+    print(f"{len(receiver.hits)} requests for {len(ids)} batches, kills: {dict(chaos.kills)}")
+
+
+def test_a_batch_finished_by_many_at_once_is_told_at_most_once(daemon, relays, receiver):
+    """The same, and a receiver that knows no keys: never two requests, and each batch is either answered for or listed."""
+    make_queue(daemon, "done")
+    receiver.answer = unreliable(2)
+    running = [relays("queue:done", receiver.url, "--lease", 2, "--mode", "at-most-once", name="once") for i in range(2)]
+    with Chaos(daemon, running) as chaos:
+        ids = finish_batches_until(daemon, lambda: chaos.count() >= scaled(15))
+    wait_until_drained(daemon, "done", 30)
+    for relay in running:
+        relay.stop()
+    counts = receiver.counts()
+    assert set(counts.values()) <= {1}, counts
+    listed = {message.uid: message for message in parked(daemon, "once-parked")}
+    answered = {hit.key: hit.answered for hit in receiver.hits}
+    for name, key in ids.items():
+        if answered.get(key) != 200:
+            assert key in listed, f"{name}: {answered.get(key)}, and nobody says so"
+        if key in listed and answered.get(key) is None:
+            assert "Relay.Doubt" in listed[key].attributes, name
+    assert set(listed) <= set(ids.values())
+    print(f"{len(receiver.hits)} requests for {len(ids)} batches, {len(listed)} listed, kills: {dict(chaos.kills)}")
+
+
+# --- from queue to queue ---------------------------------------------------------------------------------------------------------------
+
+
+def test_R12_a_queue_is_forwarded_exactly_once_and_in_order(daemon, relays):
+    """Two relays at once move the messages of 10 groups to another queue, through kills of both and of the daemon."""
+    make_queue(daemon, "from.fifo")
+    make_queue(daemon, "to.fifo")
+    ids = {}
+    running = [relays("queue:from.fifo", "queue:to.fifo", "--lease", 2, name=f"r{i}") for i in range(2)]
+    with Chaos(daemon, running, (0.1, 0.5)) as chaos, contextlib.closing(Connection(daemon.port)) as connection:
+        while chaos.count() < scaled(10):
+            body = f"{len(ids) % 10}-{len(ids)}"
+            ids[body] = insist(connection, "AmazonSQS.SendMessage", {
+                "QueueUrl": "from.fifo", "MessageBody": body, "MessageGroupId": body[0], "MessageDeduplicationId": body,
+                "MessageAttributes": {"n": text(body)}})["MessageId"]
+    print(f"{len(ids)} messages, kills: {dict(chaos.kills)}")
+    wait_until_drained(daemon, "from.fifo", 30)
+    messages = drain(daemon, "to.fifo", len(ids))
+    check_once(messages, ids)
+    check_order(messages)
+    assert {message.body: message.uid for message in messages} == ids
+    assert all(message.attributes["n"] == message.body for message in messages)
+
+
+# --- what is parked, and somebody who decides --------------------------------------------------------------------------------------------
+
+
+def test_R58_what_was_parked_is_sent_again_under_its_key_or_dropped(daemon, receiver):
+    """A relay of the daemon's own lists what was refused; `send` delivers it under the same key behind the others, `drop` lets it go."""
+    is_mended = threading.Event()
+    receiver.answer = lambda hit: 200 if is_mended.is_set() or hit.body.startswith(b"ok") else 422
+    make_queue(daemon, "hooks.fifo")
+    ids = {body: send(daemon, "hooks.fifo", body, MessageGroupId="g") for body in ("bad-1", "bad-2", "ok-3")}
+    status, answer = daemon.call("Tally.CreateRelay", {
+        "RelayName": "hook", "Source": {"Type": "queue", "QueueUrl": "hooks.fifo", "LeaseSeconds": 1},
+        "Sink": {"Type": "http", "Url": receiver.url, "TimeoutSeconds": 2}})
+    assert status == 200, answer
+
+    def doubts():
+        status, answer = daemon.call("Tally.ListDoubts", {"RelayName": "hook"})
+        assert status == 200, answer
+        return {doubt["Uid"]: doubt for doubt in answer["Doubts"]}
+
+    wait_until(lambda: set(doubts()) == {ids["bad-1"], ids["bad-2"]}, what="two that are listed")
+    doubt = doubts()[ids["bad-1"]]
+    assert doubt["MessageGroupId"] == "g" and "answered 422" in doubt["Error"] and not doubt["IsInDoubt"]
+    is_mended.set()
+    for body, action in (("bad-1", "send"), ("bad-2", "drop")):
+        status, answer = daemon.call("Tally.ResolveDoubt", {"RelayName": "hook", "Uid": ids[body], "Action": action})
+        assert status == 200, answer
+    wait_until(lambda: len(receiver.hits) == 4 and not doubts(), what="an end of both")
+    wait_until_drained(daemon, "hooks.fifo")
+    assert receiver.counts() == {ids["bad-1"]: 2, ids["bad-2"]: 1, ids["ok-3"]: 1}
+    assert receiver.bodies()[-1] == "bad-1" and count(daemon, "hook-parked") == 0
