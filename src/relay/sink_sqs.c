@@ -13,7 +13,9 @@
 /* SQS FIFO knows a deduplication id for five minutes; the margin is for a request on its way and a step of the source's clock. */
 #define MEMORY_MS (270u * 1000)
 
+/* As many rows of a killed relay are in doubt, though few of them were tried. Where doubts are parked, that is work for somebody. */
 #define CALL_ROWS_MAX 200u
+#define CALL_ROWS_MAX_PARKED 50u
 #define CALL_SIZE_MAX (8u << 20)
 #define BATCH_SIZE_MAX (1024u << 10)
 #define BATCH_SIZE_OLD (256u << 10) /* of endpoints from before August 2025 */
@@ -273,7 +275,7 @@ static enum sqs_added add(struct call *call, struct sqs_batch *batch, size_t ind
     if (added == SQS_ADDED)
         call->members[call->member_count++] = index;
     else if (added == SQS_UNUSABLE)
-        settle(call, index, VERDICT_REFUSED, reason);
+        settle(call, index, attempt->is_repeat ? VERDICT_DOUBTED : VERDICT_REFUSED, reason);
     return added;
 }
 
@@ -499,6 +501,7 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
                   "where each row names its queue");
         return NULL;
     }
+    bool repeats = !spec->is_at_most_once && !spec->parks_doubts;
     struct sink_sqs *sqs = memory_allocate_zeroed(sizeof(*sqs));
     struct bytes endpoint = bytes_make(url, sqs_endpoint_size(url));
     sqs->endpoint_owned = memory_allocate(endpoint.size + 2);
@@ -515,8 +518,8 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
         .ops = &ops,
         .memory = SINK_FORGETS,
         .memory_ms = MEMORY_MS,
-        .repeats = !spec->is_at_most_once && !spec->parks_doubts,
-        .rows_max = CALL_ROWS_MAX,
+        .repeats = repeats,
+        .rows_max = repeats ? CALL_ROWS_MAX : CALL_ROWS_MAX_PARKED,
         .size_max = CALL_SIZE_MAX,
     };
     return &sqs->base;

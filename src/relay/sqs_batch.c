@@ -8,6 +8,8 @@
 /* The group of rows without one in strict order: their order is to hold for the consumer, too. */
 #define STRICT_GROUP "outbox"
 
+#define ATTRIBUTES_MAX 10u /* of a message */
+
 void sqs_batch_init(struct sqs_batch *batch, const char *queue_url)
 {
     *batch = (struct sqs_batch){.doc_owned = yyjson_mut_doc_new(NULL)};
@@ -35,7 +37,7 @@ static void add(struct sqs_batch *batch, yyjson_mut_val *entry, const char *name
     yyjson_mut_obj_add(entry, yyjson_mut_str(batch->doc_owned, name), value);
 }
 
-/* The attributes, which stand in `scratch`. */
+/* The attributes, which stand in `scratch`. NULL: there is no room for the mark among them. */
 static yyjson_mut_val *attributes_of(struct sqs_batch *batch, bool is_marked)
 {
     const char *text = (const char *)batch->scratch.data_owned;
@@ -46,6 +48,8 @@ static yyjson_mut_val *attributes_of(struct sqs_batch *batch, bool is_marked)
     yyjson_mut_val *mark = yyjson_mut_obj(batch->doc_owned);
     yyjson_doc_free(doc);
     ASSERT(attributes != NULL); /* row_write_attributes() has just written it */
+    if (yyjson_mut_obj_size(attributes) >= ATTRIBUTES_MAX && yyjson_mut_obj_get(attributes, SQS_MARK_ATTRIBUTE) == NULL)
+        return NULL;
     yyjson_mut_obj_add_str(batch->doc_owned, mark, "DataType", "String");
     yyjson_mut_obj_add_str(batch->doc_owned, mark, "StringValue", "1");
     yyjson_mut_obj_put(attributes, yyjson_mut_str(batch->doc_owned, SQS_MARK_ATTRIBUTE), mark);
@@ -74,11 +78,18 @@ enum sqs_added sqs_batch_add(struct sqs_batch *batch, const struct row *row, str
     size_t size = row->body.size + batch->scratch.size;
     if (batch->count > 0 && batch->size + size > size_max)
         return SQS_FULL;
+    yyjson_mut_val *attributes = attributes_of(batch, form.is_marked);
+    if (attributes == NULL) {
+        snprintf(
+            reason, ROW_REASON_SIZE,
+            "it may be in the queue already, and beside its 10 attributes there is no room for " SQS_MARK_ATTRIBUTE);
+        return SQS_UNUSABLE;
+    }
     char id[2] = {(char)('0' + batch->count), '\0'};
     yyjson_mut_val *entry = yyjson_mut_arr_add_obj(batch->doc_owned, batch->entries);
     yyjson_mut_obj_add_strcpy(batch->doc_owned, entry, "Id", id);
     add(batch, entry, "MessageBody", text_of(batch, row->body));
-    add(batch, entry, "MessageAttributes", attributes_of(batch, form.is_marked));
+    add(batch, entry, "MessageAttributes", attributes);
     if (form.is_fifo)
         add_fifo(batch, entry, row, form.is_strict);
     else if (row->group.ptr != NULL)

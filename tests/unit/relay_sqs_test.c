@@ -1,0 +1,160 @@
+/* What an SQS endpoint says, and what it is told. */
+#include "relay/sqs_answer.h"
+#include "relay/sqs_batch.h"
+#include "relay/sqs_queues.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static enum sqs_meaning meaning(int status, const char *text, const char *query_error)
+{
+    struct sqs_outcome outcome;
+    sqs_read_error(status, bytes_from_string(text), query_error, &outcome);
+    assert_true(outcome.reason[0] != '\0');
+    return outcome.meaning;
+}
+
+static void errors_are_told_apart_by_code_then_by_status(void **state)
+{
+    (void)state;
+    assert_int_equal(meaning(400, "{\"__type\":\"com.amazonaws.sqs#QueueDoesNotExist\"}", ""), SQS_CLOSED);
+    assert_int_equal(meaning(400, "{\"__type\":\"AWS.SimpleQueueService.NonExistentQueue\"}", ""), SQS_CLOSED);
+    assert_int_equal(meaning(400, "{\"__type\":\"new#Name\"}", "AWS.SimpleQueueService.NonExistentQueue;Sender"),
+                     SQS_CLOSED);
+    assert_int_equal(meaning(400, "{\"__type\":\"com.amazon.coral.service#AccessDeniedException\"}", ""), SQS_CLOSED);
+    assert_int_equal(meaning(400, "{\"__type\":\"KMS.DisabledException\"}", ""), SQS_CLOSED);
+    assert_int_equal(meaning(400, "{\"__type\":\"KMS.ThrottlingException\"}", ""), SQS_BUSY);
+    assert_int_equal(meaning(400, "{\"__type\":\"ThrottlingException\"}", ""), SQS_BUSY);
+    assert_int_equal(meaning(403, "{\"__type\":\"com.amazonaws.sqs#RequestThrottled\"}", ""), SQS_BUSY);
+    assert_int_equal(meaning(429, "", ""), SQS_BUSY);
+    assert_int_equal(meaning(400, "{\"__type\":\"com.amazonaws.sqs#InvalidMessageContents\"}", ""), SQS_REFUSED);
+    assert_int_equal(meaning(400, "{\"__type\":\"com.amazonaws.sqs#BatchRequestTooLong\"}", ""), SQS_REFUSED);
+    assert_int_equal(meaning(413, "<html>", ""), SQS_REFUSED);
+    assert_int_equal(meaning(500, "{\"__type\":\"InternalFailure\"}", ""), SQS_FAILED);
+    assert_int_equal(meaning(502, "<html>", ""), SQS_FAILED);
+    assert_int_equal(meaning(400, "{\"__type\":\"nobody knows#ThisOne\"}", ""), SQS_CLOSED);
+    assert_int_equal(meaning(404, "not here", ""), SQS_CLOSED);
+    assert_int_equal(meaning(400, "[1,{\"__type\":3}]", ";"), SQS_CLOSED);
+}
+
+static void batch_answers_are_read_for_each_entry(void **state)
+{
+    (void)state;
+    struct sqs_outcome outcomes[SQS_BATCH_MAX];
+    const char *text =
+        "{\"Successful\":[{\"Id\":\"0\",\"MessageId\":\"m\"},{\"Id\":\"17\"},{\"Id\":7}],"
+        "\"Failed\":[{\"Id\":\"1\",\"SenderFault\":true,\"Code\":\"Strange\",\"Message\":\"so\"},"
+        "{\"Id\":\"2\",\"SenderFault\":false,\"Code\":\"Strange\"},{\"Id\":\"3\",\"SenderFault\":true,\"Code\":"
+        "\"ThrottlingException\"},"
+        "{\"Id\":\"5\",\"SenderFault\":true,\"Code\":\"AWS.SimpleQueueService.UnsupportedOperation\"},{\"Id\":\"9\"}]}";
+    sqs_read_batch(bytes_from_string(text), outcomes, 6);
+    assert_int_equal(outcomes[0].meaning, SQS_TAKEN);
+    assert_int_equal(outcomes[1].meaning, SQS_REFUSED);
+    assert_string_equal(outcomes[1].reason, "Strange: so");
+    assert_int_equal(outcomes[2].meaning, SQS_FAILED);
+    assert_int_equal(outcomes[3].meaning, SQS_BUSY);
+    assert_int_equal(outcomes[4].meaning, SQS_FAILED); /* not named */
+    assert_int_equal(outcomes[5].meaning, SQS_REFUSED);
+    sqs_read_batch(BYTES("no JSON"), outcomes, SQS_BATCH_MAX);
+    assert_int_equal(outcomes[9].meaning, SQS_FAILED);
+}
+
+static struct row row_of(const char *body)
+{
+    return (struct row){.id = 3, .uid = {.bytes = {0xab}}, .body = bytes_from_string(body)};
+}
+
+#define UID_TEXT "ab000000-0000-0000-0000-000000000000"
+#define OWN_ATTRIBUTE "\"Tally.OutboxId\":{\"DataType\":\"String\",\"StringValue\":\"" UID_TEXT "\"}"
+
+static void rows_become_entries(void **state)
+{
+    (void)state;
+    struct sqs_batch batch;
+    struct buffer body;
+    char reason[ROW_REASON_SIZE];
+    struct row row = row_of("one");
+    sqs_batch_init(&batch, "http://h/q.fifo");
+    buffer_init(&body);
+    assert_int_equal(sqs_batch_add(&batch, &row, (struct sqs_form){.is_fifo = true}, 1 << 20, reason), SQS_ADDED);
+    row.group = BYTES("g");
+    row.deduplication_id = BYTES("d");
+    row.delay_s = 4;
+    struct sqs_form marked = {.is_fifo = true, .is_strict = true, .is_marked = true};
+    assert_int_equal(sqs_batch_add(&batch, &row, marked, 1 << 20, reason), SQS_ADDED);
+    assert_true(sqs_batch_write(&batch, &body));
+    buffer_append_u8(&body, 0);
+    assert_string_equal((const char *)body.data_owned,
+                        "{\"QueueUrl\":\"http://h/q.fifo\",\"Entries\":["
+                        "{\"Id\":\"0\",\"MessageBody\":\"one\",\"MessageAttributes\":{" OWN_ATTRIBUTE "},"
+                        "\"MessageGroupId\":\"" UID_TEXT "\",\"MessageDeduplicationId\":\"" UID_TEXT "\"},"
+                        "{\"Id\":\"1\",\"MessageBody\":\"one\",\"MessageAttributes\":{" OWN_ATTRIBUTE
+                        ",\"maybe-duplicate\":{\"DataType\":\"String\",\"StringValue\":\"1\"}},"
+                        "\"MessageGroupId\":\"g\",\"MessageDeduplicationId\":\"d\",\"DelaySeconds\":4}]}");
+    buffer_deinit(&body);
+    sqs_batch_deinit(&batch);
+}
+
+static void batch_is_full_before_it_is_too_large(void **state)
+{
+    (void)state;
+    struct sqs_batch batch;
+    char reason[ROW_REASON_SIZE];
+    char text[1001] = {0};
+    memset(text, 'x', 1000);
+    struct row row = row_of(text);
+    sqs_batch_init(&batch, "q");
+    assert_int_equal(sqs_batch_add(&batch, &row, (struct sqs_form){0}, 500, reason), SQS_ADDED); /* whatever its size */
+    assert_int_equal(sqs_batch_add(&batch, &row, (struct sqs_form){0}, 2000, reason), SQS_FULL);
+    assert_int_equal(sqs_batch_add(&batch, &row, (struct sqs_form){0}, 3000, reason), SQS_ADDED);
+    assert_int_equal(batch.count, 2);
+    sqs_batch_deinit(&batch);
+}
+
+static void row_that_can_be_no_message_says_why(void **state)
+{
+    (void)state;
+    struct sqs_batch batch;
+    char reason[ROW_REASON_SIZE] = "";
+    struct row row = row_of("x");
+    sqs_batch_init(&batch, "q");
+    row.attributes = BYTES("{\"a\":[]}");
+    assert_int_equal(sqs_batch_add(&batch, &row, (struct sqs_form){0}, 2000, reason), SQS_UNUSABLE);
+    assert_non_null(strstr(reason, "attribute a"));
+    row.attributes = BYTES("{\"1\":1,\"2\":1,\"3\":1,\"4\":1,\"5\":1,\"6\":1,\"7\":1,\"8\":1,\"9\":1}");
+    assert_int_equal(sqs_batch_add(&batch, &row, (struct sqs_form){0}, 2000, reason), SQS_ADDED);
+    assert_int_equal(sqs_batch_add(&batch, &row, (struct sqs_form){.is_marked = true}, 2000, reason), SQS_UNUSABLE);
+    assert_non_null(strstr(reason, "maybe-duplicate"));
+    sqs_batch_deinit(&batch);
+}
+
+static void urls_have_an_endpoint_and_a_name(void **state)
+{
+    (void)state;
+    const char *url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo";
+    assert_int_equal(sqs_endpoint_size(url), strlen("https://sqs.eu-west-1.amazonaws.com"));
+    assert_true(bytes_equal(sqs_queue_name(url), BYTES("orders.fifo")));
+    assert_true(sqs_is_fifo(sqs_queue_name(url)));
+    assert_int_equal(sqs_endpoint_size("http://127.0.0.1:4566"), strlen("http://127.0.0.1:4566"));
+    assert_int_equal(sqs_queue_name("http://127.0.0.1:4566").size, 0);
+    assert_int_equal(sqs_queue_name("http://127.0.0.1:4566/").size, 0);
+    assert_false(sqs_is_fifo(BYTES("fifo")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_are_told_apart_by_code_then_by_status),
+        cmocka_unit_test(batch_answers_are_read_for_each_entry),
+        cmocka_unit_test(rows_become_entries),
+        cmocka_unit_test(batch_is_full_before_it_is_too_large),
+        cmocka_unit_test(row_that_can_be_no_message_says_why),
+        cmocka_unit_test(urls_have_an_endpoint_and_a_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
