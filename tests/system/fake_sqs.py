@@ -1,0 +1,226 @@
+"""SQS endpoints to deliver to that are none of ours, or that do not behave.
+
+    fake = FakeSqs()                       # answers as SQS FIFO and standard queues do, and keeps all that arrived
+    fake.rules.append(rule)                # rule(request) before each SendMessageBatch; what it returns is the answer
+    fake.requests                          # each SendMessageBatch that arrived: .queue .entries .at
+    fake.stored("q.fifo")                  # what is in the queue: the entries, without those that a deduplication id suppressed
+    proxy = Proxy(daemon.port)             # between a relay and a daemon; proxy.keep_answers = True holds the answers back
+    Fauxqs(folder)                         # fauxqs from npm, an SQS by somebody else
+"""
+
+import http.client
+import http.server
+import json
+import pathlib
+import shutil
+import subprocess
+import threading
+import time
+
+from conftest import PATIENCE, clean_environment, free_port, wait_until
+
+HERE = pathlib.Path(__file__).resolve().parent
+JSON = "application/x-amz-json-1.0"
+HANG_UP = "hang up"  # a rule's answer: the connection is closed instead
+
+
+def error(status, code, message="a test wants it so", **headers):
+    return status, {"__type": f"com.amazonaws.sqs#{code}", "message": message}, headers
+
+
+def failed(entry, code, sender_fault, message="a test wants it so"):
+    return {"Id": entry["Id"], "Code": code, "SenderFault": sender_fault, "Message": message}
+
+
+class Request:
+    def __init__(self, body, headers, length):
+        self.body = body
+        self.headers = headers
+        self.length = length
+        self.queue = body["QueueUrl"].rsplit("/", 1)[-1]
+        self.entries = body["Entries"]
+        self.at = time.monotonic()
+
+    @property
+    def bodies(self):
+        return [entry["MessageBody"] for entry in self.entries]
+
+    def __repr__(self):
+        return f"<to {self.queue}: {[body[:20] for body in self.bodies]}>"
+
+
+class _Server:
+    """An HTTP server on a free loopback port, a thread for each connection."""
+
+    def __init__(self, answer):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                reply = answer(self.headers, body)
+                if reply == HANG_UP:
+                    self.close_connection = True
+                    return
+                status, data, headers = reply
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name.replace("_", "-"), str(value))
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_):
+                pass
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_):
+                pass  # a relay that was killed
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class FakeSqs(_Server):
+    def __init__(self, size_max=1048576):
+        super().__init__(self._answer)
+        self.size_max = size_max
+        self.lock = threading.Lock()
+        self.rules = []
+        self.requests = []
+        self.missing = set()  # queues that do not exist
+        self.targets = []
+        self.messages = []  # (queue, entry) that is stored
+
+    def stored(self, queue):
+        with self.lock:
+            return [entry for name, entry in self.messages if name == queue]
+
+    def bodies(self, queue):
+        return [entry["MessageBody"] for entry in self.stored(queue)]
+
+    def _answer(self, headers, data):
+        body = json.loads(data)
+        target = headers["X-Amz-Target"].split(".")[-1]
+        self.targets.append(target)
+        if target == "GetQueueUrl":
+            if body["QueueName"] in self.missing:
+                return self._write(*error(400, "QueueDoesNotExist", "The specified queue does not exist."))
+            return self._write(200, {"QueueUrl": f"{self.endpoint}/000000000000/{body['QueueName']}"}, {})
+        assert target == "SendMessageBatch", target
+        request = Request(body, headers, len(data))
+        with self.lock:
+            self.requests.append(request)
+        for rule in list(self.rules):
+            answer = rule(request)
+            if answer == HANG_UP:
+                return HANG_UP
+            if answer is not None:
+                return self._write(*answer)
+        return self._write(*self.store(request))
+
+    def _write(self, status, body, headers):
+        return status, json.dumps(body).encode(), {"Content-Type": JSON, **headers}
+
+    def store(self, request, fail=()):
+        """Stores the entries, except for those that fail: {Id: failure}."""
+        fail = dict(fail)
+        size = sum(len(entry["MessageBody"].encode()) for entry in request.entries)
+        if request.queue in self.missing:
+            return error(400, "QueueDoesNotExist", "The specified queue does not exist.")
+        if size > self.size_max:
+            return error(400, "BatchRequestTooLong", f"Batch requests cannot be longer than {self.size_max} bytes.")
+        done = []
+        with self.lock:
+            for entry in request.entries:
+                if entry["Id"] in fail:
+                    continue
+                known = [
+                    name == request.queue and other["MessageDeduplicationId"] == entry["MessageDeduplicationId"]
+                    for name, other in self.messages
+                    if "MessageDeduplicationId" in other
+                ] if request.queue.endswith(".fifo") else []
+                if not any(known):
+                    self.messages.append((request.queue, entry))
+                done.append({"Id": entry["Id"], "MessageId": "0", "MD5OfMessageBody": "0"})
+        return 200, {"Successful": done, "Failed": list(fail.values())}, {}
+
+
+class Proxy(_Server):
+    """Hands requests on to a daemon. While keep_answers is set, what the daemon answers does not come back."""
+
+    def __init__(self, port):
+        super().__init__(self._answer)
+        self.daemon_port = port
+        self.keep_answers = False
+        self.kept = 0  # SendMessageBatch requests that were carried out, and whose answers were kept
+        self.requests = []
+
+    def _answer(self, headers, data):
+        target = headers["X-Amz-Target"]
+        if target.endswith("SendMessageBatch"):
+            self.requests.append(Request(json.loads(data), headers, len(data)))
+        connection = http.client.HTTPConnection("127.0.0.1", self.daemon_port, timeout=60 * PATIENCE)
+        connection.request("POST", "/", data, {"Content-Type": JSON, "X-Amz-Target": target})
+        answer = connection.getresponse()
+        reply = answer.status, answer.read(), {"Content-Type": JSON}
+        connection.close()
+        if self.keep_answers and target.endswith("SendMessageBatch"):
+            self.kept += 1
+            while self.keep_answers:
+                time.sleep(0.02)
+            return HANG_UP
+        return reply
+
+
+class Fauxqs:
+    """See https://www.npmjs.com/package/fauxqs. It needs Node.js 20."""
+
+    def __init__(self, folder):
+        self.port = free_port()
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.log = open(folder / "fauxqs.log", "wb")
+        self.process = subprocess.Popen(
+            ["node", str(HERE / "node_modules" / "fauxqs" / "dist" / "cli.js")], stdout=self.log, stderr=self.log,
+            env=clean_environment(FAUXQS_PORT=str(self.port), FAUXQS_HOST="127.0.0.1", FAUXQS_LOGGER="false"))
+        wait_until(self._is_there, 60, "fauxqs")
+
+    @staticmethod
+    def is_available():
+        node = shutil.which("node")
+        version = subprocess.run([node, "--version"], capture_output=True, text=True).stdout if node else ""
+        return version.startswith("v") and int(version[1:].split(".")[0]) >= 20
+
+    def _is_there(self):
+        assert self.process.poll() is None, pathlib.Path(self.log.name).read_text()
+        try:
+            return self.call("ListQueues", {}) is not None
+        except OSError:
+            return False
+
+    def call(self, action, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request("POST", "/", json.dumps(body), {
+                "Content-Type": JSON, "X-Amz-Target": f"AmazonSQS.{action}",
+                "Authorization": "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, "
+                                 "Signature=0"})
+            answer = connection.getresponse()
+            data = answer.read()
+            assert answer.status == 200, data
+            return json.loads(data) if data else {}
+        finally:
+            connection.close()
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()

@@ -1,0 +1,628 @@
+"""Relays to SQS endpoints: another Tally, fauxqs, and one that misbehaves as the test wants. The letters and numbers in the names of the tests
+are those of the scenarios for relays. Duplicates and losses are counted by what arrived."""
+
+import contextlib
+import itertools
+import json
+import threading
+
+import pytest
+from conftest import PATIENCE, wait_until
+from fake_sqs import HANG_UP, FakeSqs, Fauxqs, Proxy, error, failed
+from postgres import Postgres
+from relay import Message, Relay, check_once, check_order, drain, install_outbox
+
+MARK = "maybe-duplicate"
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    running = Postgres(tmp_path_factory.mktemp("postgres") / "server").start()
+    yield running
+    running.stop("immediate")
+
+
+class Outbox:
+    """An outbox of a test's own, in a schema of its own."""
+
+    def __init__(self, server):
+        self.schema = f"box{next(NUMBERS)}"
+        self.server = server
+        install_outbox(server, self.schema)
+
+    def sql(self, statement, *values):
+        return self.server.sql(statement.replace("tally.", self.schema + "."), *values)
+
+    def send(self, queue, bodies, group=None, **more):
+        """One transaction with all of them; their uids."""
+        with contextlib.closing(self.server.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            uids = []
+            for body in bodies:
+                own = group(body) if callable(group) else group
+                cursor.execute(f"SELECT {self.schema}.send(%s, %s, %s, %s, %s, %s)",
+                               (queue, body, own, more.get("dedup"), json.dumps(more.get("attributes", {})), more.get("delay", 0)))
+                uids.append(cursor.fetchone()[0])
+            cursor.execute("COMMIT")
+        return uids
+
+    def count(self):
+        return self.sql("SELECT count(*) FROM tally.outbox")[0][0]
+
+    def wait_until_empty(self, seconds=20):
+        wait_until(lambda: self.count() == 0, seconds, "an empty outbox")
+
+    def intents(self):
+        return self.sql("SELECT epoch, seq, cardinality(ids) FROM tally.intent ORDER BY epoch, seq")
+
+    def wait_for_no_intent(self):
+        wait_until(lambda: self.intents() == [], what="the end of the last intent")
+
+    def dead(self):
+        return self.sql("SELECT body, is_doubted, error FROM tally.dead ORDER BY id")
+
+    def age_intents(self, minutes):
+        self.sql("UPDATE tally.intent SET started = started - %s * interval '1 minute'", minutes)
+
+
+@pytest.fixture
+def outbox(server):
+    return Outbox(server)
+
+
+@pytest.fixture
+def relays(outbox):
+    """relays(sink URL, *options): starts a relay of the outbox."""
+    started = []
+
+    def start(url, *options, **more):
+        lease = () if "--lease" in options else ("--lease", 1)
+        more.setdefault("name", f"r{len(started)}")
+        started.append(Relay("http://127.0.0.1:9", outbox.server.uri, f"sqs:{url}", "--table", outbox.schema, *lease, *options,
+                             **more).start())
+        return started[-1]
+
+    yield start
+    for relay in started:
+        relay.kill9()
+
+
+@pytest.fixture
+def fake():
+    endpoint = FakeSqs()
+    yield endpoint
+    endpoint.stop()
+
+
+@pytest.fixture
+def proxy(daemon):
+    between = Proxy(daemon.port)
+    yield between
+    between.keep_answers = False
+    between.stop()
+
+
+def make_queue(daemon, name, **attributes):
+    if name.endswith(".fifo"):
+        attributes["FifoQueue"] = "true"
+    status, answer = daemon.call("AmazonSQS.CreateQueue", {"QueueName": name, "Attributes": attributes})
+    assert status == 200, answer
+    return name
+
+
+def attribute(entry, name):
+    return entry["MessageAttributes"].get(name, {}).get("StringValue")
+
+
+def uids_of(entries):
+    return [attribute(entry, "Tally.OutboxId") for entry in entries]
+
+
+def numbered(word, count, start=0):
+    return [f"{word}-{number}" for number in range(start, start + count)]
+
+
+def group_of(body):
+    return body.rsplit("-", 1)[0]
+
+
+# --- the ordinary way -----------------------------------------------------------------------------------------------
+
+
+def test_rows_arrive_once_and_in_the_order_of_their_groups(daemon, outbox, relays):
+    make_queue(daemon, "q.fifo")
+    bodies = [f"{group}-{number}" for number in range(40) for group in ("a", "b", "c", "d", "e", "f", "g")]
+    uids = outbox.send("q.fifo", bodies, group_of, attributes={"color": "red", "size": 3})
+    relay = relays(daemon.endpoint)
+    messages = drain(daemon, "q.fifo", len(bodies))
+    check_once(messages, bodies)
+    check_order(messages)
+    assert {message.uid for message in messages} == set(uids)
+    assert all(message.attributes["color"] == "red" and message.attributes["size"] == "3" for message in messages)
+    assert not any(MARK in message.attributes for message in messages)
+    outbox.wait_until_empty()
+    outbox.wait_for_no_intent()
+    relay.stop()
+
+
+def test_queues_of_both_kinds_and_the_own_queue_of_the_sink(daemon, outbox, relays):
+    for name in ("own", "plain", "q.fifo"):
+        make_queue(daemon, name)
+    outbox.send("plain", ["1"])
+    outbox.send("q.fifo", ["2"])
+    outbox.send(f"{daemon.endpoint}/000000000000/plain", ["3"])
+    outbox.sql("INSERT INTO tally.outbox (queue, body) VALUES ('', '4')")
+    relay = relays(f"{daemon.endpoint}/000000000000/own")
+    check_once(drain(daemon, "plain", 2), ["1", "3"])
+    check_once(drain(daemon, "q.fifo", 1), ["2"])
+    check_once(drain(daemon, "own", 1), ["4"])
+    outbox.wait_until_empty()
+    relay.stop()
+
+
+def test_strict_order_goes_one_by_one(fake, outbox, relays):
+    bodies = numbered("m", 12)
+    outbox.send("q.fifo", bodies[:6], "g")
+    outbox.send("other.fifo", bodies[6:8])
+    outbox.send("q.fifo", bodies[8:])
+    fake.rules.append(lambda request: error(500, "InternalFailure") if len(fake.requests) == 3 else None)
+    relay = relays(fake.endpoint, "--order", "strict")
+    outbox.wait_until_empty()
+    assert [entry["MessageBody"] for _, entry in fake.messages] == bodies
+    assert all(len(request.entries) == 1 for request in fake.requests)
+    assert len({entry["MessageGroupId"] for entry in fake.stored("q.fifo")[6:]}) == 1, "the consumer has no order of them"
+    relay.stop()
+
+
+def test_signed_requests_with_credentials_of_the_environment(daemon_factory, tmp_path, outbox, relays):
+    (tmp_path / "credentials").write_text("key secret 000000000000 read,write,admin\n")
+    daemon = daemon_factory("--credentials", tmp_path / "credentials").start()
+    environment = {"AWS_ACCESS_KEY_ID": "key", "AWS_REGION": "eu-west-1"}
+    outbox.send("q", ["1", "2"])
+    with_a_wrong_one = relays(daemon.endpoint, AWS_SECRET_ACCESS_KEY="wrong", **environment)
+    assert "SignatureDoesNotMatch" in with_a_wrong_one.wait_for("blocked") or "InvalidSignature" in with_a_wrong_one.state
+    assert outbox.dead() == [] and outbox.count() == 2
+    with_a_wrong_one.stop()
+    relay = relays(daemon.endpoint, AWS_SECRET_ACCESS_KEY="secret", **environment)
+    assert "QueueDoesNotExist" in relay.wait_for("blocked")
+    relay.stop()
+
+
+@pytest.mark.skipif(not Fauxqs.is_available(), reason="fauxqs needs Node.js 20")
+def test_R32_R35_fauxqs_takes_all_of_them_once(tmp_path, outbox, relays):
+    fauxqs = Fauxqs(tmp_path)
+    try:
+        fauxqs.call("CreateQueue", {"QueueName": "q.fifo", "Attributes": {"FifoQueue": "true", "ContentBasedDeduplication": "true"}})
+        fauxqs.call("CreateQueue", {"QueueName": "plain"})
+        bodies = [f"{group}-{number}" for number in range(10) for group in "abc"]
+        outbox.send("q.fifo", bodies, group_of, attributes={"n": 5})
+        outbox.send("q.fifo", ["same", "same"], "s")
+        outbox.send("plain", numbered("p", 25))
+        relay = relays(fauxqs.endpoint)
+        outbox.wait_until_empty()
+        url = {name: fauxqs.call("GetQueueUrl", {"QueueName": name})["QueueUrl"] for name in ("q.fifo", "plain")}
+
+        def receive(name):
+            messages = []
+            while True:
+                came = [Message(reply) for reply in fauxqs.call("ReceiveMessage", {
+                    "QueueUrl": url[name], "MaxNumberOfMessages": 10, "MessageSystemAttributeNames": ["All"],
+                    "MessageAttributeNames": ["All"]}).get("Messages", [])]
+                for message in came:
+                    fauxqs.call("DeleteMessage", {"QueueUrl": url[name], "ReceiptHandle": message.handle})
+                messages += came
+                if not came:
+                    return messages
+
+        messages = receive("q.fifo")
+        same = [message for message in messages if message.body == "same"]
+        assert len(same) == 2 and same[0].uid != same[1].uid
+        others = [message for message in messages if message.body != "same"]
+        check_once(others, bodies)
+        check_order(others)
+        check_once(receive("plain"), numbered("p", 25))
+        assert outbox.dead() == []
+        relay.stop()
+    finally:
+        fauxqs.stop()
+
+
+def test_R32_rows_with_equal_bodies_are_two_messages(daemon, outbox, relays):
+    make_queue(daemon, "q.fifo", ContentBasedDeduplication="true")
+    outbox.send("q.fifo", ["same", "same"], "g")
+    relay = relays(daemon.endpoint)
+    messages = drain(daemon, "q.fifo", 2)
+    assert [message.body for message in messages] == ["same", "same"]
+    assert messages[0].uid != messages[1].uid
+    relay.stop()
+
+
+def test_rows_with_a_deduplication_id_of_their_own_are_one_message(daemon, outbox, relays):
+    make_queue(daemon, "q.fifo")
+    outbox.send("q.fifo", ["first", "second"], "g", dedup="invoice 7".replace(" ", "-"))
+    relay = relays(daemon.endpoint)
+    outbox.wait_until_empty()
+    check_once(drain(daemon, "q.fifo", 1), ["first"])
+    relay.stop()
+
+
+# --- batches --------------------------------------------------------------------------------------------------------
+
+
+def test_R33_no_request_holds_two_messages_of_one_group(fake, outbox, relays):
+    bodies = [f"{group}-{number}" for group in ("a", "b", "c") for number in range(12)]
+    outbox.send("q.fifo", bodies, group_of)
+    refused = {"a-3": 1, "b-0": 2, "c-11": 1}  # so many times
+
+    def fail_some(request):
+        fail = {}
+        for entry in request.entries:
+            if refused.get(entry["MessageBody"], 0) > 0:
+                refused[entry["MessageBody"]] -= 1
+                fail[entry["Id"]] = failed(entry, "InternalError", False)
+        return fake.store(request, fail)
+
+    fake.rules.append(fail_some)
+    relay = relays(fake.endpoint)
+    outbox.wait_until_empty()
+    for request in fake.requests:
+        groups = [entry["MessageGroupId"] for entry in request.entries]
+        assert len(groups) == len(set(groups)), request
+    check_once_entries(fake.stored("q.fifo"), bodies)
+    for group in "abc":
+        assert [body for body in fake.bodies("q.fifo") if group_of(body) == group] == numbered(group, 12)
+    relay.stop()
+
+
+def check_once_entries(entries, bodies):
+    assert sorted(entry["MessageBody"] for entry in entries) == sorted(bodies)
+
+
+def test_R45_batches_are_below_ten_entries_and_a_mebibyte(fake, outbox, relays):
+    small, large = numbered("s", 25), [f"{letter * 400_000}-0" for letter in "abcde"]
+    whole = ["x" * 1048576]
+    outbox.send("small", small)
+    outbox.send("large", large)
+    outbox.send("large", whole)
+    relay = relays(fake.endpoint)
+    outbox.wait_until_empty()
+    assert max(len(request.entries) for request in fake.requests) == 10
+    assert all(sum(map(len, request.bodies)) <= 1048576 for request in fake.requests)
+    assert [len(request.entries) for request in fake.requests if request.queue == "small"] == [10, 10, 5]
+    check_once_entries(fake.stored("small"), small)
+    check_once_entries(fake.stored("large"), large + whole)
+    relay.stop()
+
+
+def test_R45_an_older_endpoint_with_a_smaller_limit_is_understood(fake, outbox, relays):
+    fake.size_max = 262144
+    bodies = [f"{letter * 100_000}-0" for letter in "abcdefg"]
+    outbox.send("q", bodies)
+    outbox.send("q", ["y" * 300_000])
+    relay = relays(fake.endpoint)
+    outbox.wait_until_empty()
+    check_once_entries(fake.stored("q"), bodies)
+    (body, is_doubted, text), = outbox.dead()
+    assert len(body) == 300_000 and not is_doubted and "BatchRequestTooLong" in text
+    relay.stop()
+
+
+def test_one_refused_row_is_parked_alone(daemon, outbox, relays):
+    make_queue(daemon, "q.fifo")
+    outbox.send("q.fifo", ["before-1"], "g")
+    outbox.send("q.fifo", ["bad"], "g", attributes={"Tally.Batch": "no such batch"})
+    outbox.send("q.fifo", ["behind-2"], "g")
+    relay = relays(daemon.endpoint)
+    check_once(drain(daemon, "q.fifo", 2), ["before-1", "behind-2"])
+    outbox.wait_until_empty()
+    (body, is_doubted, text), = outbox.dead()
+    assert body == "bad" and not is_doubted and "atch" in text
+    relay.stop()
+
+
+def test_a_refused_row_can_hold_its_group_instead(fake, outbox, relays):
+    outbox.send("q.fifo", ["g-1", "g-2", "h-1"], group_of)
+
+    def refuse(request):
+        return fake.store(request, {entry["Id"]: failed(entry, "InvalidMessageContents", True)
+                                    for entry in request.entries if entry["MessageBody"] == "g-1"})
+
+    fake.rules.append(refuse)
+    relay = relays(fake.endpoint, "--refused", "block")
+    assert "InvalidMessageContents" in relay.wait_for("blocked")
+    wait_until(lambda: outbox.count() == 2, what="the other group")
+    assert fake.bodies("q.fifo") == ["h-1"] and outbox.dead() == []
+    relay.stop()
+
+
+def test_R52_a_missing_queue_holds_back_only_its_own_rows(daemon, outbox, relays):
+    make_queue(daemon, "there")
+    for number in range(30):
+        outbox.send("missing.fifo", [f"m-{number}"], "g")
+        outbox.send("there", [f"t-{number}"])
+    relay = relays(daemon.endpoint)
+    check_once(drain(daemon, "there", 30), numbered("t", 30))
+    assert "missing.fifo" in relay.wait_for("blocked") and "QueueDoesNotExist" in relay.state
+    assert outbox.count() == 30 and outbox.dead() == []
+    outbox.send("there", ["t-30"])
+    check_once(drain(daemon, "there", 1), ["t-30"])
+    make_queue(daemon, "missing.fifo")
+    messages = drain(daemon, "missing.fifo", 30, seconds=40)
+    check_once(messages, numbered("m", 30))
+    check_order(messages)
+    relay.wait_for("active")
+    outbox.wait_until_empty()
+    relay.stop()
+
+
+# --- an endpoint in trouble -----------------------------------------------------------------------------------------
+
+
+def misbehave(*answers):
+    """A rule that gives these answers one after the other, and then none."""
+    left = list(answers)
+
+    def rule(_):
+        if not left:
+            return None
+        answer = left.pop(0)
+        return answer() if callable(answer) else answer
+
+    rule.left = left
+    return rule
+
+
+TROUBLE = {
+    "throttled": [error(400, "ThrottlingException"), error(403, "RequestThrottled"), error(429, "TooManyRequestsException")],
+    "retry-after": [error(503, "ServiceUnavailable", Retry_After=1)],
+    "failing": [error(500, "InternalFailure")] * 5,
+    "not SQS": [(502, ["a gateway"], {}), (200, ["no object"], {})],
+    "closing": [HANG_UP] * 3,
+}
+
+
+@pytest.mark.parametrize("kind", TROUBLE)
+def test_R44_trouble_at_the_sink_is_waited_for(fake, outbox, relays, kind):
+    bodies = [f"{group}-{number}" for number in range(8) for group in "abcd"]
+    outbox.send("q.fifo", bodies, group_of)
+    rule = misbehave(*TROUBLE[kind])
+    fake.rules.append(rule)
+    relay = relays(fake.endpoint)
+    outbox.wait_until_empty()
+    assert rule.left == [] and outbox.dead() == []
+    check_once_entries(fake.stored("q.fifo"), bodies)
+    for group in "abcd":
+        assert [body for body in fake.bodies("q.fifo") if group_of(body) == group] == numbered(group, 8)
+    assert not any(attribute(entry, MARK) for request in fake.requests for entry in request.entries)
+    if kind == "retry-after":
+        assert fake.requests[1].at - fake.requests[0].at >= 1
+    relay.stop()
+
+
+def test_R44_one_entry_that_fails_holds_nothing_but_its_group(fake, outbox, relays):
+    outbox.send("q.fifo", ["a-1", "b-1", "a-2", "b-2", "c-1"], group_of)
+    stuck = [True]
+
+    def fail_one(request):
+        return fake.store(request, {entry["Id"]: failed(entry, "InternalError", False)
+                                    for entry in request.entries if entry["MessageBody"] == "a-1" and stuck[0]})
+
+    fake.rules.append(fail_one)
+    relay = relays(fake.endpoint)
+    wait_until(lambda: outbox.count() == 2, what="the other groups")
+    outbox.send("q.fifo", ["b-3", "a-3"], group_of)
+    wait_until(lambda: "b-3" in fake.bodies("q.fifo"), what="a row behind")
+    assert sorted(fake.bodies("q.fifo")) == ["b-1", "b-2", "b-3", "c-1"]
+    stuck[0] = False
+    outbox.wait_until_empty(40)
+    assert [body for body in fake.bodies("q.fifo") if body[0] == "a"] == ["a-1", "a-2", "a-3"]
+    assert outbox.dead() == []
+    relay.stop()
+
+
+def test_R44_a_request_that_hangs_is_given_up_within_the_lease(fake, outbox, relays):
+    release = threading.Event()
+    outbox.send("q.fifo", ["a-1", "a-2"], group_of)
+
+    def hang(request):
+        if len(fake.requests) == 1:
+            fake.store(request)
+            release.wait(60)
+            return HANG_UP
+        return None
+
+    fake.rules.append(hang)
+    relay = relays(fake.endpoint)
+    outbox.wait_until_empty()
+    release.set()
+    assert fake.requests[1].at - fake.requests[0].at < 5 * PATIENCE
+    assert fake.bodies("q.fifo") == ["a-1", "a-2"]
+    assert fake.requests[1].entries[0]["MessageDeduplicationId"] == fake.requests[0].entries[0]["MessageDeduplicationId"]
+    relay.stop()
+
+
+def test_R44_what_a_standard_queue_may_have_is_marked(fake, outbox, relays):
+    def lose(request):
+        if len(fake.requests) > 1:
+            return None
+        fake.store(request)
+        return HANG_UP
+
+    fake.rules.append(lose)
+    uids = outbox.send("plain", ["1", "2"])
+    relay = relays(fake.endpoint)
+    outbox.wait_until_empty()
+    entries = fake.stored("plain")
+    assert len(entries) == 4 and sorted(uids_of(entries)) == sorted(uids * 2)
+    assert [attribute(entry, MARK) for entry in entries] == [None, None, "1", "1"]
+    relay.stop()
+
+
+def test_R19_a_sink_that_is_down_costs_no_row_anything(daemon, outbox, relays):
+    make_queue(daemon, "q")
+    daemon.stop()
+    bodies = numbered("m", 500)
+    outbox.send("q", bodies)
+    relay = relays(daemon.endpoint)
+    relay.wait_for("blocked")
+    assert outbox.dead() == [] and outbox.count() == 500
+    daemon.start()
+    check_once(drain(daemon, "q", 500), bodies)
+    outbox.wait_until_empty()
+    assert outbox.dead() == []
+    relay.stop()
+
+
+# --- crashes --------------------------------------------------------------------------------------------------------
+
+
+def crash_with_an_open_intent(relay, proxy, outbox, count):
+    """Kills the relay when the endpoint has taken what it sent, and it has not heard of that."""
+    wait_until(lambda: proxy.kept > 0, what="a request")
+    relay.kill9()
+    proxy.keep_answers = False
+    wait_until(lambda: outbox.intents(), what="an intent")
+    assert outbox.count() == count
+
+
+def test_R35_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, proxy, outbox, relays):
+    make_queue(daemon, "q.fifo")
+    bodies = [f"{group}-{number}" for number in range(4) for group in "abcde"]
+    outbox.send("q.fifo", bodies, group_of)
+    proxy.keep_answers = True
+    crash_with_an_open_intent(relays(proxy.endpoint), proxy, outbox, len(bodies))
+    early = drain(daemon, "q.fifo", 5)  # consumed and deleted: the queue knows them all the same
+    relay = relays(proxy.endpoint)
+    messages = early + drain(daemon, "q.fifo", len(bodies) - len(early))
+    check_once(messages, bodies)
+    check_order(messages)
+    assert not any(MARK in message.attributes for message in messages)
+    outbox.wait_until_empty()
+    assert outbox.dead() == []
+    relay.stop()
+
+
+def lose_first_answer(fake):
+    """A rule: what comes first is stored, and its answer never comes."""
+    over = threading.Event()
+
+    def rule(request):
+        if len(fake.requests) > 1:
+            return None
+        fake.store(request)
+        over.wait(60)
+        return HANG_UP
+
+    fake.rules.append(rule)
+    return over
+
+
+def crash_at_fake(relays, fake, outbox, send, *options):
+    """A relay is killed when the endpoint has what send() wrote, and no answer of it came."""
+    relay = relays(fake.endpoint, "--lease", 5, *options)
+    relay.wait_for("active")
+    over = lose_first_answer(fake)
+    sent = send()
+    wait_until(lambda: fake.messages, what="a request")
+    relay.kill9()
+    over.set()
+    assert len(outbox.intents()) == 1
+    return sent
+
+
+@pytest.mark.parametrize("queue", ["q.fifo", "plain"])
+def test_R31_an_old_doubt_is_sent_again_with_a_mark(fake, outbox, relays, queue):
+    uids = crash_at_fake(relays, fake, outbox, lambda: outbox.send(queue, ["1", "2"]))
+    outbox.age_intents(6)
+    fresh = outbox.send(queue, ["3"])
+    relay = relays(fake.endpoint)
+    outbox.wait_until_empty()
+    marks = {}
+    for request in fake.requests[1:]:
+        for entry in request.entries:
+            marks[attribute(entry, "Tally.OutboxId")] = attribute(entry, MARK)
+    assert marks == {uids[0]: "1", uids[1]: "1", fresh[0]: None}
+    assert outbox.dead() == []
+    outbox.wait_for_no_intent()
+    if queue.endswith(".fifo"):  # P16: what is tried again has the ids of the first attempt
+        ids = [{(entry["MessageDeduplicationId"], entry["MessageGroupId"]) for entry in request.entries} for request in fake.requests]
+        assert ids[0] <= set().union(*ids[1:])
+    relay.stop()
+
+
+def test_R31_an_old_doubt_is_parked_if_that_is_wished(fake, outbox, relays):
+    crash_at_fake(relays, fake, outbox, lambda: outbox.send("q.fifo", ["1", "2"]), "--doubts", "park")
+    outbox.age_intents(6)
+    outbox.send("q.fifo", ["3"])
+    relay = relays(fake.endpoint, "--doubts", "park")
+    outbox.wait_until_empty()
+    assert fake.bodies("q.fifo") == ["1", "2", "3"]
+    assert [(body, is_doubted) for body, is_doubted, _ in outbox.dead()] == [("1", True), ("2", True)]
+    outbox.wait_for_no_intent()
+    relay.stop()
+
+
+def test_R34_a_young_doubt_keeps_group_and_deduplication_id_and_has_no_mark(fake, outbox, relays):
+    crash_at_fake(relays, fake, outbox, lambda: outbox.send("q.fifo", ["g-1", "-2"], lambda body: body[:-2] or None))
+    outbox.age_intents(4)
+    relay = relays(fake.endpoint)
+    outbox.wait_until_empty()
+    first, again = fake.requests
+    keys = ("MessageDeduplicationId", "MessageGroupId", "MessageBody", "MessageAttributes")
+    assert [[entry[key] for key in keys] for entry in first.entries] == [[entry[key] for key in keys] for entry in again.entries]
+    assert len(fake.stored("q.fifo")) == 2
+    relay.stop()
+
+
+def test_a_standard_queue_gets_nothing_twice_if_doubts_are_parked(fake, outbox, relays):
+    crash_at_fake(relays, fake, outbox, lambda: outbox.send("plain", ["1", "2"]), "--doubts", "park")
+    fake.rules.append(misbehave(HANG_UP))
+    outbox.send("plain", ["3"])
+    relay = relays(fake.endpoint, "--doubts", "park")
+    outbox.wait_until_empty()
+    outbox.send("plain", ["4"])
+    wait_until(lambda: "4" in fake.bodies("plain"), what="a row behind the doubt")
+    assert sorted(fake.bodies("plain")) == ["1", "2", "4"]
+    assert [(body, is_doubted) for body, is_doubted, _ in outbox.dead()] == [("1", True), ("2", True), ("3", True)]
+    relay.stop()
+
+
+def test_a_frozen_owner_sends_nothing_after_its_lease(daemon, proxy, outbox, relays):
+    """R21, as far as SQS allows: it has no fence, so what counts is that nothing leaves late, and nothing is overwritten."""
+    make_queue(daemon, "q.fifo")
+    first = relays(proxy.endpoint)
+    first.wait_for("active")
+    bodies = numbered("g", 60)
+    proxy.keep_answers = True
+    outbox.send("q.fifo", bodies, "g")
+    wait_until(lambda: proxy.kept > 0, what="a request")
+    first.freeze()
+    proxy.keep_answers = False
+    second = relays(proxy.endpoint)
+    second.wait_for("active")
+    outbox.wait_until_empty()
+    sent = len(proxy.requests)
+    first.thaw()
+    first.wait_for("standby")
+    messages = drain(daemon, "q.fifo", 60)
+    check_once(messages, bodies)
+    check_order(messages)
+    assert len(proxy.requests) == sent
+    first.stop()
+    second.stop()
+
+
+def test_R47_two_relays_at_once_and_one_killed_on_the_way(daemon, outbox, relays):
+    make_queue(daemon, "q.fifo")
+    pair = [relays(daemon.endpoint), relays(daemon.endpoint)]
+    bodies = [f"{group}-{number}" for number in range(60) for group in "abcde"]
+    for start in range(0, len(bodies), 50):
+        outbox.send("q.fifo", bodies[start:start + 50], group_of)
+        if start == 100:
+            owner = wait_until(lambda: next((relay for relay in pair if relay.state.startswith("active")), None))
+            owner.kill9()
+    messages = drain(daemon, "q.fifo", len(bodies))
+    check_once(messages, bodies)
+    check_order(messages)
+    outbox.wait_until_empty()
