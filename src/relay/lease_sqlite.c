@@ -20,11 +20,12 @@
 #define LOOK_MS 10u   /* between two looks at the owner's lock */
 #define BEAT_SIZE 21u /* bytes of a beat in the file: digits and a line's end */
 
-enum statement { PEEK, TAKE_OVER, GIVE_UP, STATEMENT_COUNT };
+enum statement { PEEK, READ_PLACE, TAKE_OVER, GIVE_UP, STATEMENT_COUNT };
 
 static const char *const texts[STATEMENT_COUNT] = {
     [PEEK] = "SELECT source_id, epoch, owner FROM tally_lease WHERE source = 'outbox'",
-    [TAKE_OVER] = "UPDATE tally_lease SET epoch = max(epoch, ?1) + 1, owner = ?2, pid = ?3 "
+    [READ_PLACE] = "SELECT path, inode FROM tally_lease WHERE source = 'outbox' AND path IS NOT NULL",
+    [TAKE_OVER] = "UPDATE tally_lease SET epoch = max(epoch, ?1) + 1, owner = ?2, pid = ?3, path = ?6, inode = ?7 "
                   "WHERE source = 'outbox' AND epoch = ?4 AND owner = ?5 RETURNING epoch",
     [GIVE_UP] = "UPDATE tally_lease SET owner = '00000000-0000-0000-0000-000000000000', pid = NULL "
                 "WHERE source = 'outbox' AND epoch = ?1 AND owner = ?2",
@@ -49,16 +50,33 @@ static struct lease_sqlite *lease_sqlite_of(struct lease *lease)
 
 /* --- the file beside the database --------------------------------------------------------------------------------- */
 
-/* Gives back every lock with it. */
+/* Takes or gives back the byte of an owner. False: another one has it. */
+static bool set_lock(const struct lease_sqlite *self, const struct uid *owner, short type)
+{
+    const uint64_t place = bytes_get_u64(owner->bytes) >> 2; /* chance enough that no two are the same */
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)place, .l_len = 1};
+    return fcntl(self->file, F_OFD_SETLK, &lock) == 0;
+}
+
+/* Also before the descriptor is closed: a child that has not yet begun its own program has it too. */
+static void give_back(struct lease_sqlite *self)
+{
+    if (self->is_owner)
+        (void)set_lock(self, &self->owner, F_UNLCK);
+    if (self->is_free)
+        (void)set_lock(self, &self->gone, F_UNLCK);
+    self->is_owner = false;
+    self->is_free = false;
+}
+
 static void close_file(struct lease_sqlite *self)
 {
+    give_back(self);
     if (self->file >= 0)
         (void)close(self->file);
     self->file = -1;
     free(self->file_path_owned);
     self->file_path_owned = NULL;
-    self->is_owner = false;
-    self->is_free = false;
 }
 
 /* Whether the open file is still the one at its path; a clean-up may have removed it. */
@@ -108,14 +126,6 @@ static enum step open_file(struct lease_sqlite *self, struct fault *fault)
     }
     free(database);
     return self->file >= 0 ? STEP_OK : failed(self, "opening", fault);
-}
-
-/* Takes or gives back the byte of an owner. False: another one has it. */
-static bool set_lock(const struct lease_sqlite *self, const struct uid *owner, short type)
-{
-    const uint64_t place = bytes_get_u64(owner->bytes) >> 2; /* chance enough that no two are the same */
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)place, .l_len = 1};
-    return fcntl(self->file, F_OFD_SETLK, &lock) == 0;
 }
 
 static uint64_t read_beat(const struct lease_sqlite *self)
@@ -177,17 +187,6 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Of a stand-by: no lock is its own. */
-static void give_back(struct lease_sqlite *self)
-{
-    if (self->is_owner)
-        (void)set_lock(self, &self->owner, F_UNLCK);
-    if (self->is_free)
-        (void)set_lock(self, &self->gone, F_UNLCK);
-    self->is_owner = false;
-    self->is_free = false;
-}
-
 /* Looks once: has the owner's lock been given back? It is taken then, and kept until take_over(), so that one of all stand-bys tries,
  * and only if the owner is still the same: another one may have been faster. */
 static enum step look(struct lease_sqlite *self, struct term *seen, struct fault *fault)
@@ -243,9 +242,57 @@ static enum step peek(struct lease *lease, struct lease_view *view, struct fault
     return STEP_OK;
 }
 
+/* Where the database is. */
+struct place {
+    char *path_owned;
+    struct stat status;
+};
+
+static enum step find_place(const struct lease_sqlite *self, struct place *place, struct fault *fault)
+{
+    place->path_owned = sqlite_real_path(&self->sqlite);
+    if (place->path_owned != NULL && stat(place->path_owned, &place->status) == 0)
+        return STEP_OK;
+    free(place->path_owned);
+    return fault_set(fault, STEP_UNREACHABLE, "SQLite database %s has just gone", self->sqlite.path_owned);
+}
+
+/* Is the file of which this one is a copy still where it was? Then two outboxes of one name would fence each other at a queue for ever.
+ * One that was moved, or restored in its place, is none. */
+static bool has_original(struct bytes recorded, uint64_t inode, const struct place *place)
+{
+    struct stat other;
+    char original[PATH_MAX];
+    if (recorded.size >= sizeof(original) || bytes_equal(recorded, bytes_from_string(place->path_owned)))
+        return false;
+    memcpy(original, recorded.ptr, recorded.size);
+    original[recorded.size] = '\0';
+    return stat(original, &other) == 0 && other.st_ino == inode &&
+           (other.st_ino != place->status.st_ino || other.st_dev != place->status.st_dev);
+}
+
+static enum step check_place(struct lease_sqlite *self, const struct place *place, struct fault *fault)
+{
+    sqlite3_stmt *statement = sqlite_statement(&self->sqlite, READ_PLACE);
+    bool is_row;
+    enum step step = sqlite_next(&self->sqlite, statement, &is_row, fault);
+    if (step != STEP_OK || !is_row)
+        return step;
+    const struct bytes recorded = sqlite_column_view(statement, 0);
+    if (has_original(recorded, (uint64_t)sqlite3_column_int64(statement, 1), place))
+        step = fault_set(
+            fault, STEP_UNFIT,
+            "SQLite database %.120s is a copy of %.*s, which is still there, and a queue would take both for one "
+            "source. Move the original away if this one follows it, or else give this one an identity of its "
+            "own, as the head of tally relay schema --type sqlite says",
+            place->path_owned, (int)(recorded.size < 120 ? recorded.size : 120), (const char *)recorded.ptr);
+    (void)sqlite3_reset(statement);
+    return step;
+}
+
 /* The one comparison that decides among all who try. */
 static enum step replace_owner(struct lease_sqlite *self, const struct lease_view *view, uint64_t epoch_min,
-                               struct term *term, bool *is_mine, struct fault *fault)
+                               const struct place *place, struct term *term, bool *is_mine, struct fault *fault)
 {
     self->sqlite.patience_ms = WRITE_PATIENCE_MS;
     enum step step = sqlite_begin(&self->sqlite, fault);
@@ -260,6 +307,8 @@ static enum step replace_owner(struct lease_sqlite *self, const struct lease_vie
     (void)sqlite3_bind_int64(statement, 3, getpid());
     sqlite_bind_u64(statement, 4, view->term.epoch);
     sqlite_bind_uid(statement, 5, &view->term.owner);
+    (void)sqlite3_bind_text(statement, 6, place->path_owned, -1, SQLITE_TRANSIENT);
+    sqlite_bind_u64(statement, 7, place->status.st_ino);
     bool is_row;
     step = sqlite_next(&self->sqlite, statement, &is_row, fault);
     if (step == STEP_OK && is_row) {
@@ -288,11 +337,18 @@ static enum step take_over(struct lease *lease, const struct lease_view *view, u
         give_back(self);
         return STEP_OK;
     }
+    struct place place;
+    step = find_place(self, &place, fault);
+    if (step != STEP_OK)
+        return step;
     struct term mine = {.source_id = view->term.source_id};
     uid_generate(&mine.owner);
-    if (!set_lock(self, &mine.owner, F_WRLCK)) /* first: from the commit on others look at it */
-        return failed(self, "locking", fault);
-    step = replace_owner(self, view, epoch_min, &mine, is_mine, fault);
+    step = check_place(self, &place, fault);
+    if (step == STEP_OK && !set_lock(self, &mine.owner, F_WRLCK)) /* first: from the commit on others look at it */
+        step = failed(self, "locking", fault);
+    if (step == STEP_OK)
+        step = replace_owner(self, view, epoch_min, &place, &mine, is_mine, fault);
+    free(place.path_owned);
     give_back(self);
     if (step != STEP_OK || !*is_mine) {
         (void)set_lock(self, &mine.owner, F_UNLCK);
@@ -344,8 +400,7 @@ static void give_up(struct lease *lease, const struct term *term)
         (void)sqlite_run(&self->sqlite, statement, &fault);
         self->sqlite.patience_ms = LOOK_PATIENCE_MS;
     }
-    if (self->file >= 0)
-        give_back(self);
+    give_back(self);
 }
 
 static void close_lease(struct lease *lease)

@@ -54,8 +54,10 @@ static const struct meaning {
     bool is_broken; /* the connection may be too: the next call opens another */
     const char *advice;
 } meanings[] = {
-    {SQLITE_BUSY, STEP_UNREACHABLE, false, "another connection holds its lock; keep transactions that write short"},
-    {SQLITE_LOCKED, STEP_UNREACHABLE, false, "another connection holds its lock; keep transactions that write short"},
+    {SQLITE_BUSY, STEP_UNREACHABLE, false,
+     "another connection holds its lock; keep transactions that write short, and locking_mode NORMAL"},
+    {SQLITE_LOCKED, STEP_UNREACHABLE, false,
+     "another connection holds its lock; keep transactions that write short, and locking_mode NORMAL"},
     {SQLITE_PROTOCOL, STEP_UNREACHABLE, false, "other connections come and go too fast"},
     {SQLITE_FULL, STEP_UNREACHABLE, false, "make room on its disk"},
     {SQLITE_NOMEM, STEP_UNREACHABLE, false, "there is no memory for it now"},

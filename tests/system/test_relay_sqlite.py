@@ -169,7 +169,7 @@ def test_the_statements_of_the_documentation_work(outbox):
             db.execute(statement, {name: name for name in re.findall(r":(\w+)", statement)}).fetchall()
         [statement] = re.findall(r"^-- (UPDATE tally_lease .*?;)$", SCHEMA, re.M | re.S)
         before = db.execute("SELECT source_id FROM tally_lease").fetchone()
-        db.execute(statement.replace("\n-- ", " "))
+        db.execute(statement.replace("\n--", " "))
         after = db.execute("SELECT source_id FROM tally_lease").fetchone()
     assert outbox.count() == 2 and outbox.count("tally_inbox") == 1
     assert before != after and re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-a[0-9a-f]{3}-[0-9a-f]{12}", after[0])
@@ -332,6 +332,30 @@ def test_a_relay_that_is_stopped_is_followed_at_once(daemon, relays, outbox):
     check_once(drain(daemon, "orders", 100), numbered("row", 100))
 
 
+def test_a_relay_of_the_daemon_goes_on_after_kill_9_and_lists_what_it_parked(daemon, outbox):
+    """Daemon, queues, relay and the end of the world in one process: its connections to SQLite and its locks end with it."""
+    arguments = {"RelayName": "shop", "Source": {"Type": "sqlite", "Connection": str(outbox.path)}, "Sink": {"Type": "queue"}}
+    assert daemon.call("Tally.CreateRelay", arguments)[0] == 200
+    writers = Writers(outbox, 3)
+    for _ in range(3):
+        before = outbox.ask("SELECT seq FROM sqlite_sequence WHERE name = 'tally_outbox'")
+        wait_until(lambda: outbox.ask("SELECT seq FROM sqlite_sequence WHERE name = 'tally_outbox'") > before)
+        time.sleep(0.2)
+        daemon.kill9()
+        daemon.start()
+    committed = writers.end()
+    outbox.send(["bad-\x01"], "orders.fifo", "bad")
+    outbox.wait_until_empty()
+    messages = drain(daemon, "orders.fifo", len(committed), seconds=60)
+    check_once(messages, committed)
+    check_order(messages)
+    [doubt] = wait_until(lambda: daemon.call("Tally.ListDoubts", {"RelayName": "shop"})[1]["Doubts"], what="the parked row")
+    assert doubt["IsInDoubt"] is False and doubt["QueueName"] == "orders.fifo"
+    assert daemon.call("Tally.ResolveDoubt", {"RelayName": "shop", "Uid": doubt["Uid"], "Action": "drop"})[0] == 200
+    wait_until(lambda: outbox.count("tally_dead") == 0, what="the end of the parked row")
+    assert daemon.call("Tally.DescribeRelay", {"RelayName": "shop"})[1]["State"] == "active"
+
+
 # --- the database ----------------------------------------------------------------------------------------------------
 
 
@@ -406,6 +430,25 @@ def test_R36_R38_rows_of_a_restored_backup_are_known_and_others_of_their_ids_are
     check_once(messages, numbered("old", 20) + numbered("lost", 20) + numbered("new", 20))
 
 
+def test_R30_a_copy_beside_its_original_is_refused_until_it_has_an_identity_of_its_own(daemon, relays, outbox, tmp_path):
+    original = relays(outbox.source, "queue", "--lease", 1, name="original")
+    original.wait_for("active")
+    outbox.send(["both"])
+    assert len(drain(daemon, "orders", 1)) == 1
+    outbox.wait_until_empty()
+    path = tmp_path / "copy.db"
+    with contextlib.closing(outbox.connect()) as db, contextlib.closing(sqlite3.connect(path)) as copy:
+        db.backup(copy)
+        relay = relays(f"sqlite:{path}", "queue", "--lease", 1, name="copy")
+        relay.wait_for(f"failed: SQLite database {path} is a copy of {outbox.path}")
+        copy.execute("UPDATE tally_lease SET path = NULL, source_id = '00112233-4455-4677-8899-aabbccddeeff'")
+        copy.commit()
+    relay.wait_for("active")
+    outbox.send(["of the original"])
+    assert [message.body for message in drain(daemon, "orders", 1)] == ["of the original"]
+    assert original.epoch == 1
+
+
 def test_what_does_not_fit_is_said_and_mended_while_it_runs(daemon, relays, outbox, tmp_path):
     path = tmp_path / "fresh.db"
     relay = relays(f"sqlite:{path}", "queue")
@@ -463,7 +506,7 @@ def test_R46_at_most_once_lists_what_may_have_arrived_when_its_owner_was_killed(
     outbox.send(numbered("later", 5))
     outbox.wait_until_empty()
     assert outbox.ask("SELECT body, is_doubted FROM tally_dead") == [("doubted", 1)]
-    assert outbox.count("tally_intent") == 0
+    wait_until(lambda: outbox.count("tally_intent") == 0, what="the end of all intents")
     assert sorted(hook.bodies) == sorted(numbered("row", 5) + ["doubted"] + numbered("later", 5))
     hook.shutdown()
     hook.server_close()

@@ -306,6 +306,56 @@ static void a_replaced_database_is_seen(void **state)
     owner->ops->close(owner);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    char command[600];
+    (void)snprintf(command, sizeof(command), "cp '%s' '%s'", from, to);
+    assert_int_equal(system(command), 0);
+}
+
+/* R30: a copy has the identity of its original, and both would fence each other at a queue. */
+static void a_copy_beside_its_original_is_refused(void **state)
+{
+    struct rig *rig = *state;
+    struct lease *original = lease_sqlite_create(&rig->spec);
+    const struct term term = take_now(original);
+    rig_run(rig, "PRAGMA wal_checkpoint(TRUNCATE)");
+    char path[96], aside[96];
+    (void)snprintf(path, sizeof(path), "%s/copy.db", rig->folder);
+    (void)snprintf(aside, sizeof(aside), "%s/aside.db", rig->folder);
+    copy_file(rig->path, path);
+    struct relay_spec spec = {.source = SOURCE_SQLITE, .connection_owned = path, .lease_ms = 1000};
+    struct lease *copy = lease_sqlite_create(&spec);
+    struct lease_view view = see(copy);
+    struct term none;
+    struct fault fault = {.text = ""};
+    bool is_mine = false;
+    assert_int_equal(copy->ops->take_over(copy, &view, 0, &none, &is_mine, &fault), STEP_UNFIT);
+    assert_non_null(strstr(fault.text, "is a copy of"));
+    assert_false(is_mine);
+    assert_int_equal(beat(original, &term), STEP_OK);
+    original->ops->close(original);
+    rig_close(rig);
+    assert_int_equal(rename(rig->path, aside), 0); /* it has followed it */
+    const struct term second = take_now(copy);
+    assert_int_equal(second.epoch, term.epoch + 1);
+    copy->ops->close(copy);
+
+    assert_int_equal(rename(path, rig->path), 0); /* moved: not refused either */
+    copy = lease_sqlite_create(&rig->spec);
+    assert_int_equal(take_now(copy).epoch, term.epoch + 2);
+    copy->ops->close(copy);
+    copy_file(rig->path, path); /* and with an identity of its own a copy may stay beside it */
+    struct rig of_copy = {.folder = ""};
+    (void)snprintf(of_copy.path, sizeof(of_copy.path), "%s", path);
+    rig_open(&of_copy);
+    rig_run(&of_copy, "UPDATE tally_lease SET path = NULL, source_id = '00112233-4455-6677-8899-aabbccddeeff'");
+    rig_close(&of_copy);
+    copy = lease_sqlite_create(&spec);
+    (void)take_now(copy);
+    copy->ops->close(copy);
+}
+
 static void what_does_not_fit_is_said(void **state)
 {
     struct rig *rig = *state;
@@ -345,6 +395,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_owner_beats_while_nobody_can_even_read, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(a_removed_file_of_beats_is_made_again, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(a_replaced_database_is_seen, rig_setup, rig_teardown),
+        cmocka_unit_test_setup_teardown(a_copy_beside_its_original_is_refused, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_said, rig_setup, rig_teardown),
         cmocka_unit_test(network_file_systems_have_names),
     };

@@ -45,9 +45,10 @@
 --       db.execute("ROLLBACK")
 --       raise
 --
--- Whoever copies the database gives the copy a name of its own before a relay runs on it, or both relays are taken for one:
--- UPDATE tally_lease SET source_id = lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2)
--- || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)));
+-- A COPY of the database has the same rows and the same identity; a relay refuses it while the original is still where it was on this
+-- machine. Give a copy an identity of its own, and delete from it the rows that the original sends:
+-- UPDATE tally_lease SET path = NULL, source_id = lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4'
+--   || substr(hex(randomblob(2)), 2) || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)));
 
 SAVEPOINT tally_schema; -- all or nothing, also within a transaction of yours
 
@@ -129,7 +130,9 @@ CREATE TABLE IF NOT EXISTS tally_lease (
   owner     TEXT NOT NULL
             DEFAULT (lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a'
                            || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))),
-  pid       INTEGER -- of the owner, for people
+  pid       INTEGER, -- of the owner, for people
+  path      TEXT,    -- of this database when it was last taken over, and its inode: a copy of it must not pass for it
+  inode     INTEGER
 );
 INSERT INTO tally_lease(source) SELECT 'outbox' WHERE NOT EXISTS (SELECT 1 FROM tally_lease WHERE source = 'outbox');
 
