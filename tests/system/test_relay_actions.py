@@ -1,0 +1,500 @@
+"""Relays as the daemon's own: created, shown, paused, resumed and deleted by actions and commands, over restarts, beside another daemon,
+with credentials and without, and with something wrong. What arrived is counted by what the queues give."""
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import stat
+import time
+
+import pytest
+from certificates import Certificate, TrustingContext
+from conftest import PATIENCE, Tally, free_port, wait_until
+from postgres import Postgres
+from relay import check_once, drain, install_outbox, outbox_count
+from test_auth import ask, denied, hang_up, ok
+
+OURS, OTHER = "000000000000", "111111111111"
+IPV = "InvalidParameterValueException"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    server = Postgres(tmp_path_factory.mktemp("cluster") / "postgres").start()
+    yield server
+    server.stop("immediate")
+    shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres(cluster):
+    """The module's server, with an outbox and nothing else."""
+    cluster.sql("DROP SCHEMA IF EXISTS tally CASCADE")
+    install_outbox(cluster)
+    return cluster
+
+
+def good(daemon, action, **parameters):
+    status, answer = daemon.call(f"Tally.{action}", parameters)
+    assert status == 200, f"{action}: {answer}"
+    return answer
+
+
+def refused(daemon, action, **parameters):
+    """(its name, what it says)"""
+    status, answer = daemon.call(f"Tally.{action}", parameters)
+    assert status == 400, f"{action}: {status} {answer}"
+    return answer["__type"].split("#")[1], answer["message"]
+
+
+def make_queue(daemon, name, **attributes):
+    if name.endswith(".fifo"):
+        attributes["FifoQueue"] = "true"
+    status, answer = daemon.call("AmazonSQS.CreateQueue", {"QueueName": name, "Attributes": attributes})
+    assert status == 200, answer
+
+
+def create(daemon, postgres, name="orders", **more):
+    source = {"Type": "postgres", "Connection": postgres.uri, "LeaseSeconds": 1, **more.pop("Source", {})}
+    return good(daemon, "CreateRelay", RelayName=name, Source=source, **{"Sink": {"Type": "queue"}, **more})
+
+
+def describe(daemon, name="orders"):
+    return good(daemon, "DescribeRelay", RelayName=name)
+
+
+def wait_for(daemon, state, name="orders", seconds=20):
+    """Until its State is that one; what DescribeRelay then says."""
+    seen = {}
+
+    def claim():
+        seen.update(describe(daemon, name))
+        return seen["State"] == state
+
+    try:
+        wait_until(claim, seconds, f"state {state}")
+    except AssertionError as late:
+        raise AssertionError(f"{late}: {seen}") from None
+    return seen
+
+
+def send(postgres, queue, bodies, group=None):
+    postgres.sql("SELECT tally.send(%s, body, group_id => %s) FROM unnest(%s) WITH ORDINALITY AS rows (body, i) ORDER BY i", queue,
+                 group, list(bodies))
+
+
+def some_bodies(name, count=50):
+    return [f"{name}-{i}" for i in range(count)]
+
+
+# --- its life -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_life_of_a_relay_by_its_actions(daemon, postgres):
+    make_queue(daemon, "orders.fifo")
+    assert create(daemon, postgres) == {"RelayName": "orders", "Paused": False}
+    wait_for(daemon, "active")
+    first = some_bodies("first")
+    send(postgres, "orders.fifo", first, "g")
+    assert [message.body for message in drain(daemon, "orders.fifo", len(first))] == first
+    wait_until(lambda: describe(daemon)["Delivered"] == len(first), what="the count of rows")
+    wait_until(lambda: describe(daemon)["Lag"]["Rows"] == 0, what="the next look at the source")
+    seen = wait_for(daemon, "active")
+    assert seen["Epoch"] >= 1 and seen["Position"] >= len(first) and seen["Takeovers"] == 1
+    assert seen["Lag"] == {"Rows": 0, "Seconds": 0} and seen["Parked"] == seen["InDoubt"] == 0 and not seen["Paused"]
+    assert seen["Source"]["Type"] == "postgres" and f"port={postgres.port}" in seen["Source"]["Connection"]
+    assert seen["Sink"] == {"Type": "queue"} and seen["Order"] == "group"
+
+    assert good(daemon, "PauseRelay", RelayName="orders") == {"RelayName": "orders", "Paused": True}
+    begun = time.monotonic()
+    wait_for(daemon, "paused")
+    assert time.monotonic() - begun < 1 * PATIENCE
+    second = some_bodies("second")
+    send(postgres, "orders.fifo", second, "g")
+    time.sleep(0.3)
+    assert outbox_count(postgres) == len(second) and drain(daemon, "orders.fifo") == []
+    assert good(daemon, "ResumeRelay", RelayName="orders") == {"RelayName": "orders", "Paused": False}
+    assert [message.body for message in drain(daemon, "orders.fifo", len(second))] == second
+
+    assert good(daemon, "DeleteRelay", RelayName="orders") == {}
+    for action in "DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts":
+        assert refused(daemon, action, RelayName="orders") == ("RelayDoesNotExist", "There is no relay 'orders'.")
+    wait_until(lambda: postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE usename = 'tally' AND application_name LIKE 'tally%%'"
+                                    " AND pid <> pg_backend_pid()")[0][0] == 0, what="the end of its connections")
+    send(postgres, "orders.fifo", ["third"], "g")
+    time.sleep(0.3)
+    assert outbox_count(postgres) == 1
+
+
+def test_the_life_of_a_relay_by_commands(daemon, tally, postgres):
+    tally("queue", "create", "orders")
+    words = ["relay", "create", "orders", "--source", postgres.uri, "--sink", "queue", "--lease", "1"]
+    assert tally(*words).out == "" and tally(*words).out == ""  # the same again changes nothing
+    wait_for(daemon, "active")
+    send(postgres, "orders", some_bodies("a", 20))
+    check_once(drain(daemon, "orders", 20), some_bodies("a", 20))
+    shown = tally("relay", "show", "orders").out
+    assert "state       active" in shown and "source      postgres" in shown and f"port={postgres.port}" in shown
+    assert tally.json("relay", "show", "orders")[0]["RelayName"] == "orders"
+    assert tally("relay", "list").out.startswith("active     orders postgres to queue, ")
+    tally("relay", "pause", "orders")
+    wait_for(daemon, "paused")
+    assert tally("relay", "list").out.startswith("paused ")
+    tally("relay", "resume", "orders")
+    wait_for(daemon, "active")
+    assert "RelayAlreadyExists" in tally(*words, "--order", "strict", status=1).err
+    assert tally("relay", "doubts", "orders").out == ""
+    assert "DoubtDoesNotExist" in tally("relay", "resolve", "orders", "7", "send", status=1).err
+    tally("relay", "delete", "orders")
+    assert tally("relay", "list").out == ""
+    assert "RelayDoesNotExist" in tally("relay", "show", "orders", status=1).err
+
+
+def test_a_killed_daemon_goes_on_with_its_relays(daemon, postgres):
+    make_queue(daemon, "orders")
+    create(daemon, postgres)
+    good(daemon, "CreateRelay", RelayName="resting", Source={"Type": "queue", "QueueUrl": "orders"},
+         Sink={"Type": "queue", "QueueUrl": "none"})
+    good(daemon, "PauseRelay", RelayName="resting")
+    wait_for(daemon, "active")
+    bodies = []
+    for round in range(3):
+        more = some_bodies(f"round{round}", 300)
+        send(postgres, "orders", more)
+        bodies += more
+        daemon.kill9()
+        daemon.start()
+    wait_for(daemon, "active")
+    check_once(drain(daemon, "orders", len(bodies)), bodies)
+    assert wait_for(daemon, "paused", "resting")["Paused"]
+    assert outbox_count(postgres) == 0
+    # The same after a clean stop, whose snapshotless log is read again.
+    assert daemon.stop() == 0
+    daemon.start()
+    send(postgres, "orders", ["last"])
+    check_once(drain(daemon, "orders", 1), ["last"])
+
+
+def test_of_two_daemons_one_works_and_the_other_takes_over(daemon_factory, postgres):
+    daemons = [daemon_factory().start() for _ in range(2)]
+    for daemon in daemons:
+        make_queue(daemon, "orders")
+        create(daemon, postgres)
+        wait_until(lambda: describe(daemon)["State"] in ("active", "standby"), what="a place in line")
+    states = [describe(daemon)["State"] for daemon in daemons]
+    assert sorted(states) == ["active", "standby"]
+    active, other = (daemons if states[0] == "active" else reversed(daemons))
+    first, second, third = some_bodies("first"), some_bodies("second"), some_bodies("third")
+    send(postgres, "orders", first)
+    check_once(drain(active, "orders", len(first)), first)
+    good(active, "PauseRelay", RelayName="orders")  # which leaves the source to the other
+    wait_for(other, "active")
+    send(postgres, "orders", second)
+    check_once(drain(other, "orders", len(second)), second)
+    good(active, "ResumeRelay", RelayName="orders")
+    wait_for(active, "standby")
+    assert other.stop() == 0
+    wait_for(active, "active", seconds=5)
+    send(postgres, "orders", third)
+    check_once(drain(active, "orders", len(third)), third)
+    other.start()
+    wait_for(other, "standby")
+    assert drain(other, "orders") == []
+    for daemon in daemons:
+        assert daemon.stop() == 0, daemon.error_text()
+
+
+# --- what can be wrong --------------------------------------------------------------------------------------------------
+
+
+def test_a_source_that_does_not_fit_says_so_and_mends_itself(daemon, cluster):
+    make_queue(daemon, "orders")
+    cluster.sql("DROP SCHEMA IF EXISTS tally CASCADE")
+    create(daemon, cluster)
+    assert "tally relay schema" in wait_for(daemon, "failed")["LastError"]
+    install_outbox(cluster)
+    wait_for(daemon, "active")
+    good(daemon, "DeleteRelay", RelayName="orders")
+
+    cluster.sql("DROP ROLE IF EXISTS weak")
+    cluster.sql("CREATE ROLE weak LOGIN")
+    create(daemon, cluster, "weak", Source={"Connection": cluster.uri.replace("tally@", "weak@")})
+    assert "permission denied" in wait_for(daemon, "failed", "weak")["LastError"]
+    cluster.sql("ALTER ROLE weak SUPERUSER")
+    wait_for(daemon, "active", "weak", seconds=40)
+    good(daemon, "DeleteRelay", RelayName="weak")
+
+    port = free_port()
+    create(daemon, cluster, "lost", Source={"Connection": f"host=127.0.0.1 port={port} dbname=x connect_timeout=2"})
+    seen = wait_for(daemon, "failed", "lost")
+    assert str(port) in seen["LastError"] and seen["LastErrorAt"] <= time.time() + 1
+    said = [line.split("): ")[1] for line in daemon.error_text().splitlines() if line.startswith("tallyd: relay orders (namespace 0")]
+    assert said[0].startswith("failed: ") and said[1] in ("standby.", "active.") and len(said) == 2
+    wait_until(lambda: f"tallyd: relay lost (namespace {OURS}): failed: " in daemon.error_text(), what="a line about it")
+
+
+def test_a_database_that_goes_away_and_comes_back(daemon, postgres):
+    make_queue(daemon, "orders")
+    create(daemon, postgres)
+    wait_for(daemon, "active")
+    postgres.stop("immediate")
+    wait_until(lambda: describe(daemon)["State"] in ("failed", "blocked"), what="that it is missed")
+    assert describe(daemon)["LastError"]
+    postgres.start()
+    send(postgres, "orders", some_bodies("after"))
+    check_once(drain(daemon, "orders", 50), some_bodies("after"))
+    wait_for(daemon, "active")
+
+
+def test_what_is_secret_is_never_shown(daemon_factory, cluster):
+    secrets = ["hunter2hunter2", "hunter3hunter3", "hunter4hunter4", "hunter5hunter5", "hunter6hunter6"]
+    password, key, token, signing, web = secrets
+    daemon = daemon_factory().start()
+    make_queue(daemon, "done")
+    uri = f"postgresql://tally:{password}@127.0.0.1:{cluster.port}/postgres"
+    create(daemon, cluster, "a", Source={"Connection": uri})
+    create(daemon, cluster, "b", Source={"Connection": f"host=127.0.0.1 port={free_port()} user=tally password='{password}'"})
+    create(daemon, cluster, "c", Sink={"Type": "sqs", "QueueUrl": f"http://127.0.0.1:{free_port()}/1/q", "Region": "eu-west-1",
+                                      "Credentials": {"AccessKeyId": "AKIASHOWN", "SecretAccessKey": key, "SessionToken": token}})
+    good(daemon, "CreateRelay", RelayName="d", Source={"Type": "queue", "QueueUrl": "done"},
+         Sink={"Type": "http", "Url": f"http://user:{web}@127.0.0.1:{free_port()}/hook?key={web}", "Secret": signing})
+    create(daemon, cluster, "e", Source={"Connection": f"postgresql://tally:{password}@127.0.0.1:{free_port()}/x?nonsense={password}"})
+    wait_for(daemon, "failed", "b")
+    wait_for(daemon, "failed", "e")
+    again = dict(RelayName="a", Source={"Type": "postgres", "Connection": uri + "x"}, Sink={"Type": "queue"})
+    told = [refused(daemon, "CreateRelay", **again), [describe(daemon, name) for name in "abcde"], good(daemon, "ListRelays"),
+            [good(daemon, "ListDoubts", RelayName=name) for name in "abcde"], daemon.request("GET", "/metrics")[2].decode()]
+    tool = Tally(daemon.endpoint)
+    told += [tool("relay", "list").out, *[tool("relay", "show", name).out for name in "abcde"]]
+    assert daemon.stop() == 0
+    told.append(daemon.error_text())
+    for secret in secrets:
+        assert secret not in json.dumps(told)
+    shown = {relay["RelayName"]: relay for relay in told[2]["Relays"]}
+    assert shown["c"]["Sink"]["Credentials"] == {"AccessKeyId": "AKIASHOWN"} and shown["c"]["Sink"]["Region"] == "eu-west-1"
+    assert shown["d"]["Sink"]["Url"].endswith("/hook?…") and shown["d"]["Source"] == {"Type": "queue", "QueueUrl": "done"}
+
+
+POSTGRES = {"Type": "postgres", "Connection": "postgresql:///x"}
+QUEUE = {"Type": "queue"}
+BAD_SPECS = [
+    ({}, QUEUE, "Source.Type must be "),
+    ({"Type": "mysql"}, QUEUE, "Source.Type must be "),
+    ({"Type": 7}, QUEUE, "Source.Type must be "),
+    ({"Type": "postgres"}, QUEUE, "Source of type postgres needs the member Connection"),
+    ({"Type": "postgres", "Connection": ""}, QUEUE, "Source.Connection must be a text"),
+    ({"Type": "postgres", "Connection": ["a"]}, QUEUE, "Source.Connection must be a text"),
+    ({"Type": "postgres", "Connection": "a\0b"}, QUEUE, "Source.Connection must be a text"),
+    ({"Type": "postgres", "Connection": "x" * 4097}, QUEUE, "Source.Connection must be a text"),
+    ({**POSTGRES, "Tabel": "x"}, QUEUE, "Source of type postgres has no member Tabel; it may have Type, Connection, Table"),
+    ({**POSTGRES, "Table": "a.b"}, QUEUE, "Source.Table must be "),
+    ({**POSTGRES, "Pooler": "statement"}, QUEUE, 'Source.Pooler must be "session" or "transaction"'),
+    *[({**POSTGRES, "LeaseSeconds": seconds}, QUEUE, "Source.LeaseSeconds must be a number of seconds from 1 to 60") for seconds in (0, 61, "3")],
+    ({"Type": "sqlite", "Connection": "a.db", "Pooler": "session"}, QUEUE, "Source of type sqlite has no member Pooler"),
+    ({"Type": "queue"}, QUEUE, "Source of type queue needs the member QueueUrl"),
+    (POSTGRES, {}, "Sink.Type must be "),
+    (POSTGRES, {"Type": "sqs"}, "Sink of type sqs needs the member QueueUrl"),
+    (POSTGRES, {"Type": "sqs", "QueueUrl": "orders"}, "Sink.QueueUrl must be the whole URL"),
+    (POSTGRES, {"Type": "sqs", "QueueUrl": "http://a/1/q", "Credentials": "x"}, "Sink.Credentials must be an object"),
+    (POSTGRES, {"Type": "sqs", "QueueUrl": "http://a/1/q", "Credentials": {"AccessKeyId": "a"}}, "Sink.Credentials needs the member SecretAccessKey"),
+    (POSTGRES, {"Type": "http"}, "Sink of type http needs the member Url"),
+    (POSTGRES, {"Type": "http", "Url": "ftp://a/"}, "Sink.Url must be an address that begins with http:// or https://"),
+    (POSTGRES, {"Type": "http", "Url": "http://a/", "Mode": "once"}, 'Sink.Mode must be "at-least-once" or "at-most-once"'),
+    (POSTGRES, {**QUEUE, "Mode": "at-most-once"}, "Sink of type queue has no member Mode"),
+]
+
+
+def test_specs_that_are_none_are_refused_and_nothing_is_kept(daemon):
+    for source, sink, text in BAD_SPECS:
+        kind, message = refused(daemon, "CreateRelay", RelayName="r", Source=source, Sink=sink)
+        assert (kind, message[-1]) == (IPV, ".") and message.startswith(text), f"{source} {sink}: {kind} {message}"
+    deep = {"a": 1}
+    for _ in range(100):
+        deep = {"a": deep}
+    for bad in deep, {f"m{i}": "x" * 100 for i in range(300)}:
+        assert refused(daemon, "CreateRelay", RelayName="r", Source={**POSTGRES, **bad}, Sink=QUEUE)[0] == IPV
+    assert good(daemon, "ListRelays") == {"Relays": []}
+
+
+def test_names_and_limits(daemon):
+    source = {"Type": "queue", "QueueUrl": "none"}
+    sink = {"Type": "http", "Url": f"http://127.0.0.1:{free_port()}/"}
+    names = ["x" * 80, "A-b_9", "-", *[f"relay{i:03}" for i in range(5)]]
+    for name in names:
+        good(daemon, "CreateRelay", RelayName=name, Source=source, Sink=sink)
+        # The same in another order of its members, and with what is meant anyway.
+        good(daemon, "CreateRelay", RelayName=name, Order="group", Sink=dict(reversed(sink.items())), Source=source)
+        assert refused(daemon, "CreateRelay", RelayName=name, Source={**source, "QueueUrl": "other"}, Sink=sink)[0] == "RelayAlreadyExists"
+        assert refused(daemon, "CreateRelay", RelayName=name, Source=source, Sink={**sink, "Secret": "s"})[0] == "RelayAlreadyExists"
+    assert [relay["RelayName"] for relay in good(daemon, "ListRelays")["Relays"]] == sorted(names)
+    listed, token = [], {}
+    while True:
+        page = good(daemon, "ListRelays", MaxResults=3, **token)
+        assert len(page["Relays"]) <= 3
+        listed += [relay["RelayName"] for relay in page["Relays"]]
+        if "NextToken" not in page:
+            break
+        token = {"NextToken": page["NextToken"]}
+    assert listed == sorted(names)
+    for name in names[3:]:
+        good(daemon, "DeleteRelay", RelayName=name)
+        good(daemon, "CreateRelay", RelayName=name, Source=source, Sink={**sink, "Secret": "s"})  # the name is free at once
+
+
+# --- doubts -------------------------------------------------------------------------------------------------------------
+
+
+def test_parked_rows_are_listed_sent_and_dropped(daemon, tally, postgres):
+    make_queue(daemon, "small", MaximumMessageSize="1024")
+    create(daemon, postgres)
+    send(postgres, "small", ["x" * 2000, "fits", "y" * 2000])
+    check_once(drain(daemon, "small", 1), ["fits"])
+    doubts = wait_until(lambda: (lambda found: found if len(found) == 2 else None)(
+        good(daemon, "ListDoubts", RelayName="orders")["Doubts"]), what="two parked rows")
+    uids = dict(postgres.sql("SELECT left(body, 1), uid::text FROM tally.dead"))
+    assert {doubt["Uid"] for doubt in doubts} == set(uids.values())
+    for doubt in doubts:
+        assert doubt["QueueName"] == "small" and "1024" in doubt["Error"] and doubt["IsInDoubt"] is False and doubt["Id"] > 0
+        assert abs(doubt["Since"] - time.time()) < 30
+    seen = describe(daemon)
+    assert (seen["Parked"], seen["InDoubt"], seen["State"]) == (2, 0, "active")
+    assert uids["x"] in tally("relay", "doubts", "orders").out
+
+    by_body = {name: next(doubt for doubt in doubts if doubt["Uid"] == uid) for name, uid in uids.items()}
+    for wrong in {"Id": 999999}, {"Uid": OTHER}, {"Uid": "00000000-0000-4000-8000-000000000000"}:
+        assert refused(daemon, "ResolveDoubt", RelayName="orders", Action="send", **wrong)[0] == "DoubtDoesNotExist"
+    assert refused(daemon, "ResolveDoubt", RelayName="orders", Action="keep", Id=1)[0] == IPV
+    assert refused(daemon, "ResolveDoubt", RelayName="orders", Action="send")[0] == IPV
+    assert refused(daemon, "ResolveDoubt", RelayName="orders", Action="send", Id=1, Uid=uids["x"])[0] == IPV
+    assert good(daemon, "ResolveDoubt", RelayName="orders", Id=by_body["x"]["Id"], Action="drop") == {}
+    wait_until(lambda: len(good(daemon, "ListDoubts", RelayName="orders")["Doubts"]) == 1, what="one parked row")
+
+    daemon.call("AmazonSQS.SetQueueAttributes", {"QueueUrl": "small", "Attributes": {"MaximumMessageSize": "4096"}})
+    tally("relay", "resolve", "orders", uids["y"], "send")
+    arrived = drain(daemon, "small", 1)
+    assert [(message.body[0], message.uid) for message in arrived] == [("y", uids["y"])]
+    wait_until(lambda: describe(daemon)["Parked"] == 0, what="that nothing is parked")
+    assert good(daemon, "ListDoubts", RelayName="orders") == {"Doubts": []}
+    assert postgres.sql("SELECT count(*) FROM tally.dead")[0][0] == 0 and outbox_count(postgres) == 0
+
+
+def test_metrics_for_each_relay(daemon, postgres):
+    make_queue(daemon, "orders")
+    create(daemon, postgres)
+    wait_for(daemon, "active")
+    send(postgres, "orders", some_bodies("a", 30))
+    drain(daemon, "orders", 30)
+
+    def read():
+        lines = daemon.request("GET", "/metrics")[2].decode().splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines if line.startswith("tally_relay_"))
+
+    wait_until(lambda: read()['tally_relay_delivered_total{relay="orders"}'] == "30", what="the count of rows")
+    found = read()
+    assert found['tally_relay_state{relay="orders",state="active"}'] == "1" and len([name for name in found if "_state" in name]) == 1
+    assert found['tally_relay_takeovers_total{relay="orders"}'] == "1"
+    wait_until(lambda: read()['tally_relay_lag_rows{relay="orders"}'] == "0", what="the next look at the source")
+    found = read()
+    for name in "lag_rows", "lag_seconds", "parked", "in_doubt", "duplicates_total", "retries_total", "parked_total":
+        assert found[f'tally_relay_{name}{{relay="orders"}}'] == "0", name
+
+
+# --- its way in ---------------------------------------------------------------------------------------------------------
+
+CREDENTIALS = f"""
+BOSS    boss-secret    {OURS}   read,write,admin
+READER  reader-secret  {OURS}   read
+SHOP    shop-secret    {OURS}   read,write,admin  queues=shop-*
+GUEST   guest-secret   {OTHER}  read,write,admin
+"""
+
+
+@pytest.fixture
+def credentials(tmp_path):
+    path = tmp_path / "credentials"
+    path.write_text(CREDENTIALS)
+    path.chmod(0o600)
+    return path
+
+
+def ask_socket(path, target, body="{}", headers=()):
+    """An unsigned request over a Unix socket: (status, body)."""
+    connection = http.client.HTTPConnection("localhost", timeout=20 * PATIENCE)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(str(path))
+    connection.request("POST", "/", body, {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.0", **dict(headers)})
+    answer = connection.getresponse()
+    try:
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_relays_of_two_namespaces_with_credentials(daemon_factory, credentials, postgres):
+    daemon = daemon_factory("--credentials", credentials).start()
+    postgres.sql('DROP SCHEMA IF EXISTS guests CASCADE')
+    install_outbox(postgres, "guests")
+    for key, schema in ("BOSS", "tally"), ("GUEST", "guests"):
+        ok(daemon, key, "CreateQueue", {"QueueName": "orders"})
+        ok(daemon, key, "Tally.CreateRelay", {"RelayName": "orders", "Sink": {"Type": "queue"}, "Source": {
+            "Type": "postgres", "Connection": postgres.uri, "Table": schema, "LeaseSeconds": 1}})
+        postgres.sql(f"SELECT {schema}.send('orders', %s)", f"of {key}")
+    for key, namespace in ("BOSS", OURS), ("GUEST", OTHER):
+        reply = ok(daemon, key, "ReceiveMessage", {"QueueUrl": "orders", "WaitTimeSeconds": 20, "AttributeNames": ["All"]})
+        assert [(message["Body"], message["Attributes"]["SenderId"]) for message in reply["Messages"]] == [
+            (f"of {key}", f"tally-relays-{namespace}")]
+    metrics = daemon.request("GET", "/metrics")[2].decode()
+    assert f'tally_relay_state{{namespace="{OTHER}",relay="orders",state="active"}} 1' in metrics
+
+    # Who may not use every queue may not use relays; and nobody else comes in where they do.
+    for action in "CreateRelay", "DescribeRelay", "ListRelays", "ListDoubts", "DeleteRelay":
+        assert "covers some queues only" in denied(daemon, "SHOP", f"Tally.{action}", {"RelayName": "orders"})
+    assert ok(daemon, "READER", "Tally.DescribeRelay", {"RelayName": "orders"})["State"] == "active"
+    door = daemon.data / f"relays.{OURS}.sock"
+    assert stat.S_IMODE(os.stat(door).st_mode) == 0o600
+    status, text = ask_socket(door, "AmazonSQS.ListQueues")
+    assert status == 403 and "AccessDenied" in text
+    stranger = ask(daemon, "json", "ListQueues", key=f"tally-relays-{OURS}", secret="guess")
+    assert stranger.code == "SignatureDoesNotMatch"
+
+    # That name is nobody else's, at a start and after it.
+    credentials.write_text(CREDENTIALS + f"tally-relays-{OURS} x {OURS} read\n")
+    hang_up(daemon, f"tally-relays-{OURS}: that is what relays")
+    assert daemon.stop() == 0
+    assert not door.exists()
+
+
+@pytest.mark.parametrize("way", ["tls", "socket"])
+def test_relays_need_no_plain_listener(daemon_factory, tmp_path, postgres, way):
+    certificate, port, path = Certificate(tmp_path), free_port(), tmp_path / "s"
+    daemon = daemon_factory("--listen", "off", *(certificate.options(port) if way == "tls" else ["--socket", path])).start()
+    tool = Tally(f"https://127.0.0.1:{port}" if way == "tls" else f"unix:{path}")
+    more = ["--ca-file", certificate.certificate] if way == "tls" else []
+    tool("queue", "create", "orders", *more)
+    tool("relay", "create", "orders", "--source", postgres.uri, "--sink", "queue", *more)
+    send(postgres, "orders", ["over the way in of its own"])
+    assert "over the way in of its own" in tool("receive", "orders", "--wait", "20", *more).out
+    assert daemon.stop() == 0, daemon.error_text()
+
+
+def test_a_long_folder_and_a_daemon_without_relays(daemon_factory, postgres):
+    daemon = daemon_factory().start()
+    assert list(daemon.data.glob("*.sock")) == []  # who has no relay has no way in for one
+    assert daemon.stop() == 0
+    long = daemon.folder / ("long" * 30)
+    long.mkdir()
+    daemon.data = long / "data"
+    daemon.start()
+    make_queue(daemon, "orders")
+    create(daemon, postgres)
+    send(postgres, "orders", ["here"])
+    check_once(drain(daemon, "orders", 1), ["here"])
+    assert [path.name for path in daemon.data.glob("*.sock")] == [f"relays.{OURS}.sock"]
+    daemon.kill9()
+    daemon.start()  # and takes away what it left behind
+    send(postgres, "orders", ["there"])
+    check_once(drain(daemon, "orders", 1), ["there"])
+    assert daemon.stop() == 0
+    assert list(daemon.data.glob("*.sock")) == []
