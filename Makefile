@@ -7,7 +7,7 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz fuzz-build campaign bench asan tsan valgrind format format-check install clean
+.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-relay bench asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -18,6 +18,7 @@ help:
 	@echo 'make sim SEEDS=N   the simulator, N seeds ($(SEEDS))'
 	@echo 'make fuzz SECONDS=N   each fuzz target for N seconds ($(SECONDS)); needs clang'
 	@echo 'make campaign      a million groups under kills: order, nothing lost, nothing twice (CAMPAIGN=options)'
+	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
 	@echo 'make bench         the numbers, each beside its reference'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
@@ -65,6 +66,9 @@ campaign: all
 	@rm -rf $(BUILD)/campaign $(BUILD)/campaign.log
 	@$(BUILD)/release/tests/campaign/groups --tallyd $(BUILD)/bin/tallyd --folder $(BUILD)/campaign $(CAMPAIGN)
 	@rm -rf $(BUILD)/campaign $(BUILD)/campaign.log
+
+campaign-relay: build
+	@/usr/bin/python3 -B tests/campaign/relay_campaign.py $(CAMPAIGN)
 
 bench: build
 	@./setup bench

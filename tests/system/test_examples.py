@@ -11,7 +11,7 @@ from conftest import BIN, PATIENCE, ROOT, WRAPPER, clean_environment
 EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/run"))
 
 # What an example needs beyond Node.js, or instead of it.
-POSTGRES = {"exactly-once"}
+POSTGRES = {"exactly-once", "outbox"}
 PYTHON = {"outbox-sqlite"}
 
 pytestmark = pytest.mark.skipif(bool(WRAPPER), reason="the examples start their daemon themselves, without a wrapper")

@@ -14,9 +14,10 @@ import psycopg2
 import psycopg2.errors
 import pytest
 
-from conftest import BIN, PATIENCE, Tally, clean_environment, wait_until
+from conftest import BIN, PATIENCE, clean_environment, wait_until
 from consumer import Consumer, call, message_id
 from postgres import Postgres
+from relay import Relay
 
 NUMBERS = itertools.count(1)
 
@@ -522,6 +523,119 @@ def test_every_effect_happens_once_while_consumers_and_the_daemon_are_killed(dae
     effects = [message for message, _ in database.effects()]
     assert len(effects) == len(set(effects))
     assert sent <= set(effects)
+
+
+# --- Effect and ack in one transaction -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def relays(daemon, database):
+    """Starts relays of the database's outbox; they end behind the test."""
+    started = []
+
+    def start(name="relay"):
+        started.append(Relay(daemon.endpoint, database.uri, "queue", "--lease", 1, name=name).start())
+        return started[-1]
+
+    yield start
+    for relay in started:
+        relay.kill9()
+
+
+def outbox_is_empty(database):
+    return database.one("SELECT count(*) FROM tally.outbox") == 0
+
+
+def test_an_ack_deletes_the_message_if_and_only_if_its_transaction_commits(daemon, database, consume, relays):
+    relays().wait_for("active")
+    queue = make_queue(daemon)
+    sent = send(daemon, queue)
+    consumer = consume(queue, acks=True, lease=600)
+    message = consumer.receive(1)
+    with contextlib.closing(psycopg2.connect(database.uri)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT tally.once(%s), tally.ack(%s)", (sent, message["ReceiptHandle"]))
+        connection.rollback()
+    database.sql("SELECT tally.send(%s, 'marker')", queue)
+    wait_until(lambda: outbox_is_empty(database) and count(daemon, queue) == 2, what="the marker, which came behind the ack")
+    assert consumer.handle(message) is True
+    wait_until(lambda: count(daemon, queue) == 1, what="the delete")
+    assert consume(queue).receive()["Body"] == "marker"
+    assert database.effects() == [(sent, "")]
+    assert outbox_is_empty(database) and database.one("SELECT count(*) FROM tally.dead") == 0
+
+
+def test_C01_an_ack_survives_the_consumer_the_relay_and_the_daemon(daemon, database, consume, relays):
+    """All of them are killed between the commit and the delete. What was committed is deleted, once there is a relay again."""
+    queue = make_queue(daemon)
+    sent = send(daemon, queue)
+    relay = relays()
+    relay.wait_for("active")
+    relay.freeze()  # so that the ack stays in the outbox
+    kill(consume.start_until("committed", queue, "--ack", "--lease", 600))
+    assert database.effects() == [(sent, "")] and not outbox_is_empty(database)
+    relay.kill9()
+    daemon.kill9()
+    daemon.start()
+    assert count(daemon, queue) == 1
+    relays("second")
+    wait_until(lambda: count(daemon, queue) == 0, what="the delete")
+    wait_until(lambda: outbox_is_empty(database), what="the end of the row")
+
+
+def test_C10_an_ack_with_a_receipt_that_is_too_old_does_nothing_and_is_no_error(daemon, database, consume, relays):
+    queue = make_queue(daemon)
+    sent = send(daemon, queue)
+    late = consume(queue, lease=1, acks=True)
+    message = late.receive(1)
+    second = consume(queue, acks=True)
+    again = wait_until(lambda: second.receive(1), what="the second delivery")
+    assert late.handle(message) is True  # its effect is made; its handle is not the newest any more
+    relays()
+    wait_until(lambda: outbox_is_empty(database), what="the end of the row")
+    assert count(daemon, queue) == 1 and database.one("SELECT count(*) FROM tally.dead") == 0
+    assert second.handle(again) is False
+    wait_until(lambda: count(daemon, queue) == 0, what="the delete")
+    assert database.effects() == [(sent, "")]
+
+
+def test_a_step_of_a_chain_is_one_transaction_whatever_is_killed(daemon, database, consume, relays):
+    """Each message is received, has its effect, sends the next one and is acked in one transaction, while relays and workers are killed:
+    every chain comes to its end, and no step happens twice."""
+    queue = make_queue(daemon, "chain")
+    chains, steps = 5, 6
+
+    class Chain(Consumer):
+        def work(self, cursor, message):
+            super().work(cursor, message)
+            chain, at = map(int, message["Body"].split())
+            if at < steps:
+                cursor.execute("SELECT tally.send(%s, %s)", (self.queue, f"{chain} {at + 1}"))
+
+    is_over = threading.Event()
+
+    def keep_working():
+        worker = Chain(daemon.port, database.uri, queue, lease=2, acks=True)
+        while not is_over.is_set():
+            worker.step(wait=1)
+        worker.close()
+
+    running = [relays(f"relay-{i}") for i in range(2)]
+    for chain in range(chains):
+        database.sql("SELECT tally.send(%s, %s)", queue, f"{chain} 1")
+    workers = [Call(keep_working) for _ in range(3)]
+    for _ in range(4):
+        process = consume.start(queue, "--stop-at", "received", "--lease", 1)  # takes a message, if it comes to it, and dies
+        victim = wait_until(lambda: next((relay for relay in running if relay.state.startswith("active")), None))
+        victim.kill9()
+        victim.start()
+        kill(process)
+    wait_until(lambda: database.one("SELECT count(*) FROM effect") >= chains * steps, 40, "the end of all chains")
+    wait_until(lambda: outbox_is_empty(database) and count(daemon, queue) == 0, 40, "rest")
+    is_over.set()
+    for worker in workers:
+        worker.answer()
+    bodies = sorted(body for body, in database.sql("SELECT body FROM effect"))
+    assert bodies == sorted(f"{chain} {at + 1}" for chain in range(chains) for at in range(steps))
 
 
 # --- The schema ---------------------------------------------------------------------------------------------------------------
