@@ -23,6 +23,9 @@ static const struct http_limits limits = {.head_size_max = 2048, .body_size_max 
 
 /* --- The api behind it -------------------------------------------------------------------------------------------- */
 
+#define FUZZED_UUID "\"00000000-0000-4000-8000-000000000001\""
+#define FUZZED_PUBLISHER "\"Publisher\":" FUZZED_UUID ",\"Owner\":" FUZZED_UUID
+
 /* A disk with a namespace on it that has something of everything; made once, copied for each run. */
 static struct disk *founded_disk(void)
 {
@@ -38,6 +41,10 @@ static struct disk *founded_disk(void)
         {"Tally.CreateBatch", BYTES("{\"BatchId\":\"b\",\"OnComplete\":{\"QueueUrl\":\"d\"}}")},
         {"Tally.AddUnits", BYTES("{\"BatchId\":\"b\",\"Units\":[\"u\",\"v\"]}")},
         {"Tally.CreateBatch", BYTES("{\"BatchId\":\"x\",\"Tracking\":\"xor\"}")},
+        {"Tally.OpenPublisher", BYTES("{" FUZZED_PUBLISHER ",\"Epoch\":1}")},
+        {"Tally.Publish",
+         BYTES("{" FUZZED_PUBLISHER ",\"Epoch\":1,\"Batch\":1,\"ConfirmedBatch\":0,\"Rows\":[{\"Id\":1,"
+               "\"Uid\":" FUZZED_UUID ",\"QueueUrl\":\"q\",\"MessageBody\":\"three\"}]}")},
     };
     if (disk == NULL) {
         struct backend backend;
@@ -219,6 +226,16 @@ static const char *const words[] = {
     "\"arn:aws:sqs:eu-west-1:000000000000:d\"",
     "\"TaskHandle\":",
     "\"{\\\"redrivePermission\\\":\\\"allowAll\\\"}\"",
+    FUZZED_UUID,
+    FUZZED_PUBLISHER,
+    "\"Epoch\":",
+    "\"Batch\":",
+    "\"ConfirmedBatch\":",
+    "\"Rows\":[{\"Id\":",
+    "\"Uid\":",
+    "\"Order\":\"strict\"",
+    "\"Refused\":\"block\"",
+    "\"MessageGroupId\":",
 };
 
 /* Writes out what the fuzzer abbreviated. */

@@ -492,6 +492,30 @@ def test_the_parts_of_a_commit_need_their_own_rights(guarded):
     assert call(guarded, "READER", "Tally.Commit", deletes)[0] == 404
 
 
+def test_rows_that_the_caller_may_not_publish_are_blocked(guarded):
+    """One by one: a queue that the credential does not cover, one that is missing, a message that it may not delete."""
+    for name in "shop-1", "bank":
+        ok(guarded, "BOSS", "CreateQueue", {"QueueName": name})
+        ok(guarded, "BOSS", "SendMessage", {"QueueUrl": url_of(name), "MessageBody": "m"})
+    uuid = "00000000-0000-4000-8000-00000000000%d"
+    handles = [ok(guarded, "BOSS", "ReceiveMessage", {"QueueUrl": url_of(name)})["Messages"][0]["ReceiptHandle"] for name in ("shop-1", "bank")]
+    for i, (key, blocked) in enumerate([("SHOP", [2, 3, 5]), ("WRITER", [3, 4, 5])]):
+        claim = {"Publisher": uuid % i, "Epoch": 1, "Owner": uuid % 9}
+        rows = [
+            {"QueueUrl": url_of("shop-1"), "MessageBody": "m"},
+            {"QueueUrl": "bank", "MessageBody": "m"},
+            {"QueueUrl": "common", "MessageBody": "m"},
+            *[{"ReceiptHandle": handle} for handle in handles],
+        ]
+        rows = [{"Id": k + 1, "Uid": uuid % k, **row} for k, row in enumerate(rows)]
+        assert ok(guarded, key, "Tally.OpenPublisher", claim)["Accepted"]
+        results = ok(guarded, key, "Tally.Publish", {**claim, "Batch": 1, "ConfirmedBatch": 0, "Rows": rows})["Results"]
+        assert [(result["Id"], result["Status"]) for result in results] == [(k, "blocked") for k in blocked], results
+        codes = {result["Code"] for result in results}
+        assert codes == {"AccessDenied", "AWS.SimpleQueueService.NonExistentQueue"}
+    assert OURS in denied(guarded, "GUEST", "Tally.Publish", {**claim, "Batch": 2, "ConfirmedBatch": 0, "Rows": [{"QueueUrl": url_of("bank")}], "QueueUrl": url_of("bank")})
+
+
 def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
     for name in "shop-1", "shop-2", "common", "bank":
         ok(guarded, "BOSS", "CreateQueue", {"QueueName": name})

@@ -58,6 +58,9 @@ KINDS = {
     "TypeOrderConflict": (T, "TypeOrderConflict", 400),
     "TypeOrderDoesNotExist": (T, "TypeOrderDoesNotExist", 400),
     "ScheduleDoesNotExist": (T, "ScheduleDoesNotExist", 400),
+    "PublisherFenced": (T, "PublisherFenced", 400),
+    "PublisherBatchOutOfOrder": (T, "PublisherBatchOutOfOrder", 400),
+    "PublisherBatchConflict": (T, "PublisherBatchConflict", 400),
     "RelayDoesNotExist": (T, "RelayDoesNotExist", 400),
 }
 IPV, MISSING, SERIAL = "InvalidParameterValueException", "MissingRequiredParameterException", "SerializationException"
@@ -67,6 +70,16 @@ def queue(name):
     return f"http://127.0.0.1/000000000000/{name}"
 
 
+# A publisher of which batch 1, with the row 1, has been published.
+PUBLISHER = {"Publisher": "5eed0000-0000-4000-8000-000000000001", "Epoch": 7, "Owner": "aaaa0000-0000-4000-8000-000000000001"}
+ROW = {"Id": 1, "Uid": "00000000-0000-4000-8000-000000000001", "QueueUrl": "results", "MessageBody": "a"}
+
+
+def publish(**more):
+    return {**PUBLISHER, "Batch": 2, "ConfirmedBatch": 1, "Rows": [ROW], **more}
+
+
+NOT_A_UUID = "It must be a UUID, such as 01234567-89ab-4def-8123-456789abcdef."
 RELAY_ACTIONS = {"CreateRelay", "DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts", "ResolveDoubt"}
 Q = queue("q")  # MaximumMessageSize 1024
 
@@ -397,6 +410,25 @@ ROWS = [
     ("CreateRelay", {"RelayName": "r", "Source": {}, "Sink": {}, "Order": "none"}, *invalid("Order", "none", "It must be group or strict.")),
     ("ListRelays", {"MaxResults": 0}, IPV, None),
     ("ListRelays", {"NextToken": "x"}, IPV, "Invalid or expired next token."),
+    # Tally's publishers.
+    *[(action, {k: v for k, v in PUBLISHER.items() if k != gone}, *missing(gone)) for action in ["OpenPublisher", "Publish"] for gone in PUBLISHER],
+    *[("OpenPublisher", {**PUBLISHER, name: "x"}, *invalid(name, "x", NOT_A_UUID)) for name in ["Publisher", "Owner"]],
+    *[("OpenPublisher", {**PUBLISHER, "Epoch": bad}, *invalid("Epoch", bad, "It must be an integer from 1 to 9223372036854775807.")) for bad in [0, -1]],
+    *[("Publish", {k: v for k, v in publish().items() if k != gone}, *missing(gone)) for gone in ["Batch", "ConfirmedBatch"]],
+    ("Publish", publish(Batch=0), *invalid("Batch", 0, "It must be an integer from 1 to 9223372036854775807.")),
+    ("Publish", publish(ConfirmedBatch=2), IPV, "ConfirmedBatch is 2 and must be below Batch, which is 2."),
+    ("Publish", publish(Order="any"), *invalid("Order", "any", "It must be group or strict.")),
+    ("Publish", publish(Refused="drop"), *invalid("Refused", "drop", "It must be park or block.")),
+    ("Publish", publish(Rows="a"), SERIAL, "The value of Rows can not be converted to a List."),
+    ("Publish", publish(Rows=[]), "EmptyBatchRequest", "Rows must hold at least one row."),
+    ("Publish", publish(Rows=[ROW] * 1001), "TooManyEntriesInBatchRequest", "Rows holds 1001 rows; a Publish takes at most 1000."),
+    ("Publish", publish(Rows=[ROW, 1]), SERIAL, "Rows[1]: It is not an object."),
+    ("Publish", publish(Rows=[ROW, {**ROW, "Id": 0}]), IPV, "Rows[1]: Value 0 for parameter Id is invalid. Reason: It must be an integer from 1 to 9223372036854775807."),
+    ("Publish", publish(Rows=[{**ROW, "Uid": "x"}]), IPV, f"Rows[0]: Value x for parameter Uid is invalid. Reason: {NOT_A_UUID}"),
+    ("Publish", publish(Epoch=6), "PublisherFenced", f"The publisher belongs to owner {PUBLISHER['Owner']} with epoch 7; this Publish comes from another one, with epoch 6."),
+    ("Publish", publish(Publisher=PUBLISHER["Owner"]), "PublisherFenced", "This publisher was never opened; call OpenPublisher first."),
+    ("Publish", publish(Batch=3), "PublisherBatchOutOfOrder", "Batch is 3; the last one was 1, so it must be that one again or 2. Nothing was done."),
+    ("Publish", publish(Batch=1, ConfirmedBatch=0, Rows=[ROW, ROW]), "PublisherBatchConflict", "Batch 1 has been published with other rows. Nothing was done."),
     *[("Commit", empty, "EmptyBatchRequest", "A Commit needs at least one entry in Sends, Units or Deletes.") for empty in [{}, {"Sends": []}]],
     # Attributes that are no text.
     ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {"Tally.Backoff": {"min": 1}}}, SERIAL, "The value of attribute Tally.Backoff must be a String."),
@@ -467,7 +499,7 @@ ROWS = [
 OWN_ACTIONS = {"CreateBatch", "AddUnits", "CompleteUnits", "XorUnits", "SealBatch", "CancelBatch", "DescribeBatch", "ListUnits", "ListBatches", "DeleteBatch"}
 OWN_ACTIONS |= {"FailMessage", "PauseQueue", "ResumeQueue", "PauseGroup", "ResumeGroup", "ReleaseGroup", "ListGroups", "ExplainMessage"}
 OWN_ACTIONS |= {"PutTypeOrder", "DeleteTypeOrder", "ListTypeOrders", "PutSchedule", "DescribeSchedule", "DeleteSchedule", "PauseSchedule", "ResumeSchedule", "Commit"}
-OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays"}
+OWN_ACTIONS |= RELAY_ACTIONS | {"ListRelays", "OpenPublisher", "Publish"}
 
 
 def target(action):
@@ -497,6 +529,8 @@ def make_world(line):
     line.ok("Tally.SealBatch", {"BatchId": "sealed"})
     line.ok("Tally.CreateBatch", {"BatchId": "total", "Total": 3})
     line.ok("Tally.CreateBatch", {"BatchId": "xor", "Tracking": "xor"})
+    line.ok("Tally.OpenPublisher", PUBLISHER)
+    line.ok("Tally.Publish", publish(Batch=1, ConfirmedBatch=0))
 
 
 def world(line):
@@ -505,6 +539,7 @@ def world(line):
         line.ok("AmazonSQS.ListQueues", {}),
         [line.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue(q), "AttributeNames": ["All"]}) for q in ["q", "big", "results"]],
         line.ok("Tally.ListBatches", {}),
+        line.ok("Tally.OpenPublisher", PUBLISHER),
     ]
 
 
