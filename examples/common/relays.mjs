@@ -6,7 +6,8 @@ import { sleep, waitUntil } from "./tally.mjs";
 export class Relays {
   killed = 0;
 
-  constructor(count, source, sink, options = []) {
+  constructor(count, source, sink, options = [], name = "relay-") {
+    this.name = name;
     this.command = ["relay", "run", "--source", source, "--sink", sink, ...options];
     this.running = Array.from({ length: count }, (_, index) => this.start(index));
     process.on("exit", () => this.running.forEach((relay) => relay.kill("SIGKILL"))); // leaves nothing behind
@@ -14,7 +15,7 @@ export class Relays {
 
   // Starts one that is started again when it ends.
   start(index) {
-    const relay = spawn(process.env.TALLY, [...this.command, "--name", `relay-${index + 1}`], {
+    const relay = spawn(process.env.TALLY, [...this.command, "--name", `${this.name}${index + 1}`], {
       env: { ...process.env, TALLY_ENDPOINT: process.env.TALLY_URL },
       stdio: ["ignore", "pipe", "inherit"],
     });
