@@ -8,6 +8,10 @@
 /* Timeouts are put off so many times within one of them: one or two may fail. */
 #define BEATS 3u
 
+/* A call of a sink takes as long as two requests, and a worker that waits for a sink that is down half a minute. */
+#define IDLE_MS 40000u
+#define REQUEST_MS 10000u
+
 uint64_t hand_now_ms(void)
 {
     struct timespec now;
@@ -33,7 +37,7 @@ static void beat(struct hand *hand)
 {
     size_t count = hand->count;
     struct fault fault;
-    if (count == 0 || hand_now_ms() - hand->used_ms > HAND_IDLE_MS)
+    if (count == 0 || hand_now_ms() - hand->used_ms > hand->idle_ms)
         return;
     char **handles = copy_handles(hand);
     pthread_mutex_unlock(&hand->mutex);
@@ -67,6 +71,7 @@ bool hand_init(struct hand *hand, const struct relay_spec *spec, const char *que
 {
     pthread_condattr_t monotonic;
     *hand = (struct hand){.queue = queue, .visibility_s = visibility_s, .used_ms = hand_now_ms()};
+    hand->idle_ms = IDLE_MS + 2 * (spec->timeout_ms > REQUEST_MS ? spec->timeout_ms : REQUEST_MS);
     pthread_mutex_init(&hand->mutex, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -118,7 +123,7 @@ void hand_use(struct hand *hand)
 {
     pthread_mutex_lock(&hand->mutex);
     uint64_t now_ms = hand_now_ms();
-    if (now_ms - hand->used_ms > HAND_IDLE_MS)
+    if (now_ms - hand->used_ms > hand->idle_ms)
         drop_all(hand);
     hand->used_ms = now_ms;
     pthread_mutex_unlock(&hand->mutex);

@@ -1,15 +1,14 @@
 /* The messages that a relay has received and not dealt with: its rows in hand, in the order of their receipt.
  *
  * A thread of its own, with a connection of its own, puts their visibility timeouts off as long as the worker is at it, whatever the worker
- * waits for. When the worker has not looked at its rows for HAND_IDLE_MS (it is paused, or hangs) they are left to others. */
+ * waits for. When the worker has not looked at its rows for a while, though no call of its sink takes so long (the relay is paused, or
+ * hangs), they are left to others. */
 #ifndef TALLY_RELAY_QUEUE_HAND_H
 #define TALLY_RELAY_QUEUE_HAND_H
 
 #include "relay/queue_calls.h"
 #include "relay/row.h"
 #include <pthread.h>
-
-#define HAND_IDLE_MS 60000u
 
 struct hand_row {
     struct row row; /* what it points to stands behind this struct; `handle` and `body` have a NUL behind them */
@@ -26,6 +25,7 @@ struct hand {
     struct tally_client *client_owned; /* of the thread */
     const char *queue;                 /* borrowed */
     unsigned visibility_s;
+    unsigned idle_ms; /* the while */
     uint64_t used_ms; /* when the worker last looked, monotonic */
     struct hand_row **items_owned;
     size_t count, capacity;

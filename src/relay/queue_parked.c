@@ -27,6 +27,8 @@ void parked_queue_init(struct parked_queue *parked, struct tally_client *client,
     if (size > QUEUE_NAME_SIZE_MAX - (sizeof(SUFFIX) - 1))
         size = QUEUE_NAME_SIZE_MAX - (sizeof(SUFFIX) - 1);
     *parked = (struct parked_queue){.client = client, .source = spec->source_queue_owned};
+    const char *slash = strrchr(parked->source, '/');
+    parked->source_name = slash == NULL ? parked->source : slash + 1;
     parked->name_owned = memory_allocate(size + sizeof(SUFFIX));
     memcpy(parked->name_owned, name, size);
     memcpy(parked->name_owned + size, SUFFIX, sizeof(SUFFIX));
@@ -82,10 +84,11 @@ static enum tally_status commit_put(struct parked_queue *parked, const struct ro
     if (error != NULL) {
         char uid[UID_TEXT_SIZE];
         uid_to_text(&row->uid, uid);
-        if (yyjson_mut_obj_size(attributes) > ATTRIBUTES_MAX - 3)
+        if (yyjson_mut_obj_size(attributes) > ATTRIBUTES_MAX - 3) /* Tally.OutboxId is not counted */
             pack(&body, attributes);
         queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, uid);
         queue_row_add_attribute(&body, attributes, PARKED_ERROR_ATTRIBUTE, error[0] == '\0' ? "(no reason)" : error);
+        queue_row_add_attribute(&body, attributes, PARKED_SOURCE_ATTRIBUTE, parked->source_name);
         if (is_doubted)
             queue_row_add_attribute(&body, attributes, PARKED_DOUBT_ATTRIBUTE, "1");
     }
@@ -123,6 +126,13 @@ enum step parked_queue_count(struct parked_queue *parked, uint64_t *count, struc
 }
 
 /* --- looking through ---------------------------------------------------------------------------------------------- */
+
+/* Was it parked by a relay of this queue? */
+static bool is_ours(const struct parked_queue *parked, const struct tally_message *message)
+{
+    const char *source = tally_message_attribute(message, PARKED_SOURCE_ATTRIBUTE);
+    return source == NULL || strcmp(source, parked->source_name) == 0;
+}
 
 /* Everything that can be received, hidden from others meanwhile. */
 struct walk {
@@ -192,7 +202,8 @@ static enum step read_list(struct parked_queue *parked, unsigned limit, struct f
         parked->count = 0;
         for (size_t i = 0; i < walk->page_count; i++)
             for (size_t j = 0; j < walk->pages[i].count; j++)
-                read_parked(parked, &walk->pages[i].items_owned[j], &parked->items[parked->count++]);
+                if (is_ours(parked, &walk->pages[i].items_owned[j]))
+                    read_parked(parked, &walk->pages[i].items_owned[j], &parked->items[parked->count++]);
         parked->listed_ms = hand_now_ms();
     }
     end_walk(parked, walk);
@@ -272,7 +283,7 @@ static enum step resolve_in(struct parked_queue *parked, const struct walk *walk
     for (size_t i = 0; i < walk->page_count; i++) {
         for (size_t j = 0; j < walk->pages[i].count; j++) {
             const struct tally_message *message = &walk->pages[i].items_owned[j];
-            if (!is_named(message, uid))
+            if (!is_ours(parked, message) || !is_named(message, uid))
                 continue;
             enum tally_status status = resolution == RESOLUTION_SEND
                                            ? send_back(parked, message)

@@ -2,7 +2,8 @@
  * live for 14 days. It is a standard queue whatever the source is: what is parked is looked at and taken out one by one, in any order.
  *
  * A message stands there as it was, less what would count, number or wait again (queue_row.h), with these attributes besides:
- * Tally.OutboxId, its uid; Relay.Error, why; Relay.Doubt, 1, if it may have been delivered. It leaves the source and comes there in one
+ * Tally.OutboxId, its uid; Relay.Source, the queue it comes from, because relays of several may have one name; Relay.Error, why;
+ * Relay.Doubt, 1, if it may have been delivered. It leaves the source and comes there in one
  * step (Commit). */
 #ifndef TALLY_RELAY_QUEUE_PARKED_H
 #define TALLY_RELAY_QUEUE_PARKED_H
@@ -13,6 +14,7 @@
 struct parked_queue {
     struct tally_client *client; /* borrowed */
     const char *source;          /* the queue it comes from; borrowed */
+    const char *source_name;     /* of that, where it is a URL */
     char *name_owned;
     struct arena arena;   /* of what was listed last */
     struct parked *items; /* in it */

@@ -15,7 +15,8 @@ static bool is_of_the_send(const char *name)
 {
     static const char *const names[] = {"Tally.Batch",          "Tally.Producer",       "Tally.Sequence",
                                         "Tally.After",          "Tally.AfterFailure",   "Tally.Type",
-                                        PARKED_ERROR_ATTRIBUTE, PARKED_DOUBT_ATTRIBUTE, PARKED_PACKED_ATTRIBUTE};
+                                        PARKED_ERROR_ATTRIBUTE, PARKED_DOUBT_ATTRIBUTE, PARKED_SOURCE_ATTRIBUTE,
+                                        PARKED_PACKED_ATTRIBUTE};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
         if (strcmp(name, names[i]) == 0)
             return true;

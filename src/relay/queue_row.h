@@ -8,6 +8,7 @@
 
 /* What stands with a message that was parked, besides its own attributes. */
 #define PARKED_ERROR_ATTRIBUTE "Relay.Error"
+#define PARKED_SOURCE_ATTRIBUTE "Relay.Source"
 #define PARKED_DOUBT_ATTRIBUTE "Relay.Doubt"
 /* Its own attributes as one JSON object, where there are too many for all. */
 #define PARKED_PACKED_ATTRIBUTE "Relay.Attributes"

@@ -23,7 +23,9 @@ struct attempt {
     enum verdict verdict;
     bool is_duplicate;     /* with DELIVERED: the sink had it from an attempt before */
     bool may_have_arrived; /* of this attempt, with RETRY or BLOCKED: no answer says that the sink did not take it */
-    uint32_t retry_ms;     /* the sink's own wish; 0: as the relay thinks */
+    bool
+        is_under_way; /* with RETRY: its request has not ended, so it is no failure to be counted; it may have arrived */
+    uint32_t retry_ms; /* the sink's own wish; 0: as the relay thinks */
     char reason[ROW_REASON_SIZE];
 };
 

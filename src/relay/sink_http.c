@@ -300,6 +300,7 @@ static void leave(struct call *call)
         struct attempt *attempt = &call->attempts[i];
         if (call->places[i] == PLACE_UNDERWAY) {
             attempt->may_have_arrived = true;
+            attempt->is_under_way = true;
             attempt->retry_ms = PENDING_MS;
             settle(call, i, VERDICT_RETRY, "its request is under way");
         } else if (call->places[i] == PLACE_WAITING) {
@@ -322,6 +323,7 @@ static enum step http_deliver(struct sink *sink, const struct term *term, struct
     for (size_t i = 0; i < count; i++) {
         ASSERT(attempts[i].row->kind == ROW_SEND);
         attempts[i].may_have_arrived = false;
+        attempts[i].is_under_way = false;
         attempts[i].retry_ms = 0;
         attempts[i].reason[0] = '\0';
     }

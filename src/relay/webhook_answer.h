@@ -18,8 +18,9 @@
 
 #define WEBHOOK_TEXT_MAX 200u
 
-/* A Retry-After beyond this is taken for so much: a receiver can't put a relay to sleep for a day by mistake. */
-#define WEBHOOK_RETRY_MAX_MS (15u * 60 * 1000)
+/* A Retry-After beyond this is taken for so much: a receiver can't put a relay to sleep for a day by mistake. The relay itself waits
+ * for less where the request may have arrived. */
+#define WEBHOOK_RETRY_MAX_MS (10u * 60 * 1000)
 
 struct webhook_end {
     int status;             /* of the answer; 0: there is none */

@@ -419,7 +419,7 @@ static bool settle_attempt(struct round *round, size_t index)
         finish(round, attempt->row, round->trials_owned[index].intent, false);
         return true;
     case VERDICT_RETRY:
-        round->progress.retries++;
+        round->progress.retries += !attempt->is_under_way;
         if (!round->is_sink_down || attempt->may_have_arrived)
             hold_back(round, index, false, attempt->retry_ms);
         return true;
