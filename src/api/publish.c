@@ -198,9 +198,15 @@ static void publish_message(struct call *call, struct publication *publication, 
     struct queue *queue;
     struct send_parameters send;
     struct send_result result;
-    enum error error = call_find_queue(call, params, &queue);
+    struct bytes url;
+    enum error error = params_required_text(params, "QueueUrl", &url);
     if (error != OK) {
-        note_fault(call, publication, error == ERROR_SERIALIZATION ? ROW_REFUSED : ROW_BLOCKED, error);
+        note_fault(call, publication, ROW_REFUSED, error);
+        return;
+    }
+    error = call_find_queue(call, params, &queue);
+    if (error != OK) {
+        note_fault(call, publication, ROW_BLOCKED, error);
         return;
     }
     /* Its uid is its deduplication id where it needs one and has none. */

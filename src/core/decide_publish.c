@@ -12,6 +12,9 @@
 #define ROW_SIZE PUBLISHER_ROW_SIZE
 #define RESULT_SIZE 16u /* an index, a fate and two sizes */
 
+/* What may stand in the event before a message that finds room whatever it takes. */
+#define ROOM_BEFORE_FIRST (16u << 10)
+
 bool decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
                            const uint8_t owner[PUBLISHER_ID_SIZE])
 {
@@ -221,13 +224,13 @@ bool decide_publish_known(const struct core *core, struct publication *publicati
 }
 
 /* Is there room for this row, beside what there must be for the rows behind it? Else it is put off, and all behind it, so that none
- * overtakes it. The first row finds room whatever it takes, as it would by itself. */
+ * overtakes it. The first that does anything finds room whatever it takes, as it would by itself: else it might never. */
 static bool has_room(struct core *core, struct publication *publication, uint64_t size)
 {
     uint64_t left = publication->row_count - publication->next;
     uint64_t used = core->frame->size - publication->frame_size + PUBLISHED_SIZE + publication->rows.size +
                     publication->results.size;
-    bool is_first = publication->next == 0;
+    bool is_first = core->frame->size == publication->frame_size && used <= ROOM_BEFORE_FIRST;
     publication->is_full = !is_first && used + left * (ROW_SIZE + RESULT_SIZE) + size > publication->command->size_max;
     if (publication->is_full)
         note_fate(publication, ROW_PUT_OFF);

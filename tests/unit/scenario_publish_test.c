@@ -339,6 +339,7 @@ static void a_row_that_is_refused_does_not_disturb_the_others(struct world *worl
         "'DataType':'String','StringValue':'none'}}}",
         6u);
     add(&rows, "{'Id':7," UID ",'ReceiptHandle':'nonsense'}", 7u);
+    add(&rows, "{'Id':9," UID ",'MessageBody':'to nowhere'}", 9u);
     add(&rows, "{'Id':8," UID ",'QueueUrl':'line.fifo','MessageBody':'5','MessageGroupId':'g'}", 8u);
     struct answer answer = publish(world, 1, 0, &rows);
     EXPECT(world, is_stored(answer, 3));
@@ -351,6 +352,8 @@ static void a_row_that_is_refused_does_not_disturb_the_others(struct world *worl
         EXPECT(world, strcmp(text_of(answer, 6, "Code"), "BatchDoesNotExist") == 0);
         EXPECT(world, strstr(text_of(answer, 6, "Message"), "create it first") != NULL);
         EXPECT(world, strcmp(text_of(answer, 7, "Code"), "ReceiptHandleIsInvalid") == 0);
+        EXPECT(world, has_status(answer, 9, "refused"));
+        EXPECT(world, strcmp(text_of(answer, 9, "Code"), "MissingParameter") == 0);
         answer = publish(world, 1, 0, &rows); /* answered as it was */
         EXPECT(world, answer_number(answer, "Stored") == 0 && count_status(answer, "duplicate") == 3);
     }
