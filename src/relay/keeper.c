@@ -30,6 +30,7 @@ struct keeper {
     /* Shared. */
     bool is_stopping;
     bool is_paused;
+    bool is_resumed; /* since the stand-by last looked: it need not rest on */
     bool is_told_fenced;
     uint64_t epoch_known;      /* that of the sink */
     uint64_t failing_since_ms; /* the worker; 0: it works */
@@ -80,7 +81,7 @@ static void unlock(struct keeper *keeper)
 /* Has anybody something for the thread to do at once? */
 static bool is_asked(const struct keeper *keeper)
 {
-    return keeper->is_stopping || keeper->is_told_fenced ||
+    return keeper->is_stopping || keeper->is_told_fenced || keeper->is_resumed ||
            (keeper->is_paused && keeper->view.standing == STANDING_OWNER);
 }
 
@@ -116,6 +117,7 @@ static void begin_term(struct keeper *keeper, const struct term *term, uint64_t 
     keeper->view.valid_until_ms = asked_ms + keeper->options.lease_ms;
     keeper->view.takeovers++;
     keeper->is_told_fenced = false;
+    keeper->is_resumed = false;
     keeper->failing_since_ms = 0;
     unlock(keeper);
     keeper->beat_ms = asked_ms + keeper->options.lease_ms / 4;
@@ -277,6 +279,7 @@ static void stand_by(struct keeper *keeper)
 {
     lock(keeper);
     bool is_paused = keeper->is_paused;
+    keeper->is_resumed = false;
     unlock(keeper);
     uint64_t now_ms = keeper_now_ms();
     if (is_paused || now_ms < keeper->away_until_ms) {
@@ -416,6 +419,7 @@ void keeper_report(struct keeper *keeper, const struct term *term, bool is_worki
 void keeper_set_paused(struct keeper *keeper, bool is_paused)
 {
     lock(keeper);
+    keeper->is_resumed = keeper->is_paused && !is_paused && keeper->view.standing != STANDING_OWNER;
     keeper->is_paused = is_paused;
     pthread_cond_signal(&keeper->asked);
     unlock(keeper);

@@ -2,11 +2,13 @@
 with credentials and without, and with something wrong. What arrived is counted by what the queues give."""
 
 import http.client
+import http.server
 import json
 import os
 import shutil
 import socket
 import stat
+import threading
 import time
 
 import pytest
@@ -181,7 +183,7 @@ def test_of_two_daemons_one_works_and_the_other_takes_over(daemon_factory, postg
     daemons = [daemon_factory().start() for _ in range(2)]
     for daemon in daemons:
         make_queue(daemon, "orders")
-        create(daemon, postgres)
+        create(daemon, postgres, Source={"LeaseSeconds": 60})  # what is given up need not run out
         wait_until(lambda: describe(daemon)["State"] in ("active", "standby"), what="a place in line")
     states = [describe(daemon)["State"] for daemon in daemons]
     assert sorted(states) == ["active", "standby"]
@@ -204,6 +206,48 @@ def test_of_two_daemons_one_works_and_the_other_takes_over(daemon_factory, postg
     assert drain(other, "orders") == []
     for daemon in daemons:
         assert daemon.stop() == 0, daemon.error_text()
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def hook():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    server.bodies = []
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_relays_from_one_queue_to_the_next_and_out_of_the_last(daemon, hook):
+    for name in "first", "second.fifo":
+        make_queue(daemon, name)
+    good(daemon, "CreateRelay", RelayName="on", Source={"Type": "queue", "QueueUrl": "first"},
+         Sink={"Type": "queue", "QueueUrl": "second.fifo"})
+    good(daemon, "CreateRelay", RelayName="out", Source={"Type": "queue", "QueueUrl": "second.fifo"},
+         Sink={"Type": "http", "Url": f"http://127.0.0.1:{hook.server_port}/", "Mode": "at-most-once"})
+    bodies = some_bodies("m", 40)
+    for body in bodies:
+        daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "first", "MessageBody": body})
+    wait_until(lambda: len(hook.bodies) >= len(bodies), what="all requests")
+    assert daemon.stop() == 0
+    daemon.start()
+    for name in "on", "out":
+        wait_for(daemon, "active", name)
+    daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "first", "MessageBody": "last"})
+    wait_until(lambda: "last" in hook.bodies, what="the last request")
+    assert sorted(hook.bodies) == sorted([*bodies, "last"])
 
 
 # --- what can be wrong --------------------------------------------------------------------------------------------------
@@ -252,17 +296,20 @@ def test_what_is_secret_is_never_shown(daemon_factory, cluster):
     secrets = ["hunter2hunter2", "hunter3hunter3", "hunter4hunter4", "hunter5hunter5", "hunter6hunter6"]
     password, key, token, signing, web = secrets
     daemon = daemon_factory().start()
-    make_queue(daemon, "done")
+    for name in "calls", "copies":
+        make_queue(daemon, name)
+        daemon.call("AmazonSQS.SendMessage", {"QueueUrl": name, "MessageBody": "to where nobody listens"})
     uri = f"postgresql://tally:{password}@127.0.0.1:{cluster.port}/postgres"
     create(daemon, cluster, "a", Source={"Connection": uri})
     create(daemon, cluster, "b", Source={"Connection": f"host=127.0.0.1 port={free_port()} user=tally password='{password}'"})
-    create(daemon, cluster, "c", Sink={"Type": "sqs", "QueueUrl": f"http://127.0.0.1:{free_port()}/1/q", "Region": "eu-west-1",
-                                      "Credentials": {"AccessKeyId": "AKIASHOWN", "SecretAccessKey": key, "SessionToken": token}})
-    good(daemon, "CreateRelay", RelayName="d", Source={"Type": "queue", "QueueUrl": "done"},
+    good(daemon, "CreateRelay", RelayName="c", Source={"Type": "queue", "QueueUrl": "copies"},
+         Sink={"Type": "sqs", "QueueUrl": f"http://user:{web}@127.0.0.1:{free_port()}/1/q", "Region": "eu-west-1",
+               "Credentials": {"AccessKeyId": "AKIASHOWN", "SecretAccessKey": key, "SessionToken": token}})
+    good(daemon, "CreateRelay", RelayName="d", Source={"Type": "queue", "QueueUrl": "calls"},
          Sink={"Type": "http", "Url": f"http://user:{web}@127.0.0.1:{free_port()}/hook?key={web}", "Secret": signing})
     create(daemon, cluster, "e", Source={"Connection": f"postgresql://tally:{password}@127.0.0.1:{free_port()}/x?nonsense={password}"})
-    wait_for(daemon, "failed", "b")
-    wait_for(daemon, "failed", "e")
+    for name in "bcde":
+        wait_until(lambda: "LastError" in describe(daemon, name), what=f"an error of {name}")
     again = dict(RelayName="a", Source={"Type": "postgres", "Connection": uri + "x"}, Sink={"Type": "queue"})
     told = [refused(daemon, "CreateRelay", **again), [describe(daemon, name) for name in "abcde"], good(daemon, "ListRelays"),
             [good(daemon, "ListDoubts", RelayName=name) for name in "abcde"], daemon.request("GET", "/metrics")[2].decode()]
@@ -274,7 +321,7 @@ def test_what_is_secret_is_never_shown(daemon_factory, cluster):
         assert secret not in json.dumps(told)
     shown = {relay["RelayName"]: relay for relay in told[2]["Relays"]}
     assert shown["c"]["Sink"]["Credentials"] == {"AccessKeyId": "AKIASHOWN"} and shown["c"]["Sink"]["Region"] == "eu-west-1"
-    assert shown["d"]["Sink"]["Url"].endswith("/hook?…") and shown["d"]["Source"] == {"Type": "queue", "QueueUrl": "done"}
+    assert shown["d"]["Sink"]["Url"].endswith("/hook?…") and shown["d"]["Source"] == {"Type": "queue", "QueueUrl": "calls"}
 
 
 POSTGRES = {"Type": "postgres", "Connection": "postgresql:///x"}
