@@ -20,7 +20,7 @@ def commands_of(first, last):
 
 def test_the_commands_about_order_and_about_exactly_once_work(daemon, tmp_path):
     done = subprocess.run(
-        ["sh", "-c", commands_of("## Order, at last", "## Five problems")],
+        ["sh", "-c", commands_of("## Order, at last", "## The outbox, at last")],
         capture_output=True,
         text=True,
         timeout=120 * PATIENCE,
@@ -33,6 +33,41 @@ def test_the_commands_about_order_and_about_exactly_once_work(daemon, tmp_path):
     assert "why         It waits for batch 'night-44', which has not completed." in lines
     assert lines.count("write the report") == 1 and lines[-1] == "paid: order 17"
     assert done.stderr.count("a duplicate of message") == 1
+
+
+def test_the_outbox_of_the_readme_works(daemon, postgres):
+    from relay import drain, wait_until_empty
+
+    postgres.sql("CREATE DATABASE shop")
+    text = (ROOT / "README.md").read_text()
+    send, receive = re.findall(r"```sql\n(.*?)```", text[text.index("## The outbox, at last") : text.index("## Five problems")], re.DOTALL)
+    uri = postgres.uri.replace("/postgres", "/shop")
+    assert "postgres://localhost/shop" in text
+    commands = commands_of("## The outbox, at last", "## Five problems").replace("postgres://localhost/shop", uri)
+    environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}", PGHOST="127.0.0.1",
+                                    PGPORT=str(postgres.port), PGUSER="tally")
+    done = subprocess.run(["sh", "-c", commands], capture_output=True, text=True, timeout=120 * PATIENCE, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    postgres.uri = uri
+    postgres.sql("CREATE TABLE orders (id int); CREATE TABLE shipments (id int)")
+    postgres.sql(send)
+    postgres.sql(send.replace("COMMIT", "ROLLBACK").replace("17", "18"))
+
+    def receive_one():
+        _, answer = daemon.call("AmazonSQS.ReceiveMessage", {
+            "QueueUrl": "shipping.fifo", "WaitTimeSeconds": 1, "AttributeNames": ["All"], "MessageAttributeNames": ["All"]})
+        return answer.get("Messages")
+
+    message = wait_until(receive_one, what="the message")[0]
+    assert message["Body"] == "ship order 17" and message["Attributes"]["MessageGroupId"] == "customer-4"
+    ids = {"OUTBOX ID": message["MessageAttributes"]["Tally.OutboxId"]["StringValue"], "RECEIPT HANDLE": message["ReceiptHandle"]}
+    for placeholder, value in ids.items():
+        receive = receive.replace(placeholder, value)
+    postgres.sql(receive)
+    wait_until_empty(postgres)
+    assert postgres.sql("SELECT id FROM shipments") == [(17,)]
+    assert postgres.sql("SELECT tally.once(%s)", ids["OUTBOX ID"]) == [(False,)]
+    assert drain(daemon, "shipping.fifo") == []
 
 
 def snippets(language):
