@@ -6,6 +6,7 @@
 #include "relay/sqs_answer.h"
 #include "relay/sqs_batch.h"
 #include "relay/sqs_queues.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -20,6 +21,9 @@
 #define BATCH_SIZE_MAX (1024u << 10)
 #define BATCH_SIZE_OLD (256u << 10) /* of endpoints from before August 2025 */
 
+/* Requests of one call that are under way at once, each on a connection and a thread of its own. */
+#define LANES_MAX 8u
+
 /* No request of a call begins later: rows in doubt were chosen by their age when the call began. */
 #define CALL_MS 5000u
 
@@ -32,7 +36,7 @@
 
 struct sink_sqs {
     struct sink base;
-    struct transport *transport_owned;
+    struct transport *transports_owned[LANES_MAX];
     char *endpoint_owned;
     struct bytes own_name; /* of the sink's own queue, part of the spec's URL in `own_owned`; empty: there is none */
     char *own_owned;
@@ -45,11 +49,16 @@ struct sink_sqs {
 
 /* Rows of one line go one after the other: those of a group in a queue, or all. */
 struct line {
-    bool is_closed; /* one of it failed: those behind are left untried */
-    unsigned walk;  /* the batch that has met it */
+    bool is_closed;   /* one of it failed: those behind are left untried */
+    bool is_underway; /* one of it is in a request that was not answered yet (P15) */
+    unsigned walk;    /* the batch that has met it */
 };
 
+/* Everything in it is under the mutex, except while a request is under way. */
 struct call {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* a request was answered */
+    size_t underway_count;
     struct sink_sqs *sqs;
     const struct permit *permit;
     struct attempt *attempts;
@@ -61,7 +70,16 @@ struct call {
     unsigned walk;
     uint64_t begun_ms;
     bool is_over;
-    /* The batch that is being made. */
+};
+
+struct lane {
+    struct call *call;
+    struct transport *transport;
+    pthread_t thread;
+};
+
+/* The rows of a batch. */
+struct parcel {
     size_t members[SQS_BATCH_MAX];
     size_t member_count;
 };
@@ -115,18 +133,14 @@ static void doubt(struct call *call, size_t index, const char *reason)
     settle(call, index, is_harmless || call->sqs->base.repeats ? VERDICT_RETRY : VERDICT_DOUBTED, reason);
 }
 
-/* Nobody can send to that queue. */
-static void block(struct call *call, struct bytes name, const char *reason)
+/* Nobody can send to the queue of that row. */
+static void block(struct call *call, size_t index, const char *reason)
 {
-    bool is_first = true;
-    for (size_t i = 0; i < call->count; i++) {
-        if (call->is_settled[i] || !bytes_equal(name_of(call->sqs, call->attempts[i].row), name))
-            continue;
-        if (is_first)
-            settle(call, i, VERDICT_BLOCKED, reason);
-        is_first = false;
-        call->lines[call->line_of[i]].is_closed = true;
-    }
+    struct bytes name = name_of(call->sqs, call->attempts[index].row);
+    settle(call, index, VERDICT_BLOCKED, reason);
+    for (size_t i = 0; i < call->count; i++)
+        if (bytes_equal(name_of(call->sqs, call->attempts[i].row), name))
+            call->lines[call->line_of[i]].is_closed = true;
     sqs_queues_forget(&call->sqs->queues, name);
 }
 
@@ -137,68 +151,99 @@ static void set_wish(struct call *call, size_t index, unsigned retry_after_s)
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-/* Posts, unless nothing may leave any more. False: the call is over, and *may_have_arrived says what is known of the request; the sink is down
- * if it was tried. */
-static bool post(struct call *call, const char *target, const struct buffer *body, struct buffer *text,
-                 struct transport_answer *answer, bool *may_have_arrived)
+/* A request and what came of it. */
+struct exchange {
+    const char *target;
+    struct buffer body, text;
+    struct transport_answer answer;
+    bool may_have_arrived; /* if it was not answered */
+};
+
+static void exchange_init(struct exchange *exchange, const char *target)
 {
-    struct sink_sqs *sqs = call->sqs;
-    *may_have_arrived = false;
-    answer->reason[0] = '\0';
+    *exchange = (struct exchange){.target = target};
+    buffer_init(&exchange->body);
+    buffer_init(&exchange->text);
+}
+
+static void exchange_deinit(struct exchange *exchange)
+{
+    buffer_deinit(&exchange->body);
+    buffer_deinit(&exchange->text);
+}
+
+/* "": it was not tried. */
+static const char *reason_of(const struct exchange *exchange)
+{
+    return exchange->answer.reason[0] == '\0' ? NULL : exchange->answer.reason;
+}
+
+/* Posts, unless nothing may leave any more. False: it was not answered, and the call is over; the sink is down if it was tried. */
+static bool post(const struct lane *lane, struct exchange *exchange, bool lets_others)
+{
+    struct call *call = lane->call;
     if (monotonic_ms() - call->begun_ms > CALL_MS || !call->permit->is_valid(call->permit->context)) {
         call->is_over = true;
         return false;
     }
+    if (lets_others)
+        pthread_mutex_unlock(&call->mutex);
     enum transport_result result =
-        transport_post(sqs->transport_owned, target, (const char *)body->data_owned, body->size, true, text, answer);
+        transport_post(lane->transport, exchange->target, (const char *)exchange->body.data_owned, exchange->body.size,
+                       true, &exchange->text, &exchange->answer);
+    if (lets_others)
+        pthread_mutex_lock(&call->mutex);
     if (result == TRANSPORT_ANSWERED)
         return true;
-    *may_have_arrived = result != TRANSPORT_NOT_SENT;
-    sqs->base.is_down = true;
+    exchange->may_have_arrived = result != TRANSPORT_NOT_SENT;
+    call->sqs->base.is_down = true;
     call->is_over = true;
     return false;
 }
 
 /* --- queues ------------------------------------------------------------------------------------------------------- */
 
-/* Asks the endpoint where the queue is. NULL: the row, or all that goes there, is settled, or the call is over. */
-static struct sqs_queue *ask_for_queue(struct call *call, size_t index, struct bytes name)
+/* An answer that was no URL. */
+static void read_no_url(struct call *call, size_t index, const struct exchange *exchange)
 {
-    struct sqs_queue *queue = NULL;
-    struct transport_answer answer;
     struct sqs_outcome outcome;
+    sqs_read_error(exchange->answer.status, buffer_bytes(&exchange->text), exchange->answer.query_error, &outcome);
+    if (outcome.meaning == SQS_REFUSED) {
+        settle(call, index, VERDICT_REFUSED, outcome.reason); /* no queue can have this name */
+    } else if (outcome.meaning == SQS_CLOSED) {
+        block(call, index, outcome.reason);
+    } else {
+        settle(call, index, VERDICT_RETRY, outcome.reason);
+        set_wish(call, index, exchange->answer.retry_after_s);
+        call->sqs->base.is_down = call->is_over = true;
+    }
+}
+
+/* Asks the endpoint where the queue is; everything else waits. NULL: the row, or all that goes there, is settled, or the call is over. */
+static struct sqs_queue *ask_for_queue(const struct lane *lane, size_t index, struct bytes name)
+{
+    struct call *call = lane->call;
+    struct sqs_queue *queue = NULL;
+    struct exchange exchange;
     struct bytes url_owned;
-    struct buffer body, text;
-    bool may_have_arrived;
-    buffer_init(&body);
-    buffer_init(&text);
+    exchange_init(&exchange, "AmazonSQS.GetQueueUrl");
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_strn(doc, root, "QueueName", (const char *)name.ptr, name.size);
     char *json = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, NULL);
-    buffer_append(&body, json == NULL ? "{}" : json, json == NULL ? 2 : strlen(json));
-    if (!post(call, "AmazonSQS.GetQueueUrl", &body, &text, &answer, &may_have_arrived)) {
-        settle(call, index, VERDICT_UNTRIED, answer.reason[0] == '\0' ? NULL : answer.reason);
-    } else if (answer.status == 200 && sqs_read_queue_url(buffer_bytes(&text), &url_owned)) {
+    buffer_append(&exchange.body, json == NULL ? "{}" : json, json == NULL ? 2 : strlen(json)); /* NULL: not UTF-8 */
+    if (!post(lane, &exchange, false)) {
+        settle(call, index, VERDICT_UNTRIED, reason_of(&exchange));
+    } else if (exchange.answer.status == 200 && sqs_read_queue_url(buffer_bytes(&exchange.text), &url_owned)) {
         queue = sqs_queues_add(&call->sqs->queues, name, (const char *)url_owned.ptr);
         free((void *)url_owned.ptr);
     } else {
-        sqs_read_error(answer.status, buffer_bytes(&text), answer.query_error, &outcome);
-        if (outcome.meaning == SQS_REFUSED) {
-            settle(call, index, VERDICT_REFUSED, outcome.reason); /* no queue can have this name */
-        } else if (outcome.meaning == SQS_CLOSED) {
-            block(call, name, outcome.reason);
-        } else {
-            settle(call, index, VERDICT_RETRY, outcome.reason);
-            set_wish(call, index, answer.retry_after_s);
-            call->sqs->base.is_down = call->is_over = true;
-        }
+        read_no_url(call, index, &exchange);
     }
     free(json);
     yyjson_mut_doc_free(doc);
-    buffer_deinit(&body);
-    buffer_deinit(&text);
+    exchange_deinit(&exchange);
     return queue;
 }
 
@@ -208,8 +253,9 @@ static bool is_url(struct bytes name)
 }
 
 /* NULL as above. */
-static struct sqs_queue *find_queue(struct call *call, size_t index)
+static struct sqs_queue *find_queue(const struct lane *lane, size_t index)
 {
+    struct call *call = lane->call;
     struct sink_sqs *sqs = call->sqs;
     struct bytes name = name_of(sqs, call->attempts[index].row);
     struct sqs_queue *queue = sqs_queues_find(&sqs->queues, name);
@@ -223,7 +269,7 @@ static struct sqs_queue *find_queue(struct call *call, size_t index)
     if (sqs->own_name.size > 0 && bytes_equal(name, sqs->own_name))
         return sqs_queues_add(&sqs->queues, name, sqs->own_owned);
     if (!is_url(name))
-        return ask_for_queue(call, index, name);
+        return ask_for_queue(lane, index, name);
     struct bytes url = memory_duplicate(name);
     char *text = memory_resize((void *)url.ptr, name.size + 1);
     text[name.size] = '\0';
@@ -256,13 +302,13 @@ static void find_lines(struct call *call)
 static bool is_next_of_line(struct call *call, size_t index)
 {
     struct line *line = &call->lines[call->line_of[index]];
-    if (call->is_settled[index] || line->is_closed || line->walk == call->walk)
+    if (call->is_settled[index] || line->is_closed || line->is_underway || line->walk == call->walk)
         return false;
     line->walk = call->walk;
     return true;
 }
 
-static enum sqs_added add(struct call *call, struct sqs_batch *batch, size_t index)
+static enum sqs_added add(struct call *call, struct parcel *parcel, struct sqs_batch *batch, size_t index)
 {
     const struct attempt *attempt = &call->attempts[index];
     const struct sqs_form form = {
@@ -273,23 +319,23 @@ static enum sqs_added add(struct call *call, struct sqs_batch *batch, size_t ind
     char reason[ROW_REASON_SIZE];
     enum sqs_added added = sqs_batch_add(batch, attempt->row, form, call->sqs->batch_size_max, reason);
     if (added == SQS_ADDED)
-        call->members[call->member_count++] = index;
+        parcel->members[parcel->member_count++] = index;
     else if (added == SQS_UNUSABLE)
         settle(call, index, attempt->is_repeat ? VERDICT_DOUBTED : VERDICT_REFUSED, reason);
     return added;
 }
 
 /* Adds to the batch what goes to the same queue as its first row. */
-static void fill(struct call *call, struct sqs_batch *batch, size_t first)
+static void fill(struct call *call, struct parcel *parcel, struct sqs_batch *batch, size_t first)
 {
     struct bytes name = name_of(call->sqs, call->attempts[first].row);
-    if (add(call, batch, first) != SQS_ADDED || call->is_alone[first])
+    if (add(call, parcel, batch, first) != SQS_ADDED || call->is_alone[first])
         return;
-    for (size_t i = first + 1; i < call->count && call->member_count < SQS_BATCH_MAX; i++) {
+    for (size_t i = first + 1; i < call->count && parcel->member_count < SQS_BATCH_MAX; i++) {
         if (!is_next_of_line(call, i) || call->is_alone[i] ||
             !bytes_equal(name_of(call->sqs, call->attempts[i].row), name))
             continue;
-        if (add(call, batch, i) == SQS_FULL)
+        if (add(call, parcel, batch, i) == SQS_FULL)
             return;
     }
 }
@@ -297,29 +343,30 @@ static void fill(struct call *call, struct sqs_batch *batch, size_t first)
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
 /* One of them is not as it must be, or they are too many bytes: each is sent alone, and the server says which. */
-static void split(struct call *call, const char *reason)
+static void split(struct call *call, const struct parcel *parcel, const char *reason)
 {
     if (strncmp(reason, "BatchRequestTooLong", 19) == 0 && call->sqs->batch_size_max > BATCH_SIZE_OLD)
         call->sqs->batch_size_max = BATCH_SIZE_OLD;
-    for (size_t i = 0; i < call->member_count; i++)
-        call->is_alone[call->members[i]] = true;
+    for (size_t i = 0; i < parcel->member_count; i++)
+        call->is_alone[parcel->members[i]] = true;
 }
 
-static void read_refusal(struct call *call, const struct transport_answer *answer, struct bytes text)
+static void read_refusal(struct call *call, const struct parcel *parcel, const struct exchange *exchange)
 {
+    const struct transport_answer *answer = &exchange->answer;
     struct sink_sqs *sqs = call->sqs;
     struct sqs_outcome outcome;
-    sqs_read_error(answer->status, text, answer->query_error, &outcome);
-    if (outcome.meaning == SQS_REFUSED && call->member_count > 1) {
-        split(call, outcome.reason);
+    sqs_read_error(answer->status, buffer_bytes(&exchange->text), answer->query_error, &outcome);
+    if (outcome.meaning == SQS_REFUSED && parcel->member_count > 1) {
+        split(call, parcel, outcome.reason);
         return;
     }
     if (outcome.meaning == SQS_CLOSED) {
-        block(call, name_of(sqs, call->attempts[call->members[0]].row), outcome.reason);
+        block(call, parcel->members[0], outcome.reason);
         return;
     }
-    for (size_t i = 0; i < call->member_count; i++) {
-        size_t index = call->members[i];
+    for (size_t i = 0; i < parcel->member_count; i++) {
+        size_t index = parcel->members[i];
         if (outcome.meaning == SQS_REFUSED)
             settle(call, index, VERDICT_REFUSED, outcome.reason);
         else if (outcome.meaning == SQS_BUSY)
@@ -333,80 +380,138 @@ static void read_refusal(struct call *call, const struct transport_answer *answe
         sqs->base.is_down = call->is_over = true;
 }
 
-static void read_results(struct call *call, struct bytes text)
+static void read_result(struct call *call, size_t index, const struct sqs_outcome *outcome)
+{
+    switch (outcome->meaning) {
+    case SQS_TAKEN:
+        settle(call, index, VERDICT_DELIVERED, NULL);
+        break;
+    case SQS_REFUSED:
+        settle(call, index, VERDICT_REFUSED, outcome->reason);
+        break;
+    case SQS_BUSY:
+        settle(call, index, VERDICT_RETRY, outcome->reason);
+        break;
+    case SQS_FAILED:
+        doubt(call, index, outcome->reason);
+        break;
+    case SQS_CLOSED:
+        settle(call, index, VERDICT_BLOCKED, outcome->reason);
+        break;
+    }
+}
+
+static void read_results(struct call *call, const struct parcel *parcel, struct bytes text)
 {
     struct sqs_outcome outcomes[SQS_BATCH_MAX];
-    sqs_read_batch(text, outcomes, call->member_count);
+    sqs_read_batch(text, outcomes, parcel->member_count);
     call->sqs->failures = 0;
-    for (size_t i = 0; i < call->member_count; i++) {
-        size_t index = call->members[i];
-        switch (outcomes[i].meaning) {
-        case SQS_TAKEN:
-            settle(call, index, VERDICT_DELIVERED, NULL);
-            break;
-        case SQS_REFUSED:
-            settle(call, index, VERDICT_REFUSED, outcomes[i].reason);
-            break;
-        case SQS_BUSY:
-            settle(call, index, VERDICT_RETRY, outcomes[i].reason);
-            break;
-        case SQS_FAILED:
-            doubt(call, index, outcomes[i].reason);
-            break;
-        case SQS_CLOSED:
-            settle(call, index, VERDICT_BLOCKED, outcomes[i].reason);
-            break;
-        }
-    }
+    for (size_t i = 0; i < parcel->member_count; i++)
+        read_result(call, parcel->members[i], &outcomes[i]);
 }
 
-static void send_batch(struct call *call, const struct sqs_batch *batch)
+/* It may have arrived, or nothing of it left. */
+static void read_silence(struct call *call, const struct parcel *parcel, const struct exchange *exchange)
 {
-    struct transport_answer answer;
-    struct buffer body, text;
-    bool may_have_arrived;
-    buffer_init(&body);
-    buffer_init(&text);
-    if (!sqs_batch_write(batch, &body)) {
-        if (call->member_count > 1)
-            split(call, "");
+    for (size_t i = 0; i < parcel->member_count; i++)
+        if (exchange->may_have_arrived)
+            doubt(call, parcel->members[i], exchange->answer.reason);
         else
-            settle(call, call->members[0], VERDICT_REFUSED, "its body, group or deduplication id is not UTF-8");
-    } else if (!post(call, "AmazonSQS.SendMessageBatch", &body, &text, &answer, &may_have_arrived)) {
-        for (size_t i = 0; i < call->member_count; i++)
-            if (may_have_arrived)
-                doubt(call, call->members[i], answer.reason);
-            else
-                settle(call, call->members[i], VERDICT_UNTRIED, answer.reason[0] == '\0' ? NULL : answer.reason);
-    } else if (answer.status == 200) {
-        read_results(call, buffer_bytes(&text));
-    } else {
-        read_refusal(call, &answer, buffer_bytes(&text));
-    }
-    buffer_deinit(&body);
-    buffer_deinit(&text);
+            settle(call, parcel->members[i], VERDICT_UNTRIED, reason_of(exchange));
 }
 
-/* Makes and sends one batch, or finds out that a row can be in none. False: nothing is left. */
-static bool deliver_batch(struct call *call)
+/* --- sending ------------------------------------------------------------------------------------------------------ */
+
+static void set_underway(struct call *call, const struct parcel *parcel, bool is_underway)
 {
+    for (size_t i = 0; i < parcel->member_count; i++)
+        call->lines[call->line_of[parcel->members[i]]].is_underway = is_underway;
+    if (is_underway)
+        call->underway_count++;
+    else
+        call->underway_count--;
+}
+
+static void send_batch(const struct lane *lane, const struct parcel *parcel, const struct sqs_batch *batch)
+{
+    struct call *call = lane->call;
+    struct exchange exchange;
+    exchange_init(&exchange, "AmazonSQS.SendMessageBatch");
+    if (!sqs_batch_write(batch, &exchange.body)) {
+        if (parcel->member_count > 1)
+            split(call, parcel, "");
+        else
+            settle(call, parcel->members[0], VERDICT_REFUSED, "its body, group or deduplication id is not UTF-8");
+        exchange_deinit(&exchange);
+        return;
+    }
+    set_underway(call, parcel, true);
+    bool is_answered = post(lane, &exchange, true);
+    set_underway(call, parcel, false);
+    if (!is_answered)
+        read_silence(call, parcel, &exchange);
+    else if (exchange.answer.status == 200)
+        read_results(call, parcel, buffer_bytes(&exchange.text));
+    else
+        read_refusal(call, parcel, &exchange);
+    exchange_deinit(&exchange);
+    pthread_cond_broadcast(&call->changed);
+}
+
+/* Makes and sends one batch, or finds out that a row can be in none. False: there is nothing that can be sent now. */
+static bool deliver_batch(const struct lane *lane)
+{
+    struct call *call = lane->call;
     size_t first = 0;
     call->walk++;
     while (first < call->count && !is_next_of_line(call, first))
         first++;
     if (first == call->count)
         return false;
-    const struct sqs_queue *queue = find_queue(call, first);
+    const struct sqs_queue *queue = find_queue(lane, first);
     if (queue == NULL)
         return true;
     struct sqs_batch batch;
+    struct parcel parcel = {.member_count = 0};
     sqs_batch_init(&batch, queue->url_owned);
-    call->member_count = 0;
-    fill(call, &batch, first);
-    if (call->member_count > 0)
-        send_batch(call, &batch);
+    fill(call, &parcel, &batch, first);
+    if (parcel.member_count > 0)
+        send_batch(lane, &parcel, &batch);
     sqs_batch_deinit(&batch);
     return true;
+}
+
+/* Until nothing is left: what is under way elsewhere may free the next of its lines. */
+static void *run_lane(void *context)
+{
+    const struct lane *lane = context;
+    struct call *call = lane->call;
+    pthread_mutex_lock(&call->mutex);
+    while (!call->is_over) {
+        if (deliver_batch(lane))
+            continue;
+        if (call->underway_count == 0)
+            break;
+        pthread_cond_wait(&call->changed, &call->mutex);
+    }
+    pthread_cond_broadcast(&call->changed);
+    pthread_mutex_unlock(&call->mutex);
+    return NULL;
+}
+
+/* The calling thread is the first lane; another one for every batch that the rows could fill besides. */
+static void run_lanes(struct call *call)
+{
+    struct lane lanes[LANES_MAX];
+    size_t wanted = (call->count + SQS_BATCH_MAX - 1) / SQS_BATCH_MAX, count = 1;
+    for (size_t i = 0; i < LANES_MAX; i++)
+        lanes[i] = (struct lane){.call = call, .transport = call->sqs->transports_owned[i]};
+    while (count < wanted && count < LANES_MAX &&
+           pthread_create(&lanes[count].thread, NULL, run_lane, &lanes[count]) == 0)
+        count++;
+    run_lane(&lanes[0]);
+    for (size_t i = 1; i < count; i++)
+        pthread_join(lanes[i].thread, NULL);
 }
 
 static enum step deliver(struct sink *sink, const struct term *term, struct attempt *attempts, size_t count,
@@ -420,8 +525,11 @@ static enum step deliver(struct sink *sink, const struct term *term, struct atte
     call.begun_ms = monotonic_ms();
     sink->is_down = false;
     find_lines(&call);
-    while (!call.is_over && deliver_batch(&call))
-        continue;
+    pthread_mutex_init(&call.mutex, NULL);
+    pthread_cond_init(&call.changed, NULL);
+    run_lanes(&call);
+    pthread_cond_destroy(&call.changed);
+    pthread_mutex_destroy(&call.mutex);
     return STEP_OK;
 }
 
@@ -443,7 +551,8 @@ static enum step open(struct sink *sink, const struct term *term, uint64_t *epoc
 static void close_sink(struct sink *sink)
 {
     struct sink_sqs *sqs = sqs_of(sink);
-    transport_destroy(sqs->transport_owned);
+    for (size_t i = 0; i < LANES_MAX; i++)
+        transport_destroy(sqs->transports_owned[i]);
     sqs_queues_deinit(&sqs->queues);
     free(sqs->endpoint_owned);
     free(sqs->own_owned);
@@ -473,7 +582,7 @@ static const char *find_region(const struct relay_spec *spec, char *text, size_t
     return region != NULL ? region : "us-east-1";
 }
 
-static struct transport *connect_endpoint(const struct relay_spec *spec, const char *endpoint)
+static struct transport *make_transport(const struct relay_spec *spec, const char *endpoint)
 {
     char region[64];
     unsigned timeout_ms = spec->lease_ms / 4 * 3;
@@ -506,7 +615,8 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
     struct bytes endpoint = bytes_make(url, sqs_endpoint_size(url));
     sqs->endpoint_owned = memory_allocate(endpoint.size + 2);
     snprintf(sqs->endpoint_owned, endpoint.size + 2, "%.*s/", BYTES_FORMAT(endpoint));
-    sqs->transport_owned = connect_endpoint(spec, sqs->endpoint_owned);
+    for (size_t i = 0; i < LANES_MAX; i++)
+        sqs->transports_owned[i] = make_transport(spec, sqs->endpoint_owned);
     sqs->endpoint_owned[endpoint.size] = '\0'; /* nobody wants to read the slash */
     sqs->own_owned = strcpy(memory_allocate(strlen(url) + 1), url);
     sqs->own_name = sqs_queue_name(sqs->own_owned);
