@@ -165,10 +165,10 @@ static enum step begin_walk(struct parked_queue *parked, unsigned limit, unsigne
         struct tally_messages *page = &walk->pages[walk->page_count];
         if (tally_receive(parked->client, parked->name_owned, &options, page) != TALLY_OK)
             return is_missing(parked) ? STEP_OK : queue_calls_judge(parked->client, fault);
+        walk->page_count++; /* an empty one has something to free, too */
         if (page->count == 0)
             break;
         count += page->count;
-        walk->page_count++;
     }
     return STEP_OK;
 }
