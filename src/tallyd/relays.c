@@ -7,6 +7,7 @@
 #include "tallyd/relay_facts.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdlib.h>
 
 static_assert(RELAY_NAME_SIZE_MAX == RELAY_RECORD_NAME_SIZE_MAX, "one limit");
@@ -55,6 +56,19 @@ struct leaving {
     struct relays *relays;
     struct relay *relay;
 };
+
+/* Threads that are made between the two take no signals: those are for the loop, which says what they mean. */
+static void keep_signals(sigset_t *before)
+{
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+static void give_signals_back(const sigset_t *before)
+{
+    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
 
@@ -126,7 +140,10 @@ static void leave(struct relays *relays, struct running *running)
     leaving->work.data = leaving;
     relays->leaving_count++;
     relay_stop(leaving->relay);
+    sigset_t signals;
+    keep_signals(&signals);
     uv_queue_work(relays->loop, &leaving->work, join, on_joined);
+    give_signals_back(&signals);
 }
 
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
@@ -161,8 +178,11 @@ static void start(struct relays *relays, const struct crew *crew, const struct r
         .number = record->number, .name_owned = name, .since_ms = relay_facts_now_ms(), .is_paused = record->is_paused};
     if (read_spec(relays, crew, record, &spec, &running->fault)) {
         spec.name_owned = name; /* lent: the relay takes a copy */
+        sigset_t signals;
+        keep_signals(&signals);
         running->relay = relay_start(
             &(struct relay_options){.spec = &spec, .wake = wake, .context = relays, .is_paused = record->is_paused});
+        give_signals_back(&signals);
         spec.name_owned = NULL;
     }
     relay_spec_deinit(&spec);

@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import shutil
+import signal
 import socket
 import stat
 import threading
@@ -545,3 +546,23 @@ def test_a_long_folder_and_a_daemon_without_relays(daemon_factory, postgres):
     check_once(drain(daemon, "orders", 1), ["there"])
     assert daemon.stop() == 0
     assert list(daemon.data.glob("*.sock")) == []
+
+
+def test_a_database_that_says_nothing_holds_up_nobody(daemon):
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        for name in "a", "b", "c", "d", "e", "f":
+            good(daemon, "CreateRelay", RelayName=name, Sink={"Type": "queue"},
+                 Source={"Type": "postgres", "Connection": f"host=127.0.0.1 port={deaf.getsockname()[1]} dbname=x"})
+        begun = time.monotonic()
+        for _ in range(20):
+            good(daemon, "DescribeRelay", RelayName="a")
+        assert time.monotonic() - begun < 2 * PATIENCE
+        good(daemon, "DeleteRelay", RelayName="f")
+        begun = time.monotonic()
+        assert daemon.stop() == 0
+        assert time.monotonic() - begun < 10 * PATIENCE
+        daemon.start()
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.process.send_signal(signal.SIGTERM)  # who asks again still gets an end that is clean
+        assert daemon.stop() == 0
+    daemon.start()
