@@ -191,9 +191,9 @@ static enum step check_answer(const struct postgres *postgres, const PGresult *a
         return fault_set(
             fault, STEP_UNFIT,
             "this outbox was copied here, or restored from a backup: it belongs to the database cluster %s, "
-            "and this is %s. If both go on, each needs an identity of its own; give this one its own with: "
-            "tally relay rekey",
-            stored, id);
+            "and this is %s. If both go on, this one needs an identity of its own: SELECT %s.rekey(). If it takes the "
+            "other's place: SELECT %s.rekey(is_copy => false)",
+            stored, id, postgres->schema, postgres->schema);
     if (!PQgetisnull(answer, 0, COLUMN_MISSING_RIGHTS))
         return fault_set(
             fault, STEP_UNFIT,

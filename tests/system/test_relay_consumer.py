@@ -674,6 +674,15 @@ def test_a_copy_gets_an_identity_of_its_own_and_a_successor_keeps_it(database):
     assert renewed != before and database.one("SELECT source_id FROM tally.lease") == renewed
 
 
+def test_a_relay_refuses_an_outbox_from_another_cluster_until_it_is_told_what_it_is(database, relays):
+    database.sql("UPDATE tally.lease SET system_id = 1")  # as pg_dump brings it
+    relay = relays()
+    assert "this outbox was copied here, or restored from a backup" in relay.wait_for("failed")
+    assert "SELECT tally.rekey()" in relay.state and "is_copy => false" in relay.state
+    database.sql("SELECT tally.rekey()")
+    relay.wait_for("active")
+
+
 POISON = [
     ("('q', '')", "body: 1 to 1,048,576 bytes"),
     ("('q', repeat('a', 1048577))", "body: 1 to 1,048,576 bytes"),
