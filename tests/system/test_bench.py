@@ -67,6 +67,8 @@ def test_every_bar_of_the_design_has_a_row(results):
         "SendMessageBatch of 10, signed",
         "send, receive, delete in tens, signed",
         "verification of a signature",
+        "relay: rows of an outbox into a queue",
+        "relay: COMMIT to a waiting receiver, p50",
     }
     for row in results["rows"]:
         assert row["name"] in results["printed"]

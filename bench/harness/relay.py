@@ -1,0 +1,188 @@
+"""A relay from an outbox in PostgreSQL to a Tally queue, beside what the database itself gives away: the same rows, deleted in
+thousands by one client that does nothing else with them. And how long a message takes from its COMMIT to a receiver that waits, and
+what the relay asks of the database while there is nothing to do. Runs alone: bench/run --only relay."""
+
+import http.client
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import threading
+import time
+
+from harness import report
+from harness.order import Part
+from harness.peers import Postgres
+from harness.servers import RunFailed, Tallyd
+
+ROWS_TO_DELETE = 0.5  # of the rate of the reference
+DELAY_MS = 20
+LIGHT_PER_S = 40
+DELETE = ("DELETE FROM tally.outbox WHERE id IN (SELECT id FROM tally.outbox ORDER BY id LIMIT 1000) "
+          "RETURNING id, uid, kind, queue, group_id, dedup_id, attributes, delay_s, body")
+
+
+def tool_path():
+    """The command line tool, which stands beside the daemon."""
+    return os.path.join(os.path.dirname(Tallyd.path), "tally")
+
+
+class RelayProcess:
+    """`tally relay run`, until the end of the block."""
+
+    def __init__(self, server, uri, queue):
+        self.command = [tool_path(), "relay", "run", "--source", uri, "--sink", f"queue:{queue}", "--endpoint",
+                        f"http://127.0.0.1:{server.port}"]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in self.process.stdout:
+            if "active" in line:
+                return self
+        raise RunFailed("the relay ended before it was active")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.stdout.close()
+        self.process.wait(timeout=30)
+
+
+class Receiver:
+    """Receives and deletes one message after the other, waiting; notes when each arrived, by its body."""
+
+    def __init__(self, server, queue, count):
+        self.count = count
+        self.link = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        self.queue = queue
+        self.arrived = {}
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def call(self, action, **body):
+        self.link.request("POST", "/", json.dumps({"QueueUrl": self.queue, **body}), {
+            "X-Amz-Target": f"AmazonSQS.{action}", "Content-Type": "application/x-amz-json-1.0"})
+        return json.loads(self.link.getresponse().read() or "{}")
+
+    def run(self):
+        while len(self.arrived) < self.count:
+            for message in self.call("ReceiveMessage", WaitTimeSeconds=20).get("Messages", []):
+                self.arrived[message["Body"]] = time.monotonic()
+                self.call("DeleteMessage", ReceiptHandle=message["ReceiptHandle"])
+
+
+class Relay(Part):
+    key = "relay"
+    title = "rows of an outbox to a queue"
+
+    def run(self, setting, tell):
+        try:
+            import psycopg2
+        except ImportError as problem:
+            raise RunFailed("psycopg2 isn't there; ./setup test brings it") from problem
+        if Postgres.find() is None or not os.access(tool_path(), os.X_OK):
+            raise RunFailed("PostgreSQL or the tool tally isn't there")
+        self.setting = setting
+        self.idle_s, self.light_count = (5, 200) if setting.seconds >= 1 else (1, 30)
+        count = min(setting.messages, 200_000)
+        folders = setting.new_folder(), setting.new_folder()
+        try:
+            # Not pinned: three processes share two cores, in the reference as in the relay.
+            with Postgres(folders[0], None) as source, Tallyd(folders[1], None) as sink:
+                connection = psycopg2.connect(source.uri)
+                connection.autocommit = True
+                cursor = connection.cursor()
+                schema = subprocess.run([tool_path(), "relay", "schema", "--type", "postgres"], capture_output=True, text=True,
+                                        check=True)
+                cursor.execute(schema.stdout)
+                for run in range(setting.runs):
+                    tell(f"rows of an outbox, run {run + 1} of {setting.runs}")
+                    self.note("deletes_per_s", self.delete_rate(cursor, count))
+                with RelayProcess(sink, source.uri, sink.queue):
+                    for run in range(setting.runs):
+                        tell(f"rows of an outbox to a queue, run {run + 1} of {setting.runs}")
+                        self.note("rows_per_s", self.relay_rate(cursor, count, sink))
+                    self.note("idle_per_s", self.idle_rate(cursor))
+                    self.light_load(cursor, sink)
+                connection.close()
+        finally:
+            for folder in folders:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def note(self, name, value):
+        self.results.setdefault(name, []).append(value)
+
+    def fill(self, cursor, count):
+        """From the start of each: no dead rows, nothing to write back."""
+        cursor.execute("VACUUM ANALYZE tally.outbox")
+        cursor.execute("CHECKPOINT")
+        cursor.execute("INSERT INTO tally.outbox (queue, body) SELECT '', repeat('x', %s) FROM generate_series(1, %s)",
+                       (self.setting.body, count))
+
+    def delete_rate(self, cursor, count):
+        self.fill(cursor, count)
+        begin, taken = time.monotonic(), 0
+        while taken < count:
+            cursor.execute(DELETE)
+            taken += cursor.rowcount
+        return count / (time.monotonic() - begin)
+
+    def relay_rate(self, cursor, count, sink):
+        """From the COMMIT that shows the rows until none is left; then the queue must hold each."""
+        before = sink.held()
+        self.fill(cursor, count)
+        begin = time.monotonic()
+        cursor.execute("SELECT 1")
+        while cursor.rowcount:
+            time.sleep(0.02)  # looking costs the database something, too
+            cursor.execute("SELECT 1 FROM tally.outbox LIMIT 1")
+        seconds = time.monotonic() - begin
+        if sink.held() - before != count:
+            raise RunFailed(f"{count} rows became {sink.held() - before} messages")
+        return count / seconds
+
+    def idle_rate(self, cursor):
+        """Transactions of the whole database in a second; ours is the counting alone."""
+        time.sleep(2)  # what was flowing is over, and counted
+        counts = []
+        for pause in (self.idle_s, 0):
+            cursor.execute("SELECT pg_stat_clear_snapshot()")
+            cursor.execute("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()")
+            counts.append(cursor.fetchone()[0])
+            time.sleep(pause)
+        return (counts[1] - counts[0]) / self.idle_s
+
+    def light_load(self, cursor, sink):
+        sink.call("PurgeQueue", {"QueueUrl": sink.queue})
+        sink.call("CreateQueue", {"QueueName": "light"})
+        receiver = Receiver(sink, "light", self.light_count)
+        receiver.thread.start()
+        committed, numbers = {}, random.Random(1)
+        for number in range(self.light_count):
+            time.sleep(numbers.expovariate(LIGHT_PER_S))
+            cursor.execute("SELECT tally.send('light', %s)", (str(number),))
+            committed[str(number)] = time.monotonic()
+        receiver.thread.join(timeout=30)
+        if len(receiver.arrived) != self.light_count:
+            raise RunFailed(f"{len(receiver.arrived)} messages of {self.light_count} arrived")
+        delays = [1000 * (receiver.arrived[body] - at) for body, at in committed.items()]
+        self.note("delay_p50_ms", statistics.median(delays))
+        self.note("delay_max_ms", max(delays))
+
+    def rows(self, setting):
+        rate, reference = (self.median(name) for name in ("rows_per_s", "deletes_per_s"))
+        return [
+            report.row("relay: rows of an outbox into a queue", rate, "/s", "DELETE … RETURNING of the same, one client",
+                       reference, "/s", at_least=ROWS_TO_DELETE, problem=self.problem),
+            report.row("relay: COMMIT to a waiting receiver, p50", self.median("delay_p50_ms"), "ms",
+                       f"the longest; {LIGHT_PER_S} a second", self.median("delay_max_ms"), "ms", at_most=DELAY_MS,
+                       bar_on_value=True, problem=self.problem),
+            report.row("relay: statements while idle", self.median("idle_per_s"), "/s", problem=self.problem),
+        ]
+
+    def median(self, name):
+        found = self.results.get(name)
+        return statistics.median(found) if found else None
+
+
+PARTS = [Relay]
