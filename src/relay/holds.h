@@ -10,7 +10,7 @@
 #include "relay/source.h"
 
 /* Scans get slower with each name that they pass over. When there are so many, nothing is read until they are let go. */
-#define HOLDS_MAX 20000u
+#define HOLDS_MAX 100000u
 
 struct holds {
     struct arena arena;

@@ -24,9 +24,10 @@
 #define IDLE_MAX_MS 25u
 #define HELD_NAMES_PER_MS 200u /* a scan that passes over many names takes long, so it is made less often */
 
-/* How long what is held stays so. */
+/* How long what is held stays so; longer where there is much of it, which must all be read again. */
 #define HOLD_MIN_MS 250u
 #define HOLD_MAX_MS 5000u
+#define HELD_NAMES_PER_HOLD_MS 4u
 
 struct names {
     struct row_name *items_owned;
@@ -44,8 +45,10 @@ struct publisher {
     struct holds holds;
     uint64_t release_ms; /* when what is held is let go */
     unsigned hold_ms;    /* for how long it was held the last time */
+    size_t held_before;  /* how many they were then */
     char hold_text[FAULT_TEXT_SIZE];
-    bool is_blocked;       /* the status says so */
+    bool is_blocked;       /* the status says so, */
+    bool is_full;          /* and that nothing else goes on */
     bool was_cut;          /* the sink left rows untried: what was read behind them is too early */
     unsigned clean_rounds; /* publishes after which nothing was held, in a row */
     uint64_t calls;        /* of deliver in this term */
@@ -70,6 +73,7 @@ static void release_holds(struct publisher *publisher)
 {
     if (publisher->holds.count == 0 || keeper_now_ms() < publisher->release_ms)
         return;
+    publisher->held_before = publisher->holds.count;
     holds_clear(&publisher->holds);
     publisher->release_ms = 0;
 }
@@ -138,12 +142,11 @@ static void say_why(struct publisher *publisher, const struct attempt *attempt)
     const struct row *row = attempt->row;
     if (attempt->verdict == VERDICT_REFUSED)
         snprintf(publisher->hold_text, sizeof publisher->hold_text,
-                 "row %llu was refused and holds its group: %.300s. Change or delete it in the outbox",
+                 "row %llu was refused, and its group waits until it is changed or deleted in the outbox: %.300s",
                  (unsigned long long)row->id, attempt->reason);
     else
         snprintf(publisher->hold_text, sizeof publisher->hold_text,
-                 "row %llu waits, and with it all that goes to its queue: %.300s. The others go on",
-                 (unsigned long long)row->id, attempt->reason);
+                 "row %llu and all that goes to its queue wait: %.300s", (unsigned long long)row->id, attempt->reason);
 }
 
 static void hold(struct publisher *publisher, const struct attempt *attempt)
@@ -151,8 +154,9 @@ static void hold(struct publisher *publisher, const struct attempt *attempt)
     const struct row *row = attempt->row;
     bool is_blocked = attempt->verdict == VERDICT_BLOCKED;
     if (publisher->release_ms == 0) {
-        unsigned longer = publisher->hold_ms * 2 < HOLD_MAX_MS ? publisher->hold_ms * 2 : HOLD_MAX_MS;
-        publisher->hold_ms = publisher->hold_ms == 0 ? HOLD_MIN_MS : longer;
+        unsigned most_ms = HOLD_MAX_MS + (unsigned)publisher->held_before / HELD_NAMES_PER_HOLD_MS;
+        unsigned longer_ms = publisher->hold_ms * 2 < most_ms ? publisher->hold_ms * 2 : most_ms;
+        publisher->hold_ms = publisher->hold_ms == 0 ? HOLD_MIN_MS : longer_ms;
         publisher->release_ms = keeper_now_ms() + publisher->hold_ms;
     }
     if (publisher->holds.count == 0)
@@ -222,12 +226,17 @@ static bool park_rows(struct publisher *publisher, struct worker_progress *progr
 /* Nothing is blocked any more when nothing was held for two rounds: the rows that were let go may have been read in the one before. */
 static void report_holds(struct publisher *publisher)
 {
+    publisher->is_full = publisher->is_full || publisher->holds.count >= HOLDS_MAX;
     if (publisher->holds.count > 0) {
+        char text[FAULT_TEXT_SIZE];
+        snprintf(text, sizeof text, "%.400s%s", publisher->hold_text,
+                 publisher->is_full ? " So many wait that nothing else is read until they can go" : "");
         publisher->clean_rounds = 0;
         publisher->is_blocked = true;
-        worker_report_blocked(publisher->worker, publisher->hold_text);
+        worker_report_blocked(publisher->worker, text);
     } else if (publisher->is_blocked && ++publisher->clean_rounds >= 2) {
         publisher->is_blocked = false;
+        publisher->is_full = false;
         publisher->hold_ms = 0;
         worker_report_blocked(publisher->worker, NULL);
     }
@@ -382,8 +391,9 @@ static void run(struct publisher *publisher)
             return;
         if (is_full)
             rows_clear(&publisher->current); /* it was for what is done */
+        bool is_idle =
+            publisher->current.count == 0; /* where rows came and are all held, others may stand behind them */
         keep_back(publisher, &publisher->current);
-        bool is_idle = publisher->current.count == 0;
         if (is_idle)
             report_holds(publisher);
         if (!pump(publisher))

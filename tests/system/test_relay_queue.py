@@ -442,7 +442,7 @@ def test_R36_a_row_that_a_failover_brings_back_is_known(daemon, outbox, relays):
     check_once(drain(daemon, "q", 6), ["once"] + [f"m-{i}" for i in range(5)])
 
 
-def test_R38_an_id_that_is_given_again_is_another_row(daemon, outbox, relays):
+def test_R37_R38_after_a_failover_that_lost_rows_ids_name_other_rows(daemon, outbox, relays):
     make_queues(daemon, "q")
     relay = relays(outbox.uri, "queue", "--lease", 1)
     bodies = outbox.send("q", 10, prefix="lost")
