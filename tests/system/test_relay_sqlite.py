@@ -117,10 +117,11 @@ def test_R01_what_commits_is_delivered_and_what_rolls_back_never(daemon, relays,
 
 def test_all_that_a_row_says_arrives(daemon, relays, outbox):
     relays(outbox.source, "queue").wait_for("active")
+    ten = {f"a{number}": "x" for number in range(7)}
     with outbox.transaction() as db:
         [(uid,)] = db.execute(
             "INSERT INTO tally_outbox(queue, group_id, dedup_id, attributes, body) VALUES ('orders.fifo', 'g', 'd', ?, ?) "
-            "RETURNING uid", (json.dumps({"colour": "grün", "size": 7, "raw": {"DataType": "Binary", "BinaryValue": "AAE="}}),
+            "RETURNING uid", (json.dumps({"colour": "grün", "size": 7, "raw": {"DataType": "Binary", "BinaryValue": "AAE="}, **ten}),
                               "Grüße\n\U0001f600")).fetchall()
     [message] = drain(daemon, "orders.fifo", 1)
     assert message.body == "Grüße\n\U0001f600"
@@ -128,6 +129,7 @@ def test_all_that_a_row_says_arrives(daemon, relays, outbox):
     assert message.attributes["colour"] == "grün" and message.attributes["size"] == "7"
     assert message.raw_attributes["size"]["DataType"] == "Number"
     assert message.raw_attributes["raw"]["BinaryValue"] == "AAE="
+    assert message.raw_attributes.keys() >= {"colour", "size", "raw", "Tally.OutboxId", *ten}
     assert message.system["MessageDeduplicationId"] == "d"
 
 
@@ -177,7 +179,7 @@ def test_the_statements_of_the_documentation_work(outbox):
 
 def test_R43_R18_what_no_sink_takes_is_refused_at_once_and_a_bad_character_is_parked_alone(daemon, relays, outbox):
     for body, attributes in [(None, None), ("", None), ("x" * 1048577, None), (b"bytes", None), ("a\0b", None),
-                             ("x", "[]"), ("x", '{"a": ""}')]:
+                             ("x", "[]"), ("x", '{"a": ""}'), ("x", json.dumps({f"a{number}": number for number in range(11)}))]:
         with pytest.raises(sqlite3.IntegrityError), outbox.transaction() as db:
             db.execute("INSERT INTO effect VALUES ('with a bad row')")
             db.execute("INSERT INTO tally_outbox(queue, attributes, body) VALUES ('orders', ?, ?)", (attributes, body))

@@ -97,11 +97,11 @@ CREATE TABLE IF NOT EXISTS tally_outbox (
   CHECK (kind = 0 OR queue = '' AND group_id IS NULL AND dedup_id IS NULL AND attributes IS NULL AND delay_s = 0)
 );
 
--- A CHECK can't look into JSON. Nine, since the row's own uid travels as a tenth.
+-- A CHECK can't look into JSON. The row's own uid travels besides: to Amazon SQS as one of its ten, so that there is room for nine there.
 DROP TRIGGER IF EXISTS tally_outbox_attributes;
 CREATE TRIGGER tally_outbox_attributes BEFORE INSERT ON tally_outbox WHEN json_valid(NEW.attributes) BEGIN
-  SELECT RAISE(ABORT, 'attributes: up to 9, of strings, numbers or DataType objects')
-   WHERE (SELECT count(*) > 9 OR count(*) <> count(CASE WHEN length(key) BETWEEN 1 AND 256 AND key NOT GLOB '*[^A-Za-z0-9_.-]*'
+  SELECT RAISE(ABORT, 'attributes: up to 10, of strings, numbers or DataType objects')
+   WHERE (SELECT count(*) > 10 OR count(*) <> count(CASE WHEN length(key) BETWEEN 1 AND 256 AND key NOT GLOB '*[^A-Za-z0-9_.-]*'
                                                              AND key <> 'Tally.OutboxId'
                                                              AND (type IN ('integer', 'real') OR type = 'text' AND value <> ''
                                                                   OR type = 'object' AND json_type(value, '$.DataType') = 'text')
