@@ -12,6 +12,7 @@ import time
 import psycopg2
 import pytest
 
+from certificates import Certificate
 from conftest import PATIENCE, wait_until
 from relay import check_once, check_order, drain, install_outbox, wait_until_empty
 from webhook import Receiver, is_genuine
@@ -112,6 +113,19 @@ def test_R44_what_passes_is_tried_again_under_the_same_key(daemon, relays, recei
             assert all(later.at - earlier.at > 0.95 for earlier, later in zip(hits, hits[1:]))
         if body not in ("429", "ok"):
             assert hits[1].headers["Tally-Maybe-Duplicate"] == "1"
+
+
+@pytest.mark.parametrize("mode", ["at-least-once", "at-most-once"])
+def test_R29_a_receiver_that_nobody_vouches_for_gets_nothing(daemon, relays, receiver, tmp_path, mode):
+    """A certificate of no authority that the system trusts: no byte of a message leaves, the relay says why, and nothing is lost."""
+    receiver.stop()
+    receiver.start(Certificate(tmp_path))
+    make_queue(daemon, "hooks")
+    send(daemon, "hooks", "secret")
+    relay = relays("queue:hooks", receiver.url, "--mode", mode)
+    assert "certificate" in relay.wait_for("blocked: can't reach the receiver")
+    relay.stop()
+    assert receiver.hits == [] and count(daemon, "hooks") == 1 and count(daemon, "relay-parked") == 0
 
 
 def parked(daemon, name="relay-parked"):

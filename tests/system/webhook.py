@@ -6,12 +6,14 @@
     receiver.hits                             # every request that arrived whole, in the order of their arrival
     receiver.counts()                         # Counter by Idempotency-Key: the effects of a receiver that knows no keys
     receiver.stop(), receiver.start()         # refuses connections meanwhile; the port stays
+    receiver.start(certificate)               # https, with a Certificate of certificates.py
 """
 
 import base64
 import collections
 import hmac
 import http.server
+import ssl
 import threading
 import time
 
@@ -87,8 +89,14 @@ class Receiver:
         self.released = threading.Event()
         self.server = None
 
-    def start(self):
+    def start(self, certificate=None):
         self.server = Server(("127.0.0.1", self.port), Handler)
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate.certificate, certificate.key)
+            # With the handshake in the thread of the connection: the one that accepts must not wait for it.
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+            self.url = self.url.replace("http:", "https:")
         self.server.receiver = self
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return self
