@@ -26,7 +26,6 @@ static const struct {
     {"Url", SHOWN_URL},
     {"Mode", SHOWN_WHOLE},
     {"TimeoutSeconds", SHOWN_WHOLE},
-    {"SecretFile", SHOWN_WHOLE},
 };
 
 static struct bytes hide_in_url(struct bytes url, struct arena *arena)

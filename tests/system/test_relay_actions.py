@@ -366,6 +366,40 @@ def test_specs_that_are_none_are_refused_and_nothing_is_kept(daemon):
     assert good(daemon, "ListRelays") == {"Relays": []}
 
 
+def test_the_words_of_relay_create(daemon, tally, tmp_path):
+    key, secret, empty = tmp_path / "key", tmp_path / "secret", tmp_path / "empty"
+    key.write_text("AKIASHOWN hidden-secret\nhidden-token\n")
+    secret.write_text("hidden-signing\n")
+    empty.write_text("\n")
+    sqs = ["--sink", "sqs:http://127.0.0.1:1/000000000000/q.fifo", "--region", "eu-west-1", "--credentials-file", key, "--doubts", "park"]
+    tally("relay", "create", "aws", "--source", f"sqlite:{tmp_path}/none.db", "--table", "box", *sqs, "--order", "strict")
+    tally("relay", "create", "hook", "--source", "queue:done", "--sink", "https://127.0.0.1:1/hook", "--mode", "at-most-once",
+          "--secret-file", secret, "--refused", "park")
+    tally("relay", "create", "words", "--source", "postgres:host=127.0.0.1 port=1", "--sink", "queue:orders", "--pooler", "transaction",
+          "--lease", "9")
+    shown = {relay["RelayName"]: relay for relay in good(daemon, "ListRelays")["Relays"]}
+    assert shown["aws"]["Source"] == {"Type": "sqlite", "Connection": f"{tmp_path}/none.db", "Table": "box"}
+    assert shown["aws"]["Sink"] == {"Type": "sqs", "QueueUrl": "http://127.0.0.1:1/000000000000/q.fifo", "Region": "eu-west-1",
+                                   "Credentials": {"AccessKeyId": "AKIASHOWN"}, "Doubts": "park"} and shown["aws"]["Order"] == "strict"
+    assert shown["hook"]["Source"] == {"Type": "queue", "QueueUrl": "done"} and shown["hook"]["Order"] == "group"
+    assert shown["hook"]["Sink"] == {"Type": "http", "Url": "https://127.0.0.1:1/hook", "Mode": "at-most-once", "Refused": "park"}
+    assert shown["words"]["Source"] == {"Type": "postgres", "Connection": "host=127.0.0.1 port=1", "Pooler": "transaction", "LeaseSeconds": 9}
+    assert shown["words"]["Sink"] == {"Type": "queue", "QueueUrl": "orders"}
+    for words, text in [
+        (["--sink", "queue"], "a relay needs --source and --sink"),
+        (["--source", "mysql:x", "--sink", "queue"], "--source takes postgres://…, sqlite:PATH or queue:NAME, not"),
+        (["--source", "queue:a", "--sink", "file:x"], "--sink takes queue, queue:NAME, sqs:URL"),
+        (["--source", "queue:a", "--sink", "http://a/", "--secret-file", tmp_path / "none"], "can't read"),
+        (["--source", "queue:a", "--sink", "http://a/", "--secret-file", empty], "must hold a secret"),
+        (["--source", "queue:a", "--sink", "sqs:http://a/1/q", "--credentials-file", secret], "must hold two words, or three"),
+        (["--source", "queue:a", "--sink", "queue:b", "--lease", "61"], "--lease"),
+    ]:
+        assert text in tally("relay", "create", "r", *words, status=2).err
+    assert "has no member Mode" in tally("relay", "create", "r", "--source", "queue:a", "--sink", "queue:b", "--mode", "at-most-once", status=1).err
+    said = json.dumps(good(daemon, "ListRelays")) + tally("relay", "list").out + daemon.error_text()
+    assert "hidden" not in said and "none.db" in wait_for(daemon, "failed", "aws")["LastError"]
+
+
 def test_names_and_limits(daemon):
     source = {"Type": "queue", "QueueUrl": "none"}
     sink = {"Type": "http", "Url": f"http://127.0.0.1:{free_port()}/"}
