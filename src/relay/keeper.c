@@ -264,12 +264,15 @@ static enum step try_to_own(struct keeper *keeper, struct fault *fault)
     bool is_free = false;
     unsigned wait_ms = keeper->options.lease_ms / 4 < WAIT_MS_MAX ? keeper->options.lease_ms / 4 : WAIT_MS_MAX;
     struct lease *lease = keeper->options.lease;
+    const struct term waited_for = keeper->seen.term;
     /* The first look comes without a wait: there may be no owner at all. */
     enum step step = keeper->seen_ms == 0 ? STEP_OK : lease->ops->wait(lease, wait_ms, &is_free, fault);
     if (step == STEP_OK)
         step = look(keeper, fault);
     if (step != STEP_OK)
         return step;
+    /* A sign is one of the owner that was there before the wait; somebody may have been faster. */
+    is_free = is_free && term_is(&waited_for, &keeper->seen.term);
     is_free = is_free || keeper->seen.term.epoch == 0 || is_nobody(&keeper->seen.term.owner) ||
               keeper->silent_ms >= keeper->options.lease_ms;
     return is_free ? take_over(keeper, fault) : STEP_OK;

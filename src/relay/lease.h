@@ -25,7 +25,7 @@ struct lease_view {
 struct lease;
 
 struct lease_ops {
-    /* Waits for a sign that the owner is gone, at most `wait_ms`: *is_free says whether there was one. No sign is no proof that it
+    /* Waits for a sign that the owner of the last peek() is gone, at most `wait_ms`: *is_free says whether there was one. No sign is no proof that it
      * lives: the beat decides (P18: never holds back VACUUM for longer than that). */
     enum step (*wait)(struct lease *lease, unsigned wait_ms, bool *is_free, struct fault *fault);
     enum step (*peek)(struct lease *lease, struct lease_view *view, struct fault *fault);

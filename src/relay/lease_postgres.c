@@ -1,8 +1,8 @@
 /* See lease_postgres.h.
  *
- * The advisory lock belongs to the connection. The owner takes it when it can; a stand-by that gets it knows that some owner's
- * connection has ended, and that it was the owner's of now if no process of that number is left. All else is decided by epoch,
- * owner and beat, each in one statement. Behind a pooler there is no lock. */
+ * The advisory lock is that of an epoch, and belongs to a connection. The owner takes it in the statement that makes the epoch, so before
+ * anybody can know of it; a stand-by that gets it knows that this connection has ended. All else is decided by epoch, owner and beat,
+ * each in one statement. Behind a pooler there is no lock. */
 #include "relay/lease_postgres.h"
 
 #include "base/assert.h"
@@ -15,39 +15,33 @@
 
 #define PATIENCE_MS_MIN 1000u
 #define PATIENCE_MS_MAX 3000u
-/* PostgreSQL gives a dead connection's locks back a moment before its process is gone. */
-#define GONE_MS 40u
-#define GONE_STEP_MS 4u
-
-#define LOCK_KEY "hashtextextended('relay of @.outbox', 0)"
+/* Of an epoch; so a connection that outlives its owner, on a line that is dead, keeps nothing from its successors. */
+#define LOCK_KEY(epoch) "hashtextextended('relay of @.outbox', " epoch ")"
 
 enum {
-    STATEMENT_LIMIT,
+    STATEMENT_AIM,
     STATEMENT_LOCK,
-    STATEMENT_IS_FREE,
+    STATEMENT_HAS_LOCK,
     STATEMENT_TRY_LOCK,
     STATEMENT_UNLOCK,
     STATEMENT_PEEK,
     STATEMENT_TAKE_OVER,
-    STATEMENT_MARK,
     STATEMENT_BEAT,
     STATEMENT_GIVE_UP,
     STATEMENT_COUNT,
 };
 
 static const char *const statements[STATEMENT_COUNT] = {
-    [STATEMENT_LIMIT] = "SELECT set_config('lock_timeout', $1, false)",
+    [STATEMENT_AIM] = "SELECT set_config('lock_timeout', $1, false), set_config('tally.epoch', $2, false)",
     /* In a block, since an error that is caught does not stand in the server's log, twice a second. */
-    [STATEMENT_LOCK] =
-        "DO $do$ BEGIN PERFORM pg_advisory_lock(" LOCK_KEY ");"
-        " PERFORM set_config('tally.has_lock', 'yes', false);"
-        " EXCEPTION WHEN lock_not_available THEN PERFORM set_config('tally.has_lock', 'no', false); END $do$",
-    [STATEMENT_IS_FREE] =
-        "SELECT (current_setting('tally.has_lock') = 'yes')::int,"
-        " (NOT EXISTS (SELECT FROM pg_stat_activity a, @.lease l"
-        "               WHERE l.source = 'outbox' AND a.pid = l.pid AND a.datname = current_database()))::int",
-    [STATEMENT_TRY_LOCK] = "SELECT pg_try_advisory_lock(" LOCK_KEY ")::int",
-    [STATEMENT_UNLOCK] = "SELECT pg_advisory_unlock(" LOCK_KEY ")",
+    [STATEMENT_LOCK] = "DO $do$ BEGIN PERFORM pg_advisory_lock(" LOCK_KEY(
+        "current_setting('tally.epoch')::bigint") ");"
+                                                  " PERFORM set_config('tally.has_lock', 'yes', false);"
+                                                  " EXCEPTION WHEN lock_not_available THEN PERFORM "
+                                                  "set_config('tally.has_lock', 'no', false); END $do$",
+    [STATEMENT_HAS_LOCK] = "SELECT (current_setting('tally.has_lock') = 'yes')::int",
+    [STATEMENT_TRY_LOCK] = "SELECT pg_try_advisory_lock(" LOCK_KEY("$1::bigint") ")::int",
+    [STATEMENT_UNLOCK] = "SELECT pg_advisory_unlock(" LOCK_KEY("$1::bigint") ")",
     [STATEMENT_PEEK] = "SELECT l.source_id, l.epoch, l.owner, b.n FROM @.lease l JOIN @.beat b USING (source)"
                        " WHERE l.source = 'outbox'",
     /* $1, $2, $5: epoch, owner and beat that were seen; $3: the new owner; $4: epoch of the sink. */
@@ -57,10 +51,8 @@ static const char *const statements[STATEMENT_COUNT] = {
                             " timeline = left(pg_walfile_name(pg_current_wal_lsn()), 8)"
                             " WHERE source = 'outbox' AND epoch = $1::bigint AND owner = $2::uuid"
                             " AND EXISTS (SELECT 1 FROM @.beat WHERE source = 'outbox' AND n = $5::bigint)"
-                            " RETURNING source_id, epoch",
-    /* On a new connection of the same owner. */
-    [STATEMENT_MARK] = "UPDATE @.lease SET pid = pg_backend_pid()"
-                       " WHERE source = 'outbox' AND epoch = $1::bigint AND owner = $2::uuid",
+                            " RETURNING source_id, epoch, CASE WHEN $6::boolean"
+                            "  THEN pg_try_advisory_lock(" LOCK_KEY("epoch") ") ELSE false END",
     [STATEMENT_BEAT] =
         "UPDATE @.beat b SET n = n + 1 FROM @.lease l"
         " WHERE b.source = 'outbox' AND l.source = 'outbox' AND l.epoch = $1::bigint AND l.owner = $2::uuid"
@@ -72,9 +64,12 @@ static const char *const statements[STATEMENT_COUNT] = {
 struct lease_postgres {
     struct lease lease;
     struct postgres postgres;
-    bool has_lock;         /* the connection numbered `connection` has it */
-    unsigned connection;   /* the one that was looked after last */
-    unsigned waits_for_ms; /* its lock_timeout; 0: as it came */
+    unsigned connection; /* the one that all of this is about */
+    bool has_lock;       /* that of `lock_epoch` */
+    uint64_t lock_epoch;
+    uint64_t aim_epoch;  /* whose lock is waited for */
+    unsigned aim_ms;     /* and for how long; 0: not set yet */
+    uint64_t seen_epoch; /* at the last look */
 };
 
 static struct lease_postgres *upcast(struct lease *lease)
@@ -97,24 +92,27 @@ static enum step run_alone(struct lease_postgres *self, unsigned statement, stru
     return step;
 }
 
-/* A connection that is new has no lock. */
-static enum step connect_first(struct lease_postgres *self, bool *is_new, struct fault *fault)
+/* A connection that is new has no lock and no setting. */
+static enum step connect_first(struct lease_postgres *self, struct fault *fault)
 {
     enum step step = postgres_connect(&self->postgres, fault);
-    *is_new = self->connection != self->postgres.connections;
-    if (step == STEP_OK && *is_new) {
+    if (step == STEP_OK && self->connection != self->postgres.connections) {
         self->connection = self->postgres.connections;
         self->has_lock = false;
-        self->waits_for_ms = 0;
+        self->aim_ms = 0;
     }
     return step;
 }
 
 static void release_lock(struct lease_postgres *self)
 {
+    char epoch[NUMBER_TEXT_SIZE];
+    postgres_number_to_text(self->lock_epoch, epoch);
+    PGresult *result = NULL;
     struct fault fault;
     if (self->has_lock && self->connection == self->postgres.connections && self->postgres.connection_owned != NULL)
-        (void)run_alone(self, STATEMENT_UNLOCK, &fault);
+        (void)run(self, STATEMENT_UNLOCK, (const char *[]){epoch}, 1, &result, &fault);
+    PQclear(result);
     self->has_lock = false;
 }
 
@@ -125,62 +123,49 @@ static void nap(unsigned ms)
 
 /* --- waiting ------------------------------------------------------------------------------------------------------- */
 
-static enum step wait_for_lock(struct lease_postgres *self, unsigned wait_ms, struct fault *fault)
+static enum step aim(struct lease_postgres *self, unsigned wait_ms, struct fault *fault)
 {
-    enum step step = STEP_OK;
-    if (self->waits_for_ms != wait_ms) {
-        char limit[NUMBER_TEXT_SIZE];
-        postgres_number_to_text(wait_ms, limit);
-        PGresult *result;
-        step = run(self, STATEMENT_LIMIT, (const char *[]){limit}, 1, &result, fault);
-        PQclear(result);
-        self->waits_for_ms = wait_ms;
-    }
-    return step == STEP_OK ? run_alone(self, STATEMENT_LOCK, fault) : step;
+    if (self->aim_ms == wait_ms && self->aim_epoch == self->seen_epoch)
+        return STEP_OK;
+    char limit[NUMBER_TEXT_SIZE], epoch[NUMBER_TEXT_SIZE];
+    postgres_number_to_text(wait_ms, limit);
+    postgres_number_to_text(self->seen_epoch, epoch);
+    PGresult *result;
+    enum step step = run(self, STATEMENT_AIM, (const char *[]){limit, epoch}, 2, &result, fault);
+    PQclear(result);
+    self->aim_ms = wait_ms;
+    self->aim_epoch = self->seen_epoch;
+    return step;
 }
 
-/* Has it the lock now, and is the owner's process gone? Asks again for a moment, since the lock comes first. */
-static enum step see_whether_free(struct lease_postgres *self, bool *is_free, struct fault *fault)
+static enum step wait_for_lock(struct lease_postgres *self, struct fault *fault)
 {
-    bool is_gone = false;
-    for (unsigned waited_ms = 0;; waited_ms += GONE_STEP_MS) {
-        PGresult *result;
-        enum step step = run(self, STATEMENT_IS_FREE, NULL, 0, &result, fault);
-        if (step != STEP_OK)
-            return step;
-        self->has_lock = postgres_number(result, 0, 0) != 0;
-        is_gone = postgres_number(result, 0, 1) != 0;
-        PQclear(result);
-        if (!self->has_lock || is_gone || waited_ms >= GONE_MS)
-            break;
-        nap(GONE_STEP_MS);
-    }
-    *is_free = self->has_lock && is_gone;
-    return STEP_OK;
+    enum step step = run_alone(self, STATEMENT_LOCK, fault);
+    if (step != STEP_OK)
+        return step;
+    PGresult *result;
+    step = run(self, STATEMENT_HAS_LOCK, NULL, 0, &result, fault);
+    self->has_lock = step == STEP_OK && postgres_number(result, 0, 0) != 0;
+    self->lock_epoch = self->aim_epoch;
+    PQclear(result);
+    return step;
 }
 
 static enum step lease_wait(struct lease *lease, unsigned wait_ms, bool *is_free, struct fault *fault)
 {
     struct lease_postgres *self = upcast(lease);
-    bool is_new;
     *is_free = false;
     if (self->postgres.is_pooled) {
         nap(wait_ms);
         return STEP_OK;
     }
-    uint64_t began_ms = keeper_now_ms();
-    enum step step = connect_first(self, &is_new, fault);
+    enum step step = connect_first(self, fault);
+    release_lock(self);
     if (step == STEP_OK)
-        step = wait_for_lock(self, wait_ms, fault);
+        step = aim(self, wait_ms, fault);
     if (step == STEP_OK)
-        step = see_whether_free(self, is_free, fault);
-    if (step == STEP_OK && self->has_lock && !*is_free) {
-        /* The owner lives and lost its lock, or never had it: it takes it with its next beat. */
-        release_lock(self);
-        uint64_t took_ms = keeper_now_ms() - began_ms;
-        if (took_ms < wait_ms)
-            nap(wait_ms - (unsigned)took_ms);
-    }
+        step = wait_for_lock(self, fault);
+    *is_free = step == STEP_OK && self->has_lock;
     return step;
 }
 
@@ -207,6 +192,7 @@ static enum step lease_peek(struct lease *lease, struct lease_view *view, struct
         view->term.epoch = postgres_number(result, 0, 1);
         uid_of(&view->term.owner, result, 2);
         view->beat = postgres_number(result, 0, 3);
+        upcast(lease)->seen_epoch = view->term.epoch;
     }
     PQclear(result);
     return step;
@@ -225,16 +211,23 @@ static enum step lease_take_over(struct lease *lease, const struct lease_view *v
     postgres_number_to_text(epoch_min, epoch);
     postgres_number_to_text(view->beat, beat);
 
-    PGresult *result;
-    enum step step =
-        run(self, STATEMENT_TAKE_OVER, (const char *[]){seen.epoch, seen.owner, owner, epoch, beat}, 5, &result, fault);
+    PGresult *result = NULL;
+    const char *locks = self->postgres.is_pooled ? "no" : "yes";
+    enum step step = connect_first(self, fault);
+    if (step == STEP_OK)
+        step = run(self, STATEMENT_TAKE_OVER, (const char *[]){seen.epoch, seen.owner, owner, epoch, beat, locks}, 6,
+                   &result, fault);
     *is_mine = step == STEP_OK && PQntuples(result) == 1;
     if (*is_mine) {
         uid_of(&term->source_id, result, 0);
         term->epoch = postgres_number(result, 0, 1);
         term->owner = mine;
-    } else if (step == STEP_OK) {
-        release_lock(self);
+    }
+    /* That of the owner before wakes the others, who then see that there is a new one. */
+    release_lock(self);
+    if (*is_mine) {
+        self->has_lock = postgres_number(result, 0, 2) != 0;
+        self->lock_epoch = term->epoch;
     }
     PQclear(result);
     return step;
@@ -242,23 +235,17 @@ static enum step lease_take_over(struct lease *lease, const struct lease_view *v
 
 /* --- owning -------------------------------------------------------------------------------------------------------- */
 
-/* The owner's connection is to be known, and to have the lock, which another one may still hold for a moment. */
-static enum step settle_in(struct lease_postgres *self, const struct postgres_fence *fence, bool is_new,
-                           struct fault *fault)
+/* On a connection that is new the lock is gone, and a stand-by may be about to take over. Else it is the owner's again. */
+static enum step renew_lock(struct lease_postgres *self, const struct term *term, const struct postgres_fence *fence,
+                            struct fault *fault)
 {
-    PGresult *result;
-    enum step step = STEP_OK;
-    if (self->postgres.is_pooled)
+    if (self->postgres.is_pooled || self->has_lock)
         return STEP_OK;
-    if (is_new) {
-        step = run(self, STATEMENT_MARK, (const char *[]){fence->epoch, fence->owner}, 2, &result, fault);
-        PQclear(result);
-    }
-    if (step == STEP_OK && !self->has_lock) {
-        step = run(self, STATEMENT_TRY_LOCK, NULL, 0, &result, fault);
-        self->has_lock = step == STEP_OK && postgres_number(result, 0, 0) != 0;
-        PQclear(result);
-    }
+    PGresult *result;
+    enum step step = run(self, STATEMENT_TRY_LOCK, (const char *[]){fence->epoch}, 1, &result, fault);
+    self->has_lock = step == STEP_OK && postgres_number(result, 0, 0) != 0;
+    self->lock_epoch = term->epoch;
+    PQclear(result);
     return step;
 }
 
@@ -267,9 +254,8 @@ static enum step lease_beat(struct lease *lease, const struct term *term, struct
     struct lease_postgres *self = upcast(lease);
     struct postgres_fence fence;
     postgres_fence_of(&fence, term);
-    bool is_new;
     PGresult *result;
-    enum step step = connect_first(self, &is_new, fault);
+    enum step step = connect_first(self, fault);
     if (step != STEP_OK)
         return step;
     step = run(self, STATEMENT_BEAT, (const char *[]){fence.epoch, fence.owner}, 2, &result, fault);
@@ -277,7 +263,7 @@ static enum step lease_beat(struct lease *lease, const struct term *term, struct
         step = fault_set(fault, STEP_FENCED, "another relay has taken the source over");
         release_lock(self);
     } else if (step == STEP_OK) {
-        step = settle_in(self, &fence, is_new, fault);
+        step = renew_lock(self, term, &fence, fault);
     }
     PQclear(result);
     return step;

@@ -43,6 +43,7 @@ void postgres_init(struct postgres *postgres, const struct relay_spec *spec, con
     const char *schema = spec->table_owned == NULL ? SCHEMA_NAME_DEFAULT : spec->table_owned;
     postgres->is_schema_sound = schema_name_is_sound(schema);
     snprintf(postgres->schema, sizeof(postgres->schema), "%s", schema);
+    postgres->role = role;
     snprintf(postgres->application, sizeof(postgres->application), "tally relay, %s", role);
     postgres->statements_owned = memory_allocate(text_count * sizeof(*postgres->statements_owned));
     for (unsigned i = 0; i < text_count; i++)
@@ -121,12 +122,62 @@ PGconn *postgres_open(const struct postgres *postgres, struct fault *fault, enum
     return NULL;
 }
 
+/* Waits for the socket; false when the patience is over. */
+static bool wait_for(PGconn *connection, short events, uint64_t until_ms)
+{
+    for (;;) {
+        uint64_t now_ms = keeper_now_ms();
+        if (now_ms >= until_ms)
+            return false;
+        struct pollfd socket = {.fd = PQsocket(connection), .events = events};
+        int ready = poll(&socket, 1, (int)(until_ms - now_ms));
+        if (ready > 0)
+            return true;
+        if (ready < 0 && errno != EINTR)
+            return false;
+    }
+}
+
+/* PQexec() and its like would wait for ever on a line that is dead. */
+static PGresult *collect(PGconn *connection, unsigned patience_ms)
+{
+    uint64_t until_ms = keeper_now_ms() + patience_ms;
+    PGresult *last = NULL;
+    for (;;) {
+        while (PQisBusy(connection)) {
+            if (!wait_for(connection, POLLIN, until_ms) || PQconsumeInput(connection) != 1) {
+                PQclear(last);
+                return NULL;
+            }
+        }
+        PGresult *next = PQgetResult(connection);
+        if (next == NULL)
+            return last;
+        PQclear(last);
+        last = next;
+    }
+}
+
+PGresult *postgres_exec(PGconn *connection, const char *text, unsigned patience_ms)
+{
+    return PQsendQuery(connection, text) == 1 ? collect(connection, patience_ms) : NULL;
+}
+
+#define STATEMENT_NAME_SIZE 40u
+
+static void name_statement(const struct postgres *postgres, unsigned statement, char name[STATEMENT_NAME_SIZE])
+{
+    snprintf(name, STATEMENT_NAME_SIZE, "%s_%u", postgres->role, statement);
+}
+
 static enum step prepare(struct postgres *postgres, struct fault *fault)
 {
-    char name[24];
+    char name[STATEMENT_NAME_SIZE];
     for (unsigned i = 0; i < postgres->statement_count; i++) {
-        snprintf(name, sizeof(name), "tally_%u", i);
-        PGresult *result = PQprepare(postgres->connection_owned, name, postgres->statements_owned[i], 0, NULL);
+        name_statement(postgres, i, name);
+        PGresult *result = NULL;
+        if (PQsendPrepare(postgres->connection_owned, name, postgres->statements_owned[i], 0, NULL) == 1)
+            result = collect(postgres->connection_owned, postgres->patience_ms);
         enum step step = postgres_judge(postgres, result, fault);
         PQclear(result);
         if (step != STEP_OK)
@@ -171,29 +222,13 @@ static enum step broken(struct postgres *postgres, const char *reason, struct fa
     return step;
 }
 
-/* Waits for the socket; false when the patience is over. */
-static bool wait_for(struct postgres *postgres, short events, uint64_t until_ms)
-{
-    for (;;) {
-        uint64_t now_ms = keeper_now_ms();
-        if (now_ms >= until_ms)
-            return false;
-        struct pollfd socket = {.fd = PQsocket(postgres->connection_owned), .events = events};
-        int ready = poll(&socket, 1, (int)(until_ms - now_ms));
-        if (ready > 0)
-            return true;
-        if (ready < 0 && errno != EINTR)
-            return false;
-    }
-}
-
 static enum step flush(struct postgres *postgres, struct fault *fault)
 {
     uint64_t until_ms = keeper_now_ms() + postgres->patience_ms;
     int left;
     while ((left = PQflush(postgres->connection_owned)) == 1) {
         /* Reads too: a server that can't get rid of its answers takes no more questions. */
-        if (!wait_for(postgres, POLLIN | POLLOUT, until_ms))
+        if (!wait_for(postgres->connection_owned, POLLIN | POLLOUT, until_ms))
             return broken(postgres, "it took no statement in time", fault);
         if (PQconsumeInput(postgres->connection_owned) != 1)
             return broken(postgres, PQerrorMessage(postgres->connection_owned), fault);
@@ -216,8 +251,8 @@ static int queue_pooled(struct postgres *postgres, const struct query *query)
 
 static int queue_prepared(struct postgres *postgres, const struct query *query)
 {
-    char name[24];
-    snprintf(name, sizeof(name), "tally_%u", query->statement);
+    char name[STATEMENT_NAME_SIZE];
+    name_statement(postgres, query->statement, name);
     return PQsendQueryPrepared(postgres->connection_owned, name, query->value_count, query->values, NULL, NULL,
                                query->is_binary);
 }
@@ -239,7 +274,7 @@ static enum step next_result(struct postgres *postgres, PGresult **result, struc
 {
     uint64_t until_ms = keeper_now_ms() + postgres->patience_ms;
     while (PQisBusy(postgres->connection_owned)) {
-        if (!wait_for(postgres, POLLIN, until_ms))
+        if (!wait_for(postgres->connection_owned, POLLIN, until_ms))
             return broken(postgres, "no answer came in time", fault);
         if (PQconsumeInput(postgres->connection_owned) != 1)
             return broken(postgres, PQerrorMessage(postgres->connection_owned), fault);

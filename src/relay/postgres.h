@@ -18,6 +18,7 @@
 struct postgres {
     PGconn *connection_owned; /* NULL: there is none */
     char *conninfo_owned;
+    const char *role;     /* "lease" or "rows" */
     char application[64]; /* as pg_stat_activity shows it */
     char schema[64];
     char **statements_owned; /* with the schema's name in them */
@@ -28,7 +29,7 @@ struct postgres {
     bool is_schema_sound; /* its name */
 };
 
-/* `texts`: the statements; "@." in them stands for the schema. They are called by their index from then on. */
+/* `role` is a literal; `texts`: the statements; "@." in them stands for the schema. They are called by their index from then on. */
 void postgres_init(struct postgres *postgres, const struct relay_spec *spec, const char *role, const char *const *texts,
                    unsigned text_count, unsigned patience_ms);
 void postgres_deinit(struct postgres *postgres);

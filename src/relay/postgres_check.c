@@ -98,11 +98,11 @@ static const char *const wishes[] = {
 static enum step set_all(const struct postgres *postgres, struct fault *fault)
 {
     PGconn *connection = postgres->connection_owned;
-    PGresult *result = PQexec(connection, settings);
+    PGresult *result = postgres_exec(connection, settings, postgres->patience_ms);
     enum step step = postgres_judge(postgres, result, fault);
     PQclear(result);
     for (size_t i = 0; i < ARRAY_LENGTH(wishes) && step == STEP_OK; i++)
-        PQclear(PQexec(connection, wishes[i]));
+        PQclear(postgres_exec(connection, wishes[i], postgres->patience_ms));
     return step;
 }
 
@@ -139,7 +139,7 @@ static const char question[] =
 static PGresult *ask(const struct postgres *postgres)
 {
     char *text = postgres_with_schema(question, postgres->schema);
-    PGresult *answer = PQexecParams(postgres->connection_owned, text, 0, NULL, NULL, NULL, NULL, 0);
+    PGresult *answer = postgres_exec(postgres->connection_owned, text, postgres->patience_ms);
     free(text);
     return answer;
 }
@@ -205,9 +205,10 @@ static enum step check_answer(const struct postgres *postgres, const PGresult *a
 
 /* --- poolers ------------------------------------------------------------------------------------------------------- */
 
-static long process_of(PGconn *connection)
+/* 0: no answer. */
+static long process_of(PGconn *connection, unsigned patience_ms)
 {
-    PGresult *result = PQexec(connection, "SELECT pg_backend_pid()");
+    PGresult *result = postgres_exec(connection, "SELECT pg_backend_pid()", patience_ms);
     long pid = PQntuples(result) == 1 ? strtol(PQgetvalue(result, 0, 0), NULL, 10) : 0;
     PQclear(result);
     return pid;
@@ -220,12 +221,14 @@ static bool shares_process(const struct postgres *postgres, long pid)
     struct fault fault;
     enum step step;
     bool is_shared = false;
+    unsigned patience_ms = postgres->patience_ms;
     PGconn *other = postgres_open(postgres, &fault, &step);
     for (int i = 0; i < 3 && other != NULL && !is_shared; i++) {
-        PQclear(PQexec(other, "BEGIN"));
-        long taken = process_of(other);
-        is_shared = taken == pid || process_of(postgres->connection_owned) != pid;
-        PQclear(PQexec(other, "ROLLBACK"));
+        PQclear(postgres_exec(other, "BEGIN", patience_ms));
+        long taken = process_of(other, patience_ms);
+        long mine = process_of(postgres->connection_owned, patience_ms);
+        is_shared = taken == pid || (mine != 0 && mine != pid);
+        PQclear(postgres_exec(other, "ROLLBACK", patience_ms));
     }
     PQfinish(other);
     return is_shared;
@@ -250,7 +253,9 @@ enum step postgres_check(const struct postgres *postgres, struct fault *fault)
     if (version < VERSION_MIN)
         return fault_set(fault, STEP_UNFIT, "a relay needs PostgreSQL 13 or newer; this is %d.%d", version / 10000,
                          version % 10000);
-    long pid = process_of(postgres->connection_owned);
+    long pid = process_of(postgres->connection_owned, postgres->patience_ms);
+    if (pid == 0)
+        return postgres_judge(postgres, NULL, fault);
     enum step step = check_pooler(postgres, pid, fault);
     if (step == STEP_OK && !postgres->is_pooled)
         step = set_all(postgres, fault);

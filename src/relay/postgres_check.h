@@ -14,6 +14,9 @@ enum step postgres_judge(const struct postgres *postgres, const PGresult *result
 /* The text with the schema's name in the place of "@."; the caller frees it. */
 char *postgres_with_schema(const char *text, const char *schema);
 
+/* The last result of a text that is not in pipeline mode; NULL if the connection broke, or no answer came in time. */
+PGresult *postgres_exec(PGconn *connection, const char *text, unsigned patience_ms);
+
 /* A further connection to the same database, without any setting or check; NULL with *step and the fault set. */
 PGconn *postgres_open(const struct postgres *postgres, struct fault *fault, enum step *step);
 

@@ -25,7 +25,7 @@ from conftest import PATIENCE, free_port, wait_until
 def _programs():
     found = shutil.which("initdb")
     if found:
-        return pathlib.Path(found).parent
+        return pathlib.Path(found).resolve().parent  # a link may lead there, and the other programs stand beside it
     folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda name: int(name.split("/")[-2]))
     assert folders, "PostgreSQL is missing: ./setup test brings it"
     return pathlib.Path(folders[-1])

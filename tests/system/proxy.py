@@ -1,0 +1,95 @@
+"""A line that can be disturbed: a TCP proxy before a server of the tests.
+
+    proxy = Proxy(postgres.port)             # forwards everything, on a port of its own
+    proxy.uri(postgres.uri)                  # the same connection string, through it
+    proxy.freeze(), proxy.thaw()             # swallows everything, without an end of any connection; new ones are taken and hear nothing
+    proxy.cut()                              # every connection ends at once
+    proxy.lose_answer_to(b"rows_1\\0")        # the next request with these bytes arrives, and then its connection ends: no answer
+    proxy.lost                               # how many answers were lost so
+    proxy.close()
+"""
+
+import contextlib
+import re
+import socket
+import threading
+
+
+class Line:
+    """One connection through it."""
+
+    def __init__(self, proxy, client):
+        self.proxy = proxy
+        self.client = client
+        self.server = socket.create_connection(("127.0.0.1", proxy.server_port))
+        self.is_losing = False
+        for end in (self.client, self.server):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for source, target in ((self.client, self.server), (self.server, self.client)):
+            threading.Thread(target=self._forward, args=(source, target), daemon=True).start()
+
+    def _forward(self, source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(262144):
+                self.proxy.is_open.wait()
+                if source is self.client:
+                    self._look(data)
+                elif self.is_losing:  # the server has answered: so it has done what it was asked for
+                    self.proxy.lost += 1
+                    break
+                target.sendall(data)
+        self.close()
+
+    def _look(self, data):
+        pattern = self.proxy.pattern
+        if pattern is not None and pattern in data:
+            self.proxy.pattern = None
+            self.is_losing = True
+
+    def close(self):
+        for end in (self.client, self.server):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+class Proxy:
+    def __init__(self, server_port):
+        self.server_port = server_port
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self.port = self.listener.getsockname()[1]
+        self.is_open = threading.Event()
+        self.is_open.set()
+        self.pattern = None
+        self.lost = 0
+        self.lines = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                with contextlib.suppress(OSError):
+                    self.lines.append(Line(self, client))
+
+    def uri(self, uri):
+        return re.sub(r":\d+/", f":{self.port}/", uri)
+
+    def freeze(self):
+        self.is_open.clear()
+
+    def thaw(self):
+        self.is_open.set()
+
+    def cut(self):
+        lines, self.lines = self.lines, []
+        for line in lines:
+            line.close()
+
+    def lose_answer_to(self, pattern):
+        self.pattern = pattern
+
+    def close(self):
+        self.listener.close()
+        self.thaw()
+        self.cut()

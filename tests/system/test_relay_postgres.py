@@ -1,0 +1,524 @@
+"""Relays with PostgreSQL as the source. The application writes with psycopg2; what arrives in Tally's queues is counted here.
+
+The ids are those of the reference's scenarios. Takeovers, time-outs and dead lines stand in test_relay_takeover.py."""
+
+import contextlib
+import os
+import pathlib
+import pwd
+import random
+import shutil
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import PATIENCE, free_port, wait_until
+from outbox import Outbox
+from postgres import Postgres
+from proxy import Proxy
+from relay import check_once, check_order, drain
+from wire import Connection, scaled
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    running = Postgres(tmp_path_factory.mktemp("server") / "postgres").start()
+    yield running
+    running.stop("immediate")
+
+
+@pytest.fixture
+def outbox(server):
+    return Outbox(server)
+
+
+@pytest.fixture
+def queue(daemon):
+    """For rows without a group."""
+    with Connection(daemon.port) as connection:
+        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders"})
+    return "orders"
+
+
+@pytest.fixture
+def fifo(daemon):
+    """For rows with one: their order is seen."""
+    with Connection(daemon.port) as connection:
+        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders.fifo", "Attributes": {"FifoQueue": "true"}})
+    return "orders.fifo"
+
+
+def start(relays, outbox, *options, **more):
+    relay = relays(outbox.uri, "queue", "--lease", 1, *options, **more)
+    relay.wait_for("active")
+    return relay
+
+
+def settle(outbox, seconds=2.5):
+    """Traffic for long enough that the floor would have passed what it must not pass."""
+    end = time.monotonic() + seconds
+    sent = []
+    while time.monotonic() < end:
+        sent.append(f"passing-{len(sent)}")
+        outbox.send("orders", sent[-1])
+        time.sleep(0.05)
+    return sent
+
+
+# --- the order of commits ----------------------------------------------------------------------------------------------
+
+
+def test_R01_R02_a_row_that_commits_late_is_late_and_still_before_what_was_written_after_it(daemon, relays, outbox, queue, fifo):
+    relay = start(relays, outbox)
+    with contextlib.closing(outbox.begin()) as late:
+        late.cursor().execute("SELECT tally.send('orders.fifo', 'key-1', 'key')")  # draws the lower id
+        passing = settle(outbox)
+        arrived = drain(daemon, queue, len(passing))
+        check_once(arrived, passing)
+        late.commit()
+    outbox.send(fifo, "key-2", "key")
+    arrived = drain(daemon, fifo, 2)
+    assert [message.body for message in arrived] == ["key-1", "key-2"]
+    relay.stop()
+
+
+def test_R03_ids_that_were_rolled_back_hold_nothing_up(daemon, relays, outbox, queue):
+    start(relays, outbox)
+    outbox.send(queue, "before")
+    with contextlib.closing(outbox.begin()) as gone:
+        gone.cursor().execute("SELECT tally.send('orders', 'never') FROM generate_series(1, 100)")
+        gone.rollback()
+    outbox.sql("SELECT setval('tally.outbox_id_seq', 1000000)")
+    began = time.monotonic()
+    outbox.send(queue, "after")
+    check_once(drain(daemon, queue, 2), ["before", "after"])
+    assert time.monotonic() - began < 5 * PATIENCE
+
+
+def test_R04_a_transaction_that_stays_open_holds_up_neither_rows_nor_memory(daemon, relays, outbox, queue):
+    relay = start(relays, outbox)
+    count = scaled(100_000, least=2000)
+
+    def memory():
+        return int(pathlib.Path(f"/proc/{relay.pid}/statm").read_text().split()[1]) * 4096
+
+    with contextlib.closing(outbox.begin()) as late:
+        late.cursor().execute("SELECT tally.send('orders', 'late')")
+        outbox.fill(queue, count // 2)
+        outbox.wait_until_empty(60)
+        before = memory()
+        outbox.fill(queue, count // 2)
+        outbox.wait_until_empty(60)
+        assert memory() < before + 16 * 1024 * 1024
+        late.commit()
+    outbox.wait_until_empty(5)
+    assert daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["All"]})[1]["Attributes"][
+        "ApproximateNumberOfMessages"] == str(count // 2 * 2 + 1)
+
+
+def test_R05_a_slow_trigger_between_the_id_and_the_row_loses_nothing(daemon, relays, outbox, queue):
+    outbox.sql("""CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS
+                  $$ BEGIN IF NEW.body = 'slow' THEN PERFORM pg_sleep(2); END IF; RETURN NEW; END $$;
+                  CREATE TRIGGER slow BEFORE INSERT ON tally.outbox FOR EACH ROW EXECUTE FUNCTION public.slow()""")
+    start(relays, outbox)
+    slow = threading.Thread(target=outbox.send, args=(queue, "slow"))
+    slow.start()
+    wait_until(lambda: outbox.one("SELECT is_called FROM tally.outbox_id_seq"), what="the id of the slow row")
+    passing = settle(outbox, 1.2)
+    slow.join()
+    check_once(drain(daemon, queue, len(passing) + 1), [*passing, "slow"])
+
+
+def test_R06_ids_that_carry_no_order_are_refused_and_a_chosen_one_is_not_lost(daemon, relays, outbox, queue):
+    outbox.sql("ALTER TABLE tally.outbox ALTER id SET CACHE 10")
+    relay = relays(outbox.uri, "queue", "--lease", 1)
+    assert "CACHE 10" in relay.wait_for("failed")
+    outbox.sql("ALTER TABLE tally.outbox ALTER id SET CACHE 1; ALTER TABLE tally.outbox ALTER id SET GENERATED BY DEFAULT")
+    wait_until(lambda: "GENERATED ALWAYS" in relay.state, what="the next reason")
+    outbox.sql("ALTER TABLE tally.outbox ALTER id SET GENERATED ALWAYS")
+    relay.wait_for("active")
+
+    outbox.sql("SELECT setval('tally.outbox_id_seq', 100)")
+    passing = settle(outbox)  # the floor is above the id that is chosen now
+    outbox.sql("INSERT INTO tally.outbox (id, queue, body) OVERRIDING SYSTEM VALUE VALUES (7, 'orders', 'chosen')")
+    outbox.send(queue, "last")
+    check_once(drain(daemon, queue, len(passing) + 1), [*passing, "last"])
+    relay.stop()  # the next one begins without a floor, as every one does each minute
+    start(relays, outbox)
+    check_once(drain(daemon, queue, 1), ["chosen"])
+
+
+def test_R07_a_prepared_transaction_is_waited_for_across_a_restart_of_the_server(daemon, relays, postgres, queue):
+    outbox = Outbox(postgres)
+    relay = start(relays, outbox)
+    prepared = outbox.connect()
+    prepared.cursor().execute("BEGIN; SELECT tally.send('orders', 'prepared'); PREPARE TRANSACTION 'two-phase'")
+    prepared.close()
+    passing = settle(outbox)
+    postgres.restart()
+    relay.wait_for("active")
+    passing += [f"again-{body}" for body in settle_again(outbox)]
+    outbox.sql("COMMIT PREPARED 'two-phase'")
+    check_once(drain(daemon, queue, len(passing) + 1), [*passing, "prepared"])
+
+
+def settle_again(outbox):
+    sent = []
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        sent.append(f"passing-{len(sent)}")
+        outbox.send("orders", f"again-{sent[-1]}")
+        time.sleep(0.05)
+    return sent
+
+
+def test_R08_rows_of_many_writers_that_commit_and_roll_back_in_any_order_all_arrive(daemon, relays, outbox, fifo):
+    start(relays, outbox)
+    committed, lock, end = [], threading.Lock(), time.monotonic() + 4
+
+    def write(writer):
+        chance = random.Random(writer)
+        number = 0
+        with contextlib.closing(outbox.begin()) as connection:
+            while time.monotonic() < end:
+                bodies = [f"writer{writer}-{number + i}" for i in range(chance.randrange(1, 5))]
+                for body in bodies:
+                    connection.cursor().execute("SELECT tally.send('orders.fifo', %s, %s)", (body, f"writer{writer}"))
+                    time.sleep(chance.random() * 0.01)
+                if chance.random() < 0.2:
+                    connection.rollback()
+                    continue
+                connection.commit()
+                number += len(bodies)
+                with lock:
+                    committed.extend(bodies)
+
+    writers = [threading.Thread(target=write, args=(n,)) for n in range(6)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    arrived = drain(daemon, fifo, len(committed))
+    check_once(arrived, committed)
+    check_order(arrived)
+
+
+def test_R09_a_large_transaction_arrives_once_and_in_order_over_crashes(daemon, relays, outbox, fifo):
+    count = scaled(20_000, least=1000)
+    relay = start(relays, outbox)
+    outbox.fill(fifo, count, groups=20)
+    for _ in range(3):
+        left = outbox.count()
+        wait_until(lambda: outbox.count() < left or left == 0, what="some rows")
+        relay.kill9()
+        relay = start(relays, outbox)
+    outbox.wait_until_empty(60)
+    arrived = drain(daemon, fifo, count, seconds=60)
+    check_once(arrived, outbox.bodies(count))
+    check_order(arrived)
+
+
+# --- answers that are lost ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def proxy(server):
+    made = Proxy(server.port)
+    yield made
+    made.close()
+
+
+def test_R13_rows_whose_delete_was_committed_without_an_answer_are_deleted_once_more(daemon, relays, outbox, fifo, proxy):
+    relays(proxy.uri(outbox.uri), "queue", "--lease", 1).wait_for("active")
+    for round in range(5):
+        proxy.lose_answer_to(b"rows_1\0")  # the statement that deletes
+        outbox.fill(fifo, 200, groups=5, first=200 * round)
+        wait_until(lambda: proxy.lost == round + 1, what="an answer that is lost")
+        outbox.wait_until_empty()
+    arrived = drain(daemon, fifo, 1000)
+    check_once(arrived, outbox.bodies(1000))
+    check_order(arrived)
+
+
+def test_a_line_that_is_cut_again_and_again_loses_nothing(daemon, relays, outbox, fifo, proxy):
+    relays(proxy.uri(outbox.uri), "queue", "--lease", 2).wait_for("active")
+    count = 0
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        outbox.fill(fifo, 100, groups=5, first=count)
+        count += 100
+        time.sleep(0.1)
+        proxy.cut()
+    outbox.wait_until_empty()
+    arrived = drain(daemon, fifo, count)
+    check_once(arrived, outbox.bodies(count))
+    check_order(arrived)
+
+
+# --- replicas and failovers ---------------------------------------------------------------------------------------------
+
+
+class Pair:
+    """A primary and a streaming replica of it."""
+
+    def __init__(self, primary, folder):
+        self.primary = primary
+        self.replica = Postgres(folder)
+        self.replica.folder.mkdir(parents=True)
+        if os.geteuid() == 0:
+            owner = pwd.getpwnam("postgres")
+            os.chown(self.replica.folder, owner.pw_uid, owner.pw_gid)
+        self.replica._run("pg_basebackup", "-D", str(self.replica.data), "-R", "-c", "fast", "-h", "127.0.0.1", "-p",
+                          str(primary.port), "-U", "tally")
+        self.replica.start()
+
+    def uri(self, outbox):
+        """Of both, as the application has it."""
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in (self.primary, self.replica))
+        return f"postgresql://tally@{hosts}/{outbox.name}"
+
+    def wait_until_level(self):
+        wait_until(lambda: self.replica.sql("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn",
+                                            self.primary.sql("SELECT pg_current_wal_lsn()")[0][0])[0][0], what="the replica")
+
+    def fail_over(self):
+        self.primary.kill9()
+        if not (self.replica.data / "postmaster.pid").exists():
+            self.replica.start()
+        self.replica.sql("SELECT pg_promote()")
+        wait_until(lambda: not self.replica.sql("SELECT pg_is_in_recovery()")[0][0], what="the promotion")
+
+
+@pytest.fixture
+def pair(postgres, tmp_path):
+    made = Pair(postgres, tmp_path / "replica")
+    yield made
+    made.replica.stop("immediate")
+    shutil.rmtree(made.replica.folder, ignore_errors=True)
+
+
+def test_R10_R36_R38_R49_a_replica_is_refused_and_a_failover_that_lost_deletes_and_ids_makes_no_copies(
+        daemon, relays, pair, queue, fifo):
+    outbox = Outbox(pair.primary)
+    pair.wait_until_level()
+    refused = relays(outbox.uri.replace(str(pair.primary.port), str(pair.replica.port)), "queue", name="refused")
+    assert "replica" in refused.wait_for("failed")
+    refused.stop()
+    relay = relays(pair.uri(outbox), "queue", "--lease", 1)
+    relay.wait_for("active")
+    outbox.fill(fifo, 100, groups=5)
+    outbox.wait_until_empty()
+
+    # The replica misses that rows were deleted, and which ones have the ids that follow.
+    with contextlib.closing(outbox.begin()) as late:
+        for n in range(100, 200):
+            late.cursor().execute("SELECT tally.send('orders.fifo', %s, %s)", (str(n), f"g{n % 5}"))
+        relay.freeze()
+        late.commit()
+    pair.wait_until_level()
+    pair.replica.stop()
+    relay.thaw()
+    relay.wait_for("active")
+    outbox.wait_until_empty()
+    outbox.send(queue, "ghost")  # delivered, and then its transaction never happened
+    outbox.wait_until_empty()
+    passing = settle(outbox, 1.5)
+    outbox.wait_until_empty()
+    pair.fail_over()
+
+    after = Outbox.__new__(Outbox)
+    after.__dict__.update(outbox.__dict__, server=pair.replica,
+                          uri=outbox.uri.replace(str(pair.primary.port), str(pair.replica.port)))
+    assert after.count() == 100  # they are back
+    after.fill(fifo, 100, groups=5, first=200)  # among them ids that were given before
+    assert after.one("SELECT min(id) FROM tally.outbox WHERE body = '200'") is not None
+    relay.wait_for("active")
+    after.wait_until_empty()
+    arrived = drain(daemon, fifo, 300)
+    check_once(arrived, outbox.bodies(300))
+    check_order(arrived)
+    check_once(drain(daemon, queue, len(passing) + 1), [*passing, "ghost"])
+
+
+def test_R49_a_server_that_restarts_or_crashes_is_found_again(daemon, relays, postgres, fifo):
+    outbox = Outbox(postgres)
+    first, second = start(relays, outbox, name="first"), relays(outbox.uri, "queue", "--lease", 1, name="second")
+    second.wait_for("standby")
+    outbox.fill(fifo, 100)
+    postgres.restart()
+    wait_until(lambda: sorted(relay.state.split(",")[0] for relay in (first, second)) == ["active", "standby"],
+               what="one that works and one that stands by")
+    outbox.fill(fifo, 100, first=100)
+    outbox.wait_until_empty()
+    postgres.kill9()
+    wait_until(lambda: all(relay.state.startswith("failed") for relay in (first, second)), what="that both say so")
+    postgres.start()
+    outbox.fill(fifo, 100, first=200)
+    outbox.wait_until_empty()
+    arrived = drain(daemon, fifo, 300)
+    check_once(arrived, outbox.bodies(300))
+    check_order(arrived)
+
+
+# --- poolers ------------------------------------------------------------------------------------------------------------
+
+
+def is_open(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+
+
+@pytest.fixture
+def bouncer(server, tmp_path):
+    """Starts PgBouncers before the server: bouncer("transaction") is the port."""
+    program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+    assert pathlib.Path(program).exists(), "PgBouncer is missing: ./setup test brings it"
+    started = []
+
+    def make(mode):
+        port = free_port()
+        folder = tmp_path / mode
+        folder.mkdir()
+        (folder / "users").write_text('"tally" ""\n')
+        (folder / "ini").write_text(
+            f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port={port}\n"
+            f"unix_socket_dir=\nauth_type=trust\nauth_file={folder}/users\npool_mode={mode}\nlogfile={folder}/log\n"
+            f"ignore_startup_parameters=extra_float_digits\nmax_client_conn=100\ndefault_pool_size=20\n")
+        command = [program, str(folder / "ini")]
+        if os.geteuid() == 0:
+            for path in (folder, *folder.iterdir()):
+                shutil.chown(path, "postgres", "postgres")
+            for parent in folder.parents:
+                if parent.owner() == "root" and parent.stat().st_mode & 0o1 == 0:
+                    parent.chmod(parent.stat().st_mode | 0o11)
+            command = ["runuser", "-u", "postgres", "--", *command]
+        started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        wait_until(lambda: is_open(port), what="PgBouncer")
+        return port
+
+    yield make
+    for process in started:
+        process.terminate()
+        process.wait(20)
+
+
+def through(outbox, port):
+    return outbox.uri.replace(f":{outbox.server.port}/", f":{port}/")
+
+
+def test_R25_a_pooler_in_transaction_mode_is_refused_unless_it_was_announced(daemon, relays, outbox, fifo, bouncer):
+    uri = through(outbox, bouncer("transaction"))
+    refused = relays(uri, "queue", "--lease", 1, name="refused")
+    assert "pooler" in refused.wait_for("failed")
+    refused.stop()
+    first = relays(uri, "queue", "--lease", 1, "--pooler", "transaction", name="first")
+    first.wait_for("active")
+    second = relays(uri, "queue", "--lease", 1, "--pooler", "transaction", name="second")
+    second.wait_for("standby")
+    outbox.fill(fifo, 500, groups=5)
+    outbox.wait_until_empty()
+    assert outbox.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
+    first.kill9()
+    outbox.fill(fifo, 500, groups=5, first=500)
+    second.wait_for("active")
+    outbox.wait_until_empty()
+    second.stop()
+    arrived = drain(daemon, fifo, 1000)
+    check_once(arrived, outbox.bodies(1000))
+    check_order(arrived)
+
+
+def test_R25_a_pooler_in_session_mode_is_as_none(daemon, relays, outbox, queue, bouncer):
+    uri = through(outbox, bouncer("session"))
+    first = relays(uri, "queue", "--lease", 5, name="first")
+    first.wait_for("active")
+    second = relays(uri, "queue", "--lease", 5, name="second")
+    second.wait_for("standby")
+    wait_until(lambda: outbox.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"), what="the lock")
+    outbox.fill(queue, 100)
+    outbox.wait_until_empty()
+    first.kill9()
+    second.wait_for("active", 4)  # woken, since the lease is not over
+    outbox.fill(queue, 100, first=100)
+    outbox.wait_until_empty()
+    check_once(drain(daemon, queue, 200), outbox.bodies(200))
+
+
+# --- what it costs, and what it refuses ---------------------------------------------------------------------------------
+
+
+def test_R42_dead_rows_that_can_not_be_removed_do_not_make_the_scan_slower(daemon, relays, outbox, queue):
+    start(relays, outbox)
+    count = scaled(60_000, least=5000)
+    with contextlib.closing(outbox.begin()) as reader:
+        reader.set_session(isolation_level="REPEATABLE READ")
+        reader.cursor().execute("SELECT count(*) FROM tally.outbox")  # pins the horizon
+        outbox.fill(queue, count)
+        outbox.wait_until_empty(60)
+        time.sleep(2.5 * PATIENCE)  # the floor passes them
+
+        def read():
+            outbox.sql("SELECT pg_stat_clear_snapshot()")
+            return outbox.sql("SELECT s.idx_tup_read, t.seq_scan FROM pg_stat_user_indexes s JOIN pg_stat_user_tables t USING (relid)"
+                              " WHERE s.indexrelname = 'outbox_pkey'")[0]
+
+        before = read()
+        outbox.fill(queue, 200, first=count)
+        outbox.wait_until_empty()
+        time.sleep(1.5 * PATIENCE)  # statistics come about a second late
+        after = read()
+    # Some forty scans a second; each would read all of them.
+    assert after[0] - before[0] < max(3 * count, 10_000), "each scan reads the dead rows"
+    assert after[1] - before[1] <= 3, "the whole table was read"  # this test's own counts do
+
+
+def test_a_few_large_rows_are_not_read_all_at_once(daemon, relays, outbox, fifo):
+    relay = start(relays, outbox)
+    body = "x" * 1_000_000
+    relay.freeze()
+    outbox.sql("INSERT INTO tally.outbox (queue, group_id, body) SELECT 'orders.fifo', 'g', %s || '-' || n FROM generate_series(1, 150) n", body)
+    relay.thaw()
+    outbox.wait_until_empty(60)
+    peak = int(next(line for line in pathlib.Path(f"/proc/{relay.pid}/status").read_text().splitlines()
+                    if line.startswith("VmHWM")).split()[1])
+    assert peak < 100_000, f"{peak} KiB for rows of 1 MB"
+    assert [message.body[1_000_000:] for message in drain(daemon, fifo, 150, 60)] == [f"-{n}" for n in range(1, 151)]
+
+
+def test_R51_who_lacks_rights_or_tables_says_what_to_do_and_works_as_soon_as_it_is_done(daemon, relays, outbox, queue, server):
+    role = f"role_{outbox.name}"
+    outbox.sql(f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA tally TO {role}; GRANT EXECUTE ON FUNCTION tally.send TO {role}")
+    candidate = relays(outbox.uri.replace("tally@", f"{role}@"), "queue", "--lease", 1, name="web")
+    assert "lacks" in candidate.wait_for("failed")
+    outbox.send(queue, "waits")
+    outbox.sql(f"GRANT SELECT, INSERT, UPDATE, DELETE ON tally.outbox, tally.dead, tally.lease, tally.beat, tally.intent TO {role};"
+               f"GRANT SELECT ON tally.version TO {role}")
+    wait_until(lambda: "SELECT on tally.outbox_id_seq" in candidate.state, what="the right that is left")
+    outbox.sql(f"GRANT SELECT ON SEQUENCE tally.outbox_id_seq TO {role}")
+    candidate.wait_for("active")
+    check_once(drain(daemon, queue, 1), ["waits"])
+
+    empty = relays(server.uri, "queue", "--lease", 1, name="empty")
+    assert "tally relay schema --type postgres" in empty.wait_for("failed")
+    outbox.sql("UPDATE tally.version SET number = 99")
+    newer = relays(outbox.uri, "queue", "--lease", 1, name="newer")
+    assert "version 99" in newer.wait_for("failed")
+
+
+def test_an_outbox_that_was_copied_waits_for_a_word(relays, outbox):
+    outbox.sql("UPDATE tally.lease SET system_id = 1")
+    relay = relays(outbox.uri, "queue", "--lease", 1)
+    assert "tally.rekey()" in relay.wait_for("failed")
+    outbox.sql("SELECT tally.rekey()")
+    relay.wait_for("active")
+
+
+def test_the_server_keeps_no_complaints_of_relays_that_wait(relays, outbox, server):
+    start(relays, outbox, name="first")
+    relays(outbox.uri, "queue", "--lease", 1, name="second").wait_for("standby")
+    size = len(server.log_text())
+    time.sleep(1.5)
+    assert server.log_text()[size:] == ""

@@ -1,0 +1,262 @@
+"""Relays with PostgreSQL as the source that take over from each other. Duplicates, losses and order are counted in what arrives.
+
+The ids are those of the reference's scenarios."""
+
+import contextlib
+import threading
+import time
+
+import pytest
+
+from conftest import PATIENCE, wait_until
+from outbox import Outbox
+from postgres import Postgres
+from proxy import Proxy
+from relay import check_once, check_order, drain
+from wire import Connection, scaled
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    running = Postgres(tmp_path_factory.mktemp("server") / "postgres", max_connections="200").start()
+    yield running
+    running.stop("immediate")
+
+
+@pytest.fixture
+def outbox(server):
+    return Outbox(server)
+
+
+@pytest.fixture
+def proxy(server):
+    made = Proxy(server.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def queue(daemon):
+    with Connection(daemon.port) as connection:
+        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders.fifo", "Attributes": {"FifoQueue": "true"}})
+    return "orders.fifo"
+
+
+class Traffic:
+    """Rows that are written all the time, in a few groups."""
+
+    def __init__(self, outbox, queue):
+        self.outbox, self.queue = outbox, queue
+        self.count = 0
+        self.is_ending = False
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        while not self.is_ending:
+            self.outbox.fill(self.queue, 10, groups=5, first=self.count)
+            self.count += 10
+            time.sleep(0.02)
+
+    def end(self):
+        self.is_ending = True
+        self.thread.join()
+
+    def check(self, daemon):
+        """Everything has arrived, once and in order."""
+        self.end()
+        self.outbox.wait_until_empty(30)
+        arrived = drain(daemon, self.queue, self.count, 60)
+        check_once(arrived, self.outbox.bodies(self.count))
+        check_order(arrived)
+
+
+@pytest.fixture
+def traffic(outbox, queue):
+    made = Traffic(outbox, queue)
+    yield made
+    made.end()
+
+
+def start_pair(relays, outbox, lease=1, first_uri=None):
+    first = relays(first_uri or outbox.uri, "queue", "--lease", lease, name="first")
+    first.wait_for("active")
+    second = relays(outbox.uri, "queue", "--lease", lease, name="second")
+    second.wait_for("standby")
+    return first, second
+
+
+def seconds_until_active(relay):
+    began = time.monotonic()
+    relay.wait_for("active")
+    return time.monotonic() - began
+
+
+def test_a_killed_owner_is_followed_at_once(daemon, relays, outbox, traffic):
+    first, second = start_pair(relays, outbox, lease=30)  # nobody waits for its end
+    first.kill9()
+    assert seconds_until_active(second) < 1 * PATIENCE
+    traffic.check(daemon)
+
+
+def test_an_owner_that_ends_is_followed_at_once(daemon, relays, outbox, traffic):
+    first, second = start_pair(relays, outbox, lease=30)
+    first.stop()
+    assert seconds_until_active(second) < 1 * PATIENCE
+    traffic.check(daemon)
+
+
+def test_R21_an_owner_that_was_stopped_is_fenced_when_it_goes_on_and_becomes_a_standby(daemon, relays, outbox, traffic):
+    first, second = start_pair(relays, outbox)
+    first.freeze()
+    second.wait_for("active")
+    time.sleep(1.5)  # it works for more than a lease
+    first.thaw()
+    first.wait_for("standby")
+    traffic.check(daemon)
+    assert second.state == "active, epoch 2" and outbox.lease()[0] == 2  # nobody raised it since
+    assert first.state == "standby"
+
+
+def test_R22_an_owner_whose_lock_is_taken_away_is_followed_and_fenced_at_once(daemon, relays, outbox, traffic):
+    first, second = start_pair(relays, outbox, lease=30)
+    outbox.sql("SELECT pg_terminate_backend(pid) FROM tally.lease")
+    wait_until(lambda: "active, epoch 2" in first.lines + second.lines, 5, what="a takeover long before the lease is over")
+    traffic.check(daemon)
+
+
+def test_R23_an_owner_without_a_network_is_followed_though_its_connections_hold_its_lock(daemon, relays, outbox, proxy, traffic):
+    first, second = start_pair(relays, outbox, first_uri=proxy.uri(outbox.uri))
+    wait_until(lambda: outbox.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"), what="the lock")
+    proxy.freeze()
+    assert seconds_until_active(second) < 4 * PATIENCE
+    wait_until(lambda: not first.state.startswith("active"), what="that the first one knows")
+    proxy.thaw()
+    first.wait_for("standby")
+    traffic.check(daemon)
+    assert second.state == "active, epoch 2"
+
+
+def test_R24_a_standby_without_a_network_keeps_the_lock_from_nobody_for_long(daemon, relays, outbox, proxy, traffic):
+    first, second = start_pair(relays, outbox)
+    cut_off = relays(proxy.uri(outbox.uri), "queue", "--lease", 1, name="cut-off")
+    cut_off.wait_for("standby")
+    second.kill9()
+    time.sleep(0.6)  # within its wait for the lock
+    proxy.freeze()
+    first.kill9()  # and now the lock goes to a connection that nobody hears of
+    third = relays(outbox.uri, "queue", "--lease", 1, name="third")
+    assert seconds_until_active(third) < 5 * PATIENCE
+    proxy.thaw()
+    cut_off.wait_for("standby")
+    wait_until(lambda: outbox.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted") == 1, what="one lock")
+    assert third.state.startswith("active")
+    traffic.check(daemon)
+
+
+def test_R26_R48_of_ten_standbys_one_takes_over_each_time_and_only_it_reads_the_outbox(daemon, relays, outbox, traffic):
+    crowd = [relays(outbox.uri, "queue", "--lease", 2, name=f"relay{n}") for n in range(10)]
+    took = []
+    end = time.monotonic() + 10 * PATIENCE
+    epoch = 1
+    while time.monotonic() < end:
+        owner = wait_until(lambda: next((relay for relay in crowd if relay.state == f"active, epoch {epoch}"), None),
+                           what=f"epoch {epoch}")
+        wait_until(lambda: all(relay is owner or relay.state == "standby" for relay in crowd), what="that the others stand by")
+        owner.kill9()
+        began = time.monotonic()
+        epoch += 1
+        wait_until(lambda: any(relay.state == f"active, epoch {epoch}" for relay in crowd), what=f"epoch {epoch}")
+        took.append(time.monotonic() - began)
+        owner.start()
+    print(f"{len(took)} takeovers, the longest {max(took) * 1000:.0f} ms")
+    assert max(took) < 1 * PATIENCE
+    traffic.check(daemon)
+
+    def scans():
+        return outbox.one("SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'outbox'")
+
+    time.sleep(1.5 * PATIENCE)
+    before = scans()
+    time.sleep(2)
+    assert scans() - before < 250, "more than one of them reads the outbox"  # forty a second, and a few for the numbers
+    assert outbox.lease()[0] == epoch
+
+
+def test_R27_no_connection_of_a_relay_holds_back_vacuum(relays, outbox, queue):
+    start_pair(relays, outbox)
+    outbox.fill(queue, 100)
+    with contextlib.closing(outbox.connect()) as connection, connection.cursor() as cursor:
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            cursor.execute("SELECT application_name, state, query FROM pg_stat_activity WHERE application_name LIKE 'tally relay%%'"
+                           " AND (backend_xmin IS NOT NULL OR xact_start IS NOT NULL)"
+                           " AND clock_timestamp() - xact_start > interval '1 s'")
+            assert cursor.fetchall() == []
+            time.sleep(0.02)
+
+
+def test_R29_a_relay_that_can_not_work_gives_the_lease_up(daemon, relays, outbox, traffic):
+    wrong = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", "http://127.0.0.1:9", name="wrong")
+    wait_until(lambda: outbox.lease()[0] == 1, what="the takeover of one that can't work")
+    right = relays(outbox.uri, "queue", "--lease", 1, name="right")
+    right.wait_for("active", 15)
+    traffic.check(daemon)
+    assert right.state.startswith("active")
+
+
+def test_R46_what_an_owner_sends_that_is_one_no_more_changes_nothing(daemon, relays, outbox, proxy, traffic):
+    """Its requests stand in the line while another one takes over, and arrive then."""
+    first, second = start_pair(relays, outbox, first_uri=proxy.uri(outbox.uri))
+    for _ in range(2):
+        proxy.freeze()
+        second.wait_for("active")
+        time.sleep(0.5)
+        proxy.thaw()
+        first.wait_for("standby")
+        second.stop()
+        first.wait_for("active")
+        second.start().wait_for("standby")
+    traffic.check(daemon)
+
+
+def test_R47_of_relays_that_start_together_one_works(daemon, relays, outbox, queue):
+    outbox.fill(queue, 1000, groups=5)
+    crowd = [relays(outbox.uri, "queue", "--lease", 1, name=f"relay{n}") for n in range(5)]
+    outbox.wait_until_empty()
+    wait_until(lambda: sorted(relay.state for relay in crowd) == ["active, epoch 1", *4 * ["standby"]], what="one owner")
+    arrived = drain(daemon, queue, 1000)
+    check_once(arrived, outbox.bodies(1000))
+    check_order(arrived)
+
+
+def test_R50_one_that_is_killed_while_it_takes_over_is_followed(daemon, relays, outbox, proxy, traffic):
+    first, second = start_pair(relays, outbox, first_uri=outbox.uri)
+    between = relays(proxy.uri(outbox.uri), "queue", "--lease", 1, name="between")
+    between.wait_for("standby")
+    second.stop()
+    proxy.lose_answer_to(b"lease_6\0")  # the statement that takes over
+    first.kill9()
+    wait_until(lambda: proxy.lost == 1, what="a takeover without an answer")
+    between.kill9()
+    second.start()
+    assert seconds_until_active(second) < 4 * PATIENCE
+    traffic.check(daemon)
+    assert outbox.lease()[0] == 3
+
+
+def test_takeovers_under_load_lose_and_repeat_nothing(daemon, relays, outbox, queue):
+    count = scaled(20_000, least=1000)
+    crowd = [relays(outbox.uri, "queue", "--lease", 1, name=f"relay{n}") for n in range(3)]
+    outbox.fill(queue, count, groups=50)
+    kills = 0
+    while outbox.count() > 0:
+        owner = next((relay for relay in crowd if relay.state.startswith("active")), None)
+        if owner is not None and kills < 10:
+            owner.kill9()
+            owner.start()
+            kills += 1
+        time.sleep(0.05)
+    arrived = drain(daemon, queue, count, 60)
+    check_once(arrived, outbox.bodies(count))
+    check_order(arrived)
