@@ -155,6 +155,11 @@ bool gates_are_full(const struct gates *gates)
     return gates->count >= GATES_ROWS_MAX;
 }
 
+bool gates_are_packed(const struct gates *gates)
+{
+    return gates->count >= GATES_ROWS_MAX + GATES_ROWS_SPARE;
+}
+
 static bool is_head(const struct gates *gates, const struct held *held)
 {
     const struct gate *queue = gates_find_gate(gates, held->way.queue),

@@ -9,8 +9,10 @@
 #include "base/table.h"
 #include "relay/source.h"
 
-/* So many rows stand behind others; of more than that the source is asked again and again. */
-#define GATES_ROWS_MAX 20000u
+/* So many rows stand behind others, since each makes every scan dearer; of more than that the source is asked again and again. Rows that are
+ * tried may be some more, for one that fails has to be remembered. */
+#define GATES_ROWS_MAX 100000u
+#define GATES_ROWS_SPARE 2000u
 
 /* Both are hashes: two ways that share one by chance wait for each other, which does no harm. */
 struct way {
@@ -57,7 +59,9 @@ struct held *gates_add(struct gates *gates, const struct row_name *name, const s
 /* Opens the gates whose head it is. */
 void gates_remove(struct gates *gates, const struct row_name *name);
 
+/* No room for one more that stands behind others; for one more that is tried. */
 bool gates_are_full(const struct gates *gates);
+bool gates_are_packed(const struct gates *gates);
 
 /* May this row be tried now? */
 bool gates_admits(const struct gates *gates, const struct way *way, uint64_t id, uint64_t now_ms);

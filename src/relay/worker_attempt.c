@@ -287,7 +287,7 @@ static bool choose_row(struct round *round, const struct row *row, uint64_t now_
             gates_add(&round->gates, &name, &way);
         return true;
     }
-    if (held == NULL && gates_are_full(&round->gates))
+    if (held == NULL && gates_are_packed(&round->gates))
         return true; /* if it failed there would be no room to remember that; it comes again */
     if (row->kind == ROW_ACK && !sink->takes_acks) {
         if (!park(round, row, "this relay's sink takes no acknowledgements: only a Tally queue does", false))
@@ -530,10 +530,11 @@ static bool run_round(struct round *round)
 {
     if (keeper_now_ms() - round->scanned_ms > STALE_MS && !scan(round))
         return false;
+    size_t held_count = round->gates.count;
     if (!choose(round))
         return false;
-    if (round->count == 0)
-        return idle(round);
+    if (round->count == 0) /* what stands behind all those that were just held back is not to wait for them */
+        return round->gates.count > held_count ? scan(round) : idle(round);
     round->idle_ms = 0;
     if (!note_fresh(round) || !deliver(round) || !settle(round) || !scan(round))
         return false;

@@ -369,19 +369,24 @@ def test_a_refused_row_can_hold_its_group_instead(fake, outbox, relays):
 
 def test_R52_a_missing_queue_holds_back_only_its_own_rows(daemon, outbox, relays):
     make_queue(daemon, "there")
+    outbox.sql("INSERT INTO tally.outbox (queue, body) SELECT 'never', 'n-' || i FROM generate_series(1, 5000) i")
     for number in range(30):
         outbox.send("missing.fifo", [f"m-{number}"], "g")
         outbox.send("there", [f"t-{number}"])
     relay = relays(daemon.endpoint)
     check_once(drain(daemon, "there", 30), numbered("t", 30))
-    assert "missing.fifo" in relay.wait_for("blocked") and "QueueDoesNotExist" in relay.state
-    assert outbox.count() == 30 and outbox.dead() == []
+    for queue in ("missing.fifo", "never"):
+        alarm = f"queue {queue}: QueueDoesNotExist"
+        wait_until(lambda: any(alarm in line for line in relay.lines), what=alarm)
+    assert outbox.count() == 5030 and outbox.dead() == []
     outbox.send("there", ["t-30"])
     check_once(drain(daemon, "there", 1), ["t-30"])
     make_queue(daemon, "missing.fifo")
     messages = drain(daemon, "missing.fifo", 30, seconds=40)
     check_once(messages, numbered("m", 30))
     check_order(messages)
+    make_queue(daemon, "never")
+    check_once(drain(daemon, "never", 5000, seconds=40), numbered("n", 5000, 1))
     relay.wait_for("active")
     outbox.wait_until_empty()
     relay.stop()
@@ -657,3 +662,41 @@ def test_R47_two_relays_at_once_and_one_killed_on_the_way(daemon, outbox, relays
     check_once(messages, bodies)
     check_order(messages)
     outbox.wait_until_empty()
+
+
+def test_R12_relays_killed_again_and_again(daemon, outbox, relays):
+    """Whatever moment it hits, between the intent, the requests and the next intent: a FIFO queue has each row once, and in order."""
+    make_queue(daemon, "q.fifo")
+    bodies = [f"{group}-{number}" for number in range(60) for group in "abcdefghijkl"]
+    outbox.send("q.fifo", bodies, group_of)
+    left = len(bodies)
+    for moment in range(3):
+        relay = relays(daemon.endpoint)
+        wait_until(lambda: outbox.count() < left or outbox.count() == 0, what="progress")
+        time.sleep(0.013 * moment)
+        relay.kill9()
+        left = outbox.count()
+    relay = relays(daemon.endpoint)
+    messages = drain(daemon, "q.fifo", len(bodies))
+    check_once(messages, bodies)
+    check_order(messages)
+    outbox.wait_until_empty()
+    outbox.wait_for_no_intent()
+    assert outbox.dead() == []
+    relay.stop()
+
+
+def test_R49_the_source_crashes_and_comes_back(daemon, server, outbox, relays):
+    make_queue(daemon, "q.fifo")
+    bodies = [f"{group}-{number}" for number in range(60) for group in "abcdefghijkl"]
+    outbox.send("q.fifo", bodies, group_of)
+    relay = relays(daemon.endpoint)
+    wait_until(lambda: 0 < outbox.count() < len(bodies), what="progress")
+    server.kill9()
+    server.start()
+    messages = drain(daemon, "q.fifo", len(bodies), seconds=40)
+    check_once(messages, bodies)
+    check_order(messages)
+    outbox.wait_until_empty()
+    relay.wait_for("active")
+    relay.stop()
