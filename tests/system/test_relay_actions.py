@@ -212,6 +212,10 @@ def test_of_two_daemons_one_works_and_the_other_takes_over(daemon_factory, postg
 class Hook(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        if self.server.bodies[-1] in self.server.unanswered:
+            self.server.unanswered.remove(self.server.bodies[-1])
+            self.close_connection = True
+            return
         self.send_response(204)
         self.end_headers()
 
@@ -222,7 +226,7 @@ class Hook(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def hook():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
-    server.bodies = []
+    server.bodies, server.unanswered = [], set()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     yield server
@@ -460,6 +464,29 @@ def test_parked_rows_are_listed_sent_and_dropped(daemon, tally, postgres):
     wait_until(lambda: describe(daemon)["Parked"] == 0, what="that nothing is parked")
     assert good(daemon, "ListDoubts", RelayName="orders") == {"Doubts": []}
     assert postgres.sql("SELECT count(*) FROM tally.dead")[0][0] == 0 and outbox_count(postgres) == 0
+
+
+def test_calls_in_doubt_are_listed_sent_and_dropped(daemon, hook):
+    make_queue(daemon, "calls")
+    good(daemon, "CreateRelay", RelayName="out", Source={"Type": "queue", "QueueUrl": "calls"},
+         Sink={"Type": "http", "Url": f"http://127.0.0.1:{hook.server_port}/", "Mode": "at-most-once"})
+    hook.unanswered |= {"a", "b"}
+    for body in "abc":
+        daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "calls", "MessageBody": body})
+
+    def doubts(count):
+        found = good(daemon, "ListDoubts", RelayName="out")["Doubts"]
+        return found if len(found) == count else None
+
+    found = wait_until(lambda: doubts(2), what="two doubts")
+    assert sorted(hook.bodies) == ["a", "b", "c"] and all(doubt["IsInDoubt"] and doubt["Error"] for doubt in found)
+    assert describe(daemon, "out")["InDoubt"] == 2
+    assert 'tally_relay_in_doubt{relay="out"} 2' in daemon.request("GET", "/metrics")[2].decode()
+    good(daemon, "ResolveDoubt", RelayName="out", Uid=found[0]["Uid"], Action="send")
+    wait_until(lambda: len(hook.bodies) == 4, what="the call that was resolved")
+    good(daemon, "ResolveDoubt", RelayName="out", Uid=found[1]["Uid"], Action="drop")
+    wait_until(lambda: doubts(0) == [], what="no more doubts")
+    assert sorted(hook.bodies) in (["a", "a", "b", "c"], ["a", "b", "b", "c"])
 
 
 def test_metrics_for_each_relay(daemon, postgres):
