@@ -41,10 +41,10 @@ def schema(*options):
 
 
 class Database:
-    def __init__(self, server):
+    def __init__(self, server, encoding="UTF8"):
         self.server = server
         self.name = f"test{next(NUMBERS)}"
-        server.sql(f"CREATE DATABASE {self.name}")
+        server.sql(f"CREATE DATABASE {self.name} ENCODING {encoding} TEMPLATE template0")
         self.uri = server.uri.replace("/postgres", f"/{self.name}")
         self.sql(schema())
         self.sql("CREATE TABLE effect (message_id text, consumer text, body text, at timestamptz DEFAULT clock_timestamp())")
@@ -709,6 +709,30 @@ def test_R43_what_no_sink_takes_is_refused_in_the_transaction_that_writes_it(ref
     with pytest.raises(psycopg2.errors.CheckViolation) as refused:
         refusing.sql(f"SELECT tally.send{arguments}")
     assert refused.value.diag.constraint_name == name
+
+
+@pytest.mark.parametrize(
+    "encoding, bad, good",
+    [("SQL_ASCII", r"E'\xff'", r"E'\xc3\xa4'"), ("WIN1252", "chr(129)", "chr(228)"), ("LATIN1", None, "chr(228)")],
+)
+def test_R43_what_is_no_text_in_utf8_is_refused_too_where_the_database_has_another_encoding(server, encoding, bad, good):
+    """A relay could not even read such a row, and would stand before it for ever."""
+    database = Database(server, encoding)
+    for text in ("{}", "repeat('a', 1048576 - 2) || {}"):
+        database.sql(f"SELECT tally.send('q', {text.format(good)})")
+        if bad:
+            with pytest.raises(psycopg2.DataError):
+                database.sql(f"SELECT tally.send('q', {text.format(bad)})")
+    database.sql(f"SELECT tally.send('q', 'a', attributes => jsonb_build_object('a', {good}))")
+    if bad:
+        with pytest.raises(psycopg2.DataError):
+            database.sql(f"SELECT tally.send('q', 'a', attributes => jsonb_build_object('a', {bad}))")
+    with pytest.raises(psycopg2.errors.CheckViolation):
+        database.sql(f"SELECT tally.send('q', repeat('a', 1048576 - 1) || {good})")  # two bytes in UTF-8, however many here
+    with contextlib.closing(database.connect()) as connection, connection.cursor() as cursor:
+        connection.set_client_encoding("UTF8")
+        cursor.execute("SELECT right(body, 4), attributes FROM tally.outbox ORDER BY id")
+        assert len(cursor.fetchall()) == 3
 
 
 def test_what_sinks_take_is_taken(database):

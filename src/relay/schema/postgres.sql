@@ -35,7 +35,7 @@ END $$;
 
 -- 2. Outbox ------------------------------------------------------------------------------------------------------------
 
--- Names as SQS takes them; values are a string, a number, or what SQS itself takes: {"DataType": …, "StringValue": …}. The row's own
+-- Names as SQS takes them; values are a string, a number, or what SQS itself takes: {"DataType": ..., "StringValue": ...}. The row's own
 -- id travels besides: to Amazon SQS as one of its ten, so that there is room for nine there.
 CREATE OR REPLACE FUNCTION tally.attributes_are_sound(attributes jsonb) RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -47,11 +47,12 @@ SELECT CASE WHEN jsonb_typeof(attributes) <> 'object' THEN false ELSE
                   WHEN 'number' THEN true
                   WHEN 'object' THEN value ? 'DataType'
                   ELSE false END), true)
-     FROM jsonb_each(attributes)) END
+     FROM jsonb_each(attributes)) AND convert_to(attributes::text, 'UTF8') IS NOT NULL END
 $$;
 
 -- The constraints stop what no sink would take where it can still be mended: in the transaction that writes it. Their names
--- are what the application reads in its error.
+-- are what the application reads in its error. In a database of another encoding than UTF8 that goes for characters, too, that have
+-- no place in UTF-8: convert_to() fails.
 CREATE TABLE IF NOT EXISTS tally.outbox (
   -- A relay finds rows by their presence and delivers them in the order of their ids. ALWAYS and CACHE 1 carry that order: with
   -- chosen or set-aside ids, a row that was written later could stand before one that was written earlier.
@@ -72,7 +73,7 @@ CREATE TABLE IF NOT EXISTS tally.outbox (
   delay_s    int         NOT NULL DEFAULT 0
     CONSTRAINT "delay_s: 0 to 900 seconds" CHECK (delay_s BETWEEN 0 AND 900),
   body       text        NOT NULL                            -- of the message; of an ack the receipt handle
-    CONSTRAINT "body: 1 to 1,048,576 bytes" CHECK (octet_length(body) BETWEEN 1 AND 1048576)
+    CONSTRAINT "body: 1 to 1,048,576 bytes" CHECK (octet_length(convert_to(body, 'UTF8')) BETWEEN 1 AND 1048576)
     CONSTRAINT "body: no control characters except tab and line ends"
     CHECK (body COLLATE "C" !~ '[\u0001-\u0008\u000B\u000C\u000E-\u001F\uFFFE\uFFFF]'),
   created    timestamptz NOT NULL DEFAULT clock_timestamp(),
