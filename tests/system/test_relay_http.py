@@ -349,7 +349,7 @@ def test_a_batch_finished_by_many_at_once_has_one_effect_outside(daemon, relays,
     receiver.answer = unreliable(1)
     running = [relays("queue:done", receiver.url, "--lease", 2, name=f"r{i}") for i in range(2)]
     with Chaos(daemon, running) as chaos:
-        ids = finish_batches_until(daemon, lambda: chaos.count() >= scaled(12))
+        ids = finish_batches_until(daemon, lambda: chaos.count() >= scaled(8))
     wait_until_drained(daemon, "done", 30)
     effects = {hit.key: json.loads(hit.body) for hit in receiver.hits}  # what a receiver that knows keys does once
     assert {key: body["batch"] for key, body in effects.items()} == {key: name for name, key in ids.items()}
@@ -364,7 +364,7 @@ def test_a_batch_finished_by_many_at_once_is_told_at_most_once(daemon, relays, r
     receiver.answer = unreliable(2)
     running = [relays("queue:done", receiver.url, "--lease", 2, "--mode", "at-most-once", name="once") for i in range(2)]
     with Chaos(daemon, running) as chaos:
-        ids = finish_batches_until(daemon, lambda: chaos.count() >= scaled(12))
+        ids = finish_batches_until(daemon, lambda: chaos.count() >= scaled(8))
     wait_until_drained(daemon, "done", 30)
     for relay in running:
         relay.stop()
@@ -391,7 +391,7 @@ def test_R12_a_queue_is_forwarded_exactly_once_and_in_order(daemon, relays):
     ids = {}
     running = [relays("queue:from.fifo", "queue:to.fifo", "--lease", 2, name=f"r{i}") for i in range(2)]
     with Chaos(daemon, running, (0.1, 0.5)) as chaos, contextlib.closing(Connection(daemon.port)) as connection:
-        while chaos.count() < scaled(8):
+        while chaos.count() < scaled(6):
             body = f"{len(ids) % 10}-{len(ids)}"
             ids[body] = insist(connection, "AmazonSQS.SendMessage", {
                 "QueueUrl": "from.fifo", "MessageBody": body, "MessageGroupId": body[0], "MessageDeduplicationId": body,
@@ -474,7 +474,7 @@ class Writer:
         while not self.is_over.is_set():
             with contextlib.suppress(psycopg2.Error), contextlib.closing(self.postgres.connect()) as connection:
                 connection.autocommit = False
-                while not self.is_over.wait(0.002):
+                while not self.is_over.wait(0.01):
                     self.write(connection, number)
                     number += 1
             time.sleep(0.02)
@@ -506,7 +506,7 @@ def run_application(postgres, relays, receiver, *options):
     running = [relays(postgres.uri, receiver.url, "--lease", 1, *options, name=f"r{i}") for i in range(2)]
     chance = random.Random(5)
     with Writer(postgres) as writer:
-        for _ in range(scaled(3)):
+        for _ in range(scaled(3, least=2)):
             active = wait_until(lambda: next((relay for relay in running if relay.state.startswith("active")), None))
             time.sleep(chance.uniform(0.05, 0.4) * PATIENCE)
             active.kill9()
