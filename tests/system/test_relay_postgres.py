@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import PATIENCE, free_port, wait_until
+from conftest import BIN, PATIENCE, clean_environment, free_port, wait_until
 from outbox import Outbox
 from postgres import Postgres
 from proxy import Proxy
@@ -522,3 +522,14 @@ def test_the_server_keeps_no_complaints_of_relays_that_wait(relays, outbox, serv
     size = len(server.log_text())
     time.sleep(1.5)
     assert server.log_text()[size:] == ""
+
+
+def test_R46_the_source_at_its_own_border(server, outbox):
+    """Requests of an earlier owner, repeats, bounds of a scan, intents and parked rows: tests/unit/relay_source_postgres_test.c, which
+    needs a server."""
+    program = (BIN / "tally").resolve().parents[1] / "tests" / "unit" / "relay_source_postgres_test"
+    if not program.exists():
+        pytest.skip(f"{program} is not built")
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60 * PATIENCE,
+                          env=clean_environment(TALLY_TEST_POSTGRES=outbox.uri))
+    assert done.returncode == 0 and "SKIPPED" not in done.stdout + done.stderr, done.stdout + done.stderr
