@@ -183,8 +183,9 @@ class Campaign:
                 thread.join(0.2)
         assert not self.errors, self.errors
         committed = collections.Counter(self.postgres.sql("SELECT key, number FROM ledger"))
-        wait_until(lambda: outbox_count(self.postgres) == 0, 120, "an empty outbox")
-        wait_until(lambda: len(self.messages) >= len(committed) and self.count_left() == 0, 120, "an empty queue")
+        patience = max(120, self.rows / 200)  # seconds: a backlog of most rows on a busy machine
+        wait_until(lambda: outbox_count(self.postgres) == 0, patience, "an empty outbox")
+        wait_until(lambda: len(self.messages) >= len(committed) and self.count_left() == 0, patience, "an empty queue")
         self.is_over.set()
         for thread in drains:
             thread.join()
