@@ -15,12 +15,16 @@ import time
 
 import pytest
 
-from conftest import BIN, PATIENCE, clean_environment, free_port, wait_until
+from conftest import BIN, PATIENCE, WRAPPER, clean_environment, free_port, wait_until
 from outbox import Outbox
 from postgres import Postgres
 from proxy import Proxy
 from relay import check_once, check_order, drain
 from wire import Connection, scaled
+
+
+# A sanitizer keeps what was freed for a while, and a wrapper has memory of its own.
+COUNTS_MEMORY = not WRAPPER and not {"asan", "tsan"} & set(BIN.parts)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +116,7 @@ def test_R04_a_transaction_that_stays_open_holds_up_neither_rows_nor_memory(daem
         before = memory()
         outbox.fill(queue, count // 2)
         outbox.wait_until_empty(60)
-        assert memory() < before + 16 * 1024 * 1024
+        assert memory() < before + 16 * 1024 * 1024 or not COUNTS_MEMORY
         late.commit()
     outbox.wait_until_empty(5)
     assert daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["All"]})[1]["Attributes"][
@@ -452,7 +456,7 @@ def test_R25_a_pooler_in_session_mode_is_as_none(daemon, relays, outbox, queue, 
 
 def test_R42_dead_rows_that_can_not_be_removed_do_not_make_the_scan_slower(daemon, relays, outbox, queue):
     start(relays, outbox)
-    count = scaled(60_000, least=5000)
+    count = scaled(20_000, least=5000)
     with contextlib.closing(outbox.begin()) as reader:
         reader.set_session(isolation_level="REPEATABLE READ")
         reader.cursor().execute("SELECT count(*) FROM tally.outbox")  # pins the horizon
@@ -484,7 +488,7 @@ def test_a_few_large_rows_are_not_read_all_at_once(daemon, relays, outbox, fifo)
     outbox.wait_until_empty(60)
     peak = int(next(line for line in pathlib.Path(f"/proc/{relay.pid}/status").read_text().splitlines()
                     if line.startswith("VmHWM")).split()[1])
-    assert peak < 100_000, f"{peak} KiB for rows of 1 MB"
+    assert peak < 100_000 or not COUNTS_MEMORY, f"{peak} KiB for rows of 1 MB"
     assert [message.body[1_000_000:] for message in drain(daemon, fifo, 150, 60)] == [f"-{n}" for n in range(1, 151)]
 
 
