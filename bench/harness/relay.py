@@ -128,13 +128,16 @@ class Relay(Part):
         return count / (time.monotonic() - begin)
 
     def relay_rate(self, cursor, count, sink):
-        """From the COMMIT that shows the rows until none is left; then the queue must hold each."""
+        """From the COMMIT that shows the rows until the queue holds each and none is left. It is the queue that is looked at: past
+        what was deleted the database would have to look for the first row that is left."""
         before = sink.held()
         self.fill(cursor, count)
         begin = time.monotonic()
-        cursor.execute("SELECT 1")
+        while sink.held() - before < count:
+            time.sleep(0.01)
+        cursor.execute("SELECT 1 FROM tally.outbox LIMIT 1")
         while cursor.rowcount:
-            time.sleep(0.02)  # looking costs the database something, too
+            time.sleep(0.002)
             cursor.execute("SELECT 1 FROM tally.outbox LIMIT 1")
         seconds = time.monotonic() - begin
         if sink.held() - before != count:
