@@ -10,6 +10,7 @@ import random
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -271,7 +272,7 @@ class Pair:
     def __init__(self, primary, folder):
         self.primary = primary
         self.replica = Postgres(folder)
-        self.replica.folder.mkdir(parents=True)
+        self.replica.folder.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0:
             owner = pwd.getpwnam("postgres")
             os.chown(self.replica.folder, owner.pw_uid, owner.pw_gid)
@@ -376,16 +377,16 @@ def is_open(port):
 
 
 @pytest.fixture
-def bouncer(server, tmp_path):
+def bouncer(server):
     """Starts PgBouncers before the server: bouncer("transaction") is the port."""
     program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
     assert pathlib.Path(program).exists(), "PgBouncer is missing: ./setup test brings it"
-    started = []
+    started, folders = [], []
 
     def make(mode):
         port = free_port()
-        folder = tmp_path / mode
-        folder.mkdir()
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-pgbouncer-"))  # where another user gets to
+        folders.append(folder)
         (folder / "users").write_text('"tally" ""\n')
         (folder / "ini").write_text(
             f"[databases]\n* = host=127.0.0.1 port={server.port}\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port={port}\n"
@@ -395,9 +396,6 @@ def bouncer(server, tmp_path):
         if os.geteuid() == 0:
             for path in (folder, *folder.iterdir()):
                 shutil.chown(path, "postgres", "postgres")
-            for parent in folder.parents:
-                if parent.owner() == "root" and parent.stat().st_mode & 0o1 == 0:
-                    parent.chmod(parent.stat().st_mode | 0o11)
             command = ["runuser", "-u", "postgres", "--", *command]
         started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         wait_until(lambda: is_open(port), what="PgBouncer")
@@ -407,6 +405,8 @@ def bouncer(server, tmp_path):
     for process in started:
         process.terminate()
         process.wait(20)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def through(outbox, port):
