@@ -29,9 +29,9 @@ const struct command command_relay_create = {
     .text =
         "Has the server carry messages from a source to a sink from now on, also after a restart. The source is an\n"
         "outbox in a database (`tally relay schema`) or a queue of the server, the sink a queue of the server, one\n"
-        "behind any endpoint of SQS, or a web hook. Of several servers with the same source one works and the "
-        "others\n"
-        "stand by. The same command again changes nothing.\n"
+        "behind any endpoint of SQS, or a web hook. Of several relays of one outbox, here or elsewhere (`tally relay\n"
+        "run`), one works and the others stand by; they must all deliver to the same queues. The same command again\n"
+        "changes nothing.\n"
         "\n"
         "The server keeps the connection and the secrets in its log as they are given, and shows no password and no\n"
         "secret. They are better kept out of the command line: --secret-file and --credentials-file are read here, "

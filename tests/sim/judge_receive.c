@@ -103,8 +103,10 @@ void learn_numbers(struct oracle *oracle)
         if (sight->kind != SIGHT_SENT)
             continue;
         message->number = message->order = sight->number;
-        if (message->completes == 0 && message->id[0] == '\0')
-            snprintf(message->id, sizeof(message->id), "%.*s", IDENTITY_TEXT_SIZE, sight->id);
+        if (message->completes == 0 && message->id[0] == '\0') {
+            memcpy(message->id, sight->id, IDENTITY_TEXT_SIZE);
+            message->id[IDENTITY_TEXT_SIZE] = '\0';
+        }
     }
 }
 
