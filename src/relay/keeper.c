@@ -183,11 +183,16 @@ static void beat(struct keeper *keeper)
     uint64_t asked_ms = keeper_now_ms(), lease_ms = keeper->options.lease_ms;
     enum step step = keeper->options.lease->ops->beat(keeper->options.lease, &keeper->view.term, &fault);
     lock(keeper);
-    if (step == STEP_OK && !keeper->is_told_fenced)
+    /* A term that was over for a moment, though nobody took it, stays over: the worker may have seen that and gone. */
+    bool is_told_fenced = keeper->is_told_fenced, is_over = keeper_now_ms() >= keeper->view.valid_until_ms;
+    if (step == STEP_OK && !is_over)
         keeper->view.valid_until_ms = asked_ms + lease_ms;
-    bool is_over = keeper_now_ms() >= keeper->view.valid_until_ms;
     unlock(keeper);
-    if (step == STEP_OK)
+    if (is_told_fenced)
+        return; /* hold() is about to see to it */
+    if (step == STEP_OK && is_over)
+        leave(keeper, 0, &(struct fault){.text = "the lease was over before its beat arrived"});
+    else if (step == STEP_OK)
         keeper->beat_ms = asked_ms + lease_ms / 4;
     else if (step == STEP_FENCED || is_over)
         end_term(keeper, &fault);

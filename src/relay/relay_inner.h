@@ -29,6 +29,7 @@ struct relay {
     struct sink *sink;
     bool is_keeper_paused;
     uint64_t health_due_ms;
+    uint64_t intent_number; /* the last one that was given; never again, not even by another worker of the same term */
 
     /* Under the mutex. */
     bool is_stopping;

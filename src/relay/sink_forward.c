@@ -2,6 +2,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "client/client.h"
+#include "client/json.h"
 #include "relay/queue_calls.h"
 #include "relay/queue_row.h"
 #include <stdio.h>
@@ -54,7 +56,13 @@ static enum tally_status commit(struct sink_forward *forward, const struct attem
     yyjson_mut_val *sends = json_add_array(&body, body.root, "Sends");
     for (size_t i = 0; i < count; i++)
         add_row(forward, &body, deletes, sends, attempts[i].row);
-    return json_body_call(&body, forward->client_owned, "Tally.Commit", NULL);
+    struct tally_reply reply = {0};
+    enum tally_status status = json_body_call(&body, forward->client_owned, "Tally.Commit", &reply);
+    /* A 200 from something else than a Tally on the way must not pass for a Commit. */
+    if (status == TALLY_OK && yyjson_arr_size(yyjson_obj_get(json_root(&reply), "Sends")) != count)
+        status = client_garbled(forward->client_owned, "Tally.Commit");
+    tally_reply_deinit(&reply);
+    return status;
 }
 
 /* --- what became of it -------------------------------------------------------------------------------------------- */
@@ -74,8 +82,8 @@ static void judge(struct sink_forward *forward, struct attempt *attempt)
     char reason[ROW_REASON_SIZE];
     const struct tally_error *error = tally_client_error(client);
     snprintf(reason, sizeof(reason), "%s: %.200s", error->code, error->message);
-    /* Its handle is not the newest: a Commit whose answer was lost has done it, or another relay has the message. Either way there is
-     * nothing left to do here. */
+    /* Its handle is not the newest: a Commit whose answer was lost has done it, or the message went to somebody else, or will. Either
+     * way there is nothing left to do for this delivery; if the message comes again it is another one. */
     if (queue_calls_is_refused(client, "ReceiptHandleIsInvalid")) {
         set_all(attempt, 1, VERDICT_DELIVERED, "");
         attempt->is_duplicate = true;

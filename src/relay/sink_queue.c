@@ -216,11 +216,25 @@ static void put_off(struct sink_queue *queue, struct attempt *attempts, size_t a
     }
 }
 
+/* A 200 from something else than a Tally on the way must not pass for rows that are stored. */
+static bool accounts_for_all(const struct sink_queue *queue, const struct attempt *attempts, yyjson_val *root)
+{
+    size_t sent = 0;
+    for (size_t i = queue->next; i < queue->end; i++)
+        sent += attempts[i].verdict == VERDICT_DELIVERED;
+    yyjson_val *results = yyjson_obj_get(root, "Results");
+    return yyjson_is_arr(results) && json_number(root, "Stored") + yyjson_arr_size(results) == sent;
+}
+
 /* The entries are in the order of the rows, so each search goes on where the last one ended. */
 static enum step read_results(struct sink_queue *queue, struct attempt *attempts, yyjson_val *root, struct fault *fault)
 {
     size_t i, max, at = queue->next;
     yyjson_val *result;
+    if (!accounts_for_all(queue, attempts, root))
+        return fault_set(fault, STEP_UNREACHABLE,
+                         "%s answered Publish with something that does not account for all rows: is that a Tally?",
+                         tally_client_endpoint(queue->quick_owned));
     yyjson_arr_foreach(yyjson_obj_get(root, "Results"), i, max, result)
     {
         uint64_t id = json_number(result, "Id");

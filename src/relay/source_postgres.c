@@ -166,18 +166,29 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
 
 /* --- rows that go another way -------------------------------------------------------------------------------------- */
 
+/* What a sink said, in a form that every database can keep: it may come from a stranger, cut in the middle of a character, and a
+ * statement that is refused for it would be refused for ever. */
+static void copy_as_ascii(const char *text, char copy[ROW_REASON_SIZE])
+{
+    size_t size = 0;
+    for (; text[size] != '\0' && size < ROW_REASON_SIZE - 1; size++)
+        copy[size] = text[size] >= ' ' && text[size] <= '~' ? text[size] : '?';
+    copy[size] = '\0';
+}
+
 static enum step source_park(struct source *source, const struct term *term, const struct row *row, const char *error,
                              bool is_doubted, struct fault *fault)
 {
     struct postgres_fence fence;
     postgres_fence_of(&fence, term);
-    char id[NUMBER_TEXT_SIZE], uid[UID_TEXT_SIZE];
+    char id[NUMBER_TEXT_SIZE], uid[UID_TEXT_SIZE], reason[ROW_REASON_SIZE];
     postgres_number_to_text(row->id, id);
     uid_to_text(&row->uid, uid);
+    copy_as_ascii(error, reason);
     PGresult *result;
     enum step step = source_postgres_run(
         source_postgres_of(source), STATEMENT_PARK,
-        (const char *[]){fence.epoch, fence.owner, id, uid, error, is_doubted ? "true" : "false"}, 6, &result, fault);
+        (const char *[]){fence.epoch, fence.owner, id, uid, reason, is_doubted ? "true" : "false"}, 6, &result, fault);
     return check_held(step, result, fault);
 }
 

@@ -50,8 +50,12 @@ static const char *name_of(const struct source_queue *queue)
 
 /* --- done --------------------------------------------------------------------------------------------------------- */
 
+/* Not where the sink is a Tally queue: what got there left this queue in the same record, so a message that comes again did not get
+ * there, whatever the sink made of a handle that was too old. */
 static void note_done(struct source_queue *queue, const struct uid *message_id)
 {
+    if (queue->spec.sink == SINK_QUEUE)
+        return;
     queue->done[queue->done_next] = *message_id;
     queue->done_next = (queue->done_next + 1) % DONE_MAX;
     if (queue->done_count < DONE_MAX)

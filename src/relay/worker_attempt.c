@@ -12,12 +12,15 @@
 #include "relay/gates.h"
 #include "relay/intents.h"
 #include "relay/keeper.h"
+#include "relay/relay_inner.h"
 #include "relay/worker.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define IDLE_MS_MAX 40u
+#define CHOSEN_MS_MAX                                                                                                  \
+    5000u /* from the choice of rows to their attempts; small beside the margin of sinks that forget */
 #define REFUSED_PAUSE_MS 30000u /* of a group that waits for a refused row */
 #define WISH_MS_MAX 600000u     /* a sink that wants to be left alone for longer is asked again all the same */
 #define WISH_DOUBTED_MS_MAX 30000u
@@ -39,8 +42,7 @@ struct round {
     size_t count;
     struct row_name *names_owned;
     size_t name_capacity;
-    uint64_t number;   /* of the last intent */
-    uint32_t current;  /* its slot, while its rows are tried */
+    uint32_t current;  /* slot of the last intent, while its rows are tried */
     uint32_t finished; /* slot of an intent that the next one may replace; 0: none */
     uint64_t tried_ms; /* when the present attempts began */
     uint64_t scanned_ms;
@@ -326,9 +328,10 @@ static bool note_fresh(struct round *round)
             names[count++] = name_of(round->attempts_owned[i].row);
     if (count == 0 || !has_intents(round))
         return true;
-    if (!note(round, round->number + 1, names, count))
+    uint64_t number = ++round->worker->relay->intent_number;
+    if (!note(round, number, names, count))
         return false;
-    round->current = intents_add(&round->intents, round->worker->term.epoch, ++round->number, count);
+    round->current = intents_add(&round->intents, round->worker->term.epoch, number, count);
     for (size_t i = 0; i < round->count; i++)
         if (round->trials_owned[i].intent == 0)
             round->trials_owned[i].intent = round->current;
@@ -516,6 +519,13 @@ static bool deliver(struct round *round)
     return true;
 }
 
+static void leave_untried(struct round *round)
+{
+    round->is_sink_down = false;
+    for (size_t i = 0; i < round->count; i++)
+        round->attempts_owned[i].verdict = VERDICT_UNTRIED;
+}
+
 static bool idle(struct round *round)
 {
     if (round->finished != 0 && !note(round, 0, NULL, 0))
@@ -536,7 +546,14 @@ static bool run_round(struct round *round)
     if (round->count == 0) /* what stands behind all those that were just held back is not to wait for them */
         return round->gates.count > held_count ? scan(round) : idle(round);
     round->idle_ms = 0;
-    if (!note_fresh(round) || !deliver(round) || !settle(round) || !scan(round))
+    uint64_t chosen_ms = keeper_now_ms();
+    if (!note_fresh(round))
+        return false;
+    if (keeper_now_ms() - chosen_ms > CHOSEN_MS_MAX)
+        leave_untried(round); /* what could be repeated safely when it was chosen may be too old now (P17) */
+    else if (!deliver(round))
+        return false;
+    if (!settle(round) || !scan(round))
         return false;
     return round->is_sink_down ? bear_outage(round) : true;
 }
