@@ -5,7 +5,9 @@ import collections
 import contextlib
 import email.utils
 import json
+import os
 import random
+import signal
 import threading
 import time
 
@@ -403,6 +405,30 @@ def test_R12_a_queue_is_forwarded_exactly_once_and_in_order(daemon, relays):
     check_order(messages)
     assert {message.body: message.uid for message in messages} == ids
     assert all(message.attributes["n"] == message.body for message in messages)
+
+
+def test_a_message_that_came_again_is_forwarded_all_the_same(daemon, relays):
+    """The daemon hangs for longer than the relay's visibility timeout, so that handles in hand are too old when it goes on: their Commits are
+    refused, and the messages come again."""
+    make_queue(daemon, "from.fifo")
+    make_queue(daemon, "to.fifo")
+    ids = {}
+    with contextlib.closing(Connection(daemon.port)) as connection:
+        for i in range(1200):
+            body = f"{i % 10}-{i}"
+            ids[body] = insist(connection, "AmazonSQS.SendMessage", {
+                "QueueUrl": "from.fifo", "MessageBody": body, "MessageGroupId": body[0],
+                "MessageDeduplicationId": body})["MessageId"]
+    relays("queue:from.fifo", "queue:to.fifo", "--lease", 1)
+    for least in (1, 300, 600):
+        wait_until(lambda: count(daemon, "to.fifo") >= least, what="some of the messages")
+        os.kill(daemon.pid, signal.SIGSTOP)
+        time.sleep(2.2)
+        os.kill(daemon.pid, signal.SIGCONT)
+    wait_until_drained(daemon, "from.fifo", 30)
+    messages = drain(daemon, "to.fifo", len(ids))
+    check_once(messages, ids)
+    check_order(messages)
 
 
 def test_R12_a_queue_reaches_an_sqs_endpoint(daemon, relays):
