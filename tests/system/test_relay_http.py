@@ -542,6 +542,28 @@ def run_application(postgres, relays, receiver, *options):
     return writer.uids()
 
 
+def test_a_row_in_doubt_outlives_a_relay_that_was_stopped_for_longer_than_its_lease(postgres, relays, receiver):
+    """Alone, it goes on as the owner of the source; what it notes then must not be taken for what it noted before."""
+    install_outbox(postgres)
+    is_well = False
+    receiver.answer = lambda hit: 200 if is_well or hit.group != "doubt" else "close"
+    relay = relays(postgres.uri, receiver.url, "--lease", 1)
+    postgres.sql("SELECT tally.send('q', 'in doubt', group_id => 'doubt')")
+    wait_until(lambda: receiver.hits, what="the first attempt")
+    for _ in range(2):
+        relay.freeze()
+        time.sleep(1.5)
+        relay.thaw()
+        for i in range(12):  # each an intent of its own
+            seen = len(receiver.hits)
+            postgres.sql("SELECT tally.send('q', %s, group_id => %s)", f"later {i}", f"g{i}")
+            wait_until(lambda: len(receiver.hits) > seen, what="a later row")
+    is_well = True
+    wait_until_empty(postgres, 60)
+    assert any(hit.group == "doubt" and hit.answered == 200 for hit in receiver.hits)
+    assert postgres.sql("SELECT count(*) FROM tally.dead") == [(0,)]
+
+
 def test_R11_rows_reach_a_web_hook_that_knows_keys_once_and_in_order(postgres, relays, receiver):
     """PostgreSQL to a web hook that fails and is silent at times, through kills of the relay that works."""
     receiver.answer = unreliable(3)
