@@ -22,6 +22,12 @@
 /* Rows that failed and were not settled since, the newest ones. */
 #define TRIES_MAX 1024u
 
+/* Requests under way, and the ends of those whose rows are still to come again. A call leaves no more than what is under way, and its rows
+ * come a moment later, unless a whole call of earlier rows stands before them. If that happens so often that there is no place any more,
+ * the end that has waited longest is forgotten and its row sent again: it may be waiting for the very rows that would wait for it. */
+#define TRANSFERS_MAX 128u
+static_assert(TRANSFERS_MAX > WEBHOOK_REQUESTS_MAX, "an end has a place while all requests are under way");
+
 struct tries {
     struct uid uid;
     unsigned count;
@@ -37,7 +43,7 @@ struct sink_http {
     bool is_strict;
     unsigned timeout_ms;
     CURLM *multi_owned;
-    struct transfer transfers[WEBHOOK_REQUESTS_MAX];
+    struct transfer transfers[TRANSFERS_MAX];
     struct tries tries[TRIES_MAX];
     size_t tries_next; /* the place of the next one; the oldest is forgotten */
     uint64_t random;   /* state of the generator for jitter; never 0 */
@@ -180,29 +186,34 @@ static void settle_ended(struct call *call, size_t index, struct transfer *trans
 
 static struct transfer *find_transfer(struct sink_http *http, const struct uid *uid)
 {
-    for (size_t i = 0; i < WEBHOOK_REQUESTS_MAX; i++)
+    for (size_t i = 0; i < TRANSFERS_MAX; i++)
         if (http->transfers[i].is_used && uid_equal(&http->transfers[i].uid, uid))
             return &http->transfers[i];
     return NULL;
 }
 
-/* A place for a request: an empty one, or that of a request that has ended and whose row never came again. NULL: all are in use. */
-static struct transfer *free_transfer(struct call *call)
+/* A place for a request; NULL: as many as may be are under way. One that has ended is not counted any more, and keeps what it came to for
+ * its row, which is held back meanwhile. */
+static struct transfer *free_transfer(struct sink_http *http)
 {
-    struct sink_http *http = call->http;
-    for (size_t i = 0; i < WEBHOOK_REQUESTS_MAX; i++)
-        if (!http->transfers[i].is_used)
-            return &http->transfers[i];
-    for (size_t i = 0; i < WEBHOOK_REQUESTS_MAX; i++) {
-        bool is_wanted = !http->transfers[i].is_ended;
-        for (size_t j = 0; j < call->count && !is_wanted; j++)
-            is_wanted = uid_equal(&http->transfers[i].uid, &call->attempts[j].row->uid);
-        if (!is_wanted) {
-            transfer_clear(&http->transfers[i], http->multi_owned);
-            return &http->transfers[i];
-        }
+    struct transfer *empty = NULL, *oldest = NULL;
+    size_t underway_count = 0;
+    for (size_t i = 0; i < TRANSFERS_MAX; i++) {
+        struct transfer *transfer = &http->transfers[i];
+        if (!transfer->is_used)
+            empty = empty == NULL ? transfer : empty;
+        else if (!transfer->is_ended)
+            underway_count++;
+        else if (oldest == NULL || transfer->ended_ms < oldest->ended_ms)
+            oldest = transfer;
     }
-    return NULL;
+    if (underway_count >= WEBHOOK_REQUESTS_MAX)
+        return NULL;
+    if (empty != NULL)
+        return empty;
+    ASSERT(oldest != NULL);
+    transfer_clear(oldest, http->multi_owned);
+    return oldest;
 }
 
 static void begin_request(struct call *call, size_t index, struct transfer *transfer)
@@ -252,12 +263,16 @@ static void advance_row(struct call *call, size_t index)
         return;
     }
     struct transfer *transfer = find_transfer(http, &attempt->row->uid);
+    if (transfer != NULL && transfer->is_ended) {
+        settle_ended(call, index, transfer);
+        return;
+    }
     const char *end = transfer == NULL ? find_end(call) : NULL;
     if (end != NULL) {
         settle(call, index, VERDICT_UNTRIED, end);
         return;
     }
-    if (transfer == NULL && (transfer = free_transfer(call)) != NULL)
+    if (transfer == NULL && (transfer = free_transfer(http)) != NULL)
         begin_request(call, index, transfer);
     if (transfer == NULL)
         return;
@@ -277,8 +292,7 @@ static void drive(struct sink_http *http)
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
-        transfer->result = message->data.result;
-        transfer->is_ended = true;
+        transfer_finish(transfer, http->multi_owned, message->data.result, monotonic_ms());
     }
 }
 
@@ -349,7 +363,7 @@ static enum step http_open(struct sink *sink, const struct term *term, uint64_t 
     (void)term;
     (void)epoch_known;
     (void)arena;
-    for (size_t i = 0; i < WEBHOOK_REQUESTS_MAX; i++)
+    for (size_t i = 0; i < TRANSFERS_MAX; i++)
         transfer_clear(&http->transfers[i], http->multi_owned);
     *stored = NULL;
     *stored_count = 0;
@@ -362,7 +376,7 @@ static enum step http_open(struct sink *sink, const struct term *term, uint64_t 
 static void http_close(struct sink *sink)
 {
     struct sink_http *http = sink_http_of(sink);
-    for (size_t i = 0; i < WEBHOOK_REQUESTS_MAX; i++)
+    for (size_t i = 0; i < TRANSFERS_MAX; i++)
         transfer_deinit(&http->transfers[i], http->multi_owned);
     curl_multi_cleanup(http->multi_owned);
     curl_global_cleanup();

@@ -7,7 +7,7 @@
  *
  * Up to WEBHOOK_REQUESTS_MAX requests are under way at once, of one group one after the other: the next leaves when the one before is
  * delivered. At-least-once deliver() does not wait for a receiver that is slow with one group: it says "again" of what is under way, takes
- * the others, and finds the request that it left when the row comes again.
+ * the others, and finds the request that it left, or what that came to, when the row comes again.
  *
  * Nothing is sent through proxies of the environment, to other protocols than HTTP and HTTPS, or after a redirect. A certificate must be
  * vouched for by the system's authorities. */

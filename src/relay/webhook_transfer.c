@@ -91,6 +91,25 @@ void transfer_start(struct transfer *transfer, CURLM *multi, const struct transf
         abort(); /* out of memory */
 }
 
+/* Takes it from libcurl; what is known of its end stays. */
+static void release(struct transfer *transfer, CURLM *multi)
+{
+    curl_multi_remove_handle(multi, transfer->easy_owned);
+    curl_easy_setopt(transfer->easy_owned, CURLOPT_HTTPHEADER, NULL);
+    curl_easy_setopt(transfer->easy_owned, CURLOPT_POSTFIELDS, NULL);
+    curl_slist_free_all(transfer->headers_owned);
+    transfer->headers_owned = NULL;
+}
+
+void transfer_finish(struct transfer *transfer, CURLM *multi, CURLcode result, uint64_t now_ms)
+{
+    ASSERT(transfer->is_used && !transfer->is_ended);
+    release(transfer, multi);
+    transfer->result = result;
+    transfer->ended_ms = now_ms;
+    transfer->is_ended = true;
+}
+
 struct webhook_end transfer_end(const struct transfer *transfer)
 {
     long status = 0;
@@ -113,13 +132,8 @@ struct webhook_end transfer_end(const struct transfer *transfer)
 
 void transfer_clear(struct transfer *transfer, CURLM *multi)
 {
-    if (!transfer->is_used)
-        return;
-    curl_multi_remove_handle(multi, transfer->easy_owned);
-    curl_easy_setopt(transfer->easy_owned, CURLOPT_HTTPHEADER, NULL);
-    curl_easy_setopt(transfer->easy_owned, CURLOPT_POSTFIELDS, NULL);
-    curl_slist_free_all(transfer->headers_owned);
-    transfer->headers_owned = NULL;
+    if (transfer->is_used && !transfer->is_ended)
+        release(transfer, multi);
     transfer->is_used = false;
 }
 

@@ -14,9 +14,10 @@ struct transfer {
     bool is_used;  /* it has a request */
     bool is_ended; /* and that has come to its end: `result` */
     CURLcode result;
-    struct uid uid;  /* of the row */
-    unsigned sends;  /* how often libcurl was about to send the request */
-    size_t received; /* bytes of the answer's body */
+    uint64_t ended_ms; /* when it did, monotonic */
+    struct uid uid;    /* of the row */
+    unsigned sends;    /* how often libcurl was about to send the request */
+    size_t received;   /* bytes of the answer's body */
     char text[WEBHOOK_TEXT_MAX];
     char fault[CURL_ERROR_SIZE];
 };
@@ -30,6 +31,9 @@ struct transfer_options {
 /* Begins to post the row, of which a copy is taken; the headers are the transfer's then. */
 void transfer_start(struct transfer *transfer, CURLM *multi, const struct transfer_options *options,
                     const struct row *row, struct curl_slist *headers);
+
+/* libcurl has said that it ended. Only what transfer_end() tells is kept, not the row. */
+void transfer_finish(struct transfer *transfer, CURLM *multi, CURLcode result, uint64_t now_ms);
 
 /* What it came to, once it has ended. Borrowed until transfer_clear(). */
 struct webhook_end transfer_end(const struct transfer *transfer);

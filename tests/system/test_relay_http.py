@@ -200,6 +200,33 @@ def test_R20_a_slow_group_keeps_its_order_and_no_other_waiting(daemon, relays, r
     assert sum(body == "slow-0" for body in receiver.bodies()) == 1
 
 
+def test_R20_a_slow_receiver_gets_each_of_many_rows_once(daemon, relays, receiver):
+    """Each answer takes longer than the relay waits for it, and more rows wait than go out at once: no answer is lost or waited for in vain."""
+    running, most = set(), 0
+
+    def answer(hit):
+        nonlocal most
+        with receiver.mutex:
+            running.add(hit)
+            most = max(most, len(running))
+        time.sleep(0.15)
+        with receiver.mutex:
+            running.remove(hit)
+        return 200
+
+    receiver.answer = answer
+    make_queue(daemon, "hooks")
+    ids = [send(daemon, "hooks", f"m-{i}") for i in range(100)]
+    relays("queue:hooks", receiver.url)
+    wait_until_drained(daemon, "hooks", 10)
+    assert receiver.counts() == {key: 1 for key in ids}
+    assert all(hit.attempt == 1 and hit.headers["Tally-Maybe-Duplicate"] is None for hit in receiver.hits)
+    assert most <= 16
+    took = receiver.hits[-1].at - receiver.hits[0].at
+    print(f"{len(ids)} rows in {took:.2f} s, {most} at once")
+    assert took < 4 * PATIENCE  # seven rounds of 16 take 1.05 s, and one after the other 15 s
+
+
 # --- at most once ----------------------------------------------------------------------------------------------------------------------
 
 
