@@ -90,3 +90,38 @@ bool bytes_from_hex(struct bytes text, uint8_t *out, size_t size)
     }
     return true;
 }
+
+/* The runs of digits in the text of a UUID: where each begins in the text, and how many bytes it stands for. */
+static const struct {
+    uint8_t at;
+    uint8_t size;
+} uuid_runs[] = {{0, 4}, {9, 2}, {14, 2}, {19, 2}, {24, 6}};
+
+void uuid_to_text(const uint8_t uuid[UUID_SIZE], char text[UUID_TEXT_SIZE])
+{
+    char digits[2 * UUID_SIZE];
+    bytes_to_hex(bytes_make(uuid, UUID_SIZE), digits);
+    memcpy(text, digits, 8);
+    memcpy(text + 9, digits + 8, 4);
+    memcpy(text + 14, digits + 12, 4);
+    memcpy(text + 19, digits + 16, 4);
+    memcpy(text + 24, digits + 20, 12);
+    text[8] = text[13] = text[18] = text[23] = '-';
+}
+
+bool uuid_from_text(struct bytes text, uint8_t uuid[UUID_SIZE])
+{
+    if (text.size != UUID_TEXT_SIZE)
+        return false;
+    uint8_t parsed[UUID_SIZE];
+    uint8_t *next = parsed;
+    for (size_t i = 0; i < sizeof(uuid_runs) / sizeof(uuid_runs[0]); i++) {
+        const uint8_t *at = text.ptr + uuid_runs[i].at;
+        size_t size = uuid_runs[i].size;
+        if ((i > 0 && at[-1] != '-') || !bytes_from_hex(bytes_make(at, 2 * size), next, size))
+            return false;
+        next += size;
+    }
+    memcpy(uuid, parsed, sizeof(parsed));
+    return true;
+}

@@ -114,6 +114,13 @@ uint64_t bytes_hash(struct bytes view);
 /* Lower-case hexadecimal of `view` into `text`, which has room for 2 x view.size characters; writes no NUL. */
 void bytes_to_hex(struct bytes view, char *text);
 
+#define UUID_SIZE 16u
+#define UUID_TEXT_SIZE 36u
+
+/* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", lower case, without a NUL; and back, false with `uuid` untouched if it is not of that form. */
+void uuid_to_text(const uint8_t uuid[UUID_SIZE], char text[UUID_TEXT_SIZE]);
+bool uuid_from_text(struct bytes text, uint8_t uuid[UUID_SIZE]);
+
 /* Reads 2 x `size` hexadecimal digits, of either case, the whole of `text`. False, with `out` undefined, if not. */
 bool bytes_from_hex(struct bytes text, uint8_t *out, size_t size);
 

@@ -16,6 +16,8 @@ enum purpose {
     PURPOSE_MOVE_LOW = 8,
 };
 
+static_assert(MESSAGE_ID_SIZE == UUID_SIZE && IDENTITY_TEXT_SIZE == UUID_TEXT_SIZE, "ids are UUIDs");
+
 #define HANDLE_BODY_SIZE 20u
 #define HANDLE_SIZE (HANDLE_BODY_SIZE + 8u)
 static_assert(HANDLE_TEXT_SIZE == BASE64_TEXT_SIZE(HANDLE_SIZE), "base64 without padding");
@@ -100,39 +102,14 @@ void identity_completion(struct digest *digest, struct bytes namespace_name, str
     shape_uuid(id);
 }
 
-/* The runs of digits in the text of a UUID: where each begins in the text, and how many bytes it stands for. */
-static const struct {
-    uint8_t at;
-    uint8_t size;
-} uuid_runs[] = {{0, 4}, {9, 2}, {14, 2}, {19, 2}, {24, 6}};
-
 void identity_to_text(const uint8_t id[MESSAGE_ID_SIZE], char text[IDENTITY_TEXT_SIZE])
 {
-    char digits[2 * MESSAGE_ID_SIZE];
-    bytes_to_hex(bytes_make(id, MESSAGE_ID_SIZE), digits);
-    memcpy(text, digits, 8);
-    memcpy(text + 9, digits + 8, 4);
-    memcpy(text + 14, digits + 12, 4);
-    memcpy(text + 19, digits + 16, 4);
-    memcpy(text + 24, digits + 20, 12);
-    text[8] = text[13] = text[18] = text[23] = '-';
+    uuid_to_text(id, text);
 }
 
 bool identity_from_text(struct bytes text, uint8_t id[MESSAGE_ID_SIZE])
 {
-    if (text.size != IDENTITY_TEXT_SIZE)
-        return false;
-    uint8_t parsed[MESSAGE_ID_SIZE];
-    uint8_t *next = parsed;
-    for (size_t i = 0; i < ARRAY_LENGTH(uuid_runs); i++) {
-        const uint8_t *at = text.ptr + uuid_runs[i].at;
-        size_t size = uuid_runs[i].size;
-        if ((i > 0 && at[-1] != '-') || !bytes_from_hex(bytes_make(at, 2 * size), next, size))
-            return false;
-        next += size;
-    }
-    memcpy(id, parsed, sizeof(parsed));
-    return true;
+    return uuid_from_text(text, id);
 }
 
 static uint64_t handle_checksum(struct digest *digest, const uint8_t body[HANDLE_BODY_SIZE])

@@ -51,50 +51,15 @@ struct row *rows_append(struct rows *rows, const struct row *row)
 
 /* --- uids --------------------------------------------------------------------------------------------------------- */
 
-static bool is_before_hyphen(size_t index)
-{
-    return index == 4 || index == 6 || index == 8 || index == 10;
-}
-
 void uid_to_text(const struct uid *uid, char text[UID_TEXT_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-    char *at = text;
-    for (size_t i = 0; i < UID_SIZE; i++) {
-        if (is_before_hyphen(i))
-            *at++ = '-';
-        *at++ = digits[uid->bytes[i] >> 4];
-        *at++ = digits[uid->bytes[i] & 15];
-    }
-    *at = '\0';
-    ASSERT(at == text + UID_TEXT_SIZE - 1);
-}
-
-static int digit_of(uint8_t character)
-{
-    if (character >= '0' && character <= '9')
-        return character - '0';
-    uint8_t lower = character | 0x20;
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+    uuid_to_text(uid->bytes, text);
+    text[UUID_TEXT_SIZE] = '\0';
 }
 
 bool uid_from_text(struct bytes text, struct uid *uid)
 {
-    if (text.size != UID_TEXT_SIZE - 1)
-        return false;
-    struct uid read;
-    const uint8_t *at = text.ptr;
-    for (size_t i = 0; i < UID_SIZE; i++) {
-        if (is_before_hyphen(i) && *at++ != '-')
-            return false;
-        int high = digit_of(at[0]), low = digit_of(at[1]);
-        if (high < 0 || low < 0)
-            return false;
-        read.bytes[i] = (uint8_t)(high << 4 | low);
-        at += 2;
-    }
-    *uid = read;
-    return true;
+    return uuid_from_text(text, uid->bytes);
 }
 
 void uid_generate(struct uid *uid)

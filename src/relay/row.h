@@ -5,8 +5,8 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 
-#define UID_SIZE 16u
-#define UID_TEXT_SIZE 37u /* as text, in the form 8-4-4-4-12, with a NUL */
+#define UID_SIZE UUID_SIZE
+#define UID_TEXT_SIZE (UUID_TEXT_SIZE + 1) /* as text, in the form 8-4-4-4-12, with a NUL */
 
 /* The attribute under which a row's uid travels with its message. */
 #define ROW_UID_ATTRIBUTE "Tally.OutboxId"

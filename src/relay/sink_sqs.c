@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "client/transport.h"
+#include "relay/keeper.h"
 #include "relay/sqs_answer.h"
 #include "relay/sqs_batch.h"
 #include "relay/sqs_queues.h"
@@ -87,13 +88,6 @@ struct parcel {
 static struct sink_sqs *sqs_of(struct sink *sink)
 {
     return CONTAINER_OF(sink, struct sink_sqs, base);
-}
-
-static uint64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* The name of the queue that a row goes to, or its URL. */
@@ -182,7 +176,7 @@ static const char *reason_of(const struct exchange *exchange)
 static bool post(const struct lane *lane, struct exchange *exchange, bool lets_others)
 {
     struct call *call = lane->call;
-    if (monotonic_ms() - call->begun_ms > CALL_MS || !call->permit->is_valid(call->permit->context)) {
+    if (keeper_now_ms() - call->begun_ms > CALL_MS || !call->permit->is_valid(call->permit->context)) {
         call->is_over = true;
         return false;
     }
@@ -522,7 +516,7 @@ static enum step deliver(struct sink *sink, const struct term *term, struct atte
     (void)settled;
     (void)fault;
     ASSERT(count <= CALL_ROWS_MAX);
-    call.begun_ms = monotonic_ms();
+    call.begun_ms = keeper_now_ms();
     sink->is_down = false;
     find_lines(&call);
     pthread_mutex_init(&call.mutex, NULL);

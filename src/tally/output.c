@@ -21,6 +21,26 @@ int output_call(struct invocation *invocation, struct json_body *body, const cha
     return EXIT_DONE;
 }
 
+int output_named(struct invocation *invocation, const char *member, const char *target,
+                 void (*print)(yyjson_val *answer))
+{
+    struct json_body body;
+    struct tally_reply reply;
+    int status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    json_body_init(&body);
+    json_add_text(&body, body.root, member, invocation->arguments[0]);
+    if (json_body_call(&body, invocation->client, target, &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    if (invocation->is_json)
+        output_reply(&reply);
+    else if (print != NULL)
+        print(json_root(&reply));
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
+
 void output_field(const char *name, const char *value)
 {
     printf("%-11s %s\n", name, value);

@@ -11,6 +11,11 @@ void output_reply(const struct tally_reply *reply);
 /* Calls the action, and shows the answer with --json only. The program's status. */
 int output_call(struct invocation *invocation, struct json_body *body, const char *action);
 
+/* Calls `target` about the one thing that the command line names, `member` in the request, and shows the answer: with --json as it came,
+ * else by `print`, unless that is NULL. The program's status. */
+int output_named(struct invocation *invocation, const char *member, const char *target,
+                 void (*print)(yyjson_val *answer));
+
 /* "name   value" with the value from column 12 on. */
 void output_field(const char *name, const char *value);
 void output_number(const char *name, uint64_t value);

@@ -2,20 +2,6 @@
 #include "tally/output.h"
 #include <stdio.h>
 
-/* Asks for `target` about the relay named on the command line. EXIT_DONE: there is a reply, the caller's. */
-static int call(struct invocation *invocation, const char *target, struct tally_reply *reply)
-{
-    struct json_body body;
-    int status = invocation_connect(invocation);
-    if (status != EXIT_DONE)
-        return status;
-    json_body_init(&body);
-    json_add_text(&body, body.root, "RelayName", invocation->arguments[0]);
-    if (json_body_call(&body, invocation->client, target, reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    return EXIT_DONE;
-}
-
 static void print_texts(yyjson_val *object, const char *const fields[][2], size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -53,38 +39,24 @@ static void print_text(yyjson_val *relay)
     output_time("error at", json_real(relay, "LastErrorAt"));
 }
 
-static int act(struct invocation *invocation, const char *target, void (*print)(yyjson_val *relay))
-{
-    struct tally_reply reply;
-    int status = call(invocation, target, &reply);
-    if (status != EXIT_DONE)
-        return status;
-    if (invocation->is_json)
-        output_reply(&reply);
-    else if (print != NULL)
-        print(json_root(&reply));
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
-}
-
 static int run_show(struct invocation *invocation)
 {
-    return act(invocation, "Tally.DescribeRelay", print_text);
+    return output_named(invocation, "RelayName", "Tally.DescribeRelay", print_text);
 }
 
 static int run_pause(struct invocation *invocation)
 {
-    return act(invocation, "Tally.PauseRelay", NULL);
+    return output_named(invocation, "RelayName", "Tally.PauseRelay", NULL);
 }
 
 static int run_resume(struct invocation *invocation)
 {
-    return act(invocation, "Tally.ResumeRelay", NULL);
+    return output_named(invocation, "RelayName", "Tally.ResumeRelay", NULL);
 }
 
 static int run_delete(struct invocation *invocation)
 {
-    return act(invocation, "Tally.DeleteRelay", NULL);
+    return output_named(invocation, "RelayName", "Tally.DeleteRelay", NULL);
 }
 
 const struct command command_relay_show = {

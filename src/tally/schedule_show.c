@@ -2,20 +2,6 @@
 #include "tally/output.h"
 #include <stdio.h>
 
-/* Asks for `target` about the schedule named on the command line. EXIT_DONE: there is a reply, the caller's. */
-static int call(struct invocation *invocation, const char *target, struct tally_reply *reply)
-{
-    struct json_body body;
-    int status = invocation_connect(invocation);
-    if (status != EXIT_DONE)
-        return status;
-    json_body_init(&body);
-    json_add_text(&body, body.root, "Name", invocation->arguments[0]);
-    if (json_body_call(&body, invocation->client, target, reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    return EXIT_DONE;
-}
-
 static void print_next(yyjson_val *schedule)
 {
     if (json_real(schedule, "NextAt") > 0)
@@ -43,38 +29,24 @@ static void print_text(yyjson_val *schedule)
         output_field("message", json_text(schedule, "LastMessageId"));
 }
 
-static int act(struct invocation *invocation, const char *target, void (*print)(yyjson_val *schedule))
-{
-    struct tally_reply reply;
-    int status = call(invocation, target, &reply);
-    if (status != EXIT_DONE)
-        return status;
-    if (invocation->is_json)
-        output_reply(&reply);
-    else if (print != NULL)
-        print(json_root(&reply));
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
-}
-
 static int run_show(struct invocation *invocation)
 {
-    return act(invocation, "Tally.DescribeSchedule", print_text);
+    return output_named(invocation, "Name", "Tally.DescribeSchedule", print_text);
 }
 
 static int run_pause(struct invocation *invocation)
 {
-    return act(invocation, "Tally.PauseSchedule", NULL);
+    return output_named(invocation, "Name", "Tally.PauseSchedule", NULL);
 }
 
 static int run_resume(struct invocation *invocation)
 {
-    return act(invocation, "Tally.ResumeSchedule", print_next);
+    return output_named(invocation, "Name", "Tally.ResumeSchedule", print_next);
 }
 
 static int run_delete(struct invocation *invocation)
 {
-    return act(invocation, "Tally.DeleteSchedule", NULL);
+    return output_named(invocation, "Name", "Tally.DeleteSchedule", NULL);
 }
 
 const struct command command_schedule_show = {
