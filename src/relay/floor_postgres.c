@@ -1,4 +1,4 @@
-/* The settled floor (relay.md, section 3). First the highest id that was ever drawn, then who writes to the outbox at that moment. When
+/* The settled floor (P7, P8 in docs/invariants-relays.md). First the highest id that was ever drawn, then who writes to the outbox at that moment. When
  * all of those writers are gone, each id up to it is visible or will never exist, and the floor may go up to below the lowest row
  * that lives. The order of the three looks matters: each one sees at least what the one before it saw. */
 #include "relay/keeper.h"

@@ -1,4 +1,4 @@
-/* What an SQS endpoint answers, and what that means for a message (relay.md, section 7, "Results by class"). Pure. */
+/* What an SQS endpoint answers, and what that means for a message (P14 in docs/invariants-relays.md). Pure. */
 #ifndef TALLY_RELAY_SQS_ANSWER_H
 #define TALLY_RELAY_SQS_ANSWER_H
 

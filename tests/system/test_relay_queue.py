@@ -1,5 +1,5 @@
 """Relays from PostgreSQL to a Tally queue: what is published once, in which order, and what waits where. The scenarios' ids are those of
-the relay's reference. Whatever is counted here is counted from what arrived."""
+docs/invariants-relays.md. Whatever is counted here is counted from what arrived."""
 
 import contextlib
 import json

@@ -1,6 +1,6 @@
 """Relays with PostgreSQL as the source that take over from each other. Duplicates, losses and order are counted in what arrives.
 
-The ids are those of the reference's scenarios."""
+The ids are those of docs/invariants-relays.md."""
 
 import contextlib
 import threading
