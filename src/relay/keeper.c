@@ -54,11 +54,6 @@ uint64_t keeper_now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static bool term_is(const struct term *a, const struct term *b)
-{
-    return a->epoch == b->epoch && memcmp(&a->owner, &b->owner, sizeof(a->owner)) == 0;
-}
-
 static bool is_nobody(const struct uid *owner)
 {
     static const struct uid nobody;
@@ -239,7 +234,8 @@ static enum step look(struct keeper *keeper, struct fault *fault)
     if (step != STEP_OK)
         return step;
     uint64_t now_ms = keeper_now_ms(), apart_ms = now_ms - keeper->seen_ms;
-    bool is_still = keeper->seen_ms != 0 && view.beat == keeper->seen.beat && term_is(&view.term, &keeper->seen.term);
+    bool is_still =
+        keeper->seen_ms != 0 && view.beat == keeper->seen.beat && term_equal(&view.term, &keeper->seen.term);
     if (apart_ms > keeper->options.lease_ms / 2)
         apart_ms = keeper->options.lease_ms / 2;
     keeper->silent_ms = is_still ? keeper->silent_ms + apart_ms : 0;
@@ -277,7 +273,7 @@ static enum step try_to_own(struct keeper *keeper, struct fault *fault)
     if (step != STEP_OK)
         return step;
     /* A sign is one of the owner that was there before the wait; somebody may have been faster. */
-    is_free = is_free && term_is(&waited_for, &keeper->seen.term);
+    is_free = is_free && term_equal(&waited_for, &keeper->seen.term);
     is_free = is_free || keeper->seen.term.epoch == 0 || is_nobody(&keeper->seen.term.owner) ||
               keeper->silent_ms >= keeper->options.lease_ms;
     return is_free ? take_over(keeper, fault) : STEP_OK;
@@ -386,7 +382,7 @@ void keeper_look(struct keeper *keeper, struct keeper_view *view)
 
 static bool is_current(const struct keeper *keeper, const struct term *term)
 {
-    return keeper->view.standing == STANDING_OWNER && !keeper->is_told_fenced && term_is(&keeper->view.term, term);
+    return keeper->view.standing == STANDING_OWNER && !keeper->is_told_fenced && term_equal(&keeper->view.term, term);
 }
 
 bool keeper_is_valid(struct keeper *keeper, const struct term *term)

@@ -8,6 +8,7 @@
 
 #include "relay/row.h"
 #include "relay/step.h"
+#include <string.h>
 
 /* Who a relay is while it owns the source. */
 struct term {
@@ -15,6 +16,11 @@ struct term {
     uint64_t epoch;
     struct uid owner; /* fresh for each attempt to take over */
 };
+
+static inline bool term_equal(const struct term *a, const struct term *b)
+{
+    return a->epoch == b->epoch && memcmp(&a->owner, &b->owner, sizeof(a->owner)) == 0;
+}
 
 /* What a stand-by sees. A lease that was given up has the owner that is all zero, one that nobody had yet has epoch 0. */
 struct lease_view {

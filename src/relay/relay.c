@@ -57,6 +57,12 @@ void relay_note_error(struct relay *relay, const char *text)
     relay->status.last_error_ms = wall_ms();
 }
 
+/* Is the worker at work in the keeper's term? After a takeover right behind the loss of the lease it may still be ending the one before. */
+static bool works_in(const struct relay *relay, const struct term *term)
+{
+    return relay->is_working && (relay->keeper == NULL || term_equal(&relay->working_term, term));
+}
+
 /* What it is at, and why: `reason` is what it is to say with it, or NULL. */
 static enum relay_state find_state(const struct relay *relay, const struct keeper_view *view, const char **reason)
 {
@@ -77,11 +83,11 @@ static enum relay_state find_state(const struct relay *relay, const struct keepe
     }
     if (view->standing == STANDING_OWNER && relay->failing.text[0] != '\0')
         *reason = relay->failing.text;
-    else if (view->standing == STANDING_OWNER && relay->is_working && relay->blocked.text[0] != '\0')
+    else if (view->standing == STANDING_OWNER && works_in(relay, &view->term) && relay->blocked.text[0] != '\0')
         *reason = relay->blocked.text;
     if (*reason != NULL)
         return RELAY_BLOCKED;
-    return view->standing == STANDING_OWNER && relay->is_working ? RELAY_ACTIVE : RELAY_STANDBY;
+    return view->standing == STANDING_OWNER && works_in(relay, &view->term) ? RELAY_ACTIVE : RELAY_STANDBY;
 }
 
 static void look_at_keeper(struct relay *relay, struct keeper_view *view)
@@ -222,19 +228,27 @@ static bool open_term(struct worker *worker)
     }
 }
 
-static void set_working(struct relay *relay, bool is_working)
+/* `term` NULL: it works in none. What did not fit still does not, until a row has gone through (worker_proved). */
+static void set_working(struct relay *relay, const struct term *term)
 {
     relay_lock(relay);
-    relay->is_working = is_working;
-    relay->failing.text[0] = '\0';
+    relay->is_working = term != NULL;
+    if (term != NULL)
+        relay->working_term = *term;
+    if (relay->unfit_count == 0)
+        relay->failing.text[0] = '\0';
     relay->blocked.text[0] = '\0';
     relay_unlock_changed(relay);
 }
 
 static void run_term(struct relay *relay, const struct term *term)
 {
-    struct worker worker = {
-        .relay = relay, .spec = &relay->spec, .source = relay->source, .sink = relay->sink, .term = *term};
+    struct worker worker = {.relay = relay,
+                            .spec = &relay->spec,
+                            .source = relay->source,
+                            .sink = relay->sink,
+                            .term = *term,
+                            .is_on_trial = relay->unfit_count > 0};
     struct uid seed;
     uid_generate(&seed);
     memcpy(&worker.random, seed.bytes, sizeof(worker.random));
@@ -242,8 +256,8 @@ static void run_term(struct relay *relay, const struct term *term)
     worker.permit = (struct permit){.is_valid = is_permitted, .context = &worker};
     arena_init(&worker.arena);
     if (open_term(&worker)) {
-        worker.failures = 0;
-        set_working(relay, true);
+        worker.failures = relay->unfit_count;
+        set_working(relay, term);
         if (relay->sink->memory == SINK_REMEMBERS)
             worker_publish_run(&worker);
         else
@@ -251,7 +265,9 @@ static void run_term(struct relay *relay, const struct term *term)
         if (worker.end == WORKER_FENCED && relay->keeper != NULL)
             keeper_step_down(relay->keeper, term, 0);
     }
-    set_working(relay, false);
+    if (worker.end == WORKER_AGAIN)
+        relay->unfit_count++;
+    set_working(relay, NULL);
     arena_deinit(&worker.arena);
 }
 

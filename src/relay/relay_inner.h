@@ -29,13 +29,15 @@ struct relay {
     struct sink *sink;
     bool is_keeper_paused;
     uint64_t health_due_ms;
+    unsigned unfit_count;   /* how often in a row the work was begun anew, because sink and relay did not agree */
     uint64_t intent_number; /* the last one that was given; never again, not even by another worker of the same term */
 
     /* Under the mutex. */
     bool is_stopping;
     bool is_stopped;
     bool is_paused;
-    bool is_working;           /* a term is open */
+    bool is_working;           /* a term is open, */
+    struct term working_term;  /* this one; the keeper may be in a later one by now */
     struct fault unfit;        /* why it will never work; "": it may */
     struct fault failing;      /* what can't be reached just now; "": nothing */
     struct fault blocked;      /* what waits while the rest goes on; "": nothing does */

@@ -104,6 +104,8 @@ bool worker_bear(struct worker *worker, enum step step, const struct fault *faul
 void worker_recovered(struct worker *worker)
 {
     struct relay *relay = worker->relay;
+    if (worker->is_on_trial)
+        return;
     report_to_keeper(worker, true);
     if (worker->failures == 0)
         return;
@@ -111,6 +113,13 @@ void worker_recovered(struct worker *worker)
     relay_lock(relay);
     relay->failing.text[0] = '\0';
     relay_unlock_changed(relay);
+}
+
+void worker_proved(struct worker *worker)
+{
+    worker->is_on_trial = false;
+    worker->relay->unfit_count = 0;
+    worker_recovered(worker);
 }
 
 void worker_report(struct worker *worker, const struct worker_progress *progress)

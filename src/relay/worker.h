@@ -32,7 +32,8 @@ struct worker {
 
     enum worker_end end;
     unsigned failures; /* in a row */
-    uint64_t random;   /* state of the generator for jitter; never 0 */
+    bool is_on_trial; /* the work was begun anew because the sink did not fit: that the source answers proves nothing */
+    uint64_t random;  /* state of the generator for jitter; never 0 */
 };
 
 void worker_publish_run(struct worker *worker);
@@ -56,8 +57,12 @@ bool worker_wait(struct worker *worker, unsigned wait_ms);
  * outage is never held against a row (P14). */
 bool worker_bear(struct worker *worker, enum step step, const struct fault *fault);
 
-/* A step was all right again: the outage, if there was one, is over. */
+/* A step was all right again: the outage, if there was one, is over. Not so on trial, where each new beginning would hide from the keeper
+ * and from people that none of them leads to anything (P27). */
 void worker_recovered(struct worker *worker);
+
+/* The sink has taken what it was given, or there is nothing left to give: the same, and the trial is over. */
+void worker_proved(struct worker *worker);
 
 /* The pause before try number `failures` (from 1): doubles from 50 ms to 30 s, less up to a half at random, so that many relays of one sink
  * that comes back do not come all at once. */

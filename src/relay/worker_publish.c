@@ -268,7 +268,7 @@ static enum step deliver(struct publisher *publisher, struct fault *fault)
                                                 publisher->current.count, publisher->settled, &worker->permit, fault);
     if (step == STEP_OK) {
         publisher->calls++;
-        worker_recovered(worker);
+        worker_proved(worker);
     }
     return step;
 }
@@ -396,6 +396,8 @@ static void run(struct publisher *publisher)
         keep_back(publisher, &publisher->current);
         if (is_idle)
             report_holds(publisher);
+        if (is_idle && publisher->holds.count == 0)
+            worker_proved(worker);
         if (!pump(publisher))
             return;
         if (is_idle && !worker_wait(worker, idle_ms(publisher)))

@@ -194,13 +194,14 @@ class Proxy:
     """Stands before a daemon and can be a bad network: an answer that never comes, a port where nobody talks.
 
     .endpoint; .lose(target, count): the next so many are carried out and not answered; .is_down: connections are closed as they come;
+    .refuse[target] = error: answered so by itself, with nothing carried out;
     .requests: what passed, (target, body); .refusals: when connections were closed; .watch: called with each before it passes."""
 
     def __init__(self, port):
         self.port = port
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.endpoint = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
-        self.requests, self.refusals, self.lost = [], [], {}
+        self.requests, self.refusals, self.lost, self.refuse = [], [], {}, {}
         self.is_down = False
         self.watch = None
         threading.Thread(target=self._accept, daemon=True).start()
@@ -240,6 +241,11 @@ class Proxy:
                 if self.watch:
                     self.watch(target, parsed)
                 self.requests.append((target, parsed))
+                if target in self.refuse:
+                    text = json.dumps({"__type": self.refuse[target], "message": "refused on the way"}).encode()
+                    client.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n%s"
+                                   % (len(text), text))
+                    continue
                 try:
                     server = server or socket.create_connection(("127.0.0.1", self.port))
                     server.sendall(head + body)

@@ -12,6 +12,7 @@ from conftest import PATIENCE, wait_until
 from outbox import Outbox
 from postgres import Postgres
 from proxy import Proxy
+from relay import Proxy as HttpProxy
 from relay import check_once, check_order, drain
 from wire import Connection, scaled
 
@@ -203,6 +204,25 @@ def test_R29_a_relay_that_can_not_work_gives_the_lease_up(daemon, relays, outbox
     right.wait_for("active", 15)
     traffic.check(daemon)
     assert right.state.startswith("active")
+
+
+def test_P27_a_relay_that_its_sink_never_agrees_with_gives_the_lease_up(daemon, relays, outbox, queue):
+    line = HttpProxy(daemon.port)
+    wrong = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", line.endpoint, name="wrong")
+    wrong.wait_for("active, epoch 1")
+    right = relays(outbox.uri, "queue", "--lease", 1, name="right")
+    right.wait_for("standby")
+    seen = len(wrong.lines)
+    line.refuse["Tally.Publish"] = "PublisherBatchConflict"  # each time it begins anew, and each time in vain
+    outbox.fill(queue, 100, groups=5)
+    right.wait_for("active", 15)
+    check_once(drain(daemon, queue, 100), outbox.bodies(100))
+    wait_until(lambda: wrong.state == "standby", what="that it stands by")
+    assert len([request for request in line.requests if request[0] == "Tally.OpenPublisher"]) > 3
+    assert wrong.lines[seen].startswith("blocked: PublisherBatchConflict"), wrong.lines
+    assert not any(line.startswith("active") for line in wrong.lines[seen:]), wrong.lines  # it does not flicker
+    assert right.epoch == outbox.lease()[0]
+    line.close()
 
 
 def test_R46_what_an_owner_sends_that_is_one_no_more_changes_nothing(daemon, relays, outbox, proxy, traffic):
