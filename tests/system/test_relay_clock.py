@@ -1,0 +1,282 @@
+"""Wall clocks that jump by days and minutes, of the relays, of their source, of their sink: nothing is lost, nothing comes twice, groups keep
+their order, and whoever works goes on working. Duplicates, losses and order are counted in what arrives.
+
+What decides about the lease is a monotonic clock: that of the relay that waits (section 5 of the reference)."""
+
+import time
+
+import pytest
+
+from clock import Clock
+from conftest import PATIENCE, wait_until
+from outbox import Outbox
+from postgres import Postgres
+from relay import Relay, check_once, check_order, drain
+from test_relay_sqlite import Outbox as SqliteOutbox
+from webhook import Receiver
+from wire import Connection
+
+DAY, MINUTES = 86400, 60
+JUMPS = [DAY, -DAY, 10 * MINUTES, -10 * MINUTES]
+QUEUE = "orders.fifo"
+ROWS = 30  # between two jumps
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One PostgreSQL for the tests of this file, with a clock that they may set."""
+    running = Postgres(tmp_path_factory.mktemp("server") / "postgres")
+    running.clock = Clock()
+    with running.clock.around():
+        running.start()
+    yield running
+    running.stop("immediate")
+
+
+@pytest.fixture
+def outbox(server):
+    server.clock.set(0)
+    yield Outbox(server)
+    server.clock.set(0)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def receiver():
+    running = Receiver().start()
+    yield running
+    running.stop()
+
+
+def make_queue(daemon):
+    with Connection(daemon.port) as connection:
+        connection.ok("AmazonSQS.CreateQueue", {"QueueName": QUEUE, "Attributes": {"FifoQueue": "true"}})
+
+
+class Flow:
+    """Rows that are written before and behind each jump, and what became of them."""
+
+    def __init__(self, outbox):
+        self.outbox = outbox
+        self.count = 0
+
+    def __call__(self):
+        """The next rows, until they have left the outbox."""
+        for _ in range(3):
+            self.outbox.fill(QUEUE, ROWS // 3, groups=3, first=self.count)
+            self.count += ROWS // 3
+        self.outbox.wait_until_empty()
+
+    def jump(self, clock):
+        """Rows are on their way at each jump."""
+        for seconds in JUMPS:
+            self.outbox.fill(QUEUE, ROWS, groups=3, first=self.count)
+            self.count += ROWS
+            clock.set(seconds)
+            self()
+        clock.set(0)
+        self()
+
+    def check(self, daemon):
+        arrived = drain(daemon, QUEUE, self.count)
+        check_once(arrived, [str(n) for n in range(self.count)])
+        check_order(arrived)
+        self.check_parked()
+
+    def check_hook(self, receiver):
+        wait_until(lambda: len(receiver.hits) >= self.count, what="all deliveries")
+        assert sorted(map(int, receiver.bodies())) == list(range(self.count))
+        last = {}
+        for hit in receiver.hits:
+            assert int(hit.body) > last.get(hit.group, -1), hit
+            last[hit.group] = int(hit.body)
+        self.check_parked()
+
+    def check_parked(self):
+        assert self.outbox.one("SELECT count(*) FROM tally.dead") == 0
+
+
+def seconds_until_active(relay):
+    began = time.monotonic()
+    relay.wait_for("active")
+    return time.monotonic() - began
+
+
+def wall_clock_of(server):
+    return server.sql("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]
+
+
+# --- the clock of the sink, and of a relay's host -----------------------------------------------------------------------
+
+
+def test_when_the_clock_of_tallyd_jumps_each_row_arrives_once(daemon_factory, outbox, clock):
+    """As the sink of a relay elsewhere; and as the host of one, killed with its clock wrong and started with another one."""
+    daemon = daemon_factory()
+    with clock.around():
+        daemon.start()
+    make_queue(daemon)
+    relay = Relay(daemon.endpoint, outbox.uri, "queue", "--lease", 1).start()
+    relay.wait_for("active")
+    flow = Flow(outbox)
+    flow.jump(clock)
+    relay.stop()
+    status, answer = daemon.call("Tally.CreateRelay", {
+        "RelayName": "inner", "Source": {"Type": "postgres", "Connection": outbox.uri, "LeaseSeconds": 1}, "Sink": {"Type": "queue"}})
+    assert status == 200, answer
+    flow.jump(clock)
+    for seconds in (-DAY, DAY, -10 * MINUTES):
+        outbox.fill(QUEUE, ROWS, groups=3, first=flow.count)
+        flow.count += ROWS
+        daemon.kill9()
+        clock.set(seconds)
+        with clock.around():
+            daemon.start()
+        flow()
+    flow.check(daemon)
+    assert daemon.stop() == 0
+
+
+# --- the clocks of relays ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["queue", "sqs", "http"])
+def test_when_an_owners_clock_jumps_it_goes_on_and_is_followed_within_its_lease(daemon, relays, outbox, clock, receiver, kind):
+    make_queue(daemon)
+    sink = {"queue": "queue", "sqs": f"sqs:{daemon.endpoint}", "http": receiver.url}[kind]
+    first, second = start_pair(relays, outbox, sink, **clock.environment)
+    flow = Flow(outbox)
+    flow.jump(clock)
+    assert first.lines[-1:] == [f"active, epoch {first.epoch}"] and second.lines == ["standby"]
+    assert outbox.lease()[0] == first.epoch  # nobody has taken over, not even for a moment
+    # Its clock stays wrong and it hangs: then nothing but its silence tells the other one.
+    clock.set(-DAY)
+    flow()
+    first.freeze()
+    assert seconds_until_active(second) < 4 * PATIENCE
+    flow()
+    first.thaw()
+    first.wait_for("standby")
+    # And now it is the one that waits, with a clock that jumps: that must not make it impatient, nor too patient.
+    for seconds in JUMPS:
+        clock.set(seconds)
+        flow()
+    assert first.state == "standby" and second.state == f"active, epoch {second.epoch}"
+    second.freeze()
+    assert seconds_until_active(first) < 4 * PATIENCE
+    flow()
+    second.kill9()
+    first.stop()
+    flow.check_hook(receiver) if kind == "http" else flow.check(daemon)
+
+
+def test_a_killed_owner_with_a_wrong_clock_is_followed_at_once(daemon, relays, outbox, clock):
+    make_queue(daemon)
+    flow = Flow(outbox)
+    for number, seconds in enumerate([DAY, -DAY]):
+        clock.set(seconds)
+        owner = relays(outbox.uri, "queue", "--lease", 30, name=f"owner-{number}", **clock.environment)
+        owner.wait_for("active")
+        flow()
+        other = relays(outbox.uri, "queue", "--lease", 30, name=f"other-{number}")
+        other.wait_for("standby")
+        owner.kill9()
+        assert seconds_until_active(other) < 2 * PATIENCE
+        flow()
+        other.stop()
+    flow.check(daemon)
+
+
+# --- the clock of the source ---------------------------------------------------------------------------------------------
+
+
+def start_pair(relays, outbox, sink="queue", **environment):
+    first = relays(outbox.uri, sink, "--lease", 1, name="first", **environment)
+    first.wait_for("active")
+    second = relays(outbox.uri, sink, "--lease", 1, name="second")
+    second.wait_for("standby")
+    return first, second
+
+
+def test_when_the_clock_of_postgresql_jumps_nobody_takes_over_and_nobody_waits_for_it(daemon, server, relays, outbox):
+    make_queue(daemon)
+    first, second = start_pair(relays, outbox)
+    flow = Flow(outbox)
+    flow.jump(server.clock)
+    assert first.lines[-1] == f"active, epoch {first.epoch}" and outbox.lease()[0] == first.epoch
+    server.clock.set(DAY)
+    flow()
+    server.clock.set(-DAY)  # what compared times of the database would now wait for two days
+    assert wall_clock_of(server) < time.time() - DAY / 2
+    first.freeze()
+    assert seconds_until_active(second) < 6 * PATIENCE
+    flow()
+    first.thaw()
+    first.wait_for("standby")
+    server.clock.set(DAY)
+    second.freeze()
+    assert seconds_until_active(first) < 6 * PATIENCE
+    flow()
+    second.kill9()
+    flow.check(daemon)
+
+
+def test_a_standby_whose_wait_the_server_does_not_end_after_a_jump_waits_anew(daemon, server, relays, outbox):
+    """A lock_timeout ends at a time of the server's wall clock. If that is set back by a day while a stand-by waits, the server ends that
+    wait a day later; the stand-by itself gives it up after its lease."""
+    make_queue(daemon)
+    server.clock.set(0)
+    first, second = start_pair(relays, outbox)
+    flow = Flow(outbox)
+
+    def is_given_up():
+        server.clock.set(server.clock.seconds - DAY)
+        time.sleep(0.05)
+        return any("no answer came in time" in line for line in second.lines)
+
+    wait_until(is_given_up, what="a wait without an end")
+    flow()
+    assert first.lines[-1] == f"active, epoch {first.epoch}"
+    first.freeze()
+    assert seconds_until_active(second) < 6 * PATIENCE
+    flow()
+    first.kill9()
+    flow.check(daemon)
+
+
+def test_of_sqlite_a_jump_changes_as_little(daemon, relays, tmp_path, clock):
+    """The clock of an outbox in SQLite is that of whoever writes: here of the owner and of the one that waits, each with its own."""
+    make_queue(daemon)
+    outbox = SqliteOutbox(tmp_path / "app.db")
+    first = relays(outbox.source, "queue", "--lease", 1, name="first", **clock.environment)
+    first.wait_for("active")
+    second = relays(outbox.source, "queue", "--lease", 1, name="second")
+    second.wait_for("standby")
+    count = 0
+
+    def flow():
+        nonlocal count
+        outbox.send([f"a-{n}" for n in range(count, count + ROWS)], QUEUE, "g")
+        count += ROWS
+        outbox.wait_until_empty()
+
+    for seconds in JUMPS:
+        clock.set(seconds)
+        flow()
+    assert first.state == f"active, epoch {first.epoch}" and second.lines == ["standby"]
+    clock.set(-DAY)
+    first.freeze()
+    assert seconds_until_active(second) < 4 * PATIENCE
+    flow()
+    first.thaw()
+    first.wait_for("standby")
+    clock.set(DAY)
+    second.kill9()
+    assert seconds_until_active(first) < 2 * PATIENCE
+    flow()
+    arrived = drain(daemon, QUEUE, count)
+    check_once(arrived, [f"a-{n}" for n in range(count)])
+    check_order(arrived)
