@@ -75,24 +75,55 @@ static void set_all(struct attempt *attempts, size_t count, enum verdict verdict
     }
 }
 
-/* The one row of a Commit that was refused. */
-static void judge(struct sink_forward *forward, struct attempt *attempt)
+/* What a Commit of one row is answered with when that very row is at fault and would be again. Everything else is of the queue, of rights
+ * or of the server, and no row pays for it (P14). */
+static bool is_of_row(const struct tally_client *client)
 {
-    const struct tally_client *client = forward->client_owned;
+    static const char *const codes[] = {
+        "InvalidMessageContents",         /* a character that no message may have */
+        "InvalidParameterValueException", /* too large for the sink's queue; an attribute or a group that it does not take */
+        "MissingRequiredParameterException", /* the queue wants what this message lacks */
+        "UnsupportedOperation",              /* the queue does not do what this message asks for */
+        "BatchRequestTooLong",               /* with what the relay adds it has more than a mebibyte */
+        "RequestTooLarge",                   /* as a request it has more than the server takes */
+    };
+    if (tally_client_error(client)->http_status == 413) /* of a proxy before the server */
+        return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(codes); i++)
+        if (queue_calls_is_refused(client, codes[i]))
+            return true;
+    return false;
+}
+
+/* Its handle is not the newest: a Commit whose answer was lost has done it, or the message went to somebody else, or will. Either way
+ * there is nothing left to do for this delivery; if the message comes again it is another one. */
+static bool is_overtaken(const struct tally_client *client)
+{
+    return queue_calls_is_refused(client, "ReceiptHandleIsInvalid");
+}
+
+/* The one row of a Commit that was refused because of it. */
+static void judge(const struct sink_forward *forward, struct attempt *attempt)
+{
+    const struct tally_error *error = tally_client_error(forward->client_owned);
     char reason[ROW_REASON_SIZE];
-    const struct tally_error *error = tally_client_error(client);
     snprintf(reason, sizeof(reason), "%s: %.200s", error->code, error->message);
-    /* Its handle is not the newest: a Commit whose answer was lost has done it, or the message went to somebody else, or will. Either
-     * way there is nothing left to do for this delivery; if the message comes again it is another one. */
-    if (queue_calls_is_refused(client, "ReceiptHandleIsInvalid")) {
+    attempt->is_duplicate = is_overtaken(forward->client_owned);
+    if (attempt->is_duplicate)
         set_all(attempt, 1, VERDICT_DELIVERED, "");
-        attempt->is_duplicate = true;
-    } else if (queue_calls_is_refused(client, "QueueDoesNotExist") ||
-               queue_calls_is_refused(client, "AccessDeniedException")) {
-        set_all(attempt, 1, VERDICT_BLOCKED, reason);
-    } else {
+    else
         set_all(attempt, 1, VERDICT_REFUSED, reason);
-    }
+}
+
+/* No row can be sent: there is no answer, or it speaks of the queue, of rights, of the server. */
+static void set_down(struct sink_forward *forward, struct attempt *attempts, size_t count)
+{
+    const struct tally_error *error = tally_client_error(forward->client_owned);
+    char reason[ROW_REASON_SIZE];
+    snprintf(reason, sizeof(reason), "%s%s%.200s", error->status == TALLY_REFUSED ? error->code : "",
+             error->status == TALLY_REFUSED ? ": " : "", error->message);
+    set_all(attempts, count, VERDICT_RETRY, reason);
+    forward->base.is_down = true;
 }
 
 static bool is_in_line(const struct sink_forward *forward, const struct row *a, const struct row *b)
@@ -117,10 +148,8 @@ static bool send(struct sink_forward *forward, struct attempt *attempts, size_t 
         set_all(attempts + at, count, VERDICT_DELIVERED, "");
         return true;
     }
-    const struct tally_error *error = tally_client_error(forward->client_owned);
-    if (error->status != TALLY_REFUSED || error->http_status >= 500) {
-        set_all(attempts + at, count, VERDICT_RETRY, error->message);
-        forward->base.is_down = true;
+    if (!is_of_row(forward->client_owned) && !is_overtaken(forward->client_owned)) {
+        set_down(forward, attempts + at, count);
         return false;
     }
     if (count == 1) {

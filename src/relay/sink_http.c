@@ -41,6 +41,8 @@ struct sink_http {
     struct fault fault; /* of the secret; "": none */
     bool is_at_most_once;
     bool is_strict;
+    bool
+        is_wary; /* the receiver could not be used the last time it was tried: one request is to find out whether it can */
     unsigned timeout_ms;
     CURLM *multi_owned;
     struct transfer transfers[TRANSFERS_MAX];
@@ -172,11 +174,10 @@ static void settle_ended(struct call *call, size_t index, struct transfer *trans
     struct sink_http *http = call->http;
     struct attempt *attempt = &call->attempts[index];
     struct webhook_end end = transfer_end(transfer);
-    webhook_judge(&end, http->is_at_most_once, attempt);
+    bool is_down = webhook_judge(&end, http->is_at_most_once, attempt);
     transfer_clear(transfer, http->multi_owned);
-    /* Nobody listens, or it asks to be left alone: then no other row of this relay is welcome either. */
-    if (attempt->verdict == VERDICT_RETRY && (!end.was_sent || end.status == 429 || end.status == 503))
-        http->base.is_down = true;
+    http->base.is_down = http->base.is_down || is_down;
+    http->is_wary = is_down;
     if (attempt->verdict == VERDICT_RETRY)
         note_failure(http, attempt);
     else
@@ -207,7 +208,7 @@ static struct transfer *free_transfer(struct sink_http *http)
         else if (oldest == NULL || transfer->ended_ms < oldest->ended_ms)
             oldest = transfer;
     }
-    if (underway_count >= WEBHOOK_REQUESTS_MAX)
+    if (underway_count >= (http->is_wary ? 1 : WEBHOOK_REQUESTS_MAX))
         return NULL;
     if (empty != NULL)
         return empty;
@@ -238,7 +239,7 @@ static void begin_request(struct call *call, size_t index, struct transfer *tran
 static const char *find_end(const struct call *call)
 {
     if (call->http->base.is_down)
-        return "the receiver can't be reached, or asks to be left alone for a while";
+        return "the receiver can't be used now, or asks to be left alone for a while";
     if (monotonic_ms() - call->begun_ms >= call->http->timeout_ms)
         return "the rows before it took long";
     if (!call->permit->is_valid(call->permit->context))

@@ -486,13 +486,18 @@ static bool bear_outage(struct round *round)
     uint32_t wish_ms = 0;
     for (size_t i = 0; i < round->count; i++) {
         const struct attempt *attempt = &round->attempts_owned[i];
-        if (attempt->verdict != VERDICT_UNTRIED && attempt->verdict != VERDICT_DELIVERED &&
+        if (attempt->verdict != VERDICT_UNTRIED && attempt->verdict != VERDICT_DELIVERED && !attempt->is_under_way &&
             attempt->reason[0] != '\0') {
             snprintf(fault.text, sizeof(fault.text), "%s", attempt->reason);
             wish_ms = attempt->retry_ms > WISH_DOUBTED_MS_MAX ? WISH_DOUBTED_MS_MAX : attempt->retry_ms;
         }
     }
-    return worker_bear(round->worker, STEP_UNREACHABLE, &fault) && worker_wait(round->worker, wish_ms);
+    /* One pause and not two: what a source has in hand is kept for half a minute and a bit. */
+    uint64_t begun_ms = keeper_now_ms();
+    if (!worker_bear(round->worker, STEP_UNREACHABLE, &fault))
+        return false;
+    uint64_t waited_ms = keeper_now_ms() - begun_ms;
+    return wish_ms <= waited_ms || worker_wait(round->worker, wish_ms - (uint32_t)waited_ms);
 }
 
 /* A sink that does not remember has no reason to say so (sink.h); if it does, everything may have arrived. */

@@ -9,6 +9,7 @@
 """
 
 import collections
+import contextlib
 import json
 import signal
 import socket
@@ -195,7 +196,8 @@ class Proxy:
 
     .endpoint; .lose(target, count): the next so many are carried out and not answered; .is_down: connections are closed as they come;
     .refuse[target] = error: answered so by itself, with nothing carried out;
-    .requests: what passed, (target, body); .refusals: when connections were closed; .watch: called with each before it passes."""
+    .requests: what passed, (target, body); .refusals: when connections were closed; .watch: called with each before it passes; .answer: called
+    with each, and what it returns, (status, bytes), is the answer of something that is no Tally, which then never hears of it."""
 
     def __init__(self, port):
         self.port = port
@@ -204,6 +206,8 @@ class Proxy:
         self.requests, self.refusals, self.lost, self.refuse = [], [], {}, {}
         self.is_down = False
         self.watch = None
+        self.answer = None
+        self.answered = []  # the targets of those
         threading.Thread(target=self._accept, daemon=True).start()
 
     def lose(self, target, count=1):
@@ -240,11 +244,15 @@ class Proxy:
                 parsed = json.loads(body) if body else {}
                 if self.watch:
                     self.watch(target, parsed)
+                own = self.answer(target, parsed) if self.answer else None
+                if own is not None:
+                    self.answered.append(target)
+                    self._write(client, *own)
+                    continue
                 self.requests.append((target, parsed))
                 if target in self.refuse:
                     text = json.dumps({"__type": self.refuse[target], "message": "refused on the way"}).encode()
-                    client.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n%s"
-                                   % (len(text), text))
+                    self._write(client, 400, text)
                     continue
                 try:
                     server = server or socket.create_connection(("127.0.0.1", self.port))
@@ -263,6 +271,12 @@ class Proxy:
                     break
         if server:
             server.close()
+
+    @staticmethod
+    def _write(client, status, data):
+        head = f"HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        with contextlib.suppress(OSError):
+            client.sendall(head.encode() + data)
 
     @staticmethod
     def _read(stream):

@@ -309,6 +309,44 @@ def test_R52_a_missing_queue_blocks_what_goes_there_and_nothing_else(daemon, out
     relay.wait_for("active")
 
 
+NO_TALLY = {
+    "an empty object": b"{}",
+    "no JSON": b"<html>log in first</html>",
+    "no list": b'{"Stored": 40, "Results": {}}',
+    "too few": b'{"Stored": 39, "Results": []}',
+    "nobody's row": b'{"Stored": 39, "Results": [{"Id": 99999999, "Status": "duplicate"}]}',
+}
+
+
+@pytest.mark.parametrize("kind", NO_TALLY)
+def test_P5_a_200_from_something_that_is_no_tally_is_no_delivery(daemon, outbox, relays, proxy, kind):
+    """No row leaves the outbox for it, and when a Tally answers each is there once."""
+    make_queues(daemon, "q")
+    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", proxy.endpoint)
+    relay.wait_for("active")
+    proxy.answer = lambda target, body: (200, NO_TALLY[kind]) if target == "Tally.Publish" else None
+    bodies = outbox.send("q", 40)
+    wait_until(lambda: len(proxy.answered) >= 3, what="some tries")
+    assert outbox_count(outbox) == 40 and count_messages(daemon, "q") == 0 and outbox.dead() == []
+    wait_until(lambda: any(line.startswith("blocked") for line in relay.lines), what="the alarm")
+    proxy.answer = None
+    check_once(drain(daemon, "q", 40), bodies)
+    wait_until_empty(outbox)
+    assert outbox.dead() == []
+
+
+def test_P5_who_opens_the_sink_and_is_no_tally_is_not_taken_for_one(daemon, outbox, relays, proxy):
+    make_queues(daemon, "q")
+    proxy.answer = lambda target, body: (200, b"{}") if target == "Tally.OpenPublisher" else None
+    bodies = outbox.send("q", 40)
+    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", proxy.endpoint)
+    wait_until(lambda: len(proxy.answered) >= 3, what="some tries")
+    assert outbox_count(outbox) == 40 and not proxy.published()
+    proxy.answer = None
+    check_once(drain(daemon, "q", 40), bodies)
+    relay.wait_for("active")
+
+
 # --- order when something stays behind --------------------------------------------------------------------------------------
 
 

@@ -149,24 +149,36 @@ static void an_end_means_what_the_mode_makes_of_it(void **state)
         int status;
         bool was_sent;
         enum verdict at_least_once, at_most_once;
+        const char
+            *pauses; /* in which of them no other row is sent for a while: "": none, "m": at-most-once, "lm": both */
     } rows[] = {
-        {200, true, VERDICT_DELIVERED, VERDICT_DELIVERED}, {204, true, VERDICT_DELIVERED, VERDICT_DELIVERED},
-        {302, true, VERDICT_REFUSED, VERDICT_REFUSED},     {400, true, VERDICT_REFUSED, VERDICT_REFUSED},
-        {404, true, VERDICT_REFUSED, VERDICT_REFUSED},     {408, true, VERDICT_RETRY, VERDICT_REFUSED},
-        {409, true, VERDICT_RETRY, VERDICT_REFUSED},       {410, true, VERDICT_REFUSED, VERDICT_REFUSED},
-        {425, true, VERDICT_RETRY, VERDICT_REFUSED},       {429, true, VERDICT_RETRY, VERDICT_REFUSED},
-        {500, true, VERDICT_RETRY, VERDICT_REFUSED},       {503, true, VERDICT_RETRY, VERDICT_REFUSED},
-        {0, true, VERDICT_RETRY, VERDICT_DOUBTED},         {0, false, VERDICT_RETRY, VERDICT_RETRY},
+        {200, true, VERDICT_DELIVERED, VERDICT_DELIVERED, ""}, {204, true, VERDICT_DELIVERED, VERDICT_DELIVERED, ""},
+        {400, true, VERDICT_REFUSED, VERDICT_REFUSED, ""},     {413, true, VERDICT_REFUSED, VERDICT_REFUSED, ""},
+        {415, true, VERDICT_REFUSED, VERDICT_REFUSED, ""},     {422, true, VERDICT_REFUSED, VERDICT_REFUSED, ""},
+        {431, true, VERDICT_REFUSED, VERDICT_REFUSED, ""},     {301, true, VERDICT_RETRY, VERDICT_RETRY, "lm"},
+        {302, true, VERDICT_RETRY, VERDICT_REFUSED, "lm"},     {303, true, VERDICT_RETRY, VERDICT_REFUSED, "lm"},
+        {308, true, VERDICT_RETRY, VERDICT_RETRY, "lm"},       {401, true, VERDICT_RETRY, VERDICT_RETRY, "lm"},
+        {403, true, VERDICT_RETRY, VERDICT_RETRY, "lm"},       {404, true, VERDICT_RETRY, VERDICT_RETRY, "lm"},
+        {405, true, VERDICT_RETRY, VERDICT_RETRY, "lm"},       {410, true, VERDICT_RETRY, VERDICT_RETRY, "lm"},
+        {418, true, VERDICT_RETRY, VERDICT_RETRY, "lm"},       {429, true, VERDICT_RETRY, VERDICT_RETRY, "lm"},
+        {408, true, VERDICT_RETRY, VERDICT_REFUSED, ""},       {409, true, VERDICT_RETRY, VERDICT_REFUSED, ""},
+        {425, true, VERDICT_RETRY, VERDICT_REFUSED, ""},       {500, true, VERDICT_RETRY, VERDICT_REFUSED, "m"},
+        {502, true, VERDICT_RETRY, VERDICT_REFUSED, "m"},      {503, true, VERDICT_RETRY, VERDICT_REFUSED, "lm"},
+        {0, true, VERDICT_RETRY, VERDICT_DOUBTED, ""},         {0, false, VERDICT_RETRY, VERDICT_RETRY, "lm"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         struct webhook_end end = {.status = rows[i].status, .was_sent = rows[i].was_sent, .fault = "it broke"};
         struct attempt attempt = {.row = NULL};
-        webhook_judge(&end, false, &attempt);
+        bool pauses = webhook_judge(&end, false, &attempt);
         assert_int_equal(attempt.verdict, rows[i].at_least_once);
-        webhook_judge(&end, true, &attempt);
+        assert_int_equal(pauses, strchr(rows[i].pauses, 'l') != NULL);
+        pauses = webhook_judge(&end, true, &attempt);
         assert_int_equal(attempt.verdict, rows[i].at_most_once);
+        assert_int_equal(pauses, strchr(rows[i].pauses, 'm') != NULL);
         assert_true(attempt.verdict == VERDICT_DELIVERED || attempt.reason[0] != '\0');
+        /* What is sent again at most once has not been done. */
+        assert_false(attempt.verdict == VERDICT_RETRY && attempt.may_have_arrived);
     }
 }
 
