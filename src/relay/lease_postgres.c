@@ -184,8 +184,8 @@ static enum step lease_peek(struct lease *lease, struct lease_view *view, struct
     enum step step = run(upcast(lease), STATEMENT_PEEK, NULL, 0, &result, fault);
     if (step == STEP_OK && PQntuples(result) == 0) {
         step = fault_set(fault, STEP_UNFIT,
-                         "%s.lease or %s.beat has no row for the outbox: tally relay schema --type postgres "
-                         "prints what brings it",
+                         "table %s.lease or %s.beat has no row for the outbox. This brings it back: tally relay schema "
+                         "--type postgres | psql -v ON_ERROR_STOP=1 -1",
                          upcast(lease)->postgres.schema, upcast(lease)->postgres.schema);
     } else if (step == STEP_OK) {
         uid_of(&view->term.source_id, result, 0);

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "relay/connection_shown.h"
 #include "relay/keeper.h"
 #include "relay/postgres_check.h"
 #include "relay/schema.h"
@@ -104,15 +105,11 @@ static PGconn *connect_to(const struct postgres *postgres, bool to_primary)
 
 PGconn *postgres_open(const struct postgres *postgres, struct fault *fault, enum step *step)
 {
-    char *wrong = NULL;
-    PQconninfoOption *options = PQconninfoParse(postgres->conninfo_owned, &wrong);
-    if (options == NULL) {
-        *step = postgres_fault(fault, STEP_UNFIT, "the connection of the source is no libpq connection string or URI",
-                               wrong == NULL ? "out of memory" : wrong);
-        PQfreemem(wrong);
+    *step = connection_check(postgres->conninfo_owned, fault);
+    if (*step != STEP_OK)
         return NULL;
-    }
-    PGconn *connection = connect_to(postgres, needs_target(options));
+    PQconninfoOption *options = PQconninfoParse(postgres->conninfo_owned, NULL);
+    PGconn *connection = connect_to(postgres, options != NULL && needs_target(options));
     PQconninfoFree(options);
     if (PQstatus(connection) == CONNECTION_OK)
         return connection;

@@ -1,6 +1,7 @@
 #include "relay/postgres_check.h"
 
 #include "base/assert.h"
+#include "relay/schema.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,36 +27,45 @@ enum step postgres_fault(struct fault *fault, enum step step, const char *what, 
     return fault_set(fault, step, "%s: %s", what, line);
 }
 
-/* What an SQLSTATE, or all that begin so, means; "@" in the advice stands for the schema. The first row that fits counts. */
+/* What an SQLSTATE, or all that begin so, means, and what to do. The first row that fits counts. */
 struct meaning {
     const char *state;
     enum step step;
+    const char *what;
     const char *advice;
 };
 
-#define ADVICE_SCHEMA                                                                                                  \
-    "the outbox is missing or of another shape: create or renew it with: tally relay schema --type postgres | psql "   \
-    "-v ON_ERROR_STOP=1 -1"
-#define ADVICE_POOLER                                                                                                  \
-    "the connection seems to go through a pooler in transaction mode: say so (--pooler transaction), or connect to "   \
-    "PostgreSQL itself"
+#define SHAPE "the outbox is missing or of another shape"
+#define ADVICE_SCHEMA "Create or renew it"
+#define POOLER "the connection seems to go through a pooler in transaction mode"
+#define ADVICE_POOLER "Say so (--pooler transaction), or connect to PostgreSQL itself"
 
 static const struct meaning meanings[] = {
-    {"08", STEP_UNREACHABLE, "the connection to PostgreSQL broke"},
-    {"25006", STEP_UNFIT, "a relay works on the primary only, and this server takes no writes: connect to the primary"},
-    {"26000", STEP_UNFIT, ADVICE_POOLER},
-    {"42P05", STEP_UNFIT, ADVICE_POOLER},
-    {"3D000", STEP_UNFIT, "there is no such database"},
-    {"3F000", STEP_UNFIT, ADVICE_SCHEMA},
-    {"42501", STEP_UNFIT,
-     "the relay's role lacks a right: grant it as the last part of the text says that tally relay "
-     "schema --type postgres prints"},
-    {"42", STEP_UNFIT, ADVICE_SCHEMA},
-    {"0A", STEP_UNFIT, "this PostgreSQL can't do that"},
-    {"22", STEP_UNFIT, "PostgreSQL refused a statement of the relay"},
-    {"23", STEP_UNFIT, "PostgreSQL refused a statement of the relay"},
-    {"", STEP_UNREACHABLE, "PostgreSQL did not do it this time"},
+    {"08", STEP_UNREACHABLE, "the connection to PostgreSQL broke", NULL},
+    {"25006", STEP_UNFIT, "a relay works on the primary only, and this server takes no writes",
+     "Connect to the primary, or name all servers in the connection and add target_session_attrs=read-write"},
+    {"26000", STEP_UNFIT, POOLER, ADVICE_POOLER},
+    {"42P05", STEP_UNFIT, POOLER, ADVICE_POOLER},
+    {"3D000", STEP_UNFIT, "there is no such database", NULL},
+    {"3F000", STEP_UNFIT, SHAPE, ADVICE_SCHEMA},
+    {"42501", STEP_UNFIT, "the relay's role lacks a right",
+     "The last part of what tally relay schema --type postgres prints has the grants of a relay"},
+    {"42", STEP_UNFIT, SHAPE, ADVICE_SCHEMA},
+    {"0A", STEP_UNFIT, "this PostgreSQL can't do that", NULL},
+    {"22", STEP_UNFIT, "PostgreSQL refused a statement of the relay", NULL},
+    {"23", STEP_UNFIT, "PostgreSQL refused a statement of the relay", NULL},
+    {"", STEP_UNREACHABLE, "PostgreSQL did not do it this time", NULL},
 };
+
+/* Appends to the fault how the schema is made: the command, for this database and this name. */
+static void add_command(const struct postgres *postgres, const char *advice, struct fault *fault)
+{
+    bool is_usual = strcmp(postgres->schema, SCHEMA_NAME_DEFAULT) == 0;
+    size_t size = strlen(fault->text);
+    snprintf(fault->text + size, sizeof(fault->text) - size,
+             ". %s: tally relay schema --type postgres%s%s | psql -v ON_ERROR_STOP=1 -1 %s", advice,
+             is_usual ? "" : " --schema ", is_usual ? "" : postgres->schema, PQdb(postgres->connection_owned));
+}
 
 enum step postgres_judge(const struct postgres *postgres, const PGresult *result, struct fault *fault)
 {
@@ -71,7 +81,13 @@ enum step postgres_judge(const struct postgres *postgres, const PGresult *result
     const struct meaning *meaning = meanings;
     while (strncmp(state, meaning->state, strlen(meaning->state)) != 0)
         meaning++; /* the last one fits all */
-    return postgres_fault(fault, meaning->step, meaning->advice, reason);
+    postgres_fault(fault, meaning->step, meaning->what, reason);
+    size_t size = strlen(fault->text);
+    if (meaning->advice != NULL && strcmp(meaning->advice, ADVICE_SCHEMA) == 0)
+        add_command(postgres, meaning->advice, fault);
+    else if (meaning->advice != NULL)
+        snprintf(fault->text + size, sizeof(fault->text) - size, ". %s", meaning->advice);
+    return meaning->step;
 }
 
 /* --- settings ------------------------------------------------------------------------------------------------------ */
@@ -120,25 +136,36 @@ enum column {
     COLUMN_MISSING_RIGHTS,
 };
 
+/* What the relay's role may not do yet, as statements; NULL: nothing. Asks the catalogs only, for which no right is needed. */
+#define RIGHTS                                                                                                         \
+    "(SELECT string_agg(g.text, '; ' ORDER BY g.place) FROM ("                                                         \
+    " SELECT 0 AS place, format('GRANT USAGE ON SCHEMA %I TO %I', n.nspname, current_user) AS text"                    \
+    "   FROM pg_namespace n WHERE n.nspname = rtrim('@.', '.') AND NOT has_schema_privilege(n.oid, 'USAGE')"           \
+    " UNION ALL"                                                                                                       \
+    " SELECT r.place, format('GRANT %s ON %s@.%s TO %I', string_agg(k.kind, ', ' ORDER BY k.place), r.sort, r.name,"   \
+    "        current_user)"                                                                                            \
+    "   FROM (VALUES (1, '', 'version', '{SELECT}'::text[]), (2, '', 'outbox', '{SELECT,INSERT,DELETE}'),"             \
+    "                (3, '', 'dead', '{SELECT,INSERT,UPDATE,DELETE}'), (4, '', 'lease', '{SELECT,UPDATE}'),"           \
+    "                (5, '', 'beat', '{SELECT,UPDATE}'), (6, '', 'intent', '{SELECT,INSERT,DELETE}'),"                 \
+    "                (7, 'SEQUENCE ', 'outbox_id_seq', '{SELECT}')) AS r(place, sort, name, kinds)"                    \
+    "   JOIN pg_namespace n ON n.nspname = rtrim('@.', '.')"                                                           \
+    "   JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = r.name"                                              \
+    "   CROSS JOIN LATERAL unnest(r.kinds) WITH ORDINALITY AS k(kind, place)"                                          \
+    "  WHERE NOT has_table_privilege(c.oid, k.kind) GROUP BY r.place, r.sort, r.name) g)"
+
 static const char question[] =
     "SELECT pg_is_in_recovery(), (SELECT number FROM @.version),"
     " (SELECT system_identifier FROM pg_control_system()), l.system_id,"
-    " coalesce(a.attidentity = 'a', false), s.seqcache, s.seqincrement, s.seqcycle,"
-    " (SELECT string_agg(r.kind || ' on @.' || r.name, ', ' ORDER BY r.name, r.kind)"
-    "    FROM (SELECT name, unnest(kinds) AS kind"
-    "            FROM (VALUES ('outbox', '{SELECT,INSERT,DELETE}'::text[]), ('dead', '{SELECT,INSERT,UPDATE,DELETE}'),"
-    "                         ('lease', '{SELECT,UPDATE}'), ('beat', '{SELECT,UPDATE}'), ('intent', "
-    "'{SELECT,INSERT,DELETE}'),"
-    "                         ('outbox_id_seq', '{SELECT}')) AS needed(name, kinds)) r"
-    "   WHERE NOT has_table_privilege(to_regclass('@.' || r.name), r.kind))"
-    " FROM @.lease l"
+    " coalesce(a.attidentity = 'a', false), s.seqcache, s.seqincrement, s.seqcycle, " RIGHTS " FROM @.lease l"
     " LEFT JOIN pg_attribute a ON a.attrelid = '@.outbox'::regclass AND a.attname = 'id'"
     " LEFT JOIN pg_sequence s ON s.seqrelid = pg_get_serial_sequence('@.outbox', 'id')::regclass"
     " WHERE l.source = 'outbox'";
 
-static PGresult *ask(const struct postgres *postgres)
+static const char question_of_rights[] = "SELECT " RIGHTS;
+
+static PGresult *ask(const struct postgres *postgres, const char *about)
 {
-    char *text = postgres_with_schema(question, postgres->schema);
+    char *text = postgres_with_schema(about, postgres->schema);
     PGresult *answer = postgres_exec(postgres->connection_owned, text, postgres->patience_ms);
     free(text);
     return answer;
@@ -169,10 +196,19 @@ static enum step check_ids(const struct postgres *postgres, const PGresult *answ
     return STEP_OK;
 }
 
+static enum step fault_missing_rights(const struct postgres *postgres, const char *grants, struct fault *fault)
+{
+    return fault_set(fault, STEP_UNFIT, "the role %s lacks rights. As the owner of the schema: %s",
+                     PQuser(postgres->connection_owned), grants);
+}
+
 static enum step check_answer(const struct postgres *postgres, const PGresult *answer, struct fault *fault)
 {
-    if (PQntuples(answer) == 0)
-        return fault_set(fault, STEP_UNFIT, "%s.lease has no row for the outbox. " ADVICE_SCHEMA, postgres->schema);
+    if (PQntuples(answer) == 0) {
+        fault_set(fault, STEP_UNFIT, "table %s.lease has no row for the outbox", postgres->schema);
+        add_command(postgres, "This brings it back", fault);
+        return STEP_UNFIT;
+    }
     if (is_true(answer, COLUMN_IS_REPLICA))
         return fault_set(
             fault, STEP_UNFIT,
@@ -180,12 +216,14 @@ static enum step check_answer(const struct postgres *postgres, const PGresult *a
             "primary, or name all servers in the connection and add target_session_attrs=read-write",
             PQhost(postgres->connection_owned), PQport(postgres->connection_owned));
     const char *version = PQgetvalue(answer, 0, COLUMN_VERSION);
-    if (strcmp(version, SCHEMA_VERSION) != 0)
-        return fault_set(
-            fault, STEP_UNFIT,
-            "the schema %s has version %s, and this relay knows version " SCHEMA_VERSION ": use the tally that "
-            "goes with it, or renew it with: tally relay schema --type postgres | psql -v ON_ERROR_STOP=1 -1",
-            postgres->schema, version);
+    if (strcmp(version, SCHEMA_VERSION) != 0) {
+        fault_set(fault, STEP_UNFIT,
+                  "the schema %s has version %s, and this relay works with version " SCHEMA_VERSION
+                  ". If yours is newer, use the tally that printed it",
+                  postgres->schema, *version == '\0' ? "(none)" : version);
+        add_command(postgres, "If it is older, renew it", fault);
+        return STEP_UNFIT;
+    }
     const char *id = PQgetvalue(answer, 0, COLUMN_SYSTEM_ID), *stored = PQgetvalue(answer, 0, COLUMN_SYSTEM_ID_STORED);
     if (*stored != '\0' && strcmp(id, stored) != 0)
         return fault_set(
@@ -195,12 +233,20 @@ static enum step check_answer(const struct postgres *postgres, const PGresult *a
             "other's place: SELECT %s.rekey(is_copy => false)",
             stored, id, postgres->schema, postgres->schema);
     if (!PQgetisnull(answer, 0, COLUMN_MISSING_RIGHTS))
-        return fault_set(
-            fault, STEP_UNFIT,
-            "the role %s lacks %s: GRANT it as the last part of the text says that tally relay schema --type "
-            "postgres prints",
-            PQuser(postgres->connection_owned), PQgetvalue(answer, 0, COLUMN_MISSING_RIGHTS));
+        return fault_missing_rights(postgres, PQgetvalue(answer, 0, COLUMN_MISSING_RIGHTS), fault);
     return check_ids(postgres, answer, fault);
+}
+
+/* The server says of one thing only that it is denied; all that is missing is what one wants to know. */
+static void name_missing_rights(const struct postgres *postgres, const PGresult *answer, struct fault *fault)
+{
+    const char *state = PQresultErrorField(answer, PG_DIAG_SQLSTATE);
+    if (state == NULL || strcmp(state, "42501") != 0)
+        return;
+    PGresult *rights = ask(postgres, question_of_rights);
+    if (PQntuples(rights) == 1 && !PQgetisnull(rights, 0, 0))
+        fault_missing_rights(postgres, PQgetvalue(rights, 0, 0), fault);
+    PQclear(rights);
 }
 
 /* --- poolers ------------------------------------------------------------------------------------------------------- */
@@ -261,10 +307,12 @@ enum step postgres_check(const struct postgres *postgres, struct fault *fault)
         step = set_all(postgres, fault);
     if (step != STEP_OK)
         return step;
-    PGresult *answer = ask(postgres);
+    PGresult *answer = ask(postgres, question);
     step = postgres_judge(postgres, answer, fault);
     if (step == STEP_OK)
         step = check_answer(postgres, answer, fault);
+    else if (step == STEP_UNFIT)
+        name_missing_rights(postgres, answer, fault);
     PQclear(answer);
     return step;
 }

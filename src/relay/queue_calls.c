@@ -29,13 +29,13 @@ bool queue_calls_is_refused(const struct tally_client *client, const char *code)
     return error->status == TALLY_REFUSED && strcmp(error->code, code) == 0;
 }
 
-enum step queue_calls_judge(const struct tally_client *client, struct fault *fault)
+enum step queue_calls_judge(const struct tally_client *client, const char *queue, struct fault *fault)
 {
     const struct tally_error *error = tally_client_error(client);
     if (error->status != TALLY_REFUSED || error->http_status >= 500)
         return fault_set(fault, STEP_UNREACHABLE, "%.400s", error->message);
-    return fault_set(fault, STEP_UNFIT, "%s answered %s: %.300s", tally_client_endpoint(client), error->code,
-                     error->message);
+    return fault_set(fault, STEP_UNFIT, "%s, queue %.80s: %s: %.300s", tally_client_endpoint(client), queue,
+                     error->code, error->message);
 }
 
 /* One request for up to ten. */
@@ -64,7 +64,7 @@ static enum step call_all(struct tally_client *client, const char *target, const
     for (size_t at = 0; at < count; at += QUEUE_CALL_ENTRIES_MAX) {
         size_t some = count - at < QUEUE_CALL_ENTRIES_MAX ? count - at : QUEUE_CALL_ENTRIES_MAX;
         if (call_batch(client, target, queue, handles + at, some, visibility_s) != TALLY_OK)
-            return queue_calls_judge(client, fault);
+            return queue_calls_judge(client, queue, fault);
     }
     return STEP_OK;
 }

@@ -11,8 +11,8 @@
 /* A client for the Tally of the spec, which tries each call once. NULL: `fault` says why. */
 struct tally_client *queue_calls_connect(const struct relay_spec *spec, struct fault *fault);
 
-/* What the client's last error means: somebody has to do something (the queue is missing, rights), or wait. */
-enum step queue_calls_judge(const struct tally_client *client, struct fault *fault);
+/* What the client's last error, of a call about `queue`, means: somebody has to do something (the queue is missing, rights), or wait. */
+enum step queue_calls_judge(const struct tally_client *client, const char *queue, struct fault *fault);
 
 bool queue_calls_is_refused(const struct tally_client *client, const char *code);
 

@@ -53,7 +53,7 @@ static enum step create(struct parked_queue *parked, struct fault *fault)
     const struct tally_pair retention = {.name = "MessageRetentionPeriod", .value = RETENTION_S};
     if (tally_queue_create(parked->client, parked->name_owned, &retention, 1, NULL) == TALLY_OK)
         return STEP_OK;
-    return queue_calls_judge(parked->client, fault);
+    return queue_calls_judge(parked->client, parked->name_owned, fault);
 }
 
 /* A Commit with one delete and one send; the caller adds to the send, which it gets. */
@@ -111,7 +111,7 @@ enum step parked_queue_put(struct parked_queue *parked, const struct row *row, c
         status = commit_put(parked, row, handle, NULL, is_doubted);
     if (status == TALLY_OK || queue_calls_is_refused(parked->client, "ReceiptHandleIsInvalid"))
         return STEP_OK;
-    return queue_calls_judge(parked->client, fault);
+    return queue_calls_judge(parked->client, parked->name_owned, fault);
 }
 
 enum step parked_queue_count(struct parked_queue *parked, uint64_t *count, struct fault *fault)
@@ -121,7 +121,7 @@ enum step parked_queue_count(struct parked_queue *parked, uint64_t *count, struc
     if (tally_queue_count(parked->client, parked->name_owned, &counts) == TALLY_OK)
         *count = counts.visible + counts.in_flight + counts.delayed;
     else if (!is_missing(parked))
-        return queue_calls_judge(parked->client, fault);
+        return queue_calls_judge(parked->client, parked->name_owned, fault);
     return STEP_OK;
 }
 
@@ -164,7 +164,7 @@ static enum step begin_walk(struct parked_queue *parked, unsigned limit, unsigne
     while (count < limit && walk->page_count < sizeof(walk->pages) / sizeof(walk->pages[0])) {
         struct tally_messages *page = &walk->pages[walk->page_count];
         if (tally_receive(parked->client, parked->name_owned, &options, page) != TALLY_OK)
-            return is_missing(parked) ? STEP_OK : queue_calls_judge(parked->client, fault);
+            return is_missing(parked) ? STEP_OK : queue_calls_judge(parked->client, parked->name_owned, fault);
         walk->page_count++; /* an empty one has something to free, too */
         if (page->count == 0)
             break;
@@ -289,7 +289,7 @@ static enum step resolve_in(struct parked_queue *parked, const struct walk *walk
                                            ? send_back(parked, message)
                                            : tally_delete(parked->client, parked->name_owned, message->receipt_handle);
             if (status != TALLY_OK)
-                return queue_calls_judge(parked->client, fault);
+                return queue_calls_judge(parked->client, parked->name_owned, fault);
             *is_found = true;
         }
     }

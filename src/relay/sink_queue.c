@@ -96,8 +96,10 @@ static enum step read_opened(struct sink_queue *queue, yyjson_val *root, uint64_
         *epoch_known = epoch;
         return fault_set(
             fault, STEP_FENCED,
-            "the queue knows epoch %llu of this outbox, by owner %.40s. If the database is a copy of another "
-            "one, give it an identity of its own (column source_id of table lease)",
+            "the queue knows epoch %llu of this outbox, by owner %.40s. If that is no relay of this database but one "
+            "of "
+            "another copy of it, give one of both an identity of its own: SELECT tally.rekey() (SQLite: as the head of "
+            "its schema says)",
             (unsigned long long)epoch, owner == NULL ? "unknown" : owner);
     }
     if (!read_stored(yyjson_obj_get(root, "Unconfirmed"), stored, stored_count, arena))

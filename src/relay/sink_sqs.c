@@ -104,13 +104,20 @@ static uint64_t memory_ms(const struct sink *sink, const struct row *row)
 
 /* --- verdicts ----------------------------------------------------------------------------------------------------- */
 
+/* The endpoint as people may read it: user and password of a URL may stand before an @. */
+static const char *shown(const struct sink_sqs *sqs)
+{
+    const char *at = strrchr(sqs->endpoint_owned, '@');
+    return at == NULL ? sqs->endpoint_owned : at + 1;
+}
+
 static void settle(struct call *call, size_t index, enum verdict verdict, const char *reason)
 {
     struct attempt *attempt = &call->attempts[index];
     struct bytes name = name_of(call->sqs, attempt->row);
     attempt->verdict = verdict;
     if (reason != NULL)
-        snprintf(attempt->reason, sizeof(attempt->reason), "%s, queue %.*s: %.200s", call->sqs->endpoint_owned,
+        snprintf(attempt->reason, sizeof(attempt->reason), "%s, queue %.*s: %.200s", shown(call->sqs),
                  name.size > 80 ? 80 : (int)name.size, (const char *)name.ptr, reason);
     call->is_settled[index] = true;
     if (verdict == VERDICT_RETRY || verdict == VERDICT_BLOCKED ||

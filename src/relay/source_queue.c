@@ -183,7 +183,7 @@ static enum step receive(struct source_queue *queue, unsigned max, unsigned wait
         /* A repeat of this receive is no longer possible, and what it gave comes back by its timeout. */
         if (tally_client_error(queue->client_owned)->status == TALLY_REFUSED)
             uid_generate(&queue->attempt);
-        return queue_calls_judge(queue->client_owned, fault);
+        return queue_calls_judge(queue->client_owned, name_of(queue), fault);
     }
     uid_generate(&queue->attempt);
     *count = messages.count;
@@ -259,7 +259,7 @@ static enum step queue_check_health(struct source *source, struct source_health 
     struct source_queue *queue = source_of(source);
     struct tally_queue_counts counts;
     if (tally_queue_count(queue->client_owned, name_of(queue), &counts) != TALLY_OK)
-        return queue_calls_judge(queue->client_owned, fault);
+        return queue_calls_judge(queue->client_owned, name_of(queue), fault);
     *health = (struct source_health){.waiting_count = counts.visible + counts.in_flight + counts.delayed};
     for (size_t i = 0; i < queue->hand.count; i++)
         if (queue->hand.items_owned[i]->row.age_ms > health->oldest_age_ms)

@@ -479,18 +479,27 @@ static bool settle(struct round *round)
 
 /* --- the rounds --------------------------------------------------------------------------------------------------- */
 
-/* The last one that was tried says why the sink is down. */
+/* The last one that was tried says why the sink is down; if nothing of any has left, the last one that was to be tried. */
+static const struct attempt *find_outage(const struct round *round)
+{
+    const struct attempt *found = NULL;
+    for (size_t i = 0; i < round->count; i++) {
+        const struct attempt *attempt = &round->attempts_owned[i];
+        bool is_better = found == NULL || found->verdict == VERDICT_UNTRIED || attempt->verdict != VERDICT_UNTRIED;
+        if (attempt->verdict != VERDICT_DELIVERED && !attempt->is_under_way && attempt->reason[0] != '\0' && is_better)
+            found = attempt;
+    }
+    return found;
+}
+
 static bool bear_outage(struct round *round)
 {
     struct fault fault = {.text = "the sink does not answer"};
     uint32_t wish_ms = 0;
-    for (size_t i = 0; i < round->count; i++) {
-        const struct attempt *attempt = &round->attempts_owned[i];
-        if (attempt->verdict != VERDICT_UNTRIED && attempt->verdict != VERDICT_DELIVERED && !attempt->is_under_way &&
-            attempt->reason[0] != '\0') {
-            snprintf(fault.text, sizeof(fault.text), "%s", attempt->reason);
-            wish_ms = attempt->retry_ms > WISH_DOUBTED_MS_MAX ? WISH_DOUBTED_MS_MAX : attempt->retry_ms;
-        }
+    const struct attempt *attempt = find_outage(round);
+    if (attempt != NULL) {
+        snprintf(fault.text, sizeof(fault.text), "%s", attempt->reason);
+        wish_ms = attempt->retry_ms > WISH_DOUBTED_MS_MAX ? WISH_DOUBTED_MS_MAX : attempt->retry_ms;
     }
     /* One pause and not two: what a source has in hand is kept for half a minute and a bit. */
     uint64_t begun_ms = keeper_now_ms();

@@ -144,9 +144,16 @@ static void say_why(struct publisher *publisher, const struct attempt *attempt)
         snprintf(publisher->hold_text, sizeof publisher->hold_text,
                  "row %llu was refused, and its group waits until it is changed or deleted in the outbox: %.300s",
                  (unsigned long long)row->id, attempt->reason);
-    else
+    else if (row->kind == ROW_ACK)
+        snprintf(publisher->hold_text, sizeof publisher->hold_text, "row %llu, an ack, waits: %.300s",
+                 (unsigned long long)row->id, attempt->reason);
+    else {
+        const char *own = publisher->worker->spec->queue_owned;
+        struct bytes queue = row->queue.size == 0 && own != NULL ? bytes_from_string(own) : row->queue;
         snprintf(publisher->hold_text, sizeof publisher->hold_text,
-                 "row %llu and all that goes to its queue wait: %.300s", (unsigned long long)row->id, attempt->reason);
+                 "row %llu and all that goes to queue %.*s wait: %.300s", (unsigned long long)row->id,
+                 queue.size > 80 ? 80 : (int)queue.size, (const char *)queue.ptr, attempt->reason);
+    }
 }
 
 static void hold(struct publisher *publisher, const struct attempt *attempt)

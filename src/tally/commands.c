@@ -55,7 +55,7 @@ const struct command_row commands[] = {
     {"schedule pause", "stop a schedule for a while", &command_schedule_pause},
     {"schedule resume", "let a paused schedule go on", &command_schedule_resume},
     {"schedule delete", "delete a schedule", &command_schedule_delete},
-    {"relay run", "carry the rows of an outbox to a queue", &command_relay_run},
+    {"relay run", "run a relay here, in the foreground", &command_relay_run},
     {"relay schema", "print the tables of an outbox, for your database", &command_relay_schema},
     {"relay create", "have the server carry messages from a source to a sink", &command_relay_create},
     {"relay list", "list the relays and how they are", &command_relay_list},

@@ -41,7 +41,9 @@ static const struct group_text {
     {"relay",
      "A relay carries messages from an outbox, a table that an application fills in the transactions of its own "
      "data, to a\n"
-     "queue. What was rolled back is never sent, and what was committed always is.\n"
+     "queue, to an endpoint of SQS or to a web hook. What was rolled back is never sent, and what was committed "
+     "always is. A\n"
+     "queue can be the source as well. docs/relays.md says more.\n"
      "\n"
      "  tally relay schema --type postgres | psql -v ON_ERROR_STOP=1 -1 mydb\n"
      "  tally relay run --source postgres://relay@localhost/mydb --sink queue\n"

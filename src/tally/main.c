@@ -95,7 +95,10 @@ static int dispatch(int count, char **words)
     if (command_is_group(words[0])) {
         if (count > 1 && is_help(words[1]))
             return show_help(1, words);
-        help_group(stderr, words[0]);
+        if (count > 1)
+            complain("there is no command \"%s %s\"; tally %s --help lists them", words[0], words[1], words[0]);
+        else
+            help_group(stderr, words[0]);
         return EXIT_USAGE;
     }
     complain("there is no command \"%s\"; tally --help lists them", words[0]);

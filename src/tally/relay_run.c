@@ -57,7 +57,7 @@ static void print_status(const char *name, const struct relay_status *status)
         if (*at == '\n' || *at == '\r')
             *at = ' ';
     printf("relay %s: %s", name, relay_state_name(status->state));
-    if (status->state == RELAY_ACTIVE)
+    if (status->state == RELAY_ACTIVE && status->epoch > 0) /* a queue as the source has no lease, so no epochs */
         printf(", epoch %llu", (unsigned long long)status->epoch);
     if (status->state == RELAY_BLOCKED || status->state == RELAY_FAILED)
         printf(": %s", text);

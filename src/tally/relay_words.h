@@ -26,30 +26,31 @@ struct relay_words {
 #define RELAY_WORDS_OPTIONS(settings, member)                                                                          \
     {"source", "postgres://…|sqlite:PATH|queue:NAME", "where the messages come from", OPTION_TEXT,                     \
      RELAY_WORDS_ROW(settings, member, source)},                                                                       \
-        {"sink", "queue[:NAME]|sqs:URL|https://…", "where they go; queue: each row names its own", OPTION_TEXT,        \
+        {"sink", "queue[:NAME]|sqs:URL|http(s)://…", "where they go; queue: each row names its own", OPTION_TEXT,      \
          RELAY_WORDS_ROW(settings, member, sink)},                                                                     \
         {"order", "group|strict", "which rows wait for each other: those of a group (default), or all", OPTION_TEXT,   \
          RELAY_WORDS_ROW(settings, member, order)},                                                                    \
-        {"table", "NAME", "schema (postgres) or prefix (sqlite) of the outbox; else tally", OPTION_TEXT,               \
+        {"table", "NAME", "schema (postgres) or prefix (sqlite) of the outbox's tables; else tally", OPTION_TEXT,      \
          RELAY_WORDS_ROW(settings, member, table)},                                                                    \
         {"pooler", "session|transaction", "how a PgBouncer before the database pools; session if there is none",       \
          OPTION_TEXT, RELAY_WORDS_ROW(settings, member, pooler)},                                                      \
         {"lease",                                                                                                      \
          "SECONDS",                                                                                                    \
-         "how long a relay that was cut off is waited for; else 3",                                                    \
+         "how long a relay that was cut off is waited for, 1 to 60; else 3",                                           \
          OPTION_NUMBER,                                                                                                \
          offsetof(settings, member.lease),                                                                             \
          1,                                                                                                            \
          60,                                                                                                           \
          NULL},                                                                                                        \
-        {"region", "NAME", "of the queue behind sqs:", OPTION_TEXT, RELAY_WORDS_ROW(settings, member, region)},        \
+        {"region", "NAME", "for sqs: else that of the URL, else AWS_REGION, else us-east-1", OPTION_TEXT,              \
+         RELAY_WORDS_ROW(settings, member, region)},                                                                   \
         {"credentials-file", "FILE", "for sqs: access key id, secret and perhaps a session token, apart by blanks",    \
          OPTION_TEXT, RELAY_WORDS_ROW(settings, member, credentials_file)},                                            \
-        {"mode", "at-least-once|at-most-once", "for http(s): may a request be repeated? (default: yes)", OPTION_TEXT,  \
-         RELAY_WORDS_ROW(settings, member, mode)},                                                                     \
+        {"mode", "at-least-once|at-most-once", "for http(s): may a request be repeated? at-least-once (default): yes", \
+         OPTION_TEXT, RELAY_WORDS_ROW(settings, member, mode)},                                                        \
         {"timeout",                                                                                                    \
          "SECONDS",                                                                                                    \
-         "for http(s): how long a request may take; else 10",                                                          \
+         "for http(s): how long a request may take, 1 to 60; else 10",                                                 \
          OPTION_NUMBER,                                                                                                \
          offsetof(settings, member.timeout),                                                                           \
          1,                                                                                                            \
@@ -57,7 +58,8 @@ struct relay_words {
          NULL},                                                                                                        \
         {"secret-file", "FILE", "for http(s): what signs the requests, a line for each key", OPTION_TEXT,              \
          RELAY_WORDS_ROW(settings, member, secret_file)},                                                              \
-        {"doubts", "send|park", "for sqs: what to do with rows in doubt for too long; else send", OPTION_TEXT,         \
+        {"doubts", "send|park",                                                                                        \
+         "for sqs: rows that may have arrived and are too old to be repeated safely; else send", OPTION_TEXT,          \
          RELAY_WORDS_ROW(settings, member, doubts)},                                                                   \
     {                                                                                                                  \
         "refused", "park|block", "what a refused row does: it is put aside (default), or holds its group",             \

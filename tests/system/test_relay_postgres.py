@@ -496,11 +496,11 @@ def test_R51_who_lacks_rights_or_tables_says_what_to_do_and_works_as_soon_as_it_
     role = f"role_{outbox.name}"
     outbox.sql(f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA tally TO {role}; GRANT EXECUTE ON FUNCTION tally.send TO {role}")
     candidate = relays(outbox.uri.replace("tally@", f"{role}@"), "queue", "--lease", 1, name="web")
-    assert "lacks" in candidate.wait_for("failed")
+    assert f"lacks rights. As the owner of the schema: GRANT SELECT ON tally.version TO {role}; GRANT SELECT, INSERT, DELETE ON tally.outbox" in candidate.wait_for("failed")
     outbox.send(queue, "waits")
     outbox.sql(f"GRANT SELECT, INSERT, UPDATE, DELETE ON tally.outbox, tally.dead, tally.lease, tally.beat, tally.intent TO {role};"
                f"GRANT SELECT ON tally.version TO {role}")
-    wait_until(lambda: "SELECT on tally.outbox_id_seq" in candidate.state, what="the right that is left")
+    wait_until(lambda: candidate.state.endswith(f": GRANT SELECT ON SEQUENCE tally.outbox_id_seq TO {role}"), what="the right that is left")
     outbox.sql(f"GRANT SELECT ON SEQUENCE tally.outbox_id_seq TO {role}")
     candidate.wait_for("active")
     check_once(drain(daemon, queue, 1), ["waits"])
