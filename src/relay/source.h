@@ -21,7 +21,7 @@ struct row_name {
 struct intent {
     uint64_t epoch;
     uint64_t number; /* from 1 on within its epoch */
-    uint64_t age_ms; /* since it was noted, by the source's clock */
+    uint64_t age_ms; /* since it was noted, at least: see moment.h */
     struct row_name *names;
     size_t count;
 };

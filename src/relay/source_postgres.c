@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "relay/moment.h"
 #include "relay/source_postgres_parts.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,12 +202,16 @@ static enum step source_note(struct source *source, const struct term *term, uin
     char last_text[NUMBER_TEXT_SIZE], next_text[NUMBER_TEXT_SIZE];
     postgres_number_to_text(last, last_text);
     postgres_number_to_text(next, next_text);
+    struct moment now;
+    char moment[MOMENT_TEXT_SIZE];
+    moment_read(&now);
+    moment_to_text(&now, moment);
     PGresult *result;
-    enum step step =
-        source_postgres_run(self, STATEMENT_NOTE,
-                            (const char *[]){fence.epoch, fence.owner, last_text, next_text,
-                                             ids_of(&self->ids, names, count), uids_of(&self->uids, names, count)},
-                            6, &result, fault);
+    enum step step = source_postgres_run(self, STATEMENT_NOTE,
+                                         (const char *[]){fence.epoch, fence.owner, last_text, next_text,
+                                                          ids_of(&self->ids, names, count),
+                                                          uids_of(&self->uids, names, count), moment},
+                                         7, &result, fault);
     return check_held(step, result, fault);
 }
 
@@ -233,10 +238,13 @@ static enum step source_find_intent(struct source *source, const struct term *te
         return step;
     rows_clear(rows);
     *is_open = PQntuples(result) == 1;
+    struct moment now;
+    moment_read(&now);
     if (*is_open)
-        *intent = (struct intent){.epoch = postgres_number(result, 0, 0),
-                                  .number = postgres_number(result, 0, 1),
-                                  .age_ms = postgres_number(result, 0, 2)};
+        *intent = (struct intent){
+            .epoch = postgres_number(result, 0, 0),
+            .number = postgres_number(result, 0, 1),
+            .age_ms = moment_age_ms(&now, postgres_field(result, 0, 3), (int64_t)postgres_number(result, 0, 2))};
     PQclear(result);
     if (!*is_open)
         return STEP_OK;

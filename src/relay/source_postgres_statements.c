@@ -33,22 +33,22 @@ const char *const source_postgres_statements[STATEMENT_COUNT] = {
         "       ON CONFLICT (uid) DO UPDATE SET error = EXCLUDED.error, is_doubted = EXCLUDED.is_doubted,"
         "       failed = clock_timestamp() RETURNING 1)"
         " SELECT (SELECT count(*) FROM f), (SELECT count(*) FROM n)",
-    /* $3: the intent that is over; $4: the next; $5, $6: its rows. A repeat finds the one gone and the other there. */
+    /* $3: the intent that is over; $4: the next; $5, $6: its rows; $7: the relay's time. A repeat finds the one gone and the other there. */
     [STATEMENT_NOTE] =
         "WITH " FENCE ","
         " i AS (DELETE FROM @.intent t USING f WHERE t.source = 'outbox' AND t.epoch = $1::bigint"
         "       AND t.seq = $3::bigint RETURNING t.ids, t.uids),"
         " d AS (DELETE FROM @.outbox o USING i, unnest(i.ids, i.uids) AS u(id, uid) WHERE o.id = u.id AND o.uid = u.uid"
         "       RETURNING 1),"
-        " n AS (INSERT INTO @.intent(source, epoch, seq, ids, uids, grps)"
-        "       SELECT 'outbox', $1::bigint, $4::bigint, $5::bigint[], $6::uuid[],"
+        " n AS (INSERT INTO @.intent(source, epoch, seq, ids, uids, moment, grps)"
+        "       SELECT 'outbox', $1::bigint, $4::bigint, $5::bigint[], $6::uuid[], $7::text,"
         "              ARRAY(SELECT coalesce(o.group_id, u.uid::text)"
         "                      FROM unnest($5::bigint[], $6::uuid[]) WITH ORDINALITY AS u(id, uid, place)"
         "                      LEFT JOIN @.outbox o ON o.id = u.id AND o.uid = u.uid ORDER BY u.place)"
         "         FROM f WHERE cardinality($5::bigint[]) > 0 ON CONFLICT DO NOTHING RETURNING 1)"
         " SELECT (SELECT count(*) FROM f), (SELECT count(*) FROM d), (SELECT count(*) FROM n)",
     [STATEMENT_FIND_INTENT] =
-        "SELECT epoch, seq, (greatest(extract(epoch FROM clock_timestamp() - started), 0) * 1000)::bigint"
+        "SELECT epoch, seq, (extract(epoch FROM clock_timestamp() - started) * 1000)::bigint, moment"
         " FROM @.intent WHERE source = 'outbox' AND (epoch, seq) > ($1::bigint, $2::bigint)"
         " ORDER BY epoch, seq LIMIT 1",
     [STATEMENT_READ_INTENT] = "SELECT " ROW_COLUMNS " FROM @.intent i, unnest(i.ids, i.uids) AS u(id, uid), @.outbox o"

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "relay/moment.h"
 #include "relay/sqlite.h"
 #include "relay/sqlite_row.h"
 
@@ -50,13 +51,14 @@ static const char *const texts[STATEMENT_COUNT] = {
              "SELECT id, uid, " SAME_COLUMNS ", ?3, ?4 FROM tally_outbox WHERE id = ?1 AND uid = ?2 "
              "ON CONFLICT (uid) DO UPDATE SET id = excluded.id, error = excluded.error, "
              "is_doubted = excluded.is_doubted, failed = excluded.failed",
-    [NOTE_ROW] = "INSERT INTO tally_intent(source, epoch, number, id, uid) VALUES ('outbox', ?1, ?2, ?3, ?4) "
-                 "ON CONFLICT DO NOTHING",
+    [NOTE_ROW] =
+        "INSERT INTO tally_intent(source, epoch, number, id, uid, moment) VALUES ('outbox', ?1, ?2, ?3, ?4, ?5) "
+        "ON CONFLICT DO NOTHING",
     [DELETE_NOTED] = "DELETE FROM tally_outbox WHERE id IN (SELECT id FROM tally_intent WHERE " OF_INTENT ") AND uid = "
                      "(SELECT i.uid FROM tally_intent i WHERE " OF_INTENT " AND i.id = tally_outbox.id)",
     [END_INTENT] = "DELETE FROM tally_intent WHERE " OF_INTENT,
     [NEXT_INTENT] = "SELECT epoch, number, " SQLITE_AGE_MS(
-        "started") " FROM tally_intent "
+        "started") ", moment FROM tally_intent "
                    "WHERE source = 'outbox' AND (epoch, number) > (?1, ?2) ORDER BY epoch, number LIMIT 1",
     [INTENT_NAMES] = "SELECT id, uid FROM tally_intent WHERE " OF_INTENT " ORDER BY id",
     [INTENT_ROWS] =
@@ -399,8 +401,13 @@ static enum step note_rows(struct source_sqlite *self, const struct term *term, 
                            const struct row_name *names, size_t count, struct fault *fault)
 {
     enum step step = STEP_OK;
+    struct moment now;
+    char moment[MOMENT_TEXT_SIZE];
+    moment_read(&now);
+    moment_to_text(&now, moment);
     for (size_t i = 0; i < count && step == STEP_OK; i++) {
         sqlite3_stmt *statement = sqlite_statement(&self->sqlite, NOTE_ROW);
+        (void)sqlite3_bind_text(statement, 5, moment, -1, SQLITE_TRANSIENT);
         sqlite_bind_u64(statement, 1, term->epoch);
         sqlite_bind_u64(statement, 2, number);
         sqlite_bind_u64(statement, 3, names[i].id);
@@ -447,10 +454,12 @@ static enum step read_next_intent(struct source_sqlite *self, const struct inten
     enum step step = sqlite_next(&self->sqlite, statement, is_open, fault);
     if (step != STEP_OK || !*is_open)
         return step;
+    struct moment now;
+    moment_read(&now);
     *intent = (struct intent){
         .epoch = (uint64_t)sqlite3_column_int64(statement, 0),
         .number = (uint64_t)sqlite3_column_int64(statement, 1),
-        .age_ms = sqlite_column_age(statement, 2),
+        .age_ms = moment_age_ms(&now, sqlite_column_view(statement, 3), sqlite3_column_int64(statement, 2)),
     };
     (void)sqlite3_reset(statement);
     return STEP_OK;

@@ -12,6 +12,7 @@
 #include "relay/gates.h"
 #include "relay/intents.h"
 #include "relay/keeper.h"
+#include "relay/moment.h"
 #include "relay/relay_inner.h"
 #include "relay/worker.h"
 #include <inttypes.h>
@@ -257,12 +258,14 @@ static void finish(struct round *round, const struct row *row, uint32_t intent, 
 
 static bool park_doubt(struct round *round, const struct row *row, uint32_t intent, int64_t age_ms)
 {
-    char reason[ROW_REASON_SIZE];
+    char reason[ROW_REASON_SIZE], ago[64];
+    snprintf(ago, sizeof(ago), "%" PRId64 " s ago", age_ms / 1000);
+    if ((uint64_t)age_ms >= AGE_UNKNOWN_MS)
+        snprintf(ago, sizeof(ago), "made before a clock was set back");
     snprintf(reason, sizeof(reason),
-             "an attempt %" PRId64
-             " s ago may have been delivered: its outcome was never known, and it is not repeated. "
+             "an attempt %s may have been delivered: its outcome was never known, and it is not repeated. "
              "Look whether it arrived, then resolve it",
-             age_ms / 1000);
+             ago);
     if (!park(round, row, reason, true))
         return false;
     finish(round, row, intent, false);

@@ -8,6 +8,7 @@
 
 import atexit
 import contextlib
+import functools
 import mmap
 import os
 import pathlib
@@ -19,19 +20,29 @@ import tempfile
 SOURCE = pathlib.Path(__file__).with_name("jumping_clock.c")
 
 
+def _folder():
+    """Where also a server of another user can read."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-clock-"))
+    folder.chmod(0o755)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@functools.cache
+def _library():
+    library = _folder() / "jumping_clock.so"
+    subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O2", "-o", library, SOURCE], check=True)
+    return str(library)
+
+
 class Clock:
     def __init__(self):
-        # Where also a server of another user can read it.
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-clock-"))
-        self.folder.chmod(0o755)
-        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
-        library = self.folder / "jumping_clock.so"
-        subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O2", "-o", library, SOURCE], check=True)
-        offset = self.folder / "offset"
+        self.seconds = 0
+        offset = _folder() / "offset"
         offset.write_bytes(bytes(8))
         with open(offset, "r+b") as file:
             self.mapped = mmap.mmap(file.fileno(), 8)
-        self.environment = {"LD_PRELOAD": str(library), "CLOCK_OFFSET": str(offset)}
+        self.environment = {"LD_PRELOAD": _library(), "CLOCK_OFFSET": str(offset)}
 
     def set(self, seconds):
         """So far from the machine's clock."""

@@ -3,12 +3,14 @@ their order, and whoever works goes on working. Duplicates, losses and order are
 
 What decides about the lease is a monotonic clock: that of the relay that waits (section 5 of the reference)."""
 
+import threading
 import time
 
 import pytest
 
 from clock import Clock
 from conftest import PATIENCE, wait_until
+from fake_sqs import HANG_UP, FakeSqs
 from outbox import Outbox
 from postgres import Postgres
 from relay import Relay, check_once, check_order, drain
@@ -280,3 +282,100 @@ def test_of_sqlite_a_jump_changes_as_little(daemon, relays, tmp_path, clock):
     arrived = drain(daemon, QUEUE, count)
     check_once(arrived, [f"a-{n}" for n in range(count)])
     check_order(arrived)
+
+
+# --- doubts: how old is an attempt whose outcome nobody knows? ---------------------------------------------------------------
+
+
+@pytest.fixture
+def fake():
+    endpoint = FakeSqs()
+    yield endpoint
+    endpoint.stop()
+
+
+def crash_in_doubt(relays, fake, outbox, options=(), **environment):
+    """A relay is killed when the endpoint has a row, and has not answered."""
+    over = threading.Event()
+
+    def rule(request):
+        if len(fake.requests) > 1:
+            return None
+        fake.store(request)
+        over.wait(60)
+        return HANG_UP
+
+    fake.rules.append(rule)
+    relay = relays(outbox.uri, f"sqs:{fake.endpoint}", "--lease", 5, *options, name="first", **environment)
+    relay.wait_for("active")
+    outbox.send("q.fifo", "doubted")
+    wait_until(lambda: fake.messages, what="a request")
+    relay.kill9()
+    over.set()
+
+
+def let_pass(outbox, minutes, is_other_host=False):
+    """As if the attempt had been so long ago, by all clocks; and by a relay on another machine."""
+    host = "'01234567-89ab-4def-8123-456789abcdef'" if is_other_host else "split_part(moment, ' ', 1)"
+    outbox.sql(f"""UPDATE tally.intent SET started = started - %s * interval '1 minute',
+        moment = concat_ws(' ', {host}, split_part(moment, ' ', 2)::bigint - %s, split_part(moment, ' ', 3)::bigint - %s)""",
+        minutes, minutes * 60000, minutes * 60000)
+
+
+DOUBTS = [
+    # minutes since the attempt, seconds by which the source's clock was set then, the relay's, another host, the row is marked
+    pytest.param(6, -DAY, 0, False, True, id="old_and_the_source_set_back_by_a_day"),
+    pytest.param(6, -300, 0, False, True, id="old_and_the_source_set_back_by_less"),
+    pytest.param(6, -300, 0, True, True, id="old_elsewhere_and_the_source_set_back"),
+    pytest.param(0, -DAY, 0, True, True, id="elsewhere_and_the_source_set_back_so_nobody_knows"),
+    pytest.param(0, -DAY, 0, False, False, id="young_here_though_the_source_was_set_back"),
+    pytest.param(0, DAY, 0, False, True, id="the_source_set_ahead"),
+]
+
+
+@pytest.mark.parametrize("minutes, source, own, is_other_host, is_marked", DOUBTS)
+def test_R31_whichever_clock_was_set_an_old_attempt_is_not_taken_for_a_young_one(server, relays, outbox, clock, fake, minutes,
+                                                                                 source, own, is_other_host, is_marked):
+    """P17. What SQS forgets after five minutes is sent again with a mark, and if a clock can't be trusted as well. All that clocks can do:
+    tests/unit/relay_moment_test.c."""
+    crash_in_doubt(relays, fake, outbox, **clock.environment)
+    let_pass(outbox, minutes, is_other_host)
+    server.clock.set(source)
+    clock.set(own)
+    relays(outbox.uri, f"sqs:{fake.endpoint}", "--lease", 1, name="second", **clock.environment)
+    outbox.wait_until_empty()
+    (first,), *repeats = [request.entries for request in fake.requests]
+    assert repeats, "the attempt whose answer never came was not repeated"
+    for entry, in repeats:
+        assert ("maybe-duplicate" in entry["MessageAttributes"]) == is_marked
+        assert entry["MessageDeduplicationId"] == first["MessageDeduplicationId"]
+    assert fake.bodies("q.fifo") == ["doubted"]
+
+
+def test_R31_when_the_clock_of_the_source_was_set_back_a_doubt_is_parked_if_that_is_wished(server, relays, outbox, fake):
+    options = ("--doubts", "park")
+    crash_in_doubt(relays, fake, outbox, options)
+    let_pass(outbox, 0, is_other_host=True)
+    server.clock.set(-DAY)
+    relays(outbox.uri, f"sqs:{fake.endpoint}", "--lease", 1, *options, name="second")
+    outbox.wait_until_empty()
+    assert len(fake.requests) == 1
+    (error, is_doubted), = outbox.sql("SELECT error, is_doubted FROM tally.dead")
+    assert is_doubted and error.startswith("an attempt made before a clock was set back may have been delivered")
+
+
+@pytest.mark.parametrize("set_back", [DAY, 300])
+def test_R31_in_sqlite_an_old_doubt_stays_old_when_the_clock_is_set_back(relays, tmp_path, clock, fake, set_back):
+    outbox = SqliteOutbox(tmp_path / "app.db")
+    outbox.uri = outbox.source
+    outbox.send = lambda queue, body, send=outbox.send: send([body], queue, "g")
+    crash_in_doubt(relays, fake, outbox, **clock.environment)
+    (moment,), = outbox.ask("SELECT moment FROM tally_intent")
+    boot, since, wall = moment.split()
+    outbox.ask("UPDATE tally_intent SET started = strftime('%Y-%m-%dT%H:%M:%fZ', started, '-6 minutes'), moment = ?",
+               f"{boot} {int(since) - 360000} {int(wall) - 360000}")
+    clock.set(-set_back)
+    relays(outbox.uri, f"sqs:{fake.endpoint}", "--lease", 1, name="second", **clock.environment)
+    outbox.wait_until_empty()
+    repeats = [entry for request in fake.requests[1:] for entry in request.entries]
+    assert repeats and all("maybe-duplicate" in entry["MessageAttributes"] for entry in repeats)

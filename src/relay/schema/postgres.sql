@@ -162,6 +162,7 @@ CREATE TABLE IF NOT EXISTS tally.intent (
   uids    uuid[]      NOT NULL,
   grps    text[]      NOT NULL,
   started timestamptz NOT NULL DEFAULT clock_timestamp(),
+  moment  text, -- the same by the relay's clocks, for its own eyes: when the clock of this database was set meanwhile
   PRIMARY KEY (source, epoch, seq)
 );
 

@@ -140,6 +140,7 @@ INSERT INTO tally_lease(source) SELECT 'outbox' WHERE NOT EXISTS (SELECT 1 FROM 
 CREATE TABLE IF NOT EXISTS tally_intent (
   source TEXT NOT NULL, epoch INTEGER NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL, uid TEXT NOT NULL,
   started TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+  moment TEXT, -- the same by the relay's clocks, for its own eyes: when the wall clock was set meanwhile
   PRIMARY KEY (source, epoch, number, id)
 ) WITHOUT ROWID;
 
