@@ -42,6 +42,7 @@ struct keeper {
     uint64_t seen_ms;       /* and when; 0: not since something went wrong */
     uint64_t silent_ms;     /* how long the beat has not moved, by successful looks alone */
     uint64_t away_until_ms;
+    bool has_rival;   /* and that is why it is away: the sink hears another database of the same identity */
     uint64_t beat_ms; /* when the next beat is due */
     uint64_t retaken_ms;
     unsigned retry_ms;
@@ -119,7 +120,7 @@ static void begin_term(struct keeper *keeper, const struct term *term, uint64_t 
     set_standing(keeper, STANDING_OWNER, &(struct fault){.text = ""});
 }
 
-static void end_term(struct keeper *keeper, const struct fault *fault)
+static void end_term(struct keeper *keeper, enum standing standing, const struct fault *fault)
 {
     ASSERT(keeper->view.standing == STANDING_OWNER);
     keeper->seen_ms = 0; /* nothing that was seen before counts for the stand-by */
@@ -127,7 +128,7 @@ static void end_term(struct keeper *keeper, const struct fault *fault)
     keeper->is_told_fenced = false;
     keeper->view.valid_until_ms = 0;
     unlock(keeper);
-    set_standing(keeper, STANDING_STANDBY, fault);
+    set_standing(keeper, standing, fault);
 }
 
 /* Leaves the lease to whoever wants it. If another one has it by now nothing happens to that one. */
@@ -135,14 +136,31 @@ static void leave(struct keeper *keeper, uint64_t away_until_ms, const struct fa
 {
     struct term term = keeper->view.term;
     keeper->away_until_ms = away_until_ms;
-    end_term(keeper, fault); /* first: from now on the worker sends nothing */
+    end_term(keeper, keeper->has_rival ? STANDING_FAILED : STANDING_STANDBY,
+             fault); /* first: from now on the worker sends nothing */
     keeper->options.lease->ops->give_up(keeper->options.lease, &term);
 }
 
+/* Has nobody taken over in the source? */
+static bool is_source_ours(struct keeper *keeper)
+{
+    struct lease_view view;
+    struct fault fault;
+    struct lease *lease = keeper->options.lease;
+    return lease->ops->peek(lease, &view, &fault) == STEP_OK && term_equal(&view.term, &keeper->view.term);
+}
+
 /* The sink knows another owner. Either so does the source by now; or a failover made the source forget an epoch, and a takeover
- * above it mends that; or the source is a copy of another one, and the two would fence each other for ever: so not too often. */
+ * above it mends that; or the source is a copy of another one, and the two would fence each other for ever: so not too often, and
+ * not in silence. */
 static void leave_fenced(struct keeper *keeper)
 {
+    static const struct fault fenced = {.text = "fenced: the sink or the source knows another owner"};
+    static const struct fault rival = {
+        .text =
+            "fenced: the queue hears another owner of this outbox, of which this database knows nothing. A copy of the "
+            "database has the same identity, and only one of the two is heard at a time; nothing is lost. Give the "
+            "copy its own (in PostgreSQL: SELECT tally.rekey()), or stop its relays"};
     uint64_t now_ms = keeper_now_ms(), lease_ms = keeper->options.lease_ms;
     lock(keeper);
     bool may_retake = keeper->epoch_known >= keeper->view.term.epoch;
@@ -151,8 +169,8 @@ static void leave_fenced(struct keeper *keeper)
         keeper->retaken_ms = now_ms;
         leave(keeper, 0, &(struct fault){.text = "the sink knows a later epoch than the source"});
     } else {
-        leave(keeper, now_ms + AWAY_LEASES * lease_ms,
-              &(struct fault){.text = "fenced: the sink or the source knows another owner"});
+        keeper->has_rival = is_source_ours(keeper);
+        leave(keeper, now_ms + AWAY_LEASES * lease_ms, keeper->has_rival ? &rival : &fenced);
     }
 }
 
@@ -190,7 +208,7 @@ static void beat(struct keeper *keeper)
     else if (step == STEP_OK)
         keeper->beat_ms = asked_ms + lease_ms / 4;
     else if (step == STEP_FENCED || is_over)
-        end_term(keeper, &fault);
+        end_term(keeper, STANDING_STANDBY, &fault);
     else
         keeper->beat_ms = keeper_now_ms() + RETRY_MS_MIN;
 }
@@ -260,6 +278,15 @@ static enum step take_over(struct keeper *keeper, struct fault *fault)
     return step;
 }
 
+/* Asked again behind the wait: one that was paused or stopped meanwhile is no candidate. */
+static bool may_own(struct keeper *keeper)
+{
+    lock(keeper);
+    bool may = !keeper->is_paused && !keeper->is_stopping;
+    unlock(keeper);
+    return may;
+}
+
 static enum step try_to_own(struct keeper *keeper, struct fault *fault)
 {
     bool is_free = false;
@@ -276,7 +303,7 @@ static enum step try_to_own(struct keeper *keeper, struct fault *fault)
     is_free = is_free && term_equal(&waited_for, &keeper->seen.term);
     is_free = is_free || keeper->seen.term.epoch == 0 || is_nobody(&keeper->seen.term.owner) ||
               keeper->silent_ms >= keeper->options.lease_ms;
-    return is_free ? take_over(keeper, fault) : STEP_OK;
+    return is_free && may_own(keeper) ? take_over(keeper, fault) : STEP_OK;
 }
 
 static void stand_by(struct keeper *keeper)
@@ -288,10 +315,11 @@ static void stand_by(struct keeper *keeper)
     uint64_t now_ms = keeper_now_ms();
     if (is_paused || now_ms < keeper->away_until_ms) {
         keeper->seen_ms = 0;
-        set_standing(keeper, STANDING_STANDBY, NULL);
+        set_standing(keeper, keeper->has_rival && !is_paused ? STANDING_FAILED : STANDING_STANDBY, NULL);
         rest(keeper, now_ms + keeper->options.lease_ms / 8);
         return;
     }
+    keeper->has_rival = false;
     struct fault fault = {.text = ""};
     enum step step = try_to_own(keeper, &fault);
     if (step != STEP_OK) {

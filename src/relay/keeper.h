@@ -21,7 +21,8 @@ enum standing {
     STANDING_STARTING, /* the lease was not reached yet */
     STANDING_STANDBY,
     STANDING_OWNER,
-    STANDING_FAILED, /* the lease can't be reached or does not fit: `fault` says why; it goes on trying */
+    /* The lease can't be reached or does not fit, or another database has the same identity: `fault` says why; it goes on trying. */
+    STANDING_FAILED,
 };
 
 struct keeper_view {

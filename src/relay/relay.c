@@ -5,10 +5,13 @@
 #include "relay/open.h"
 #include "relay/relay_inner.h"
 #include "relay/worker.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define HEALTH_MS 1000u
+#define HEALTH_SELDOM_MS 10000u
+#define ALARM_EVERY_MS 60000u
 #define PARKED_MAX 100u
 #define SLEEP_MS 1000u
 
@@ -63,6 +66,13 @@ static bool works_in(const struct relay *relay, const struct term *term)
     return relay->is_working && (relay->keeper == NULL || term_equal(&relay->working_term, term));
 }
 
+/* Paused, and nothing goes on behind that: it owns nothing, and the keeper will take nothing over. */
+static bool is_at_rest(const struct relay *relay, const struct keeper_view *view)
+{
+    return relay->is_paused && relay->is_keeper_paused && !relay->is_working &&
+           (relay->keeper == NULL || view->standing != STANDING_OWNER);
+}
+
 /* What it is at, and why: `reason` is what it is to say with it, or NULL. */
 static enum relay_state find_state(const struct relay *relay, const struct keeper_view *view, const char **reason)
 {
@@ -73,7 +83,7 @@ static enum relay_state find_state(const struct relay *relay, const struct keepe
         *reason = relay->unfit.text;
         return RELAY_FAILED;
     }
-    if (relay->is_paused && !relay->is_working)
+    if (is_at_rest(relay, view))
         return RELAY_PAUSED;
     if (view->standing == STANDING_STARTING)
         return RELAY_STARTING;
@@ -183,6 +193,32 @@ void relay_run_errands(struct relay *relay)
         read_parked(relay);
 }
 
+/* Says before all other warnings that the oldest row is too old. True: it is time to raise the alarm (again). */
+static bool warn_of_age(struct relay *relay, struct source_health *health, uint64_t now_ms)
+{
+    if (health->oldest_age_ms < RELAY_OLD_ROW_MS) {
+        relay->alarm_due_ms = 0;
+        return false;
+    }
+    struct fault others;
+    fault_set(&others, STEP_OK, "%s", health->warning);
+    snprintf(health->warning, sizeof(health->warning), "the oldest row has waited for %llu s, more than %u s%s%.300s",
+             (unsigned long long)(health->oldest_age_ms / 1000), RELAY_OLD_ROW_MS / 1000,
+             others.text[0] == '\0' ? "" : "; ", others.text);
+    if (now_ms < relay->alarm_due_ms)
+        return false;
+    relay->alarm_due_ms = now_ms + ALARM_EVERY_MS;
+    return true;
+}
+
+void relay_look_seldom(struct relay *relay, uint64_t now_ms)
+{
+    if (now_ms < relay->health_seldom_ms)
+        return;
+    relay->health_due_ms = 0;
+    relay_look_at_health(relay, now_ms);
+}
+
 void relay_look_at_health(struct relay *relay, uint64_t now_ms)
 {
     struct source_health health = {0};
@@ -190,12 +226,17 @@ void relay_look_at_health(struct relay *relay, uint64_t now_ms)
     if (now_ms < relay->health_due_ms)
         return;
     relay->health_due_ms = now_ms + HEALTH_MS;
+    relay->health_seldom_ms = now_ms + HEALTH_SELDOM_MS;
     if (relay->source->ops->check_health(relay->source, &health, &fault) != STEP_OK)
         return; /* whatever is wrong, the next scan meets it and waits as it must */
+    bool is_alarm = warn_of_age(relay, &health, now_ms);
     relay_lock(relay);
     bool has_parked = health.parked_count > 0 || relay->parked_count > 0;
     relay->status.health = health;
+    relay->status.alarms += is_alarm;
     relay_unlock(relay);
+    if (is_alarm && relay->wake != NULL)
+        relay->wake(relay->context);
     if (has_parked)
         read_parked(relay);
 }
@@ -291,9 +332,13 @@ static void tell_keeper_of_pause(struct relay *relay)
     relay_lock(relay);
     bool is_paused = relay->is_paused;
     relay_unlock(relay);
-    if (relay->keeper != NULL && is_paused != relay->is_keeper_paused)
+    if (is_paused == relay->is_keeper_paused)
+        return;
+    if (relay->keeper != NULL)
         keeper_set_paused(relay->keeper, is_paused);
+    relay_lock(relay);
     relay->is_keeper_paused = is_paused;
+    relay_unlock_changed(relay);
 }
 
 static bool is_stopping(struct relay *relay)
@@ -304,6 +349,15 @@ static bool is_stopping(struct relay *relay)
     return is_it;
 }
 
+/* While the keeper can't reach its lease, another call would only wait, and delay the work when the source is there again. */
+static bool reaches_source(struct relay *relay)
+{
+    struct keeper_view view = {.standing = STANDING_STANDBY};
+    if (relay->keeper != NULL)
+        keeper_look(relay->keeper, &view);
+    return view.standing == STANDING_STANDBY;
+}
+
 /* The worker's thread between two terms. Whether there is a reason to sleep is asked again under the mutex: whoever changes it then comes
  * before, or wakes us. */
 static void stand_by(struct relay *relay, bool can_work)
@@ -311,6 +365,8 @@ static void stand_by(struct relay *relay, bool can_work)
     struct term term;
     if (relay->source != NULL)
         relay_run_errands(relay);
+    if (can_work && !find_term(relay, &term) && reaches_source(relay))
+        relay_look_seldom(relay, keeper_now_ms());
     relay_lock(relay);
     bool has_news = relay->is_stopping || relay->is_paused != relay->is_keeper_paused ||
                     (can_work && !relay->is_paused && find_term(relay, &term));

@@ -7,6 +7,9 @@
 #include "relay/source.h"
 #include "relay/spec.h"
 
+/* A row that has waited for longer raises an alarm, whatever the state says and whoever owns the source (P27). */
+#define RELAY_OLD_ROW_MS 60000u
+
 struct relay;
 
 enum relay_state {
@@ -28,13 +31,15 @@ struct relay_status {
     uint64_t retries;    /* attempts that are to be repeated */
     uint64_t parked;     /* rows that it parked since it started */
     uint64_t takeovers;
-    uint64_t since_ms;           /* in this state, on the wall clock */
-    struct source_health health; /* as of the last look, once a second while it works */
+    uint64_t since_ms; /* in this state, on the wall clock */
+    /* As of the last look: once a second while it works, each ten seconds while it can't or stands by. */
+    struct source_health health;
+    uint64_t alarms; /* rises once a minute while the oldest row is too old; health.warning says so */
     char last_error[FAULT_TEXT_SIZE];
     uint64_t last_error_ms; /* on the wall clock; 0: there was none */
 };
 
-/* Starts both threads. Copies the spec. `wake`, unless NULL, is called from a thread of the relay when its state changes. */
+/* Starts both threads. Copies the spec. `wake`, unless NULL, is called from a thread of the relay when its state changes and at each alarm. */
 struct relay_options {
     const struct relay_spec *spec;
     void (*wake)(void *context);

@@ -27,8 +27,9 @@ struct relay {
     /* The worker's thread alone. */
     struct source *source;
     struct sink *sink;
-    bool is_keeper_paused;
     uint64_t health_due_ms;
+    uint64_t health_seldom_ms; /* when one is due of a relay that does not work */
+    uint64_t alarm_due_ms;
     unsigned unfit_count;   /* how often in a row the work was begun anew, because sink and relay did not agree */
     uint64_t intent_number; /* the last one that was given; never again, not even by another worker of the same term */
 
@@ -36,6 +37,7 @@ struct relay {
     bool is_stopping;
     bool is_stopped;
     bool is_paused;
+    bool is_keeper_paused;     /* the keeper was told; only the worker's thread changes it */
     bool is_working;           /* a term is open, */
     struct term working_term;  /* this one; the keeper may be in a later one by now */
     struct fault unfit;        /* why it will never work; "": it may */
@@ -67,5 +69,9 @@ void relay_run_errands(struct relay *relay);
 
 /* The source's health, if it is time. The same. */
 void relay_look_at_health(struct relay *relay, uint64_t now_ms);
+
+/* The same of a relay that stands by or can't go on, so that whoever watches it hears of rows that nobody fetches. Seldom, since many may
+ * stand by for one source, and since the source itself may be what does not answer. A stand-by has its connection ready by that. */
+void relay_look_seldom(struct relay *relay, uint64_t now_ms);
 
 #endif

@@ -98,6 +98,7 @@ bool worker_bear(struct worker *worker, enum step step, const struct fault *faul
     }
     report_to_keeper(worker, false);
     worker->failures++;
+    relay_look_seldom(relay, keeper_now_ms());
     return worker_wait(worker, worker_backoff_ms(worker, worker->failures));
 }
 

@@ -54,7 +54,7 @@ bool worker_wait(struct worker *worker, unsigned wait_ms);
 
 /* After a step that was not STEP_OK. STEP_FENCED ends the term: false. Otherwise says what is wrong in the status and waits, longer each
  * time; true: try again. False when the worker is to return; so it will be when the keeper has given the lease up because nothing works. An
- * outage is never held against a row (P14). */
+ * outage is never held against a row (P14). No scan may be open: meanwhile the source's health is looked at. */
 bool worker_bear(struct worker *worker, enum step step, const struct fault *fault);
 
 /* A step was all right again: the outage, if there was one, is over. Not so on trial, where each new beginning would hide from the keeper

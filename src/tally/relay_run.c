@@ -87,6 +87,8 @@ static void watch(struct relay *relay, const char *name, const sigset_t *signals
         relay_get_status(relay, &now);
         if (is_news(&printed, &now))
             print_status(name, &now);
+        if (now.alarms != printed.alarms)
+            fprintf(stderr, "relay %s, %s: %s\n", name, relay_state_name(now.state), now.health.warning);
         printed = now;
         int received = sigtimedwait(signals, NULL, &(struct timespec){.tv_sec = 1});
         if (received == SIGTERM || received == SIGINT || received == SIGHUP)
@@ -132,7 +134,10 @@ const struct command command_relay_run = {
         "others\n"
         "stand by and take over when it is gone. It prints a line when its state changes: standby, active, blocked or "
         "failed,\n"
-        "the last two with the reason.\n"
+        "the last two with the reason. On standard error, once a minute while a row has waited for more than 60 "
+        "seconds, it "
+        "says so,\n"
+        "also when it stands by.\n"
         "\n"
         "Without --credentials-file, keys for an SQS endpoint are taken from AWS_ACCESS_KEY_ID and "
         "AWS_SECRET_ACCESS_KEY.\n"

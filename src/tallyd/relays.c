@@ -23,6 +23,7 @@ struct running {
     uint64_t since_ms; /* when it was looked at, on the wall clock */
     bool is_paused;
     bool is_in_trouble; /* as it was last reported */
+    uint64_t alarms;    /* that were reported */
     uint64_t reported_at_ms;
 };
 
@@ -247,11 +248,25 @@ static void on_check(uv_check_t *handle)
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
 
+/* Rows that wait too long, of a relay in whatever state; the relay says how often. */
+static void tell_alarm(struct relays *relays, const struct crew *crew, struct running *running,
+                       const struct relay_status *status)
+{
+    char text[FAULT_TEXT_SIZE + 200];
+    if (status->alarms == running->alarms)
+        return;
+    running->alarms = status->alarms;
+    (void)snprintf(text, sizeof(text), "relay %s (namespace %s), %s: %s.", running->name_owned,
+                   crew->served->name_owned, relay_state_name(status->state), status->health.warning);
+    relays->report(relays->report_context, text);
+}
+
 /* What an operator should read: trouble that begins, and its end. */
 static void tell(struct relays *relays, const struct crew *crew, struct running *running)
 {
     struct relay_status status;
     relay_get_status(running->relay, &status);
+    tell_alarm(relays, crew, running, &status);
     bool is_in_trouble = status.state == RELAY_BLOCKED || status.state == RELAY_FAILED;
     uint64_t now_ms = relay_facts_now_ms();
     if (is_in_trouble == running->is_in_trouble || status.state == RELAY_STARTING ||

@@ -458,19 +458,33 @@ def test_R28_a_relay_that_loses_its_lease_does_not_stop_another(daemon, outbox, 
 
 
 def test_R30_of_a_database_and_its_copy_the_queue_hears_one_at_a_time(daemon, outbox, other, relays):
+    """A copy brings rows along that are still in the original: they are delivered once, and leave both. What is written in the one or the
+    other later is lost in neither, and whom the queue does not hear says so."""
     make_queues(daemon, "q")
-    first = relays(outbox.uri, "queue", "--lease", 1, name="first")
-    first.wait_for("active")
+    bodies = outbox.send("q", 50, prefix="both")
+    rows = outbox.sql("SELECT id, uid, queue, body FROM tally.outbox")
     identity, = outbox.sql("SELECT source_id FROM tally.lease")[0]
     other.sql("UPDATE tally.lease SET source_id = %s", identity)
+    for row in rows:
+        other.sql("INSERT INTO tally.outbox (id, uid, queue, body) OVERRIDING SYSTEM VALUE VALUES (%s, %s, %s, %s)", *row)
+    other.sql("SELECT setval('tally.outbox_id_seq', 50)")  # so that both give the same ids from now on
+    first = relays(outbox.uri, "queue", "--lease", 1, name="first")
+    first.wait_for("active")
     second = relays(other.uri, "queue", "--lease", 1, name="second")
     second.wait_for("active")
-    seen = len(first.lines)  # its first may have been "standby" or "active"
-    bodies = outbox.send("q", 50, prefix="a") + other.send("q", 50, prefix="b")
-    wait_until(lambda: any("standby" in line for line in [*first.lines[seen:], *second.lines[1:]]), what="the fence")
-    check_once(drain(daemon, "q", 100, seconds=40), bodies)
+    bodies += outbox.send("q", 50, prefix="a") + other.send("q", 50, prefix="b")
+    alarm = "failed: fenced: the queue hears another owner of this outbox, of which this database knows nothing"
+    for n in range(20):  # each has something to say, again and again
+        bodies += outbox.send("q", 1, prefix="more-a", first=n) + other.send("q", 1, prefix="more-b", first=n)
+        if any(line.startswith(alarm) for line in first.lines + second.lines):
+            break
+        time.sleep(0.2)
+    wait_until(lambda: any(line.startswith(alarm) for line in first.lines + second.lines), what="the alarm")
+    assert all("tally.rekey()" in line for line in first.lines + second.lines if line.startswith("failed"))
+    check_once(drain(daemon, "q", len(bodies), seconds=40), bodies)
     wait_until_empty(outbox, 40)
     wait_until_empty(other, 40)
+    assert outbox.dead() == other.dead() == []
 
 
 def test_R36_a_row_that_a_failover_brings_back_is_known(daemon, outbox, relays):
