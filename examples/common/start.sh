@@ -58,7 +58,7 @@ else
     bin=${TALLY_BIN:-$root/build/bin}
     if [ ! -x "$bin/tallyd" ]; then
         [ -z "${TALLY_BIN:-}" ] || fail "there is no tallyd in $TALLY_BIN"
-        echo "Building Tally"
+        echo "Building Tally, once: a minute or some"
         (cd "$root" && ./setup && make -s build) >"$folder/build.log" 2>&1 || {
             cat "$folder/build.log" >&2
             fail "can't build Tally"

@@ -88,7 +88,8 @@ console.log(`${BATCHES} batches completed for each mode. The service died ${serv
 at-least-once, and the service remembers Idempotency-Key
   ${service.counts.repeat} requests came again and changed nothing: ${once.effects} effects of ${once.batches} batches
 at-most-once, and the service knows no keys
-  ${blind.effects} effects of ${blind.batches} batches; ${parked} requests have an unknown outcome and are listed, not repeated`);
+  ${blind.effects} effects of ${blind.batches} batches; ${parked} requests have an unknown outcome and are listed, not repeated
+  (the service alone knows: ${blind.batches + parked - BATCHES} of these had their effect)`);
 const isGood = once.effects === BATCHES && once.batches === BATCHES && blind.effects === blind.batches &&
   blind.batches + parked >= BATCHES && service.deaths > 0;
 console.log(isGood ? "\nAt-least-once: each once. At-most-once: none twice, and none lost in silence." : "\nThat is WRONG.");

@@ -16,8 +16,8 @@ struct settings {
 };
 
 static const struct option_row options[] = {
-    {"name", "NAME", "what it calls itself in what it prints", OPTION_TEXT, offsetof(struct settings, name), 0, 0,
-     "relay"},
+    {"name", "NAME", "its name in what it prints; from a queue: refused messages go to NAME-parked", OPTION_TEXT,
+     offsetof(struct settings, name), 0, 0, "relay"},
     RELAY_WORDS_OPTIONS(struct settings, words),
 };
 
