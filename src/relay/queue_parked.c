@@ -87,7 +87,10 @@ static enum tally_status commit_put(struct parked_queue *parked, const struct ro
         if (yyjson_mut_obj_size(attributes) > ATTRIBUTES_MAX - 3) /* Tally.OutboxId is not counted */
             pack(&body, attributes);
         queue_row_add_attribute(&body, attributes, ROW_UID_ATTRIBUTE, uid);
-        queue_row_add_attribute(&body, attributes, PARKED_ERROR_ATTRIBUTE, error[0] == '\0' ? "(no reason)" : error);
+        char reason[ROW_REASON_SIZE];
+        snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, error[0] == '\0' ? "(no reason)" : error);
+        text_make_plain(reason); /* a Commit that is not UTF-8 would never be taken */
+        queue_row_add_attribute(&body, attributes, PARKED_ERROR_ATTRIBUTE, reason);
         queue_row_add_attribute(&body, attributes, PARKED_SOURCE_ATTRIBUTE, parked->source_name);
         if (is_doubted)
             queue_row_add_attribute(&body, attributes, PARKED_DOUBT_ATTRIBUTE, "1");

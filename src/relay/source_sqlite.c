@@ -293,10 +293,13 @@ static enum step park_name(struct source_sqlite *self, const struct term *term, 
     enum step step = begin_as_owner(self, term, fault);
     if (step != STEP_OK)
         return step;
+    char reason[ROW_REASON_SIZE];
+    snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, error);
+    text_make_plain(reason);
     sqlite3_stmt *statement = sqlite_statement(&self->sqlite, PARK);
     sqlite_bind_u64(statement, 1, name->id);
     sqlite_bind_uid(statement, 2, &name->uid);
-    (void)sqlite3_bind_text(statement, 3, error, -1, SQLITE_TRANSIENT);
+    (void)sqlite3_bind_text(statement, 3, reason, -1, SQLITE_TRANSIENT);
     (void)sqlite3_bind_int(statement, 4, is_doubted);
     step = sqlite_run(&self->sqlite, statement, fault);
     if (step == STEP_OK)

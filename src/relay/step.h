@@ -3,6 +3,7 @@
 #define TALLY_RELAY_STEP_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 enum step {
     STEP_OK,
@@ -18,7 +19,12 @@ struct fault {
     char text[FAULT_TEXT_SIZE];
 };
 
-/* Sets the text, cut to fit, and returns `step`. */
+/* Makes one line of whole characters in UTF-8 of what may come from a stranger, or was cut in the middle of a character: it goes into
+ * logs, terminals, messages and databases, and one that took it for broken would be asked to take it for ever. A byte that is no part
+ * of such a character becomes a question mark, or a blank where a line ends. */
+void text_make_plain(char *text);
+
+/* Sets the text, cut to fit and made plain, and returns `step`. */
 enum step fault_set(struct fault *fault, enum step step, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

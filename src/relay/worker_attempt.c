@@ -501,7 +501,7 @@ static bool bear_outage(struct round *round)
     uint32_t wish_ms = 0;
     const struct attempt *attempt = find_outage(round);
     if (attempt != NULL) {
-        snprintf(fault.text, sizeof(fault.text), "%s", attempt->reason);
+        fault_set(&fault, STEP_UNREACHABLE, "%s", attempt->reason);
         wish_ms = attempt->retry_ms > WISH_DOUBTED_MS_MAX ? WISH_DOUBTED_MS_MAX : attempt->retry_ms;
     }
     /* One pause and not two: what a source has in hand is kept for half a minute and a bit. */

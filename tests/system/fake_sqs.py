@@ -128,7 +128,7 @@ class FakeSqs(_Server):
         return self._write(*self.store(request))
 
     def _write(self, status, body, headers):
-        return status, json.dumps(body).encode(), {"Content-Type": JSON, **headers}
+        return status, body if isinstance(body, bytes) else json.dumps(body).encode(), {"Content-Type": JSON, **headers}
 
     def store(self, request, fail=()):
         """Stores the entries, except for those that fail: {Id: failure}."""

@@ -4,11 +4,13 @@ are those of the scenarios for relays. Duplicates and losses are counted by what
 import contextlib
 import itertools
 import json
+import sqlite3
+import subprocess
 import threading
 import time
 
 import pytest
-from conftest import PATIENCE, wait_until
+from conftest import BIN, PATIENCE, clean_environment, wait_until
 from fake_sqs import HANG_UP, FakeSqs, Fauxqs, Proxy, error, failed
 from postgres import Postgres
 from relay import Message, Relay, check_once, check_order, drain, install_outbox
@@ -126,6 +128,21 @@ def numbered(word, count, start=0):
 
 def group_of(body):
     return body.rsplit("-", 1)[0]
+
+
+def count_messages(daemon, queue):
+    reply = daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["All"]})[1]["Attributes"]
+    return sum(int(reply["ApproximateNumberOfMessages" + state]) for state in ("", "NotVisible", "Delayed"))
+
+
+def install_sqlite(path):
+    """A database of an application, with an outbox; each statement is a transaction of its own."""
+    schema = subprocess.run([BIN / "tally", "relay", "schema", "--type", "sqlite"], capture_output=True, text=True, check=True,
+                            env=clean_environment()).stdout
+    database = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.executescript(schema)
+    return database
 
 
 # --- the ordinary way -----------------------------------------------------------------------------------------------
@@ -390,6 +407,82 @@ def test_R52_a_missing_queue_holds_back_only_its_own_rows(daemon, outbox, relays
     relay.wait_for("active")
     outbox.wait_until_empty()
     relay.stop()
+
+
+# What an endpoint may say of a row that it refuses: characters that no database and no message can keep, and one that is cut in its middle.
+STRANGE = {
+    "controls": json.dumps("a\u0000b\u0001c\u001b[31md\u007f\u0085\ufffe\u00fc").encode(),
+    "cut": json.dumps("x" + "\u20ac" * 300, ensure_ascii=False).encode(),
+    "no line": json.dumps("a\nb\u0001c\u001b[31md\u007f\u0085\ufffe\u00fc\U0001f600").encode(),
+    "broken": b'"\xff\xfe\xc3"',
+}
+
+
+def refuse_in_these_words(fake, words):
+    """A rule: rows whose bodies begin with "bad" are refused, the others taken."""
+
+    def rule(request):
+        if not any(body.startswith("bad") for body in request.bodies):
+            return None
+        if b"\xff" in words:  # such an answer has no meaning but that of its header
+            return 400, b'{"__type": "InvalidMessageContents", "message": ' + words + b"}", {"x-amzn-query-error": "InvalidMessageContents;Sender"}
+        _, body, headers = fake.store(request, {
+            entry["Id"]: failed(entry, "InvalidMessageContents", True, json.loads(words))
+            for entry in request.entries if entry["MessageBody"].startswith("bad")})
+        return 200, body, headers
+
+    fake.rules.append(rule)
+
+
+def source_of(kind, daemon, outbox, tmp_path):
+    """The spec of a source with the bodies bad-1, ok-2 and bad-3, and two functions: how many rows it has, and one more."""
+    if kind == "postgres":
+        spec = {"Type": "postgres", "Connection": outbox.server.uri, "Table": outbox.schema}
+        count, send = outbox.count, lambda body: outbox.send("q", [body])
+    elif kind == "queue":
+        make_queue(daemon, "from")
+        spec = {"Type": "queue", "QueueUrl": "from", "LeaseSeconds": 1}
+        count = lambda: count_messages(daemon, "from")
+        send = lambda body: daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "from", "MessageBody": body})
+    else:
+        database = install_sqlite(tmp_path / "app.db")
+        spec = {"Type": "sqlite", "Connection": str(tmp_path / "app.db")}
+        count = lambda: database.execute("SELECT count(*) FROM tally_outbox").fetchone()[0]
+        send = lambda body: database.execute("INSERT INTO tally_outbox(queue, body) VALUES ('q', ?)", (body,))
+    for body in ("bad-1", "ok-2", "bad-3"):
+        send(body)
+    return spec, count, send
+
+
+@pytest.mark.parametrize("words", STRANGE)
+@pytest.mark.parametrize("kind", ["postgres", "sqlite", "queue"])
+def test_R43_what_an_endpoint_says_never_stops_an_outbox(daemon, fake, outbox, tmp_path, kind, words):
+    """The row is parked whatever the endpoint's reason is made of, the rows behind it go on, and what is shown of it is text."""
+    source, count, send = source_of(kind, daemon, outbox, tmp_path)
+    refuse_in_these_words(fake, STRANGE[words])
+    status, answer = daemon.call("Tally.CreateRelay", {"RelayName": "out", "Source": source, "Sink": {
+        "Type": "sqs", "QueueUrl": f"{fake.endpoint}/000000000000/q", "Region": "eu-west-1"}})
+    assert status == 200, answer
+    wait_until(lambda: count() == 0, what="an outbox that is empty")
+    assert fake.bodies("q") == ["ok-2"]
+    wait_until(lambda: len(daemon.call("Tally.ListDoubts", {"RelayName": "out"})[1]["Doubts"]) == 2, what="both that were refused")
+    assert all("InvalidMessageContents" in doubt["Error"] for doubt in plain(daemon, "ListDoubts")["Doubts"])
+    assert all(line.isprintable() for line in daemon.error_text().splitlines())
+    answer = b'{"__type": "QueueDoesNotExist", "message": ' + STRANGE[words] + b"}"
+    fake.rules.insert(0, lambda _: (400, answer, {"x-amzn-query-error": "QueueDoesNotExist;"}))
+    send("later")
+    wait_until(lambda: "QueueDoesNotExist" in plain(daemon, "DescribeRelay").get("LastError", ""), what="the alarm")
+    assert all(line.isprintable() for line in daemon.error_text().splitlines())
+
+
+def plain(daemon, action):
+    """What an action says of the relay, which must be text and no more."""
+    status, _, answer = daemon.request("POST", "/", json.dumps({"RelayName": "out"}), {
+        "X-Amz-Target": f"Tally.{action}", "Content-Type": "application/x-amz-json-1.0"})
+    assert status == 200, answer
+    said = json.loads(answer.decode())
+    assert json.dumps(said, ensure_ascii=False).isprintable(), answer
+    return said
 
 
 # --- an endpoint in trouble -----------------------------------------------------------------------------------------

@@ -1,12 +1,15 @@
 /* What an SQS endpoint says, and what it is told. */
+#include "base/assert.h"
 #include "relay/sqs_answer.h"
 #include "relay/sqs_batch.h"
 #include "relay/sqs_queues.h"
+#include "relay/step.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -146,6 +149,39 @@ static void urls_have_an_endpoint_and_a_name(void **state)
     assert_false(sqs_is_fifo(BYTES("fifo")));
 }
 
+static void what_a_stranger_says_becomes_one_line_of_text(void **state)
+{
+    static const struct {
+        const char *said, *kept;
+    } rows[] = {
+        {"", ""},
+        {"plain ~", "plain ~"},
+        {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"a\nb\r\tc", "a b  c"},
+        {"\x1b[31m\x01\x7f", "?[31m??"},
+        {"\xc2\x85\xc2\x9b", "????"},           /* controls in two bytes */
+        {"\xc0\x80\xe0\x80\x80\xff", "??????"}, /* too long for what they are */
+        {"\xed\xa0\x80\xef\xbf\xbf", "??????"}, /* half of a pair; no character */
+        {"cut \xe2\x82", "cut ??"},
+        {"\xf5\x80\x80\x80\xf4\x90\x80\x80", "????????"}, /* beyond the last */
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        char text[40];
+        snprintf(text, sizeof(text), "%s", rows[i].said);
+        text_make_plain(text);
+        assert_string_equal(text, rows[i].kept);
+    }
+    struct fault fault;
+    char large[FAULT_TEXT_SIZE + 10];
+    for (size_t i = 0; i < sizeof(large); i++)
+        large[i] = "\xe2\x82\xac"[i % 3];
+    large[sizeof(large) - 1] = '\0';
+    assert_int_equal(fault_set(&fault, STEP_UNFIT, "%s", large), STEP_UNFIT);
+    assert_int_equal(strlen(fault.text), FAULT_TEXT_SIZE - 1);
+    assert_memory_equal(fault.text + FAULT_TEXT_SIZE - 3, "\xac?", 2); /* 170 whole ones, and a piece of the next */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +191,7 @@ int main(void)
         cmocka_unit_test(batch_is_full_before_it_is_too_large),
         cmocka_unit_test(row_that_can_be_no_message_says_why),
         cmocka_unit_test(urls_have_an_endpoint_and_a_name),
+        cmocka_unit_test(what_a_stranger_says_becomes_one_line_of_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
