@@ -207,8 +207,23 @@ def test_signed_requests_with_credentials_of_the_environment(daemon_factory, tmp
     relay.stop()
 
 
+def receive_all(fauxqs, name):
+    """Receives and deletes what is there."""
+    url = fauxqs.call("GetQueueUrl", {"QueueName": name})["QueueUrl"]
+    messages = []
+    while True:
+        came = [Message(reply) for reply in fauxqs.call("ReceiveMessage", {
+            "QueueUrl": url, "MaxNumberOfMessages": 10, "MessageSystemAttributeNames": ["All"],
+            "MessageAttributeNames": ["All"]}).get("Messages", [])]
+        for message in came:
+            fauxqs.call("DeleteMessage", {"QueueUrl": url, "ReceiptHandle": message.handle})
+        messages += came
+        if not came:
+            return messages
+
+
 @pytest.mark.skipif(not Fauxqs.is_available(), reason="fauxqs needs Node.js 20")
-def test_R32_R35_fauxqs_takes_all_of_them_once(tmp_path, outbox, relays):
+def test_R32_fauxqs_takes_all_of_them_once(tmp_path, outbox, relays):
     fauxqs = Fauxqs(tmp_path)
     try:
         fauxqs.call("CreateQueue", {"QueueName": "q.fifo", "Attributes": {"FifoQueue": "true", "ContentBasedDeduplication": "true"}})
@@ -219,27 +234,13 @@ def test_R32_R35_fauxqs_takes_all_of_them_once(tmp_path, outbox, relays):
         outbox.send("plain", numbered("p", 25))
         relay = relays(fauxqs.endpoint)
         outbox.wait_until_empty()
-        url = {name: fauxqs.call("GetQueueUrl", {"QueueName": name})["QueueUrl"] for name in ("q.fifo", "plain")}
-
-        def receive(name):
-            messages = []
-            while True:
-                came = [Message(reply) for reply in fauxqs.call("ReceiveMessage", {
-                    "QueueUrl": url[name], "MaxNumberOfMessages": 10, "MessageSystemAttributeNames": ["All"],
-                    "MessageAttributeNames": ["All"]}).get("Messages", [])]
-                for message in came:
-                    fauxqs.call("DeleteMessage", {"QueueUrl": url[name], "ReceiptHandle": message.handle})
-                messages += came
-                if not came:
-                    return messages
-
-        messages = receive("q.fifo")
+        messages = receive_all(fauxqs, "q.fifo")
         same = [message for message in messages if message.body == "same"]
         assert len(same) == 2 and same[0].uid != same[1].uid
         others = [message for message in messages if message.body != "same"]
         check_once(others, bodies)
         check_order(others)
-        check_once(receive("plain"), numbered("p", 25))
+        check_once(receive_all(fauxqs, "plain"), numbered("p", 25))
         assert outbox.dead() == []
         relay.stop()
     finally:
@@ -615,21 +616,63 @@ def crash_with_an_open_intent(relay, proxy, outbox, count):
     assert outbox.count() == count
 
 
-def test_R35_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, proxy, outbox, relays):
+def ids_of(requests):
+    return [[(entry["MessageDeduplicationId"], entry["MessageGroupId"], entry["MessageBody"]) for entry in request.entries]
+            for request in requests]
+
+
+@pytest.mark.parametrize("are_consumed", [False, True])
+def test_R35_R34_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, proxy, outbox, relays, are_consumed):
+    """The answers are lost, the relay is killed, and the next one sends again what the queue has, or had: consumed and deleted, it is
+    known all the same. That it was sent again is seen on the way."""
     make_queue(daemon, "q.fifo")
     bodies = [f"{group}-{number}" for number in range(4) for group in "abcde"]
     outbox.send("q.fifo", bodies, group_of)
     proxy.keep_answers = True
     crash_with_an_open_intent(relays(proxy.endpoint), proxy, outbox, len(bodies))
-    early = drain(daemon, "q.fifo", 5)  # consumed and deleted: the queue knows them all the same
+    lost = sorted(sum(ids_of(proxy.requests), []))
+    assert lost
+    messages = drain(daemon, "q.fifo", len(lost) if are_consumed else 1)
+    seen = len(proxy.requests)
     relay = relays(proxy.endpoint)
-    messages = early + drain(daemon, "q.fifo", len(bodies) - len(early))
+    outbox.wait_until_empty()
+    again = sum(ids_of(proxy.requests[seen:]), [])
+    assert set(lost) <= set(again), "the same ids, groups and bodies"
+    messages += drain(daemon, "q.fifo", len(bodies) - len(messages))
     check_once(messages, bodies)
     check_order(messages)
     assert not any(MARK in message.attributes for message in messages)
-    outbox.wait_until_empty()
     assert outbox.dead() == []
     relay.stop()
+
+
+@pytest.mark.skipif(not Fauxqs.is_available(), reason="fauxqs needs Node.js 20")
+def test_R35_fauxqs_suppresses_what_is_sent_again(tmp_path, outbox, relays):
+    """An SQS by somebody else, which remembers ids beyond the end of their messages: what it took is consumed and deleted before it comes
+    again."""
+    fauxqs = Fauxqs(tmp_path)
+    proxy = Proxy(fauxqs.port)
+    try:
+        fauxqs.call("CreateQueue", {"QueueName": "q.fifo", "Attributes": {"FifoQueue": "true"}})
+        bodies = [f"{group}-{number}" for number in range(4) for group in "abcde"]
+        outbox.send("q.fifo", bodies, group_of)
+        proxy.keep_answers = True
+        crash_with_an_open_intent(relays(proxy.endpoint), proxy, outbox, len(bodies))
+        lost, seen = sum(ids_of(proxy.requests), []), len(proxy.requests)
+        messages = receive_all(fauxqs, "q.fifo")
+        assert sorted(message.body for message in messages) == sorted(body for _, _, body in lost)
+        relay = relays(proxy.endpoint)
+        outbox.wait_until_empty()
+        assert set(lost) <= set(sum(ids_of(proxy.requests[seen:]), []))
+        messages += receive_all(fauxqs, "q.fifo")
+        check_once(messages, bodies)
+        check_order(messages)
+        assert outbox.dead() == []
+        relay.stop()
+    finally:
+        proxy.keep_answers = False
+        proxy.stop()
+        fauxqs.stop()
 
 
 def lose_first_answer(fake):
@@ -777,6 +820,107 @@ def test_R12_relays_killed_again_and_again(daemon, outbox, relays):
     outbox.wait_for_no_intent()
     assert outbox.dead() == []
     relay.stop()
+
+
+class Flow:
+    """An application that sends row after row, in groups, until the end of the block: .bodies is what it has committed."""
+
+    def __init__(self, send):
+        self.send = send
+        self.bodies = []
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        for number in itertools.count():
+            some = [f"{group}-{number}" for group in "abcdef"]
+            self.send(some)
+            self.bodies += some
+            if self.is_over.wait(0.01):
+                return
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.thread.join()
+
+
+def kill_in_flight(daemon, relay, count_of_kills, moments):
+    """Kills the sink's tallyd again and again, each time when it has taken something since it began; and now and then the relay."""
+    for kill in range(count_of_kills):
+        wait_until(lambda: any(queue_is_moving(daemon)), what="rows that arrive")
+        time.sleep(next(moments))
+        daemon.kill9()
+        if kill % 3 == 2:
+            relay.kill9()
+        time.sleep(0.05)
+        daemon.start()
+        if kill % 3 == 2:
+            relay.start()
+
+
+def queue_is_moving(daemon):
+    """Does one of its queues have more than a moment ago?"""
+    for name in ("q.fifo", "plain"):
+        if daemon.call("AmazonSQS.GetQueueUrl", {"QueueName": name})[0] == 200:
+            before = count_messages(daemon, name)
+            time.sleep(0.03)
+            yield count_messages(daemon, name) > before
+
+
+def check_what_arrived(daemon, queue, bodies):
+    """FIFO: each once, in the order of its group. Standard: each; a copy only of what may have been taken without an answer, and marked."""
+    messages = drain(daemon, queue, len(bodies))
+    if queue.endswith(".fifo"):
+        check_once(messages, bodies)
+        check_order(messages)
+        return
+    assert {message.body for message in messages} == set(bodies)
+    for body, copies in itertools.groupby(sorted(messages, key=lambda message: message.body), lambda message: message.body):
+        copies = list(copies)
+        assert len({message.uid for message in copies}) == 1
+        assert sum(MARK not in message.attributes for message in copies) <= 1, f"{body} came twice without a mark"
+    print(f"{len(messages) - len(bodies)} copies of {len(bodies)}")
+
+
+@pytest.mark.parametrize("queue", ["q.fifo", "plain"])
+def test_R12_the_sinks_tallyd_is_killed_in_flight_again_and_again(daemon_factory, outbox, relays, queue):
+    """From PostgreSQL; the tallyd behind the SQS sink starts again on its folder, so it has what it had acknowledged, and the ids of five
+    minutes. A FIFO queue has each row once and in the order of its group, a standard queue has each."""
+    other = daemon_factory().start()
+    make_queue(other, queue)
+    relay = relays(other.endpoint)
+    with Flow(lambda some: outbox.send(queue, some, group_of if queue.endswith(".fifo") else None)) as flow:
+        kill_in_flight(other, relay, 6, itertools.cycle([0.0, 0.013, 0.037, 0.06]))
+    outbox.wait_until_empty(40)
+    assert outbox.dead() == []
+    check_what_arrived(other, queue, flow.bodies)
+
+
+@pytest.mark.parametrize("queue", ["q.fifo", "plain"])
+def test_R12_from_sqlite_the_same(daemon_factory, tmp_path, queue):
+    other = daemon_factory().start()
+    make_queue(other, queue)
+    database = install_sqlite(tmp_path / "app.db")
+    relay = Relay("http://127.0.0.1:9", f"sqlite:{tmp_path / 'app.db'}", f"sqs:{other.endpoint}", "--lease", 1).start()
+
+    def send(bodies):
+        group = "substr(value, 1, 1)" if queue.endswith(".fifo") else "NULL"
+        database.execute(f"INSERT INTO tally_outbox(queue, group_id, body) SELECT ?, {group}, value FROM json_each(?) ORDER BY key",
+                         (queue, json.dumps(bodies)))
+
+    try:
+        with Flow(send) as flow:
+            kill_in_flight(other, relay, 6, itertools.cycle([0.0, 0.013, 0.037, 0.06]))
+        wait_until(lambda: database.execute("SELECT count(*) FROM tally_outbox").fetchone()[0] == 0, 40, "an empty outbox")
+        assert database.execute("SELECT * FROM tally_dead").fetchall() == []
+        check_what_arrived(other, queue, flow.bodies)
+        relay.stop()
+    finally:
+        relay.kill9()
 
 
 def test_R49_the_source_crashes_and_comes_back(daemon, server, outbox, relays):
