@@ -17,6 +17,7 @@ static const struct {
     {"Connection", SHOWN_CONNECTION},
     {"Table", SHOWN_WHOLE},
     {"Pooler", SHOWN_WHOLE},
+    {"PublishAfterReplicas", SHOWN_WHOLE},
     {"LeaseSeconds", SHOWN_WHOLE},
     {"QueueUrl", SHOWN_URL},
     {"Region", SHOWN_WHOLE},

@@ -40,6 +40,7 @@ void postgres_init(struct postgres *postgres, const struct relay_spec *spec, con
         (struct postgres){.statement_count = text_count,
                           .patience_ms = patience_ms,
                           .is_pooled = spec->is_pooled,
+                          .sees_replicas = spec->replica_count > 0,
                           .conninfo_owned = copy_string(spec->connection_owned == NULL ? "" : spec->connection_owned)};
     const char *schema = spec->table_owned == NULL ? SCHEMA_NAME_DEFAULT : spec->table_owned;
     postgres->is_schema_sound = schema_name_is_sound(schema);

@@ -26,6 +26,7 @@ struct postgres {
     unsigned patience_ms;
     unsigned connections; /* how many there were: a new one knows nothing of what the last one had */
     bool is_pooled;
+    bool sees_replicas;   /* it must: the role needs the right */
     bool is_schema_sound; /* its name */
 };
 

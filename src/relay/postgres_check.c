@@ -134,6 +134,7 @@ enum column {
     COLUMN_INCREMENT,
     COLUMN_CYCLES,
     COLUMN_MISSING_RIGHTS,
+    COLUMN_SEES_REPLICAS,
 };
 
 /* What the relay's role may not do yet, as statements; NULL: nothing. Asks the catalogs only, for which no right is needed. */
@@ -156,7 +157,8 @@ enum column {
 static const char question[] =
     "SELECT pg_is_in_recovery(), (SELECT number FROM @.version),"
     " (SELECT system_identifier FROM pg_control_system()), l.system_id,"
-    " coalesce(a.attidentity = 'a', false), s.seqcache, s.seqincrement, s.seqcycle, " RIGHTS " FROM @.lease l"
+    " coalesce(a.attidentity = 'a', false), s.seqcache, s.seqincrement, s.seqcycle, " RIGHTS ","
+    " pg_has_role('pg_read_all_stats', 'USAGE') FROM @.lease l"
     " LEFT JOIN pg_attribute a ON a.attrelid = '@.outbox'::regclass AND a.attname = 'id'"
     " LEFT JOIN pg_sequence s ON s.seqrelid = pg_get_serial_sequence('@.outbox', 'id')::regclass"
     " WHERE l.source = 'outbox'";
@@ -234,6 +236,11 @@ static enum step check_answer(const struct postgres *postgres, const PGresult *a
             stored, id, postgres->schema, postgres->schema);
     if (!PQgetisnull(answer, 0, COLUMN_MISSING_RIGHTS))
         return fault_missing_rights(postgres, PQgetvalue(answer, 0, COLUMN_MISSING_RIGHTS), fault);
+    if (postgres->sees_replicas && !is_true(answer, COLUMN_SEES_REPLICAS))
+        return fault_set(fault, STEP_UNFIT,
+                         "the role %s can't see what replicas have flushed, which PublishAfterReplicas is about: "
+                         "GRANT pg_read_all_stats TO %s",
+                         PQuser(postgres->connection_owned), PQuser(postgres->connection_owned));
     return check_ids(postgres, answer, fault);
 }
 

@@ -93,6 +93,8 @@ static enum relay_state find_state(const struct relay *relay, const struct keepe
     }
     if (view->standing == STANDING_OWNER && relay->failing.text[0] != '\0')
         *reason = relay->failing.text;
+    else if (view->standing == STANDING_OWNER && works_in(relay, &view->term) && relay->unkept.text[0] != '\0')
+        *reason = relay->unkept.text;
     else if (view->standing == STANDING_OWNER && works_in(relay, &view->term) && relay->blocked.text[0] != '\0')
         *reason = relay->blocked.text;
     if (*reason != NULL)
@@ -278,6 +280,7 @@ static void set_working(struct relay *relay, const struct term *term)
         relay->working_term = *term;
     if (relay->unfit_count == 0)
         relay->failing.text[0] = '\0';
+    relay->unkept.text[0] = '\0';
     relay->blocked.text[0] = '\0';
     relay_unlock_changed(relay);
 }

@@ -42,6 +42,7 @@ struct relay {
     struct term working_term;  /* this one; the keeper may be in a later one by now */
     struct fault unfit;        /* why it will never work; "": it may */
     struct fault failing;      /* what can't be reached just now; "": nothing */
+    struct fault unkept;       /* what all rows wait for before they may leave their source; "": nothing */
     struct fault blocked;      /* what waits while the rest goes on; "": nothing does */
     struct fault keeper_fault; /* as it was when we last looked */
     struct relay_status status;

@@ -44,6 +44,10 @@ struct rows {
     size_t count;
     size_t capacity;
     size_t size; /* bytes of all bodies and attributes */
+    /* Of a source that is asked whether it keeps them (source_ops.look_kept): how far it was when they had been read, and which of its
+     * connections they came over. */
+    uint64_t read_position;
+    unsigned read_connection;
 };
 
 void rows_init(struct rows *rows);

@@ -60,6 +60,11 @@ struct source_ops {
                             size_t size_max, struct fault *fault);
     enum step (*end_scan)(struct source *source, struct rows *rows, struct fault *fault);
 
+    /* Have as many replicas as was asked for what these rows are, so that they outlive the loss of the source (P25)? *is_kept false: not yet,
+     * and `fault` says what they wait for. Not STEP_OK: nobody can tell any more; they are to be read again. NULL: there is nothing to
+     * wait for. */
+    enum step (*look_kept)(struct source *source, const struct rows *rows, bool *is_kept, struct fault *fault);
+
     /* Parks a row: it leaves the outbox and stays listed. */
     enum step (*park)(struct source *source, const struct term *term, const struct row *row, const char *error,
                       bool is_doubted, struct fault *fault);

@@ -132,6 +132,8 @@ static enum step source_begin_scan(struct source *source, const struct term *ter
         step = send_done(self, term, done, done_count, fault);
     if (step == STEP_OK)
         step = send_scan(self, in_flight, in_flight_count, limit, size_max, fault);
+    if (step == STEP_OK && self->replica_count > 0)
+        step = replicas_send_position(self, fault);
     self->is_scanning = step == STEP_OK;
     self->is_settling = has_done;
     return step;
@@ -155,6 +157,8 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
     result = NULL;
     if (step == STEP_OK)
         step = postgres_receive(&self->postgres, &result, fault);
+    if (step == STEP_OK && self->replica_count > 0)
+        step = replicas_receive_position(self, rows, fault);
     if (step == STEP_OK && settled != STEP_OK) {
         *fault = fence_fault;
         step = settled;
@@ -292,6 +296,7 @@ static void source_close(struct source *source)
 static const struct source_ops ops = {
     .begin_scan = source_begin_scan,
     .end_scan = source_end_scan,
+    .look_kept = source_postgres_look_kept,
     .park = source_park,
     .note = source_note,
     .find_intent = source_find_intent,
@@ -306,6 +311,7 @@ struct source *source_postgres_create(const struct relay_spec *spec)
 {
     struct source_postgres *self = memory_allocate_zeroed(sizeof(*self));
     self->source.ops = &ops;
+    self->replica_count = spec->replica_count;
     postgres_init(&self->postgres, spec, "rows", source_postgres_statements, STATEMENT_COUNT, PATIENCE_MS);
     buffer_init(&self->ids);
     buffer_init(&self->uids);

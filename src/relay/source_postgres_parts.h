@@ -1,5 +1,5 @@
 /* What the files of PostgreSQL's source share: source_postgres.c (rows), floor_postgres.c (the settled floor),
- * source_postgres_people.c (what people ask), source_postgres_statements.c (the SQL of all). */
+ * replicas_postgres.c (what replicas have), source_postgres_people.c (what people ask), source_postgres_statements.c (the SQL of all). */
 #ifndef TALLY_RELAY_SOURCE_POSTGRES_PARTS_H
 #define TALLY_RELAY_SOURCE_POSTGRES_PARTS_H
 
@@ -19,6 +19,8 @@ enum {
     STATEMENT_HIGH,
     STATEMENT_WRITERS,
     STATEMENT_LOWEST,
+    STATEMENT_POSITION,
+    STATEMENT_REPLICAS,
     STATEMENT_HEALTH,
     STATEMENT_HORIZON,
     STATEMENT_LIST_PARKED,
@@ -47,6 +49,7 @@ struct source_postgres {
     struct source source;
     struct postgres postgres;
     struct floor floor;
+    unsigned replica_count;  /* a row is published when so many have flushed it */
     struct buffer ids, uids; /* of the statement that is being put together */
     bool is_scanning;        /* between begin_scan() and end_scan() */
     bool is_settling;        /* and that one deletes rows first */
@@ -68,6 +71,11 @@ enum step floor_advance(struct source_postgres *self, const struct term *term, s
 /* The floor for this scan; 0 about once a minute, which finds rows that a failover brought back and rows with a chosen id. */
 uint64_t floor_of_scan(const struct floor *floor);
 void floor_deinit(struct floor *floor);
+
+/* Behind a scan: how far the server is. */
+enum step replicas_send_position(struct source_postgres *self, struct fault *fault);
+enum step replicas_receive_position(struct source_postgres *self, struct rows *rows, struct fault *fault);
+enum step source_postgres_look_kept(struct source *source, const struct rows *rows, bool *is_kept, struct fault *fault);
 
 enum step source_postgres_check_health(struct source *source, struct source_health *health, struct fault *fault);
 enum step source_postgres_list_parked(struct source *source, unsigned limit, struct arena *arena,

@@ -70,6 +70,16 @@ const char *const source_postgres_statements[STATEMENT_COUNT] = {
         " AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')",
     [STATEMENT_LOWEST] = "SELECT id FROM @.outbox WHERE id > $1::bigint ORDER BY id LIMIT 1",
 
+    /* --- replicas */
+    /* Where the next record goes, and not what is written or flushed: a row committed with synchronous_commit = off is visible before. */
+    [STATEMENT_POSITION] = "SELECT pg_current_wal_insert_lsn()",
+    /* Whoever takes the log to decode it is no replica, nor is a backup that is being made. */
+    [STATEMENT_REPLICAS] = "SELECT (pg_current_wal_flush_lsn() >= $1::pg_lsn)::int, count(*), count(*) FILTER (WHERE "
+                           "flush_lsn >= $1::pg_lsn)"
+                           "  FROM pg_stat_replication r WHERE application_name <> 'pg_basebackup'"
+                           "   AND NOT EXISTS (SELECT 1 FROM pg_replication_slots s WHERE s.active_pid = r.pid AND "
+                           "s.slot_type = 'logical')",
+
     /* --- what people ask */
     /* Counts exactly up to a thousand; beyond, by the ids. The horizon: what is old, of a few minutes or of many transactions. */
     [STATEMENT_HEALTH] =

@@ -12,12 +12,14 @@
 #define LEASE_DEFAULT_MS 3000u
 #define SECONDS_MIN 1u
 #define SECONDS_MAX 60u
+#define COUNT_MAX 100u
 #define TEXT_SIZE_MAX 4096u
 
 enum member_kind {
     MEMBER_TEXT,        /* a char * */
     MEMBER_CHOICE,      /* a bool: false for the first of two words, true for the second */
     MEMBER_SECONDS,     /* 1 to 60 of them, into an unsigned of milliseconds */
+    MEMBER_COUNT,       /* 0 to 100, into an unsigned */
     MEMBER_CREDENTIALS, /* an object of texts, which credentials_members tells */
 };
 
@@ -33,6 +35,7 @@ static const struct member postgres_members[] = {
     {"Connection", MEMBER_TEXT, offsetof(struct relay_spec, connection_owned), true, {NULL}},
     {"Table", MEMBER_TEXT, offsetof(struct relay_spec, table_owned), false, {NULL}},
     {"Pooler", MEMBER_CHOICE, offsetof(struct relay_spec, is_pooled), false, {"session", "transaction"}},
+    {"PublishAfterReplicas", MEMBER_COUNT, offsetof(struct relay_spec, replica_count), false, {NULL}},
     {"LeaseSeconds", MEMBER_SECONDS, offsetof(struct relay_spec, lease_ms), false, {NULL}},
 };
 
@@ -194,6 +197,17 @@ static bool read_seconds(const struct reader *reader, const struct member *membe
     return true;
 }
 
+static bool read_count(const struct reader *reader, const struct member *member, yyjson_val *value)
+{
+    if (!yyjson_is_uint(value) || yyjson_get_uint(value) > COUNT_MAX) {
+        fault_set(reader->fault, STEP_UNFIT, "%s.%s must be a whole number from 0 to %u", reader->place, member->name,
+                  COUNT_MAX);
+        return false;
+    }
+    *(unsigned *)(void *)((char *)reader->spec + member->offset) = (unsigned)yyjson_get_uint(value);
+    return true;
+}
+
 static bool read_credentials(const struct reader *reader, yyjson_val *value)
 {
     const struct reader inner = {.spec = reader->spec, .place = "Sink.Credentials", .fault = reader->fault};
@@ -212,6 +226,8 @@ static bool read_member(const struct reader *reader, const struct member *member
         return read_choice(reader, member, value);
     case MEMBER_SECONDS:
         return read_seconds(reader, member, value);
+    case MEMBER_COUNT:
+        return read_count(reader, member, value);
     case MEMBER_CREDENTIALS:
         return read_credentials(reader, value);
     }
@@ -337,6 +353,14 @@ bool relay_spec_check(const struct relay_spec *spec, struct fault *fault)
                       "Source.Table must be the schema that holds the outbox, or the prefix of its tables, lower-case "
                       "letters, digits and underscores, no digit first",
                       spec->table_owned);
+    if (spec->is_pooled && spec->replica_count > 0) {
+        fault_set(
+            fault, STEP_UNFIT,
+            "Pooler \"transaction\" may put another server behind a connection, and what replicas of the one have "
+            "flushed says nothing of the other: with PublishAfterReplicas connect to PostgreSQL itself, or let "
+            "PgBouncer pool in session mode");
+        return false;
+    }
     if (spec->url_owned != NULL && !is_web_address(spec->url_owned))
         return refuse(fault, "Sink.Url must be an address that begins with http:// or https://", spec->url_owned);
     if (spec->sink == SINK_SQS && spec->queue_owned != NULL && !is_web_address(spec->queue_owned))

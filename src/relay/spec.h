@@ -21,6 +21,7 @@ struct relay_spec {
     char *connection_owned;   /* postgres: a libpq connection string; sqlite: a path */
     char *table_owned;        /* of the outbox: schema, or prefix; NULL: "tally" */
     bool is_pooled;           /* postgres: behind PgBouncer in transaction mode: nothing is tied to a connection */
+    unsigned replica_count;   /* postgres: publish a row when so many replicas have flushed it; 0: do not wait */
     char *source_queue_owned; /* queue: its URL or name */
 
     enum sink_type sink;

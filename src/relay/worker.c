@@ -5,6 +5,12 @@
 #define BACKOFF_MIN_MS 50u
 #define BACKOFF_MAX_MS 30000u
 
+/* Looks whether rows are kept. Replicas that are well need a few milliseconds. */
+#define LOOK_MIN_MS 1u
+#define LOOK_MAX_MS 25u
+#define LOOKS 20u
+#define UNKEPT_TOLD_MS 1000u
+
 static bool is_term_valid(const struct worker *worker)
 {
     struct keeper *keeper = worker->relay->keeper;
@@ -121,6 +127,59 @@ void worker_proved(struct worker *worker)
     worker->is_on_trial = false;
     worker->relay->unfit_count = 0;
     worker_recovered(worker);
+}
+
+/* NULL: rows may leave. What was said is said again only when it changes. */
+static void report_unkept(struct worker *worker, const char *text)
+{
+    struct relay *relay = worker->relay;
+    relay_lock(relay);
+    bool is_news = strcmp(relay->unkept.text, text == NULL ? "" : text) != 0;
+    fault_set(&relay->unkept, STEP_OK, "%s", text == NULL ? "" : text);
+    if (is_news)
+        relay_unlock_changed(relay);
+    else
+        relay_unlock(relay);
+}
+
+/* One look. */
+static enum kept look_kept(struct worker *worker, const struct rows *rows)
+{
+    struct fault fault;
+    bool is_kept = false;
+    enum step step = worker->source->ops->look_kept(worker->source, rows, &is_kept, &fault);
+    if (step == STEP_OK && !is_kept) {
+        uint64_t now_ms = keeper_now_ms();
+        if (worker->unkept_ms == 0)
+            worker->unkept_ms = now_ms;
+        if (now_ms - worker->unkept_ms >= UNKEPT_TOLD_MS)
+            report_unkept(worker, fault.text);
+        return KEPT_NOT_YET;
+    }
+    if (worker->unkept_ms != 0)
+        report_unkept(worker, NULL);
+    worker->unkept_ms = 0;
+    if (step == STEP_OK)
+        return KEPT;
+    (void)worker_bear(worker, step, &fault); /* whether to go on is asked next, by whoever drops the rows */
+    return KEPT_UNKNOWN;
+}
+
+enum kept worker_await_kept(struct worker *worker, const struct rows *rows)
+{
+    enum kept kept = KEPT;
+    unsigned pause_ms = LOOK_MIN_MS;
+    if (rows->count == 0 || worker->source->ops->look_kept == NULL)
+        return KEPT;
+    for (unsigned i = 0; i < LOOKS; i++) {
+        kept = look_kept(worker, rows);
+        if (kept != KEPT_NOT_YET)
+            break;
+        if (!worker_may_begin(worker) || !worker_wait(worker, pause_ms))
+            return KEPT_UNKNOWN;
+        pause_ms = pause_ms * 2 < LOOK_MAX_MS ? pause_ms * 2 : LOOK_MAX_MS;
+    }
+    return kept;
 }
 
 void worker_report(struct worker *worker, const struct worker_progress *progress)

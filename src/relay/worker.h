@@ -33,7 +33,8 @@ struct worker {
     enum worker_end end;
     unsigned failures; /* in a row */
     bool is_on_trial; /* the work was begun anew because the sink did not fit: that the source answers proves nothing */
-    uint64_t random;  /* state of the generator for jitter; never 0 */
+    uint64_t unkept_ms; /* since when rows wait in worker_await_kept(); 0: they do not */
+    uint64_t random;    /* state of the generator for jitter; never 0 */
 };
 
 void worker_publish_run(struct worker *worker);
@@ -67,6 +68,17 @@ void worker_proved(struct worker *worker);
 /* The pause before try number `failures` (from 1): doubles from 50 ms to 30 s, less up to a half at random, so that many relays of one sink
  * that comes back do not come all at once. */
 unsigned worker_backoff_ms(struct worker *worker, unsigned failures);
+
+enum kept {
+    KEPT,
+    KEPT_NOT_YET,
+    KEPT_UNKNOWN, /* the rows are to be dropped; if worker_may_begin() says so, they can be read again */
+};
+
+/* To be asked with rows that were read and of which none is in flight, before they are published: does their source keep them, whatever
+ * fails (source_ops.look_kept)? Waits for that for a while, as worker_may_begin() does its work meanwhile, and says so in the status if
+ * it takes long; the lease stays, since the next owner would wait as well. */
+enum kept worker_await_kept(struct worker *worker, const struct rows *rows);
 
 /* What there is to tell of rows: added to the status, `position` if it is higher. */
 struct worker_progress {

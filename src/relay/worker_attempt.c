@@ -213,7 +213,7 @@ static enum step scan_once(struct round *round, struct fault *fault)
 }
 
 /* Settles what is done and reads what is next. */
-static bool scan(struct round *round)
+static bool read_next(struct round *round)
 {
     struct fault fault;
     enum step step;
@@ -223,8 +223,22 @@ static bool scan(struct round *round)
     if (step != STEP_OK)
         return false;
     intents_forget_done(&round->intents);
-    round->scanned_ms = keeper_now_ms();
     return forget_gone(round);
+}
+
+/* With rows that their source keeps. */
+static bool scan(struct round *round)
+{
+    enum kept kept;
+    do {
+        if (!read_next(round))
+            return false;
+        do
+            kept = worker_await_kept(round->worker, &round->rows);
+        while (kept == KEPT_NOT_YET);
+    } while (kept == KEPT_UNKNOWN && worker_may_begin(round->worker));
+    round->scanned_ms = keeper_now_ms(); /* rows that had to wait can't be younger */
+    return kept == KEPT;
 }
 
 /* --- which rows are tried ----------------------------------------------------------------------------------------- */

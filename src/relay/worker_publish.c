@@ -334,11 +334,35 @@ static void swap_rows(struct publisher *publisher)
     publisher->next = rows;
 }
 
+/* False: the rows in hand are not to be published. While they wait, those before them leave the source all the same (P6). */
+static bool await_kept(struct publisher *publisher)
+{
+    enum kept kept;
+    while ((kept = worker_await_kept(publisher->worker, &publisher->current)) == KEPT_NOT_YET) {
+        struct fault fault;
+        if (publisher->done.count == 0)
+            continue;
+        enum step step = begin_scan(publisher, 1, &fault);
+        if (step == STEP_OK)
+            step = end_scan(publisher, &publisher->next, &fault);
+        rows_clear(&publisher->next); /* read again behind those in hand */
+        if (step != STEP_OK) {
+            (void)worker_bear(publisher->worker, step, &fault);
+            return false;
+        }
+    }
+    return kept == KEPT;
+}
+
 /* Publishes what was read, and reads on for as long as rows flow. Ends with nothing in hand. */
 static bool pump(struct publisher *publisher)
 {
     struct worker *worker = publisher->worker;
     while (publisher->current.count > 0) {
+        if (!await_kept(publisher)) {
+            rows_clear(&publisher->current);
+            return true; /* what became of the term is asked next */
+        }
         bool is_flowing = publisher->current.count >= FLOWING_ROWS && !worker_has_errand(worker) &&
                           !holds_are_full(&publisher->holds);
         make_attempts(publisher);

@@ -66,6 +66,8 @@ static bool write_source(const struct invocation *invocation, const struct relay
     }
     json_add_text(body, source, "Table", words->table);
     json_add_text(body, source, "Pooler", words->pooler);
+    if (words->replicas.is_given)
+        json_add_number(body, source, "PublishAfterReplicas", words->replicas.value);
     if (words->lease.is_given)
         json_add_number(body, source, "LeaseSeconds", words->lease.value);
     return true;

@@ -11,6 +11,7 @@ struct relay_words {
     const char *order;
     const char *table;
     const char *pooler;
+    struct option_number replicas;
     struct option_number lease;
     const char *region;
     const char *credentials_file;
@@ -34,6 +35,14 @@ struct relay_words {
          RELAY_WORDS_ROW(settings, member, table)},                                                                    \
         {"pooler", "session|transaction", "how a PgBouncer before the database pools; session if there is none",       \
          OPTION_TEXT, RELAY_WORDS_ROW(settings, member, pooler)},                                                      \
+        {"publish-after-replicas",                                                                                     \
+         "N",                                                                                                          \
+         "for postgres: publish what so many replicas have flushed; else 0",                                           \
+         OPTION_NUMBER,                                                                                                \
+         offsetof(settings, member.replicas),                                                                          \
+         0,                                                                                                            \
+         100,                                                                                                          \
+         NULL},                                                                                                        \
         {"lease",                                                                                                      \
          "SECONDS",                                                                                                    \
          "how long a relay that was cut off is waited for, 1 to 60; else 3",                                           \

@@ -61,6 +61,7 @@ static void what_is_not_given_has_its_default(void **state)
     assert_null(spec.queue_owned);
     assert_false(spec.is_strict || spec.is_pooled || spec.blocks_group || spec.is_at_most_once || spec.parks_doubts);
     assert_int_equal(spec.lease_ms, 3000);
+    assert_int_equal(spec.replica_count, 0);
     relay_spec_deinit(&spec);
 }
 
@@ -70,7 +71,9 @@ static void each_member_arrives_where_it_belongs(void **state)
     struct fault fault;
     (void)state;
     assert_true(
-        read_spec(&spec, "{'Type':'postgres','Connection':'c','Table':'box','Pooler':'transaction','LeaseSeconds':1.5}",
+        read_spec(&spec,
+                  "{'Type':'postgres','Connection':'c','Table':'box','Pooler':'transaction','LeaseSeconds':1.5,'"
+                  "PublishAfterReplicas':0}",
                   "{'Type':'sqs','QueueUrl':'https://sqs.example/1/q','Region':'eu-west-1','Doubts':'park',"
                   "'Refused':'block','Credentials':{'AccessKeyId':'a','SecretAccessKey':'s','SessionToken':'t'}}",
                   "strict", &fault));
@@ -90,6 +93,28 @@ static void each_member_arrives_where_it_belongs(void **state)
     assert_string_equal(spec.secret_owned, "k");
     assert_true(spec.is_at_most_once);
     relay_spec_deinit(&spec);
+}
+
+static void replicas_are_counted_where_there_can_be_some(void **state)
+{
+    struct relay_spec spec;
+    struct fault fault;
+    (void)state;
+    assert_true(read_spec(&spec, "{'Type':'postgres','Connection':'c','PublishAfterReplicas':2}", QUEUE, NULL, &fault));
+    assert_int_equal(spec.replica_count, 2);
+    relay_spec_deinit(&spec);
+    static const char *const wrong[] = {"-1", "101", "1.5", "'1'", "true"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        char source[100];
+        snprintf(source, sizeof source, "{'Type':'postgres','Connection':'c','PublishAfterReplicas':%s}", wrong[i]);
+        assert_refused(source, QUEUE, NULL, "Source.PublishAfterReplicas must be a whole number from 0 to 100");
+    }
+    assert_refused("{'Type':'postgres','Connection':'c','Pooler':'transaction','PublishAfterReplicas':1}", QUEUE, NULL,
+                   "with PublishAfterReplicas connect to PostgreSQL itself");
+    assert_refused("{'Type':'sqlite','Connection':'c','PublishAfterReplicas':1}", QUEUE, NULL,
+                   "Source of type sqlite has no member PublishAfterReplicas");
+    assert_refused("{'Type':'queue','QueueUrl':'q','PublishAfterReplicas':1}", QUEUE, NULL,
+                   "Source of type queue has no member PublishAfterReplicas");
 }
 
 static void a_null_is_as_good_as_nothing(void **state)
@@ -112,7 +137,7 @@ static void what_is_wrong_is_named(void **state)
     assert_refused("{'Type':'postgres'}", QUEUE, NULL, "Source of type postgres needs the member Connection");
     assert_refused("{'Type':'postgres','Connection':''}", QUEUE, NULL, "Source.Connection must be a text");
     assert_refused("{'Type':'postgres','Connection':'c','Tabel':'t'}", QUEUE, NULL,
-                   "no member Tabel; it may have Type, Connection, Table, Pooler, LeaseSeconds");
+                   "no member Tabel; it may have Type, Connection, Table, Pooler, PublishAfterReplicas, LeaseSeconds");
     assert_refused("{'Type':'sqlite','Connection':'c','Pooler':'session'}", QUEUE, NULL, "no member Pooler");
     assert_refused("{'Type':'postgres','Connection':'c','Table':'a;b'}", QUEUE, NULL, "not a;b");
     assert_refused("{'Type':'postgres','Connection':'c','LeaseSeconds':61}", QUEUE, NULL, "from 1 to 60");
@@ -148,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_given_has_its_default),
         cmocka_unit_test(each_member_arrives_where_it_belongs),
+        cmocka_unit_test(replicas_are_counted_where_there_can_be_some),
         cmocka_unit_test(a_null_is_as_good_as_nothing),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(a_copy_shares_nothing),

@@ -260,6 +260,6 @@ REVOKE ALL ON FUNCTION tally.send, tally.ack, tally.once, tally.once_in_group, t
 --   GRANT SELECT, INSERT, UPDATE, DELETE ON tally.outbox, tally.dead, tally.lease, tally.beat, tally.intent TO relay;
 --   GRANT SELECT ON tally.version TO relay;
 --   GRANT SELECT ON SEQUENCE tally.outbox_id_seq TO relay;
---   GRANT pg_read_all_stats TO relay;   -- lets it say who holds back VACUUM
+--   GRANT pg_read_all_stats TO relay;   -- lets it say who holds back VACUUM; PublishAfterReplicas needs it
 
 RESET client_min_messages;

@@ -1,0 +1,393 @@
+"""Relays and failovers: PostgreSQL with a streaming replica that takes over and has not got everything. What was delivered is held against
+what the new primary knows.
+
+The ids are those of the reference's scenarios. Servers that only restart stand in test_relay_postgres.py."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import psycopg2
+import pytest
+
+from conftest import PATIENCE, wait_until
+from outbox import Outbox
+from postgres import Postgres
+from relay import Proxy, check_once, check_order, drain
+from wire import Connection
+
+AFTER_REPLICAS = "--publish-after-replicas"
+
+
+class Cluster:
+    """A primary, and streaming replicas of it; the last of them is the one that takes over."""
+
+    def __init__(self, folder, **settings):
+        self.folder = folder
+        # The machine stays, so what a process has written outlives it; what stands in the memory of a server alone does not.
+        self.settings = {"fsync": "off", "autovacuum": "off", "wal_retrieve_retry_interval": "100", **settings}
+        self.primary = Postgres(folder / "first", **self.settings).start()
+        self.started = [self.primary]
+        self.replica = None
+
+    def add_replica(self):
+        made = Postgres(self.folder / f"server{len(self.started)}", **self.settings)
+        made.folder.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            owner = pwd.getpwnam("postgres")
+            os.chown(made.folder, owner.pw_uid, owner.pw_gid)
+        made._run("pg_basebackup", "-D", str(made.data), "-R", "-N", "-c", "fast", "-h", "127.0.0.1", "-p", str(self.primary.port), "-U", "tally")
+        self.started.append(made)
+        self.replica = made.start()
+        self.wait_until_streaming()
+        return self.replica
+
+    def wait_until_streaming(self):
+        wait_until(lambda: self.primary.sql("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")[0][0] > 0, what="a replica")
+
+    def uri(self, outbox):
+        """Of all servers that there will be, as the application has it."""
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in self.started)
+        return f"postgresql://tally@{hosts}/{outbox.name}"
+
+    def wait_until_level(self):
+        position = self.primary.sql("SELECT pg_current_wal_insert_lsn()")[0][0]
+        wait_until(lambda: self.replica.sql("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", position)[0][0], what="the replica")
+
+    def promote(self):
+        """The primary may go on for those who are connected to it."""
+        if not (self.replica.data / "postmaster.pid").exists():
+            self.replica.start()
+        self.replica.sql("SELECT pg_promote()")
+        wait_until(lambda: not self.replica.sql("SELECT pg_is_in_recovery()")[0][0], what="the promotion")
+
+    def fail_over(self):
+        self.primary.kill9()
+        self.promote()
+        self.primary, self.replica = self.replica, None
+
+    def stop(self):
+        for server in self.started:
+            with contextlib.suppress(AssertionError):
+                server.stop("immediate")
+            shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def clusters(tmp_path):
+    made = []
+
+    def make(**settings):
+        made.append(Cluster(tmp_path / f"cluster{len(made)}", **settings))
+        made[-1].add_replica()
+        return made[-1]
+
+    yield make
+    for cluster in made:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    made = Cluster(tmp_path_factory.mktemp("cluster"), wal_level="logical")
+    made.add_replica()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def cluster(shared):
+    """For tests in which nobody takes over: with one replica."""
+    for server in shared.started[2:]:
+        server.stop("immediate")
+    del shared.started[2:]
+    shared.replica = shared.started[1]
+    if not (shared.replica.data / "postmaster.pid").exists():
+        shared.replica.start()
+    shared.wait_until_streaming()
+    return shared
+
+
+@pytest.fixture
+def queue(daemon):
+    with Connection(daemon.port) as connection:
+        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders"})
+    return "orders"
+
+
+@pytest.fixture
+def fifo(daemon):
+    with Connection(daemon.port) as connection:
+        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders.fifo", "Attributes": {"FifoQueue": "true"}})
+    return "orders.fifo"
+
+
+class Shop(Outbox):
+    """An application: each order is a row of its own and a message, in one transaction."""
+
+    def __init__(self, server):
+        super().__init__(server)
+        self.sql("CREATE TABLE orders (n int PRIMARY KEY, id bigint, uid uuid)")
+
+    def order(self, queue, first, count=1, asynchronous=False):
+        with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SET synchronous_commit = {'off' if asynchronous else 'on'}")
+            for n in range(first, first + count):
+                cursor.execute("WITH o AS (INSERT INTO tally.outbox (queue, group_id, body) VALUES (%s, %s, %s) RETURNING id, uid)"
+                               " INSERT INTO orders SELECT %s, id, uid FROM o", (queue, f"g{n % 5}", str(n), n))
+
+    def orders(self):
+        return [str(n) for n, in self.sql("SELECT n FROM orders ORDER BY n")]
+
+    def on(self, server):
+        """The same on another server."""
+        other = Outbox.__new__(Shop)
+        other.__dict__.update(self.__dict__, server=server, uri=f"postgresql://tally@127.0.0.1:{server.port}/{self.name}")
+        return other
+
+
+def messages_in(daemon, queue):
+    with Connection(daemon.port) as connection:
+        answer = connection.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["ApproximateNumberOfMessages"]})
+    return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+
+
+def wait_until_settled(shop, seconds=30):
+    """Until everything has left the outbox, as one who would look for it in vain sees."""
+    wait_until(lambda: shop.count() == 0, seconds, "an empty outbox")
+
+
+
+# --- published after replicas have it -----------------------------------------------------------------------------------
+
+
+def test_P25_who_may_not_see_what_replicas_have_is_told_which_right_is_missing(daemon, relays, cluster, queue):
+    shop = Shop(cluster.primary)
+    shop.sql("CREATE ROLE carrier LOGIN")
+    for grant in ("USAGE ON SCHEMA tally", "SELECT, INSERT, UPDATE, DELETE ON tally.outbox, tally.dead, tally.lease, tally.beat, tally.intent",
+                  "SELECT ON tally.version", "SELECT ON SEQUENCE tally.outbox_id_seq"):
+        shop.sql(f"GRANT {grant} TO carrier")
+    uri = shop.uri.replace("tally@", "carrier@")
+    shop.order(queue, 0)
+    relay = relays(uri, "queue", "--lease", 1, AFTER_REPLICAS, 1)
+    wait_until(lambda: "GRANT pg_read_all_stats TO carrier" in relay.state, what="that it says so")
+    assert relay.state.startswith("failed: ") and messages_in(daemon, queue) == 0 and shop.count() == 1
+    without = relays(uri, "queue", "--lease", 1, name="without")  # who does not wait needs no right
+    without.wait_for("active")
+    wait_until_settled(shop)
+    without.stop()
+    shop.sql("GRANT pg_read_all_stats TO carrier")
+    relay.wait_for("active")
+    shop.order(queue, 1)
+    wait_until_settled(shop)
+    check_once(drain(daemon, queue, 2), ["0", "1"])
+
+
+def test_P25_rows_wait_for_as_many_replicas_as_were_asked_for_and_go_when_they_are_there(daemon, relays, cluster, fifo):
+    shop = Shop(cluster.primary)
+    relay = relays(shop.uri, "queue", "--lease", 1, AFTER_REPLICAS, 2)
+    relay.wait_for("active")
+    epoch = relay.epoch
+    second = relays(shop.uri, "queue", "--lease", 1, AFTER_REPLICAS, 2, name="second")
+    second.wait_for("standby")
+    shop.order(fifo, 0, 50)
+    text = relay.wait_for("blocked")
+    assert "waits for 2 replicas" in text and "1 of them is there" in text
+    end = time.monotonic() + 5 * PATIENCE  # longer than an owner may fail before it gives up its lease
+    while time.monotonic() < end:
+        oldest, = shop.sql("SELECT max(extract(epoch FROM clock_timestamp() - xact_start)) FROM pg_stat_activity"
+                           " WHERE application_name LIKE 'tally relay%' AND (backend_xmin IS NOT NULL OR state LIKE 'idle in%')")[0]
+        assert oldest is None or oldest < 1 * PATIENCE  # P18
+        time.sleep(0.1)
+    assert relay.state.startswith("blocked") and second.state == "standby" and second.epoch == 0
+    assert messages_in(daemon, fifo) == 0 and shop.count() == 50
+    cluster.add_replica()
+    relay.wait_for("active")
+    assert relay.epoch == epoch
+    wait_until_settled(shop)
+    first, other = cluster.started[1:]
+    other.stop()
+    shop.order(fifo, 50, 50)
+    relay.wait_for("blocked")
+    assert messages_in(daemon, fifo) == 50 and shop.count() == 50
+    other.start()  # it returns
+    relay.wait_for("active")
+    wait_until_settled(shop)
+    assert relay.epoch == epoch and first.sql("SELECT pg_is_in_recovery()")[0][0]
+    relay.stop()
+    arrived = drain(daemon, fifo, 100)
+    check_once(arrived, shop.orders())
+    check_order(arrived)
+
+
+def test_P25_a_relay_that_waits_is_stopped_paused_and_replaced_as_any_other(daemon, relays, cluster, tally, queue):
+    shop = Shop(cluster.primary)
+    waiting = relays(shop.uri, "queue", "--lease", 1, AFTER_REPLICAS, 1)
+    waiting.wait_for("active")
+    shop.order(queue, 0, 3)
+    wait_until_settled(shop)
+    cluster.replica.stop()
+    shop.order(queue, 3, 3)
+    waiting.wait_for("blocked")
+    waiting.stop()
+    assert messages_in(daemon, queue) == 3 and shop.count() == 3
+    tally("relay", "create", "carrier", "--source", shop.uri, "--sink", "queue", "--lease", "1", AFTER_REPLICAS, "1")
+
+    def shown():
+        with Connection(daemon.port) as connection:
+            return connection.ok("Tally.DescribeRelay", {"RelayName": "carrier"})
+
+    wait_until(lambda: shown()["State"] == "blocked", what="blocked")
+    assert shown()["Source"]["PublishAfterReplicas"] == 1 and "waits for 1 replica" in shown()["LastError"]
+    wait_until(lambda: shown()["Lag"]["Rows"] == 3, what="its lag")
+    tally("relay", "pause", "carrier")
+    wait_until(lambda: shown()["State"] == "paused", what="paused")
+    daemon.restart()
+    assert shown()["Source"]["PublishAfterReplicas"] == 1 and shown()["State"] == "paused"
+    tally("relay", "resume", "carrier")
+    wait_until(lambda: shown()["State"] == "blocked", what="blocked again")
+    assert messages_in(daemon, queue) == 3 and shop.count() == 3
+    cluster.replica.start()
+    wait_until_settled(shop)
+    wait_until(lambda: shown()["State"] == "active", what="active")
+    check_once(drain(daemon, queue, 6), shop.orders())
+
+
+def test_P25_who_decodes_the_log_is_no_replica(daemon, relays, cluster, queue):
+    cluster.replica.stop()
+    shop = Shop(cluster.primary)
+    shop.sql("SELECT pg_create_logical_replication_slot('decoder', 'test_decoding')")
+    decoder = subprocess.Popen([*cluster.primary._as_owner(), str(cluster.primary.programs / "pg_recvlogical"), "-d", shop.uri, "--slot", "decoder",
+                                "--start", "-f", "-", "-s", "1", "-F", "1"], cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: shop.one("SELECT count(*) FROM pg_stat_replication") == 1, what="the decoder")
+        relay = relays(shop.uri, "queue", "--lease", 1, AFTER_REPLICAS, 1)
+        shop.order(queue, 0)
+        assert "0 of them are there" in relay.wait_for("blocked")
+        position = shop.one("SELECT max(pg_current_wal_insert_lsn())")
+        wait_until(lambda: shop.one("SELECT flush_lsn >= %s::pg_lsn FROM pg_stat_replication", position), what="that it has the row")
+        assert relay.state.startswith("blocked") and messages_in(daemon, queue) == 0
+        cluster.replica.start()
+        wait_until_settled(shop)
+        check_once(drain(daemon, queue, 1), ["0"])
+    finally:
+        decoder.terminate()
+        decoder.wait(20)
+        wait_until(lambda: not shop.one("SELECT active FROM pg_replication_slots"), what="that the slot is free")
+        shop.sql("SELECT pg_drop_replication_slot('decoder')")
+
+
+def test_R37_a_failover_that_loses_rows_leaves_ghosts_unless_replicas_have_what_is_published(daemon, relays, clusters, queue, fifo):
+    cluster = clusters()
+    hasty, careful = Shop(cluster.primary), Shop(cluster.primary)
+    cluster.wait_until_level()
+    relays(cluster.uri(hasty), "queue", "--lease", 1, name="hasty").wait_for("active")
+    relay = relays(cluster.uri(careful), "queue", "--lease", 1, AFTER_REPLICAS, 1)
+    relay.wait_for("active")
+    hasty.order(queue, 0, 50)
+    careful.order(fifo, 0, 50)
+    wait_until_settled(hasty)
+    wait_until_settled(careful)
+    cluster.wait_until_level()
+    cluster.replica.stop()
+    hasty.order(queue, 50, 50)  # these never happened
+    careful.order(fifo, 50, 50)
+    wait_until_settled(hasty)
+    assert "0 of them are there" in relay.wait_for("blocked")
+    assert careful.count() == 50
+    cluster.fail_over()
+
+    hasty, careful = hasty.on(cluster.primary), careful.on(cluster.primary)
+    assert len(hasty.orders()) == len(careful.orders()) == 50
+    hasty.order(queue, 100, 50)
+    careful.order(fifo, 100, 50)
+    wait_until_settled(hasty)
+    relay.wait_for("blocked")  # nobody stands behind the new one yet
+    assert messages_in(daemon, fifo) == 50 and careful.count() == 50
+    cluster.add_replica()
+    relay.wait_for("active")
+    wait_until_settled(careful)
+    arrived = drain(daemon, fifo, 100)
+    check_once(arrived, careful.orders())
+    check_order(arrived)
+    check_once(drain(daemon, queue, 150), hasty.orders() + [str(n) for n in range(50, 100)])
+
+
+def test_R37_a_primary_that_dies_while_rows_flow_leaves_no_ghost(daemon, relays, clusters, fifo):
+    cluster = clusters()
+    shop = Shop(cluster.primary)
+    cluster.wait_until_level()
+    relay = relays(cluster.uri(shop), "queue", "--lease", 1, AFTER_REPLICAS, 1)
+    relay.wait_for("active")
+    written, is_dead = [], threading.Event()
+
+    def write():
+        with contextlib.suppress(psycopg2.Error), contextlib.closing(shop.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute("SET synchronous_commit = off")
+            while not is_dead.is_set():
+                n = len(written)
+                cursor.execute("WITH o AS (INSERT INTO tally.outbox (queue, group_id, body) VALUES (%s, %s, %s) RETURNING id, uid)"
+                               " INSERT INTO orders SELECT %s, id, uid FROM o", (fifo, f"g{n % 5}", str(n), n))
+                written.append(n)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    wait_until(lambda: messages_in(daemon, fifo) > 1000, what="that rows flow")
+    cluster.fail_over()
+    is_dead.set()
+    writer.join()
+    after = shop.on(cluster.primary)
+    kept = len(after.orders())
+    assert after.orders() == [str(n) for n in range(kept)]
+    cluster.add_replica()
+    after.order(fifo, len(written) + 1, 50)
+    relay.wait_for("active")
+    wait_until_settled(after)
+    arrived = drain(daemon, fifo, kept + 50)
+    check_once(arrived, after.orders())
+    check_order(arrived)
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_R41_a_crash_forgets_what_was_committed_asynchronously_and_it_was_not_published(daemon, relays, cluster, queue, replicas):
+    shop = Shop(cluster.primary)
+    relay = relays(shop.uri, "queue", "--lease", 60, AFTER_REPLICAS, replicas)
+    relay.wait_for("active")
+    shop.order(queue, 0, 10)
+    wait_until_settled(shop)
+    # Nothing brings the log to the disk any more: neither the processes for that, nor the relay's own commits. A lock that is asked for
+    # while the order is open comes before whatever is asked for behind it.
+    for pid, in shop.sql("SELECT pid FROM pg_stat_activity WHERE backend_type IN ('walwriter', 'checkpointer', 'background writer')"):
+        os.kill(pid, signal.SIGSTOP)
+    with contextlib.closing(shop.begin()) as lock, contextlib.closing(shop.begin()) as late:
+        lock.cursor().execute("LOCK TABLE tally.lease, tally.beat IN SHARE MODE")
+        cursor = late.cursor()
+        cursor.execute("SET LOCAL synchronous_commit = off")
+        cursor.execute("WITH o AS (INSERT INTO tally.outbox (queue, body) VALUES (%s, 'ghost') RETURNING id, uid)"
+                       " INSERT INTO orders SELECT 10, id, uid FROM o", (queue,))
+        waits = threading.Thread(target=lambda: lock.cursor().execute("LOCK TABLE tally.outbox IN SHARE MODE"))
+        waits.start()
+        wait_until(lambda: shop.one("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'ShareLock'") == 1, what="the lock")
+        late.commit()
+        waits.join()
+        if replicas:
+            relay.wait_for("blocked")
+            assert shop.one("SELECT count(*) FROM tally.outbox WHERE body = 'ghost'") == 1
+        else:
+            wait_until(lambda: messages_in(daemon, queue) == 11, what="the ghost")
+        assert shop.one("SELECT pg_current_wal_flush_lsn() < pg_current_wal_insert_lsn()")
+        cluster.primary.kill9()
+        for connection in lock, late:
+            with contextlib.suppress(psycopg2.Error):
+                connection.close()
+    cluster.primary.start()
+    assert shop.orders() == [str(n) for n in range(10)] and shop.count() == 0
+    shop.order(queue, 10, 10)
+    relay.wait_for("active", 30)
+    wait_until_settled(shop)
+    check_once(drain(daemon, queue, 20 if replicas else 21), shop.orders() + ([] if replicas else ["ghost"]))
