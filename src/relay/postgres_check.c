@@ -93,13 +93,14 @@ enum step postgres_judge(const struct postgres *postgres, const PGresult *result
 /* --- settings ------------------------------------------------------------------------------------------------------ */
 
 /* Generic plans, by index: `done` goes through the primary key, and the scan in its order, whatever the statistics of a table say whose rows
- * live for milliseconds; a custom plan was seen to read the whole table. No time-outs of the server's
+ * live for milliseconds; a custom plan was seen to read the whole table. What is switched off costs more than anything on paper, for
+ * which the server would compile the statement to machine code: half a second, at each connection. No time-outs of the server's
  * own for statements, whatever the role's default is; locks of others are not waited for long (P18). */
 static const char settings[] =
     "SET search_path = pg_catalog, pg_temp; SET default_transaction_isolation = 'read committed'; SET "
     "statement_timeout = 0; "
     "SET lock_timeout = 2000; SET idle_session_timeout = 0; SET client_min_messages = warning; "
-    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off";
+    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off";
 
 /* Each may be refused: by an older server, by a hosted one, on a Unix socket. They let the server notice within about three seconds that
  * this machine is gone. */
