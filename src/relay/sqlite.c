@@ -87,10 +87,11 @@ enum step sqlite_failed(struct sqlite *sqlite, struct fault *fault)
     const struct meaning *meaning = find_meaning(code);
     sqlite->is_locked = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
     if (meaning == NULL)
-        return fault_set(fault, STEP_UNFIT,
-                         "SQLite database %s: %s. Its tables are to be those of: tally relay schema --type sqlite",
-                         sqlite->path_owned, said);
-    (void)fault_set(fault, meaning->step, "SQLite database %s: %s: %s.", sqlite->path_owned, said, meaning->advice);
+        return fault_set(
+            fault, STEP_UNFIT,
+            "SQLite database %s: %s. Its tables are to be those of: tally relay schema --type sqlite | sqlite3 %s",
+            sqlite->path_owned, said, sqlite->path_owned);
+    (void)fault_set(fault, meaning->step, "SQLite database %s: %s: %s", sqlite->path_owned, said, meaning->advice);
     if (meaning->is_broken)
         close_handle(sqlite);
     return meaning->step;
