@@ -1,12 +1,26 @@
 /* The settled floor (P7, P8 in docs/invariants-relays.md). First the highest id that was ever drawn, then who writes to the outbox at that moment. When
  * all of those writers are gone, each id up to it is visible or will never exist, and the floor may go up to below the lowest row
- * that lives. The order of the three looks matters: each one sees at least what the one before it saw. */
+ * that lives. The order of the three looks matters: each one sees at least what the one before it saw.
+ *
+ * While one transaction that drew an id stays open, the floor stands still. What is left of the rows that are delivered meanwhile can't be
+ * removed, and a scan would read all of it, again and again (R04). But an id that this very connection deleted, in a statement whose
+ * commit it knows of, is as settled as one below the floor: it was visible, and a committed delete is taken back only by a failover or a
+ * crash, which end the connection. So a scan passes over those ids (gone.h) and looks at all pieces in between and at everything behind
+ * them, in one statement, so in one snapshot: a late row stands in a piece and comes before what is behind it (P4, P7). Where
+ * such ids begin right above the floor, the floor goes up over them; that needs no writer to be gone (P8).
+ *
+ * Nothing is concluded from an id that is merely missing, since an open transaction may own it. Only what the answer of a delete names counts:
+ * not a row with the same id and another uid, nor one that another relay deleted. All is forgotten with the connection and the term. An
+ * id that comes back all the same, because somebody chose it or set the sequence back, is found by the whole scan, which reads from 0
+ * without pieces; then, too, all is forgotten. Behind a pooler the server may change without a change of our connection, so there no ids
+ * are noted. */
 #include "relay/keeper.h"
 #include "relay/source_postgres_parts.h"
 
 #define SETTLED_EVERY_MS 1000u
 #define WAITING_EVERY_MS 250u
 #define WHOLE_EVERY_MS 60000u
+#define PIECES_FROM_IDS 2000u /* to read what is left of fewer rows costs less than to look at pieces */
 
 static void forget(struct floor *floor, const struct term *term, unsigned connection, uint64_t now_ms)
 {
@@ -16,6 +30,7 @@ static void forget(struct floor *floor, const struct term *term, unsigned connec
     floor->is_waiting = false;
     floor->next_ms = now_ms;
     floor->whole_ms = now_ms;
+    gone_clear(&floor->gone);
 }
 
 static bool is_among(const struct buffer *writers, const char *name)
@@ -67,18 +82,23 @@ static enum step see_writers(struct source_postgres *self, bool *is_settled, str
     return step;
 }
 
+static void raise_to(struct floor *floor, uint64_t value)
+{
+    floor->value = gone_raise(&floor->gone, value);
+}
+
 static enum step settle(struct source_postgres *self, struct fault *fault)
 {
     struct floor *floor = &self->floor;
-    char below[NUMBER_TEXT_SIZE];
-    postgres_number_to_text(floor->value, below);
+    struct pieces pieces = floor_pieces(floor);
     PGresult *result;
-    enum step step = source_postgres_run(self, STATEMENT_LOWEST, (const char *[]){below}, 1, &result, fault);
+    enum step step =
+        source_postgres_run(self, STATEMENT_LOWEST, (const char *[]){pieces.lows, pieces.highs}, 2, &result, fault);
     if (step == STEP_OK) {
         uint64_t lowest = PQntuples(result) == 1 ? postgres_number(result, 0, 0) : UINT64_MAX;
         uint64_t settled = lowest - 1 < floor->high ? lowest - 1 : floor->high;
         if (settled > floor->value)
-            floor->value = settled;
+            raise_to(floor, settled);
         floor->is_waiting = false;
     }
     PQclear(result);
@@ -112,7 +132,93 @@ uint64_t floor_of_scan(const struct floor *floor)
     return floor->is_whole ? 0 : floor->value;
 }
 
+/* --- what is gone ------------------------------------------------------------------------------------------------- */
+
+bool floor_has_pieces(const struct floor *floor)
+{
+    return !floor->is_whole && floor->gone.id_count >= PIECES_FROM_IDS;
+}
+
+static void append_number(struct buffer *array, uint64_t number)
+{
+    buffer_append_u8(array, array->size == 0 ? '{' : ',');
+    buffer_append_decimal(array, number);
+}
+
+struct pieces floor_pieces(struct floor *floor)
+{
+    buffer_truncate(&floor->lows, 0);
+    buffer_truncate(&floor->highs, 0);
+    append_number(&floor->lows, floor->value);
+    for (size_t i = 0; i < floor->gone.count; i++) {
+        append_number(&floor->highs, floor->gone.ranges[i].first);
+        append_number(&floor->lows, floor->gone.ranges[i].last);
+    }
+    append_number(&floor->highs, INT64_MAX);
+    buffer_append(&floor->lows, "}", 2);
+    buffer_append(&floor->highs, "}", 2);
+    return (struct pieces){.lows = (const char *)floor->lows.data_owned,
+                           .highs = (const char *)floor->highs.data_owned};
+}
+
+static void note_gone(struct floor *floor, struct id_range range)
+{
+    if (range.last <= floor->value)
+        return;
+    gone_add(&floor->gone, range);
+    raise_to(floor, floor->value);
+}
+
+/* An array of bigint in binary form: twenty bytes of head, then each with its length of four bytes. */
+#define ARRAY_HEAD_SIZE 20u
+#define ARRAY_ITEM_SIZE 12u
+
+static uint64_t read_item(const uint8_t *item)
+{
+    uint64_t number = 0;
+    for (size_t i = 4; i < ARRAY_ITEM_SIZE; i++)
+        number = number << 8 | item[i];
+    return number;
+}
+
+void floor_note_deleted(struct source_postgres *self, const PGresult *result)
+{
+    struct floor *floor = &self->floor;
+    struct bytes ids = postgres_field(result, 0, 1);
+    bool is_of_floor = floor->connection == self->postgres.connections && !self->postgres.is_pooled;
+    if (!is_of_floor || ids.size < ARRAY_HEAD_SIZE + ARRAY_ITEM_SIZE)
+        return;
+    ASSERT((ids.size - ARRAY_HEAD_SIZE) % ARRAY_ITEM_SIZE == 0);
+    const uint8_t *item = ids.ptr + ARRAY_HEAD_SIZE, *end = ids.ptr + ids.size;
+    struct id_range range = {.first = read_item(item), .last = read_item(item)};
+    for (item += ARRAY_ITEM_SIZE; item < end; item += ARRAY_ITEM_SIZE) {
+        uint64_t id = read_item(item);
+        if (id != range.last + 1) {
+            note_gone(floor, range);
+            range.first = id;
+        }
+        range.last = id;
+    }
+    note_gone(floor, range);
+}
+
+void floor_note_found(struct floor *floor, const struct rows *rows)
+{
+    bool is_wrong = false;
+    for (size_t i = 0; i < rows->count && floor->is_whole && !is_wrong; i++) {
+        uint64_t id = rows->items_owned[i].id;
+        is_wrong = id <= floor->value || gone_count_in(&floor->gone, (struct id_range){id, id}) > 0;
+    }
+    if (is_wrong) {
+        floor->value = 0;
+        floor->is_waiting = false;
+        gone_clear(&floor->gone);
+    }
+}
+
 void floor_deinit(struct floor *floor)
 {
+    buffer_deinit(&floor->lows);
+    buffer_deinit(&floor->highs);
     buffer_deinit(&floor->writers);
 }

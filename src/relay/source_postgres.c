@@ -43,11 +43,13 @@ static enum step fenced(struct fault *fault)
     return fault_set(fault, STEP_FENCED, "another relay has taken the source over");
 }
 
-/* Of a statement whose first column says whether the fence held. Clears the result. */
-static enum step check_held(enum step step, PGresult *result, struct fault *fault)
+/* Of a statement that deletes: its first column says whether the fence held, the second which rows are gone. Clears the result. */
+static enum step check_held(struct source_postgres *self, enum step step, PGresult *result, struct fault *fault)
 {
     if (step == STEP_OK && postgres_number(result, 0, 0) == 0)
         step = fenced(fault);
+    else if (step == STEP_OK)
+        floor_note_deleted(self, result);
     PQclear(result);
     return step;
 }
@@ -105,12 +107,23 @@ static enum step send_scan(struct source_postgres *self, const struct row_name *
                            size_t size_max, struct fault *fault)
 {
     char floor[NUMBER_TEXT_SIZE], rows[NUMBER_TEXT_SIZE], size[NUMBER_TEXT_SIZE];
-    postgres_number_to_text(floor_of_scan(&self->floor), floor);
     postgres_number_to_text(limit, rows);
     postgres_number_to_text(size_max == 0 ? 1 : size_max, size);
+    const char *ids = ids_of(&self->ids, in_flight, count);
+    if (floor_has_pieces(&self->floor)) {
+        struct pieces pieces = floor_pieces(&self->floor);
+        const struct query query = {
+            .statement = STATEMENT_SCAN_PIECES,
+            .values = (const char *[]){pieces.lows, pieces.highs, ids, rows, size},
+            .value_count = 5,
+            .is_binary = true,
+        };
+        return postgres_send(&self->postgres, &query, fault);
+    }
+    postgres_number_to_text(floor_of_scan(&self->floor), floor);
     const struct query query = {
         .statement = STATEMENT_SCAN,
-        .values = (const char *[]){floor, ids_of(&self->ids, in_flight, count), rows, size},
+        .values = (const char *[]){floor, ids, rows, size},
         .value_count = 4,
         .is_binary = true,
     };
@@ -152,7 +165,7 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
     enum step settled = STEP_OK;
     if (self->is_settling) {
         step = postgres_receive(&self->postgres, &result, fault);
-        settled = check_held(step, result, &fence_fault);
+        settled = check_held(self, step, result, &fence_fault);
     }
     result = NULL;
     if (step == STEP_OK)
@@ -163,8 +176,10 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
         *fault = fence_fault;
         step = settled;
     }
-    if (step == STEP_OK)
+    if (step == STEP_OK) {
         append_rows(rows, result);
+        floor_note_found(&self->floor, rows);
+    }
     PQclear(result);
     return step;
 }
@@ -184,6 +199,7 @@ static void copy_as_ascii(const char *text, char copy[ROW_REASON_SIZE])
 static enum step source_park(struct source *source, const struct term *term, const struct row *row, const char *error,
                              bool is_doubted, struct fault *fault)
 {
+    struct source_postgres *self = source_postgres_of(source);
     struct postgres_fence fence;
     postgres_fence_of(&fence, term);
     char id[NUMBER_TEXT_SIZE], uid[UID_TEXT_SIZE], reason[ROW_REASON_SIZE];
@@ -192,9 +208,9 @@ static enum step source_park(struct source *source, const struct term *term, con
     copy_as_ascii(error, reason);
     PGresult *result;
     enum step step = source_postgres_run(
-        source_postgres_of(source), STATEMENT_PARK,
+        self, STATEMENT_PARK,
         (const char *[]){fence.epoch, fence.owner, id, uid, reason, is_doubted ? "true" : "false"}, 6, &result, fault);
-    return check_held(step, result, fault);
+    return check_held(self, step, result, fault);
 }
 
 static enum step source_note(struct source *source, const struct term *term, uint64_t last, uint64_t next,
@@ -216,7 +232,7 @@ static enum step source_note(struct source *source, const struct term *term, uin
                                                           ids_of(&self->ids, names, count),
                                                           uids_of(&self->uids, names, count), moment},
                                          7, &result, fault);
-    return check_held(step, result, fault);
+    return check_held(self, step, result, fault);
 }
 
 static void names_of(struct intent *intent, struct rows *rows)
@@ -278,7 +294,7 @@ static enum step source_end_intent(struct source *source, const struct term *ter
                             (const char *[]){fence.epoch, fence.owner, epoch, number, ids_of(&self->ids, done, count),
                                              uids_of(&self->uids, done, count)},
                             6, &result, fault);
-    return check_held(step, result, fault);
+    return check_held(self, step, result, fault);
 }
 
 /* --- made and unmade ----------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/buffer.h"
+#include "relay/gone.h"
 #include "relay/postgres.h"
 #include "relay/source.h"
 
@@ -21,6 +22,7 @@ enum {
     STATEMENT_LOWEST,
     STATEMENT_POSITION,
     STATEMENT_REPLICAS,
+    STATEMENT_SCAN_PIECES,
     STATEMENT_HEALTH,
     STATEMENT_HORIZON,
     STATEMENT_LIST_PARKED,
@@ -43,6 +45,13 @@ struct floor {
     uint64_t next_ms;      /* when to go on, on the monotonic clock */
     uint64_t whole_ms;     /* when the next scan goes without it */
     bool is_whole;         /* this one does */
+    struct gone gone;      /* above `value`, what this connection deleted in this term */
+    struct buffer lows, highs;
+};
+
+/* What a statement is to look at, as its parameters: pieces of ids, each from behind `lows` to before `highs`. */
+struct pieces {
+    const char *lows, *highs; /* arrays; borrowed until the next ones are made */
 };
 
 struct source_postgres {
@@ -70,6 +79,13 @@ enum step source_postgres_run(struct source_postgres *self, unsigned statement, 
 enum step floor_advance(struct source_postgres *self, const struct term *term, struct fault *fault);
 /* The floor for this scan; 0 about once a minute, which finds rows that a failover brought back and rows with a chosen id. */
 uint64_t floor_of_scan(const struct floor *floor);
+/* Is there so much above the floor to pass over that a scan in pieces is worth it? */
+bool floor_has_pieces(const struct floor *floor);
+struct pieces floor_pieces(struct floor *floor);
+/* The answer of a statement that deleted rows, with their ids in column 1; it is committed. */
+void floor_note_deleted(struct source_postgres *self, const PGresult *result);
+/* What the scan found, in the order of ids. */
+void floor_note_found(struct floor *floor, const struct rows *rows);
 void floor_deinit(struct floor *floor);
 
 /* Behind a scan: how far the server is. */

@@ -27,17 +27,26 @@ static enum step check_horizon(struct source_postgres *self, struct fault *fault
     return step;
 }
 
+/* Exact if there are few; else every id that is not known to be gone counts as a row. */
+static uint64_t count_waiting(const struct gone *gone, const PGresult *result)
+{
+    if (PQgetisnull(result, 0, 4))
+        return postgres_number(result, 0, 0);
+    struct id_range range = {.first = postgres_number(result, 0, 3), .last = postgres_number(result, 0, 4)};
+    return range.last - range.first + 1 - gone_count_in(gone, range);
+}
+
 enum step source_postgres_check_health(struct source *source, struct source_health *health, struct fault *fault)
 {
     struct source_postgres *self = source_postgres_of(source);
-    char floor[NUMBER_TEXT_SIZE];
-    /* One of another connection may be wrong by now; here that would only be a number that is too small for a moment. */
-    postgres_number_to_text(self->floor.value, floor);
+    /* Those of another connection may be wrong by now; here that would only be a number that is too small for a moment. */
+    struct pieces pieces = floor_pieces(&self->floor);
     PGresult *result;
-    enum step step = source_postgres_run(self, STATEMENT_HEALTH, (const char *[]){floor}, 1, &result, fault);
+    enum step step =
+        source_postgres_run(self, STATEMENT_HEALTH, (const char *[]){pieces.lows, pieces.highs}, 2, &result, fault);
     if (step == STEP_OK) {
         *health = (struct source_health){
-            .waiting_count = postgres_number(result, 0, 0),
+            .waiting_count = count_waiting(&self->floor.gone, result),
             .oldest_age_ms = postgres_number(result, 0, 1),
             .parked_count = postgres_number(result, 0, 2),
         };

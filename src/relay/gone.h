@@ -1,0 +1,35 @@
+/* Ids whose rows are gone for good: those that a connection deleted itself. A scan passes over them instead of reading what is left of the
+ * rows, which VACUUM can't remove while a transaction is open that began before they were deleted.
+ *
+ * They stand in ranges, of which there are GONE_RANGES_MAX at most: where ids are missing in between (transactions that are open or were
+ * rolled back), a range ends. When there are too many, the smallest one is forgotten, and its ids are merely read again. */
+#ifndef TALLY_RELAY_GONE_H
+#define TALLY_RELAY_GONE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GONE_RANGES_MAX 1000u /* a scan that looks between so many takes a millisecond longer */
+
+struct id_range {
+    uint64_t first, last; /* both are in it */
+};
+
+struct gone {
+    struct id_range ranges[GONE_RANGES_MAX + 1]; /* rising; between two at least one id is missing */
+    size_t count;
+    uint64_t id_count;
+};
+
+void gone_clear(struct gone *gone);
+
+/* They may be known already. O(ranges) at worst, and O(1) for ids that follow the last. */
+void gone_add(struct gone *gone, struct id_range range);
+
+/* Forgets what stands at `floor` or below, and returns the floor: above it by the ids right behind it that are gone. */
+uint64_t gone_raise(struct gone *gone, uint64_t floor);
+
+/* How many of the ids from `range.first` to `range.last` are gone. */
+uint64_t gone_count_in(const struct gone *gone, struct id_range range);
+
+#endif
