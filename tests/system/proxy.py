@@ -6,6 +6,9 @@
     proxy.cut()                              # every connection ends at once
     proxy.lose_answer_to(b"rows_1\\0")        # the next request with these bytes arrives, and then its connection ends: no answer
     proxy.lost                               # how many answers were lost so
+    proxy.hold(b"Tally.Publish")             # the next request with these bytes stays here, and its connection with it,
+    proxy.is_held, proxy.release()           # until then
+    proxy.heard                              # with is_listening: everything that the server has answered
     proxy.close()
 """
 
@@ -34,6 +37,9 @@ class Line:
                 self.proxy.is_open.wait()
                 if source is self.client:
                     self._look(data)
+                    self._hold(data)
+                elif self.proxy.is_listening:
+                    self.proxy.heard += data
                 elif self.is_losing:  # the server has answered: so it has done what it was asked for
                     self.proxy.lost += 1
                     break
@@ -45,6 +51,13 @@ class Line:
         if pattern is not None and pattern in data:
             self.proxy.pattern = None
             self.is_losing = True
+
+    def _hold(self, data):
+        pattern = self.proxy.pattern_held
+        if pattern is not None and pattern in data:
+            self.proxy.pattern_held = None
+            self.proxy.is_held.set()
+            self.proxy.is_released.wait()
 
     def close(self):
         for end in (self.client, self.server):
@@ -60,8 +73,11 @@ class Proxy:
         self.port = self.listener.getsockname()[1]
         self.is_open = threading.Event()
         self.is_open.set()
-        self.pattern = None
+        self.pattern = self.pattern_held = None
         self.lost = 0
+        self.is_held, self.is_released = threading.Event(), threading.Event()
+        self.is_listening = False
+        self.heard = b""
         self.lines = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -89,7 +105,16 @@ class Proxy:
     def lose_answer_to(self, pattern):
         self.pattern = pattern
 
+    def hold(self, pattern):
+        self.is_held.clear()
+        self.is_released.clear()
+        self.pattern_held = pattern
+
+    def release(self):
+        self.is_released.set()
+
     def close(self):
         self.listener.close()
         self.thaw()
+        self.release()
         self.cut()
