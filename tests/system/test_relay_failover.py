@@ -174,10 +174,10 @@ def test_P25_who_may_not_see_what_replicas_have_is_told_which_right_is_missing(d
         shop.sql(f"GRANT {grant} TO carrier")
     uri = shop.uri.replace("tally@", "carrier@")
     shop.order(queue, 0)
-    relay = relays(uri, "queue", "--lease", 1, AFTER_REPLICAS, 1)
+    relay = relays(uri, "queue", AFTER_REPLICAS, 1)
     wait_until(lambda: "GRANT pg_read_all_stats TO carrier" in relay.state, what="that it says so")
     assert relay.state.startswith("failed: ") and messages_in(daemon, queue) == 0 and shop.count() == 1
-    without = relays(uri, "queue", "--lease", 1, name="without")  # who does not wait needs no right
+    without = relays(uri, "queue", name="without")  # who does not wait needs no right
     without.wait_for("active")
     wait_until_settled(shop)
     without.stop()
@@ -258,6 +258,30 @@ def test_P25_a_relay_that_waits_is_stopped_paused_and_replaced_as_any_other(daem
     check_once(drain(daemon, queue, 6), shop.orders())
 
 
+def test_P25_a_sink_that_does_not_remember_waits_as_well_and_nothing_is_noted_before(daemon, relays, cluster, fifo):
+    shop = Shop(cluster.primary)
+    relay = relays(shop.uri, f"sqs:{daemon.endpoint}/000000000000/{fifo}", AFTER_REPLICAS, 1, AWS_ACCESS_KEY_ID="key",
+                   AWS_SECRET_ACCESS_KEY="secret")
+    relay.wait_for("active")
+    shop.order(fifo, 0, 20)
+    wait_until_settled(shop)
+    receiver, = cluster.replica.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walreceiver'")[0]
+    os.kill(receiver, signal.SIGSTOP)
+    try:
+        shop.order(fifo, 20, 20)
+        assert "1 of them is there, and 0 have" in relay.wait_for("blocked")
+        time.sleep(1.5 * PATIENCE)  # longer than rows that were read are good for otherwise
+        assert shop.count() == 20 and shop.one("SELECT count(*) FROM tally.intent WHERE cardinality(ids) > 0") == 0
+        assert messages_in(daemon, fifo) == 20
+    finally:
+        os.kill(receiver, signal.SIGCONT)
+    relay.wait_for("active")
+    wait_until_settled(shop)
+    arrived = drain(daemon, fifo, 40)
+    check_once(arrived, shop.orders())
+    check_order(arrived)
+
+
 def test_P25_who_decodes_the_log_is_no_replica(daemon, relays, cluster, queue):
     cluster.replica.stop()
     shop = Shop(cluster.primary)
@@ -266,7 +290,7 @@ def test_P25_who_decodes_the_log_is_no_replica(daemon, relays, cluster, queue):
                                 "--start", "-f", "-", "-s", "1", "-F", "1"], cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: shop.one("SELECT count(*) FROM pg_stat_replication") == 1, what="the decoder")
-        relay = relays(shop.uri, "queue", "--lease", 1, AFTER_REPLICAS, 1)
+        relay = relays(shop.uri, "queue", AFTER_REPLICAS, 1)
         shop.order(queue, 0)
         assert "0 of them are there" in relay.wait_for("blocked")
         position = shop.one("SELECT max(pg_current_wal_insert_lsn())")
@@ -391,3 +415,164 @@ def test_R41_a_crash_forgets_what_was_committed_asynchronously_and_it_was_not_pu
     relay.wait_for("active", 30)
     wait_until_settled(shop)
     check_once(drain(daemon, queue, 20 if replicas else 21), shop.orders() + ([] if replicas else ["ghost"]))
+
+
+# --- a failover ---------------------------------------------------------------------------------------------------------
+
+
+def test_R10_a_replica_is_refused_and_takes_no_step_of_a_relay_by_itself(daemon, relays, cluster, queue):
+    shop = Shop(cluster.primary)
+    shop.order(queue, 0)
+    cluster.wait_until_level()
+    replica = shop.on(cluster.replica)
+    assert replica.count() == 1
+    for name, more in ("plain", ()), ("pooled", ("--pooler", "transaction")), ("careful", (AFTER_REPLICAS, 1)):
+        refused = relays(replica.uri, "queue", *more, name=name)
+        wait_until(lambda: "is a replica" in refused.state, what="that it says so")
+        assert refused.state.startswith("failed: ") and refused.epoch == 0
+    for step in (
+        "UPDATE tally.lease SET epoch = epoch + 1 WHERE source = 'outbox'",
+        "WITH f AS MATERIALIZED (SELECT 1 FROM tally.lease FOR SHARE), d AS (DELETE FROM tally.outbox o USING f RETURNING 1) SELECT count(*) FROM d",
+        "SELECT 1 FROM tally.lease WHERE source = 'outbox' FOR SHARE",
+    ):
+        with pytest.raises(psycopg2.errors.ReadOnlySqlTransaction):
+            replica.sql(step)
+    assert messages_in(daemon, queue) == 0 and shop.count() == 1 and shop.lease()[0] == 0
+    both = ",".join(f"127.0.0.1:{server.port}" for server in (cluster.replica, cluster.primary))
+    relays(f"postgresql://tally@{both}/{shop.name}", "queue", "--lease", 1).wait_for("active")
+    wait_until_settled(shop)
+    check_once(drain(daemon, queue, 1), ["0"])
+
+
+def test_R36_R38_R49_rows_that_come_back_are_known_and_others_of_lost_ids_are_not_taken_for_them(daemon, relays, clusters, fifo):
+    cluster = clusters()
+    shop = Shop(cluster.primary)
+    cluster.wait_until_level()
+    proxy = Proxy(daemon.port)
+    relay = relays(cluster.uri(shop), "queue", "--lease", 1, "--endpoint", proxy.endpoint)
+    relay.wait_for("active")
+    shop.order(fifo, 0, 100)
+    wait_until_settled(shop)
+    relay.freeze()
+    shop.order(fifo, 100, 100)
+    cluster.wait_until_level()
+    cluster.replica.stop()  # it will not know that these were deleted, nor of those that follow
+    relay.thaw()
+    wait_until_settled(shop)
+    shop.order(fifo, 200, 100)
+    wait_until_settled(shop)
+    time.sleep(2.5 * PATIENCE)  # the floor goes above them
+    lost = {id: uid for id, uid in shop.sql("SELECT id, uid FROM orders WHERE n >= 200")}
+    epoch = relay.epoch
+    cluster.fail_over()
+
+    after = shop.on(cluster.primary)
+    assert after.one("SELECT count(*) FROM tally.outbox o JOIN orders USING (id, uid) WHERE n >= 100") == after.count() == 100
+    assert after.one("SELECT max(id) FROM tally.outbox") < min(lost)
+    back = {uid for uid, in after.sql("SELECT uid FROM tally.outbox")}
+    after.order(fifo, 300, 100)
+    taken = {id: uid for id, uid in after.sql("SELECT id, uid FROM orders WHERE n >= 300")}
+    assert lost.keys() & taken.keys()  # the same ids
+    assert all(lost[id] != taken[id] for id in lost.keys() & taken.keys())
+    relay.wait_for("active")
+    assert relay.epoch > epoch
+    wait_until_settled(after)
+    relay.stop()
+    sent = [row["Uid"] for body in proxy.published() for row in body["Rows"]]
+    assert all(sent.count(uid) >= 2 for uid in back)  # found again, and found to be known
+    arrived = drain(daemon, fifo, 400)
+    check_once(arrived, [*after.orders(), *map(str, range(200, 300))])
+    check_order(arrived)
+    assert {message.uid for message in arrived} >= back | set(taken.values()) | set(lost.values())
+    proxy.close()
+
+
+def test_R39_of_two_relays_that_hold_one_epoch_after_a_failover_one_is_heard(daemon, relays, clusters, queue):
+    cluster = clusters()
+    shop = Shop(cluster.primary)
+    shop.sql("UPDATE tally.lease SET epoch = 7")
+    shop.order(queue, 0, 10)
+    cluster.wait_until_level()
+    cluster.replica.stop()
+    shop.order(queue, 10, 50)  # nobody but the first relay will know of these
+
+    first_line, second_line = Proxy(daemon.port), Proxy(daemon.port)
+    is_held, may_pass = threading.Event(), threading.Event()
+
+    def hold(target, body):
+        if target == "Tally.Publish":
+            is_held.set()
+            may_pass.wait(60 * PATIENCE)
+
+    first_line.watch = hold
+    first = relays(shop.uri, "queue", "--lease", 1, "--endpoint", first_line.endpoint, name="first")
+    assert is_held.wait(20 * PATIENCE)
+    assert first.epoch == shop.lease()[0] == 8
+    cluster.fail_over()
+    after = shop.on(cluster.primary)
+    assert after.lease()[0] == 7
+    after.order(queue, 60, 50)
+    second = relays(after.uri, "queue", "--lease", 1, "--endpoint", second_line.endpoint, name="second")
+    second.wait_for("active")
+    wait_until_settled(after)
+    may_pass.set()  # epoch 8, from one who was its owner
+    wait_until(lambda: first_line.published(), what="the late publish")
+    first.stop()
+    assert {"0", "10", "59"} <= {row["MessageBody"] for body in first_line.published() for row in body["Rows"]}
+    opened = [[(body["Epoch"], body["Owner"]) for target, body in line.requests if target == "Tally.OpenPublisher"]
+              for line in (first_line, second_line)]
+    assert opened[0][0][0] == opened[1][0][0] == 8 and opened[0][0][1] != opened[1][0][1]
+    assert second.epoch > 8
+    after.order(queue, 110, 10)
+    wait_until_settled(after)
+    check_once(drain(daemon, queue, len(after.orders())), after.orders())
+    first_line.close()
+    second_line.close()
+
+
+def test_R40_no_slot_holds_the_log_back_and_after_a_failover_the_whole_table_is_read(daemon, relays, clusters, queue):
+    cluster = clusters(min_wal_size="32MB", max_wal_size="48MB")
+    shop = Shop(cluster.primary)
+    cluster.wait_until_level()
+    relay = relays(cluster.uri(shop), "queue", "--lease", 1)
+    relay.wait_for("active")
+    shop.order(queue, 0, 20)
+    wait_until_settled(shop)
+    assert shop.one("SELECT count(*) FROM pg_replication_slots") == 0
+
+    # While the relay reads nothing, the server throws its log away.
+    relay.freeze()
+    segment = shop.one("SELECT pg_walfile_name(pg_current_wal_lsn())")
+    shop.order(queue, 20)
+    for _ in range(4):
+        shop.sql("SELECT pg_switch_wal()")
+        shop.sql("UPDATE orders SET n = n WHERE n = 0")
+        cluster.wait_until_level()
+        shop.sql("CHECKPOINT")
+    assert shop.one("SELECT min(name) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$'") > segment
+
+    # Somebody deletes a row that was not delivered, and the failover brings it back, below all that was delivered since.
+    shop.order(queue, 21)
+    cluster.wait_until_level()
+    cluster.replica.stop()
+    shop.sql("DELETE FROM tally.outbox WHERE body = '21'")
+    relay.thaw()
+    end = time.monotonic() + 2.5 * PATIENCE
+    last = 22
+    while time.monotonic() < end:
+        shop.order(queue, last)
+        last += 1
+        time.sleep(0.05)
+    wait_until_settled(shop)
+    highest = shop.one("SELECT max(id) FROM orders")
+    epoch, seen = relay.epoch, len(relay.lines)
+    cluster.fail_over()
+
+    after = shop.on(cluster.primary)
+    assert after.one("SELECT id FROM tally.outbox WHERE body = '21'") < highest
+    wait_until_settled(after)
+    relay.wait_for("active")
+    assert relay.epoch > epoch
+    assert any(line.startswith(("blocked", "failed", "standby")) for line in relay.lines[seen:])  # not in silence
+    assert after.one("SELECT count(*) FROM pg_replication_slots") == 0
+    check_once(drain(daemon, queue, last), [str(n) for n in range(last)])

@@ -5,7 +5,6 @@ The ids are those of docs/invariants-relays.md. Takeovers, time-outs and dead li
 import contextlib
 import os
 import pathlib
-import pwd
 import random
 import shutil
 import socket
@@ -294,89 +293,7 @@ def test_a_line_that_is_cut_again_and_again_loses_nothing(daemon, relays, outbox
     check_order(arrived)
 
 
-# --- replicas and failovers ---------------------------------------------------------------------------------------------
-
-
-class Pair:
-    """A primary and a streaming replica of it."""
-
-    def __init__(self, primary, folder):
-        self.primary = primary
-        self.replica = Postgres(folder)
-        self.replica.folder.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            owner = pwd.getpwnam("postgres")
-            os.chown(self.replica.folder, owner.pw_uid, owner.pw_gid)
-        self.replica._run("pg_basebackup", "-D", str(self.replica.data), "-R", "-c", "fast", "-h", "127.0.0.1", "-p",
-                          str(primary.port), "-U", "tally")
-        self.replica.start()
-
-    def uri(self, outbox):
-        """Of both, as the application has it."""
-        hosts = ",".join(f"127.0.0.1:{server.port}" for server in (self.primary, self.replica))
-        return f"postgresql://tally@{hosts}/{outbox.name}"
-
-    def wait_until_level(self):
-        wait_until(lambda: self.replica.sql("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn",
-                                            self.primary.sql("SELECT pg_current_wal_lsn()")[0][0])[0][0], what="the replica")
-
-    def fail_over(self):
-        self.primary.kill9()
-        if not (self.replica.data / "postmaster.pid").exists():
-            self.replica.start()
-        self.replica.sql("SELECT pg_promote()")
-        wait_until(lambda: not self.replica.sql("SELECT pg_is_in_recovery()")[0][0], what="the promotion")
-
-
-@pytest.fixture
-def pair(postgres, tmp_path):
-    made = Pair(postgres, tmp_path / "replica")
-    yield made
-    made.replica.stop("immediate")
-    shutil.rmtree(made.replica.folder, ignore_errors=True)
-
-
-def test_R10_R36_R38_R49_a_replica_is_refused_and_a_failover_that_lost_deletes_and_ids_makes_no_copies(
-        daemon, relays, pair, queue, fifo):
-    outbox = Outbox(pair.primary)
-    pair.wait_until_level()
-    refused = relays(outbox.uri.replace(str(pair.primary.port), str(pair.replica.port)), "queue", name="refused")
-    assert "replica" in refused.wait_for("failed")
-    refused.stop()
-    relay = relays(pair.uri(outbox), "queue", "--lease", 1)
-    relay.wait_for("active")
-    outbox.fill(fifo, 100, groups=5)
-    outbox.wait_until_empty()
-
-    # The replica misses that rows were deleted, and which ones have the ids that follow.
-    with contextlib.closing(outbox.begin()) as late:
-        for n in range(100, 200):
-            late.cursor().execute("SELECT tally.send('orders.fifo', %s, %s)", (str(n), f"g{n % 5}"))
-        relay.freeze()
-        late.commit()
-    pair.wait_until_level()
-    pair.replica.stop()
-    relay.thaw()
-    relay.wait_for("active")
-    outbox.wait_until_empty()
-    outbox.send(queue, "ghost")  # delivered, and then its transaction never happened
-    outbox.wait_until_empty()
-    passing = settle(outbox, 1.5)
-    outbox.wait_until_empty()
-    pair.fail_over()
-
-    after = Outbox.__new__(Outbox)
-    after.__dict__.update(outbox.__dict__, server=pair.replica,
-                          uri=outbox.uri.replace(str(pair.primary.port), str(pair.replica.port)))
-    assert after.count() == 100  # they are back
-    after.fill(fifo, 100, groups=5, first=200)  # among them ids that were given before
-    assert after.one("SELECT min(id) FROM tally.outbox WHERE body = '200'") is not None
-    relay.wait_for("active")
-    after.wait_until_empty()
-    arrived = drain(daemon, fifo, 300)
-    check_once(arrived, outbox.bodies(300))
-    check_order(arrived)
-    check_once(drain(daemon, queue, len(passing) + 1), [*passing, "ghost"])
+# --- a server that restarts ---------------------------------------------------------------------------------------------
 
 
 def test_R49_a_server_that_restarts_or_crashes_is_found_again(daemon, relays, postgres, fifo):
