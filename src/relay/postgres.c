@@ -240,7 +240,7 @@ static int queue_pooled(struct postgres *postgres, const struct query *query)
     return PQsendQueryParams(postgres->connection_owned,
                              "SELECT set_config('plan_cache_mode', 'force_generic_plan', true), "
                              "set_config('enable_seqscan', 'off', true),"
-                             "set_config('enable_bitmapscan', 'off', true)",
+                             "set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)",
                              0, NULL, NULL, NULL, NULL, 0) == 1
                ? PQsendQueryParams(postgres->connection_owned, postgres->statements_owned[query->statement],
                                    query->value_count, NULL, query->values, NULL, NULL, query->is_binary)
