@@ -1,15 +1,18 @@
 """A consumer as its author would write it: effect and inbox in one transaction, then the delete. In a thread of a test, or as a process
 of its own that can be killed at any point:
 
-    python3 consumer.py PORT URI QUEUE [--name NAME] [--lease SECONDS] [--stop-at POINT] [--ack]
+    python3 consumer.py PORT URI QUEUE [--name NAME] [--lease SECONDS] [--stop-at POINT] [--ack] [--outside FOLDER] [--positions]
 
 It prints each point that it comes to: received, claimed (or known: the effect had happened), worked, committed, deleted. At the point
---stop-at it stays until it is killed."""
+--stop-at it stays until it is killed. With --outside it has an effect besides that no database takes back: lines in FOLDER/effects where it
+begins and, when there is a file FOLDER/go, where it ends. With --positions it claims in the row of the message's group, then by its name."""
 
 import argparse
 import contextlib
 import http.client
 import json
+import os
+import pathlib
 import time
 
 import psycopg2
@@ -62,11 +65,14 @@ class Consumer:
         cursor.execute("INSERT INTO effect (message_id, consumer, body) VALUES (%s, %s, %s)",
                        (message_id(message), self.name, message["Body"]))
 
+    def claim(self, cursor, message):
+        cursor.execute("SELECT tally.once(%s, %s)", (message_id(message), self.name))
+        return cursor.fetchone()[0]
+
     def transact(self, message):
         """True if this was the one that made the effect."""
         cursor = self.cursor()
-        cursor.execute("SELECT tally.once(%s, %s)", (message_id(message), self.name))
-        is_first = cursor.fetchone()[0]
+        is_first = self.claim(cursor, message)
         self.at("claimed" if is_first else "known")
         if is_first:
             self.work(cursor, message)
@@ -107,6 +113,34 @@ class Consumer:
             self.connection.close()
 
 
+class Positioned(Consumer):
+    """Of a FIFO queue: what is delivered again is known by its number; a copy, which has a new one, by its name."""
+
+    def claim(self, cursor, message):
+        system = message["Attributes"]
+        cursor.execute("SELECT tally.once_in_group(%s, %s, %s, %s)",
+                       (self.queue, system["MessageGroupId"], system["SequenceNumber"], self.name))
+        if not cursor.fetchone()[0]:
+            self.at("skipped")
+            return False
+        return super().claim(cursor, message)
+
+
+class Outside(Consumer):
+    folder = None
+
+    def work(self, cursor, message):
+        super().work(cursor, message)
+        self.note("begins")
+        while not (self.folder / "go").exists():
+            time.sleep(0.02)
+        self.note("ends")
+
+    def note(self, what):
+        with open(self.folder / "effects", "a") as file:
+            file.write(f"{os.getpid()} {what}\n")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("port", type=int)
@@ -116,6 +150,8 @@ def main():
     parser.add_argument("--lease", type=int, default=30)
     parser.add_argument("--stop-at")
     parser.add_argument("--ack", action="store_true")
+    parser.add_argument("--outside", type=pathlib.Path)
+    parser.add_argument("--positions", action="store_true")
     given = parser.parse_args()
 
     def at(point):
@@ -123,7 +159,9 @@ def main():
         while point == given.stop_at:
             time.sleep(60)
 
-    consumer = Consumer(given.port, given.uri, given.queue, given.name, given.lease, acks=given.ack, at=at)
+    Outside.folder = given.outside
+    kind = Outside if given.outside else Positioned if given.positions else Consumer
+    consumer = kind(given.port, given.uri, given.queue, given.name, given.lease, acks=given.ack, at=at)
     while True:
         try:
             consumer.step(wait=1)

@@ -15,7 +15,7 @@ import psycopg2.errors
 import pytest
 
 from conftest import BIN, PATIENCE, clean_environment, wait_until
-from consumer import Consumer, call, message_id
+from consumer import Consumer, Positioned, call, message_id
 from postgres import Postgres
 from relay import Relay
 
@@ -114,6 +114,12 @@ def consume(daemon, database):
             processes.append(process)
             return process
 
+        def start_and_read(self, queue, *options):
+            """A process, and the list of the points that it comes to."""
+            process, points = self.start(queue, *options), []
+            Call(read_into, process.stdout, points)
+            return process, points
+
         def start_until(self, point, queue, *options):
             """A process that has come to this point, and stays there."""
             process = self.start(queue, "--stop-at", point, *options)
@@ -127,6 +133,12 @@ def consume(daemon, database):
         process.stdout.close()
     for consumer in consumers:
         consumer.close()
+
+
+def read_into(stream, points):
+    with contextlib.suppress(ValueError):  # it is closed behind the test
+        for line in stream:
+            points.append(line.strip())
 
 
 def kill(process):
@@ -264,16 +276,15 @@ def test_C04_a_consumer_in_repeatable_read_tries_again_within_the_same_delivery(
     assert count(daemon, queue) == 0
 
 
-def redriven(daemon, database, consume, name="", **attributes):
-    """A message of an outbox whose effect is committed and which was never deleted, on its way through a dead-letter queue: the queue that
-    it is in again, and its uid."""
+def redriven(daemon, database, consume, relays, name="", **attributes):
+    """A message of the outbox whose effect is committed and which was never deleted, on its way through a dead-letter queue: its uid, the queue
+    that it comes back to, the dead-letter queue's ARN."""
     dead = make_queue(daemon, f"dead{name}", **attributes)
     arn = call(daemon.port, "GetQueueAttributes", QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 1}}'
     queue = make_queue(daemon, f"work{name}", RedrivePolicy=policy, **attributes)
-    uid = "01234567-89ab-4def-8123-456789abcdef"
-    group = {"MessageGroupId": "g", "MessageDeduplicationId": uid} if name else {}
-    send(daemon, queue, MessageAttributes={"Tally.OutboxId": {"DataType": "String", "StringValue": uid}}, **group)
+    relays()
+    uid = database.one("SELECT tally.send(%s, 'a', %s)", queue, "g" if name else None)
     kill(consume.start_until("committed", queue, "--lease", 1))
     assert database.effects() == [(uid, "")]
 
@@ -290,29 +301,51 @@ def move_back(daemon, queue, arn):
     wait_until(lambda: count(daemon, queue) == 1, what="the redrive")
 
 
-def test_C05_what_may_come_again_is_not_forgotten_and_a_redriven_message_is_known(daemon, database, consume):
-    uid, queue, arn = redriven(daemon, database, consume)
+def test_C05_what_may_come_again_is_not_forgotten_and_a_redriven_message_is_known(daemon, database, consume, relays):
+    uid, queue, arn = redriven(daemon, database, consume, relays)
     database.sql("UPDATE tally.inbox SET at = at - interval '27 days'")  # as long as two queues can keep it
     assert database.one("SELECT tally.forget()") == 0
     with pytest.raises(psycopg2.errors.InvalidParameterValue) as refused:
         database.sql("SELECT tally.forget('8 days')")
     assert "older_than is 8 days, which is less than the 28 days after which a message can still come" in str(refused.value)
     move_back(daemon, queue, arn)
-    assert step_until_handled(consume(queue)) is False
+    worker, points = consume.start_and_read(queue)
+    wait_until(lambda: points == ["received", "known", "worked", "committed", "deleted"], what="the redelivery")
     assert database.effects() == [(uid, "")]
     assert count(daemon, queue) == 0
-    # Whoever knows that nothing comes that late says so.
+    kill(worker)
+    # Whoever knows that nothing comes that late says so, and is taken at their word: what comes all the same is new.
+    database.sql("UPDATE tally.inbox SET at = at - interval '4 days'")
     assert database.one("SELECT tally.forget('8 days', horizon => '8 days')") == 1
-    assert database.one("SELECT tally.once(%s)", uid) is True
+    send(daemon, queue, MessageAttributes={"Tally.OutboxId": {"DataType": "String", "StringValue": uid}})
+    assert step_until_handled(consume(queue)) is True
 
 
-def test_C11_a_uid_is_known_behind_a_fifo_dead_letter_queue(daemon, database, consume):
-    uid, queue, arn = redriven(daemon, database, consume, ".fifo", FifoQueue="true")
+def test_C05_an_entry_expires_only_when_no_queue_can_have_its_message_any_more(database):
+    """Both queues may keep a message for 14 days: at 28 it can still come, at 30 not."""
+    database.sql("INSERT INTO tally.inbox (consumer, message_id, at) "
+                 "SELECT '', d, clock_timestamp() - d * interval '1 day' - interval '1 hour' FROM unnest(ARRAY[14, 27, 28, 29, 30]) d")
+    assert database.one("SELECT tally.forget()") == 1
+    assert [name for name, in database.sql("SELECT message_id FROM tally.inbox ORDER BY message_id")] == ["14", "27", "28", "29"]
+    for name in ("14", "27", "28", "29"):
+        assert database.one("SELECT tally.once(%s)", name) is False
+    assert database.one("SELECT tally.forget('28 days')") == 2
+    with pytest.raises(psycopg2.errors.InvalidParameterValue):
+        database.sql("SELECT tally.forget('27 days 23 hours')")
+
+
+def test_C11_a_uid_is_known_behind_a_fifo_dead_letter_queue(daemon, database, consume, relays):
+    uid, queue, arn = redriven(daemon, database, consume, relays, ".fifo", FifoQueue="true")
     move_back(daemon, queue, arn)
     consumer = consume(queue)
     message = wait_until(lambda: consumer.receive(1), what="the delivery")
     assert message_id(message) == uid  # whatever became of its MessageId and its deduplication id
+    assert message["Attributes"]["MessageGroupId"] == "g"
     assert consumer.handle(message) is False
+    # And a second time around, for a worker that is another process.
+    send(daemon, queue, MessageGroupId="g", MessageDeduplicationId="again", MessageAttributes=message["MessageAttributes"])
+    worker, points = consume.start_and_read(queue)
+    wait_until(lambda: points == ["received", "known", "worked", "committed", "deleted"], what="the copy")
     assert database.effects() == [(uid, "")]
     assert count(daemon, queue) == 0
 
@@ -400,15 +433,20 @@ def test_C06_if_the_outcome_of_commit_is_unknown_the_inbox_decides(daemon, datab
 
 
 def test_C07_each_consumer_makes_its_own_effect(daemon, database, consume):
-    queue = make_queue(daemon)
-    sent = send(daemon, queue)
-    mail = consume(queue, name="mail", lease=0)
-    ledger = consume(queue, name="ledger", lease=0)
-    message = mail.receive(1)
-    assert mail.transact(message) is True
-    assert ledger.transact(message) is True
-    assert mail.transact(message) is False
-    assert sorted(database.effects()) == [(sent, "ledger"), (sent, "mail")]
+    """One message of an outbox in the queues of two consumers, which share a database. Each makes its effect, though it is killed before the
+    delete, and none makes it again because of the other."""
+    uid = "01234567-89ab-4def-8123-456789abcdef"
+    names = ("mail", "ledger")
+    for name in names:
+        send(daemon, make_queue(daemon, name), MessageAttributes={"Tally.OutboxId": {"DataType": "String", "StringValue": uid}})
+    for name in names:
+        kill(consume.start_until("committed", name, "--name", name, "--lease", 1))
+    assert sorted(database.effects()) == [(uid, "ledger"), (uid, "mail")]
+    read = [consume.start_and_read(name, "--name", name)[1] for name in names]
+    wait_until(lambda: all(points[-1:] == ["deleted"] for points in read), what="both redeliveries")
+    assert all(points == ["received", "known", "worked", "committed", "deleted"] for points in read)
+    assert sorted(database.effects()) == [(uid, "ledger"), (uid, "mail")]
+    assert all(count(daemon, name) == 0 for name in names)
 
 
 def test_C08_a_pipelined_transaction_makes_its_effect_only_if_the_claim_was_the_first(database):
@@ -439,6 +477,38 @@ def test_C09_a_row_for_each_group_knows_redeliveries_and_the_uid_knows_copies(da
     assert [database.one("SELECT tally.once_in_group('work.fifo', 'g2', %s)", number) for number in numbers] == [
         True, False, True, False, False]
     assert database.one("SELECT tally.once_in_group('work.fifo', 'g2', %s, 'another')", first) is True
+
+
+def test_C09_a_worker_skips_what_is_below_its_position_and_the_uid_stops_a_copy_above(daemon, database, consume):
+    """Numbers 9 and 10 of a group have had their effects when their worker dies; both are delivered again. Then the producer, which never heard
+    an answer, sends what had number 10 again under another deduplication id: that is number 11."""
+    queue = make_queue(daemon, "work.fifo", FifoQueue="true")
+    uids = [f"01234567-89ab-4def-8123-0000000000{number:02}" for number in (9, 10)]
+
+    def send_row(uid, deduplication_id):
+        send(daemon, queue, MessageGroupId="g", MessageDeduplicationId=deduplication_id,
+             MessageAttributes={"Tally.OutboxId": {"DataType": "String", "StringValue": uid}})
+
+    for uid in uids:
+        send_row(uid, uid)
+    first = Positioned(daemon.port, database.uri, queue, lease=2)
+    with contextlib.closing(first):
+        answer = call(daemon.port, "ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=2, VisibilityTimeout=2,
+                      MessageAttributeNames=["All"], AttributeNames=["All"])
+        nine, ten = answer["Messages"]
+        assert first.transact(nine) is True and first.transact(ten) is True  # and here it dies: nothing is deleted
+        assert first.transact(nine) is False
+    position = "SELECT sequence_number FROM tally.inbox_group WHERE queue = %s AND group_id = 'g'"
+    assert database.one(position, queue) == int(ten["Attributes"]["SequenceNumber"])
+    worker, points = consume.start_and_read(queue, "--positions", "--lease", 30)
+    wait_until(lambda: points.count("deleted") == 2, what="both redeliveries")
+    assert points.count("skipped") == 2
+    send_row(uids[1], "another")
+    wait_until(lambda: points.count("deleted") == 3, what="the copy")
+    assert points.count("skipped") == 2 and points.count("claimed") == 0  # its number passed
+    assert database.one(position, queue) > int(ten["Attributes"]["SequenceNumber"])
+    assert database.effects() == [(uid, "") for uid in uids]
+    assert count(daemon, queue) == 0
 
 
 @pytest.mark.parametrize("name", ["work", "work.fifo"])
@@ -492,6 +562,37 @@ def test_C12_an_effect_outside_the_database_does_not_run_side_by_side(daemon, da
     assert most == 1
     assert runs == 3  # two died; what they did outside no database can take back
     assert (answers.count(True), answers.count(False), answers.count(None)) == (1, 5, 2)
+
+
+def test_C12_worker_processes_work_outside_the_database_one_after_the_other(daemon, database, consume, tmp_path):
+    """The visibility of worker 1 ends while it works: worker 2 gets a copy, and waits with its claim until 1 is done. It is the same when 1 is
+    killed in the middle, but that then 2 works."""
+    queue = make_queue(daemon)
+    for is_killed in (False, True):
+        folder = tmp_path / f"killed-{is_killed}"
+        folder.mkdir()
+        sent = send(daemon, queue)
+        effects = lambda: [line.split() for line in (folder / "effects").read_text().splitlines()]
+        first, points = consume.start_and_read(queue, "--outside", folder, "--lease", 1)
+        wait_until((folder / "effects").exists, what="the first worker's work")
+        second, others = consume.start_and_read(queue, "--outside", folder, "--lease", 60)
+        wait_until(lambda: others == ["received"] and database.waiters(), what="the second worker's wait")
+        time.sleep(0.2)
+        assert effects() == [[str(first.pid), "begins"]] and others == ["received"]
+        if is_killed:
+            kill(first)
+            wait_until(lambda: len(effects()) == 2, what="the second worker's work")
+            assert effects()[1] == [str(second.pid), "begins"]
+        (folder / "go").touch()
+        wait_until(lambda: others[-1:] == ["deleted"], what="the end")
+        assert others == ["received", "claimed" if is_killed else "known", "worked", "committed", "deleted"]
+        worker = second if is_killed else first
+        assert effects()[-2:] == [[str(worker.pid), "begins"], [str(worker.pid), "ends"]]
+        assert len(effects()) == 2 + is_killed
+        assert database.effects()[-1] == (sent, "")
+        kill(first)
+        kill(second)
+    assert len(database.effects()) == 2 and count(daemon, queue) == 0
 
 
 # --- Many messages, workers killed ---------------------------------------------------------------------------------------------
