@@ -347,6 +347,63 @@ def test_P5_who_opens_the_sink_and_is_no_tally_is_not_taken_for_one(daemon, outb
     relay.wait_for("active")
 
 
+def test_R52_a_sink_that_restarts_without_its_queue_gets_no_row_deleted(daemon, outbox, relays):
+    """It comes back with nothing in its folder: neither the queue nor what it knew of the outbox. Rows wait, and the state says why."""
+    make_queues(daemon, "q.fifo")
+    bodies = outbox.send("q.fifo", 500, groups=5)
+    relay = relays(outbox.uri, "queue", "--lease", 1)
+    check_once(drain(daemon, "q.fifo", 500), bodies)
+    wait_until_empty(outbox)
+    daemon.kill9()
+    shutil.rmtree(daemon.data)
+    daemon.start()
+    bodies = outbox.send("q.fifo", 500, groups=5, first=500)
+    wait_until(lambda: "all that goes to queue q.fifo" in relay.state and "NonExistentQueue" in relay.state, what="the alarm")
+    assert outbox_count(outbox) == 500 and outbox.dead() == []
+    make_queues(daemon, "q.fifo")
+    messages = drain(daemon, "q.fifo", 500)
+    check_once(messages, bodies)
+    check_order(messages)
+    wait_until_empty(outbox)
+    relay.wait_for("active")
+
+
+def test_R54_a_batch_out_of_turn_writes_nothing_of_another_queue_twice(daemon, outbox, relays, proxy):
+    """Batches of two queues are stored and answered as if they were out of turn, and others are answered so without being stored: the relay
+    begins anew, asks what is there, and each row of both queues is there once."""
+    make_queues(daemon, "one.fifo", "two.fifo")
+    out_of_turn = json.dumps({"__type": "com.tally#PublisherBatchOutOfOrder", "message": "a test wants it so"}).encode()
+    count = [0]
+
+    def answer(target, body):
+        if target != "Tally.Publish":
+            return None
+        count[0] += 1
+        if count[0] % 3 == 0 and count[0] < 12:
+            if count[0] % 2 == 0:
+                assert daemon.call(target, body)[0] == 200
+            return 400, out_of_turn
+        return None
+
+    proxy.answer = answer
+    relays(outbox.uri, "queue", "--lease", 1, "--endpoint", proxy.endpoint).wait_for("active")
+    bodies = {"one.fifo": [], "two.fifo": []}
+
+    def send_both():
+        for queue in bodies:
+            bodies[queue] += outbox.send(queue, 5, groups=2, first=len(bodies[queue]))
+        return count[0] > 12
+
+    wait_until(send_both, 40, "enough batches")
+    wait_until_empty(outbox, 40)
+    assert len(proxy.answered) == 3
+    for queue, sent in bodies.items():
+        messages = drain(daemon, queue, len(sent))
+        check_once(messages, sent)
+        check_order(messages)
+    assert outbox.dead() == []
+
+
 # --- order when something stays behind --------------------------------------------------------------------------------------
 
 

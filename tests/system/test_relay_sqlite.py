@@ -18,6 +18,7 @@ import pytest
 
 from conftest import BIN, PATIENCE, clean_environment, wait_until
 from relay import check_once, check_order, drain
+from webhook import Receiver
 from wire import Connection
 
 SCHEMA = subprocess.run([BIN / "tally", "relay", "schema", "--type", "sqlite"], capture_output=True, text=True,
@@ -492,7 +493,7 @@ class Hook(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
-def test_R46_at_most_once_lists_what_may_have_arrived_when_its_owner_was_killed(relays, outbox):
+def test_at_most_once_lists_what_may_have_arrived_when_its_owner_was_killed(relays, outbox):
     """What is about to be sent stands in tally_intent before it leaves; the next owner finds it there and does not guess."""
     hook = Hook()
     first = relays(outbox.source, hook.url, "--mode", "at-most-once", "--lease", 1, name="first")
@@ -512,3 +513,54 @@ def test_R46_at_most_once_lists_what_may_have_arrived_when_its_owner_was_killed(
     assert sorted(hook.bodies) == sorted(numbered("row", 5) + ["doubted"] + numbered("later", 5))
     hook.shutdown()
     hook.server_close()
+
+
+@pytest.mark.parametrize("answer", [200, 422])
+def test_R46_an_owner_that_outlived_its_lease_deletes_parks_and_notes_nothing(relays, outbox, answer):
+    """The first owner is stopped between its request and its answer, another one takes over and is at the same rows when the first goes on:
+    with an answer that would make it delete them, or park them, and with rows behind them that it would note. All stands as the new owner
+    left it."""
+    receiver = Receiver().start()
+    is_over = threading.Event()
+
+    is_frozen = threading.Event()
+    own = []  # of the first relay
+
+    def reply(hit):
+        if len(own) < 3:
+            own.append(hit)
+        if hit in own:
+            is_frozen.wait(60)
+            return answer  # heard only when it goes on
+        is_over.wait(60)
+        return 200
+
+    receiver.answer = reply
+    first = relays(outbox.source, receiver.url, "--lease", 1, "--timeout", 30, name="first")
+    first.wait_for("active")
+    bodies = numbered("row", 3)
+    outbox.send(bodies)
+    wait_until(lambda: len(receiver.hits) == 3, what="the requests of the first")
+    first.freeze()
+    is_frozen.set()
+    second = relays(outbox.source, receiver.url, "--lease", 1, "--timeout", 30, name="second")
+    second.wait_for("active")
+    wait_until(lambda: len(receiver.hits) == 6, what="the requests of the second")
+    outbox.send(["behind"])
+    wait_until(lambda: len(receiver.hits) == 7, what="the row behind")
+
+    def everything():
+        return [outbox.ask(f"SELECT * FROM {table} ORDER BY 1, 2") for table in ("tally_outbox", "tally_intent", "tally_lease", "tally_dead")]
+
+    before = everything()
+    assert len(before[0]) == 4 and before[3] == []
+    first.thaw()
+    first.wait_for("standby")
+    time.sleep(0.5 * PATIENCE)
+    assert everything() == before
+    assert len(receiver.hits) == 7, "nor does it send anything"
+    is_over.set()
+    outbox.wait_until_empty()
+    assert outbox.count("tally_dead") == 0 and first.epoch == 1
+    assert all(any(hit.answered == 200 for hit in receiver.hits[3:] if hit.body.decode() == body) for body in [*bodies, "behind"])
+    receiver.stop()

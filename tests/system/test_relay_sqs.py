@@ -4,6 +4,7 @@ are those of the scenarios for relays. Duplicates and losses are counted by what
 import contextlib
 import itertools
 import json
+import shutil
 import sqlite3
 import subprocess
 import threading
@@ -269,7 +270,9 @@ def test_rows_with_a_deduplication_id_of_their_own_are_one_message(daemon, outbo
 # --- batches --------------------------------------------------------------------------------------------------------
 
 
-def test_R33_no_request_holds_two_messages_of_one_group(fake, outbox, relays):
+@pytest.mark.parametrize("order", ["group", "strict"])
+def test_R33_no_request_holds_two_messages_of_one_group(fake, outbox, relays, order):
+    """Some entries fail, first ones of their request among them: were two of a group in it, the second would be stored before the first."""
     bodies = [f"{group}-{number}" for group in ("a", "b", "c") for number in range(12)]
     outbox.send("q.fifo", bodies, group_of)
     refused = {"a-3": 1, "b-0": 2, "c-11": 1}  # so many times
@@ -283,14 +286,18 @@ def test_R33_no_request_holds_two_messages_of_one_group(fake, outbox, relays):
         return fake.store(request, fail)
 
     fake.rules.append(fail_some)
-    relay = relays(fake.endpoint)
+    relay = relays(fake.endpoint, "--order", order)
     outbox.wait_until_empty()
     for request in fake.requests:
         groups = [entry["MessageGroupId"] for entry in request.entries]
-        assert len(groups) == len(set(groups)), request
+        assert len(groups) == len(set(groups)) and (order == "group" or len(groups) == 1), request
+    assert not any(refused.values()), "each of them failed as often as it was to"
     check_once_entries(fake.stored("q.fifo"), bodies)
     for group in "abc":
         assert [body for body in fake.bodies("q.fifo") if group_of(body) == group] == numbered(group, 12)
+    if order == "strict":
+        assert fake.bodies("q.fifo") == bodies
+    assert outbox.dead() == []
     relay.stop()
 
 
@@ -328,19 +335,29 @@ def check_once_entries(entries, bodies):
     assert sorted(entry["MessageBody"] for entry in entries) == sorted(bodies)
 
 
+def size_of(entry):
+    """As SQS counts: the body, and of each attribute its name, its type and its value."""
+    return len(entry["MessageBody"].encode()) + sum(
+        len(name) + len(value["DataType"]) + len(value["StringValue"]) for name, value in entry["MessageAttributes"].items())
+
+
 def test_R45_batches_are_below_ten_entries_and_a_mebibyte(fake, outbox, relays):
+    """Attributes count too: of the last kind four bodies fit into a request, but not with what they have besides."""
     small, large = numbered("s", 25), [f"{letter * 400_000}-0" for letter in "abcde"]
-    whole = ["x" * 1048576]
+    whole, many = ["x" * 1048576], [f"{letter * 250_000}-0" for letter in "abcdefgh"]
     outbox.send("small", small)
     outbox.send("large", large)
     outbox.send("large", whole)
+    outbox.send("many", many, attributes={"note": "y" * 20_000})
     relay = relays(fake.endpoint)
     outbox.wait_until_empty()
     assert max(len(request.entries) for request in fake.requests) == 10
-    assert all(sum(map(len, request.bodies)) <= 1048576 for request in fake.requests)
+    assert all(len(request.entries) == 1 or sum(map(size_of, request.entries)) <= 1048576 for request in fake.requests)
     assert sorted(len(request.entries) for request in fake.requests if request.queue == "small") == [5, 10, 10]
+    assert max(len(request.entries) for request in fake.requests if request.queue == "many") == 3
     check_once_entries(fake.stored("small"), small)
     check_once_entries(fake.stored("large"), large + whole)
+    check_once_entries(fake.stored("many"), many)
     relay.stop()
 
 
@@ -486,6 +503,30 @@ def plain(daemon, action):
     return said
 
 
+def test_R52_a_sink_that_restarts_without_its_queue_gets_no_row_deleted(daemon_factory, outbox, relays):
+    """The relay has delivered there; then the sink comes back with nothing in its folder. Rows wait, and the state says why."""
+    other = daemon_factory().start()
+    make_queue(other, "q.fifo")
+    outbox.send("q.fifo", numbered("a", 20), "a")
+    relay = relays(other.endpoint)
+    check_once(drain(other, "q.fifo", 20), numbered("a", 20))
+    outbox.wait_until_empty()
+    other.kill9()
+    shutil.rmtree(other.data)
+    other.start()
+    outbox.send("q.fifo", numbered("b", 20), "b")
+    assert "QueueDoesNotExist" in relay.wait_for("blocked")
+    time.sleep(0.5 * PATIENCE)
+    assert outbox.count() == 20 and outbox.dead() == []
+    make_queue(other, "q.fifo")
+    messages = drain(other, "q.fifo", 20)
+    check_once(messages, numbered("b", 20))
+    check_order(messages)
+    outbox.wait_until_empty()
+    relay.wait_for("active")
+    relay.stop()
+
+
 # --- an endpoint in trouble -----------------------------------------------------------------------------------------
 
 
@@ -527,6 +568,9 @@ def test_R44_trouble_at_the_sink_is_waited_for(fake, outbox, relays, kind):
     assert not any(attribute(entry, MARK) for request in fake.requests for entry in request.entries)
     if kind == "retry-after":
         assert fake.requests[1].at - fake.requests[0].at >= 1
+    if kind == "throttled":  # each is told of the whole endpoint: pauses of 50, 100 and 200 ms, each less up to a half
+        waited = [later.at - earlier.at for earlier, later in itertools.pairwise(fake.requests[:4])]
+        assert all(wait >= least for wait, least in zip(waited, (0.025, 0.05, 0.1))), waited
     relay.stop()
 
 
@@ -622,10 +666,11 @@ def ids_of(requests):
 
 
 @pytest.mark.parametrize("are_consumed", [False, True])
-def test_R35_R34_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, proxy, outbox, relays, are_consumed):
+@pytest.mark.parametrize("scope", ["queue", "messageGroup"])
+def test_R35_R34_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, proxy, outbox, relays, are_consumed, scope):
     """The answers are lost, the relay is killed, and the next one sends again what the queue has, or had: consumed and deleted, it is
     known all the same. That it was sent again is seen on the way."""
-    make_queue(daemon, "q.fifo")
+    make_queue(daemon, "q.fifo", DeduplicationScope=scope)  # of a group: with another group it would be another message
     bodies = [f"{group}-{number}" for number in range(4) for group in "abcde"]
     outbox.send("q.fifo", bodies, group_of)
     proxy.keep_answers = True
@@ -732,6 +777,35 @@ def test_R31_an_old_doubt_is_parked_if_that_is_wished(fake, outbox, relays):
     assert fake.bodies("q.fifo") == ["1", "2", "3"]
     assert [(body, is_doubted) for body, is_doubted, _ in outbox.dead()] == [("1", True), ("2", True)]
     outbox.wait_for_no_intent()
+    relay.stop()
+
+
+@pytest.mark.parametrize("doubts", ["send", "park"])
+def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_sent_as_a_young_one(fake, outbox, relays, doubts):
+    """It was young enough when it was chosen; the database then holds up the intent of the row that is to go with it."""
+    uid, = crash_at_fake(relays, fake, outbox, lambda: outbox.send("q.fifo", ["1"]), "--doubts", doubts)
+    with contextlib.closing(outbox.server.connect()) as blocker, blocker.cursor() as cursor:
+        cursor.execute(f"BEGIN; LOCK TABLE {outbox.schema}.intent IN SHARE MODE")  # it can be read, but nothing can be noted
+        outbox.send("q.fifo", ["2"])
+        began = time.monotonic()
+        # Seconds before the limit, when the relay has started and chosen; the database's word is not the only one about an age.
+        age = 270 - 5 * PATIENCE
+        cursor.execute("COMMIT")
+        outbox.age_intents(age / 60)
+        cursor.execute(f"BEGIN; LOCK TABLE {outbox.schema}.intent IN SHARE MODE")
+        relay = relays(fake.endpoint, "--doubts", doubts, "--lease", 20)
+        relay.wait_for("active")
+        wait_until(lambda: outbox.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s", f"%{outbox.schema}%intent%"),
+                   what="an intent that can't be noted")
+        assert time.monotonic() - began < 5 * PATIENCE, "it was chosen too late: slower than the test allows for"
+        time.sleep(6 * PATIENCE)
+        cursor.execute("COMMIT")
+    outbox.wait_until_empty()
+    later = [entry for request in fake.requests[1:] for entry in request.entries]
+    of_it = [attribute(entry, MARK) for entry in later if attribute(entry, "Tally.OutboxId") == uid]
+    assert of_it == (["1"] if doubts == "send" else [])
+    assert [(body, is_doubted) for body, is_doubted, _ in outbox.dead()] == ([] if doubts == "send" else [("1", True)])
+    assert fake.bodies("q.fifo")[-1] == "2"
     relay.stop()
 
 

@@ -183,7 +183,7 @@ static void the_same_id_with_another_uid_is_not_deleted(void **state)
 }
 
 /* R46. */
-static void a_deposed_owner_changes_nothing(void **state)
+static void R46_an_earlier_owner_deletes_parks_and_notes_nothing(void **state)
 {
     struct fixture *fixture = *state;
     send(fixture, "a");
@@ -579,7 +579,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_scan_ends_after_about_as_many_bytes_as_asked_for, setup, teardown),
         cmocka_unit_test_setup_teardown(done_deletes_and_may_be_repeated, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_id_with_another_uid_is_not_deleted, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_deposed_owner_changes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(R46_an_earlier_owner_deletes_parks_and_notes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_scan_that_was_left_out_would_have_found_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_parked_row_is_listed_and_comes_back_at_the_end_under_its_uid, setup,
                                         teardown),
