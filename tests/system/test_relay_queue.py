@@ -304,9 +304,9 @@ def test_R52_a_missing_queue_blocks_what_goes_there_and_nothing_else(daemon, out
     check_once(drain(daemon, "there", 10), more)
     assert outbox.dead() == []
     make_queues(daemon, "gone")
-    check_once(drain(daemon, "gone", 1500), waiting)
+    check_once(drain(daemon, "gone", 1500, seconds=60), waiting)  # they may wait for half a minute
     wait_until_empty(outbox)
-    relay.wait_for("active")
+    relay.wait_for("active", 60)
 
 
 NO_TALLY = {
