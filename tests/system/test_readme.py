@@ -1,5 +1,6 @@
 """What README.md tells a newcomer to type, word for word."""
 
+import json
 import os
 import pathlib
 import re
@@ -42,8 +43,8 @@ def test_the_outbox_of_the_readme_works(daemon, postgres):
     text = (ROOT / "README.md").read_text()
     send, receive = re.findall(r"```sql\n(.*?)```", text[text.index("## The outbox, at last") : text.index("## Five problems")], re.DOTALL)
     uri = postgres.uri.replace("/postgres", "/shop")
-    assert "postgres://localhost/shop" in text
-    commands = commands_of("## The outbox, at last", "## Five problems").replace("postgres://localhost/shop", uri)
+    assert "postgres:///shop" in text
+    commands = commands_of("## The outbox, at last", "## Five problems").replace("postgres:///shop", uri)
     environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}", PGHOST="127.0.0.1",
                                     PGPORT=str(postgres.port), PGUSER="tally")
     done = subprocess.run(["sh", "-c", commands], capture_output=True, text=True, timeout=120 * PATIENCE, env=environment)
@@ -68,6 +69,50 @@ def test_the_outbox_of_the_readme_works(daemon, postgres):
     assert postgres.sql("SELECT id FROM shipments") == [(17,)]
     assert postgres.sql("SELECT tally.once(%s)", ids["OUTBOX ID"]) == [(False,)]
     assert drain(daemon, "shipping.fifo") == []
+
+
+def blocks_of(text, language):
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_guide_to_relays_works(daemon, postgres, tmp_path):
+    from relay import drain, wait_until_empty
+
+    postgres.sql("CREATE DATABASE shop")
+    uri = postgres.uri.replace("/postgres", "/shop")
+    text = (ROOT / "docs" / "relays.md").read_text()
+    text = text[text.index("## An outbox in five minutes") : text.index("## Options")]
+    environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}", PGHOST="127.0.0.1",
+                                    PGPORT=str(postgres.port), PGUSER="tally")
+
+    def run(commands, text=None):
+        done = subprocess.run(["sh", "-ec", commands.replace("postgres:///shop", uri)], capture_output=True, text=True, input=text,
+                              timeout=120 * PATIENCE, cwd=tmp_path, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    outbox, sqlite, sqs, hook = blocks_of(text, "sh")
+    send, receive = blocks_of(text, "sql")
+    psql = "psql -X -q -t -A -v ON_ERROR_STOP=1 shop"
+    run(outbox)
+    uid = run(psql, send).strip()
+    message = json.loads(run("tally receive shipping.fifo --wait 10 --json"))
+    assert "`tally receive shipping.fifo --wait 10 --json`" in text
+    assert message["MessageAttributes"]["Tally.OutboxId"]["StringValue"] == uid and message["Body"] == '{"order": 17}'
+    receive = receive.replace("OUTBOX ID", uid).replace("RECEIPT HANDLE", message["ReceiptHandle"])
+    assert run(psql, receive).split() == ["t"]
+    postgres.uri = uri
+    wait_until_empty(postgres)
+    assert run(psql, "SELECT state FROM orders") == "shipped\n" and drain(daemon, "shipping.fifo") == []
+    assert run(psql, receive).split() == ["f"]
+
+    uid = run(sqlite).split()[-1]
+    (message,) = drain(daemon, "shipping", 1)
+    assert message.body == "a lamp" and message.uid == uid
+    (tmp_path / "aws.key").write_text("AKIDEXAMPLE\nsecret\n")
+    run(sqs)
+    run(hook)
+    assert run("tally relay list").count("\n") == 4
 
 
 def snippets(language):
