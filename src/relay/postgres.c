@@ -235,7 +235,7 @@ static enum step flush(struct postgres *postgres, struct fault *fault)
 }
 
 /* Behind a pooler there is no setting that lasts, so what matters is set with each statement, in its transaction. */
-static int queue_pooled(struct postgres *postgres, const struct query *query)
+static int queue_pooled(struct postgres *postgres, const struct query *query, const int *formats)
 {
     return PQsendQueryParams(postgres->connection_owned,
                              "SELECT set_config('plan_cache_mode', 'force_generic_plan', true), "
@@ -243,16 +243,26 @@ static int queue_pooled(struct postgres *postgres, const struct query *query)
                              "set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)",
                              0, NULL, NULL, NULL, NULL, 0) == 1
                ? PQsendQueryParams(postgres->connection_owned, postgres->statements_owned[query->statement],
-                                   query->value_count, NULL, query->values, NULL, NULL, query->is_binary)
+                                   query->value_count, NULL, query->values, query->binary_sizes, formats,
+                                   query->is_binary)
                : 0;
 }
 
-static int queue_prepared(struct postgres *postgres, const struct query *query)
+static int queue_prepared(struct postgres *postgres, const struct query *query, const int *formats)
 {
     char name[STATEMENT_NAME_SIZE];
     name_statement(postgres, query->statement, name);
-    return PQsendQueryPrepared(postgres->connection_owned, name, query->value_count, query->values, NULL, NULL,
-                               query->is_binary);
+    return PQsendQueryPrepared(postgres->connection_owned, name, query->value_count, query->values, query->binary_sizes,
+                               formats, query->is_binary);
+}
+
+static int queue_query(struct postgres *postgres, const struct query *query)
+{
+    int formats[QUERY_VALUES_MAX] = {0};
+    ASSERT(query->value_count <= QUERY_VALUES_MAX);
+    for (int i = 0; query->binary_sizes != NULL && i < query->value_count; i++)
+        formats[i] = query->binary_sizes[i] > 0;
+    return postgres->is_pooled ? queue_pooled(postgres, query, formats) : queue_prepared(postgres, query, formats);
 }
 
 enum step postgres_send(struct postgres *postgres, const struct query *query, struct fault *fault)
@@ -261,8 +271,7 @@ enum step postgres_send(struct postgres *postgres, const struct query *query, st
     enum step step = postgres_connect(postgres, fault);
     if (step != STEP_OK)
         return step;
-    int is_queued = postgres->is_pooled ? queue_pooled(postgres, query) : queue_prepared(postgres, query);
-    if (is_queued != 1 || PQpipelineSync(postgres->connection_owned) != 1)
+    if (queue_query(postgres, query) != 1 || PQpipelineSync(postgres->connection_owned) != 1)
         return broken(postgres, PQerrorMessage(postgres->connection_owned), fault);
     return flush(postgres, fault);
 }

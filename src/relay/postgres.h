@@ -39,10 +39,14 @@ void postgres_deinit(struct postgres *postgres);
 enum step postgres_connect(struct postgres *postgres, struct fault *fault);
 void postgres_disconnect(struct postgres *postgres);
 
-/* A statement with parameters in text form, NULL for a NULL; its result comes in binary form, or as text. */
+/* A statement with its parameters; its result comes in binary form, or as text. A value is a text, NULL for a NULL; but one whose size
+ * in `binary_sizes` is not 0 has that many bytes and is in binary form. `binary_sizes` NULL: all are texts. */
+#define QUERY_VALUES_MAX 8
+
 struct query {
     unsigned statement;
     const char *const *values;
+    const int *binary_sizes;
     int value_count;
     bool is_binary;
 };

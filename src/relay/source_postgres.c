@@ -13,27 +13,48 @@
 
 /* --- parameters ---------------------------------------------------------------------------------------------------- */
 
-/* Arrays as PostgreSQL reads them: {1,2}. The text ends in a NUL. */
-static const char *ids_of(struct buffer *text, const struct row_name *names, size_t count)
+#define OID_OF_BIGINT 20u
+#define OID_OF_UUID 2950u
+
+/* Numbers are big-endian. */
+static void append_number(struct buffer *array, uint64_t number, unsigned size)
 {
-    buffer_truncate(text, 0);
-    for (size_t i = 0; i < count; i++)
-        buffer_append_format(text, "%c%llu", i == 0 ? '{' : ',', (unsigned long long)names[i].id);
-    buffer_append(text, count == 0 ? "{}" : "}", count == 0 ? 3 : 2);
-    return (const char *)text->data_owned;
+    for (unsigned shift = size * 8; shift > 0; shift -= 8)
+        buffer_append_u8(array, (uint8_t)(number >> (shift - 8)));
 }
 
-static const char *uids_of(struct buffer *text, const struct row_name *names, size_t count)
+/* An array in binary form begins so: dimensions, no NULLs in it, its type, and of its one dimension the length and the first index.
+ * Source: array_recv() of PostgreSQL. */
+static void begin_array(struct buffer *array, uint32_t type, size_t count)
 {
-    buffer_truncate(text, 0);
-    for (size_t i = 0; i < count; i++) {
-        char uid[UID_TEXT_SIZE];
-        uid_to_text(&names[i].uid, uid);
-        buffer_append_u8(text, i == 0 ? '{' : ',');
-        buffer_append(text, uid, UID_TEXT_SIZE - 1);
+    buffer_truncate(array, 0);
+    append_number(array, count > 0, 4);
+    append_number(array, 0, 4);
+    append_number(array, type, 4);
+    if (count > 0) {
+        append_number(array, count, 4);
+        append_number(array, 1, 4);
     }
-    buffer_append(text, count == 0 ? "{}" : "}", count == 0 ? 3 : 2);
-    return (const char *)text->data_owned;
+}
+
+static const char *ids_of(struct buffer *array, const struct row_name *names, size_t count)
+{
+    begin_array(array, OID_OF_BIGINT, count);
+    for (size_t i = 0; i < count; i++) {
+        append_number(array, sizeof(names[i].id), 4);
+        append_number(array, names[i].id, sizeof(names[i].id));
+    }
+    return (const char *)array->data_owned;
+}
+
+static const char *uids_of(struct buffer *array, const struct row_name *names, size_t count)
+{
+    begin_array(array, OID_OF_UUID, count);
+    for (size_t i = 0; i < count; i++) {
+        append_number(array, UID_SIZE, 4);
+        buffer_append(array, names[i].uid.bytes, UID_SIZE);
+    }
+    return (const char *)array->data_owned;
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------- */
@@ -54,6 +75,12 @@ static enum step check_held(struct source_postgres *self, enum step step, PGresu
     return step;
 }
 
+/* Two times of PostgreSQL, in microseconds. */
+static uint64_t age_of(uint64_t then, uint64_t now)
+{
+    return (int64_t)now > (int64_t)then ? (now - then) / 1000 : 0;
+}
+
 static void append_row(struct rows *rows, const PGresult *result, int at)
 {
     struct bytes uid = postgres_field(result, at, 1);
@@ -67,7 +94,7 @@ static void append_row(struct rows *rows, const PGresult *result, int at)
         .deduplication_id = postgres_field(result, at, 6),
         .attributes = postgres_field(result, at, 7),
         .body = postgres_field(result, at, 8),
-        .age_ms = postgres_number(result, at, 9),
+        .age_ms = age_of(postgres_number(result, at, 9), postgres_number(result, at, 10)),
     };
     memcpy(row.uid.bytes, uid.ptr, UID_SIZE);
     rows_append(rows, &row);
@@ -88,16 +115,35 @@ enum step source_postgres_run(struct source_postgres *self, unsigned statement, 
 
 /* --- the scan ------------------------------------------------------------------------------------------------------ */
 
+/* From the first to the last of the names, unless they are out of order, or so few of a range that to look at all of it costs more than to
+ * look for each: then an empty one. */
+static void find_range(const struct row_name *names, size_t count, uint64_t *first, uint64_t *last)
+{
+    *first = names[0].id;
+    *last = names[count - 1].id;
+    bool is_sorted = true;
+    for (size_t i = 1; i < count; i++)
+        is_sorted = is_sorted && names[i - 1].id < names[i].id;
+    if (!is_sorted || *last - *first >= 2 * count)
+        *last = *first - 1;
+}
+
 static enum step send_done(struct source_postgres *self, const struct term *term, const struct row_name *done,
                            size_t count, struct fault *fault)
 {
     struct postgres_fence fence;
+    char first_text[NUMBER_TEXT_SIZE], last_text[NUMBER_TEXT_SIZE];
+    uint64_t first, last;
+    find_range(done, count, &first, &last);
+    postgres_number_to_text(first, first_text);
+    postgres_number_to_text(last, last_text);
     postgres_fence_of(&fence, term);
+    const char *ids = ids_of(&self->ids, done, count), *uids = uids_of(&self->uids, done, count);
     const struct query query = {
         .statement = STATEMENT_DONE,
-        .values = (const char *[]){fence.epoch, fence.owner, ids_of(&self->ids, done, count),
-                                   uids_of(&self->uids, done, count)},
-        .value_count = 4,
+        .values = (const char *[]){fence.epoch, fence.owner, ids, uids, first_text, last_text},
+        .binary_sizes = (const int[]){0, 0, (int)self->ids.size, (int)self->uids.size, 0, 0},
+        .value_count = 6,
         .is_binary = true,
     };
     return postgres_send(&self->postgres, &query, fault);
@@ -115,6 +161,7 @@ static enum step send_scan(struct source_postgres *self, const struct row_name *
         const struct query query = {
             .statement = STATEMENT_SCAN_PIECES,
             .values = (const char *[]){pieces.lows, pieces.highs, ids, rows, size},
+            .binary_sizes = (const int[]){0, 0, (int)self->ids.size, 0, 0},
             .value_count = 5,
             .is_binary = true,
         };
@@ -124,6 +171,7 @@ static enum step send_scan(struct source_postgres *self, const struct row_name *
     const struct query query = {
         .statement = STATEMENT_SCAN,
         .values = (const char *[]){floor, ids, rows, size},
+        .binary_sizes = (const int[]){0, (int)self->ids.size, 0, 0},
         .value_count = 4,
         .is_binary = true,
     };
@@ -213,6 +261,23 @@ static enum step source_park(struct source *source, const struct term *term, con
     return check_held(self, step, result, fault);
 }
 
+/* A statement with four texts, ids and uids, and perhaps one text more; its answer says whether the fence held. */
+static enum step run_with_names(struct source_postgres *self, unsigned statement, const char *const texts[4],
+                                const struct row_name *names, size_t count, const char *last_text, struct fault *fault)
+{
+    const char *ids = ids_of(&self->ids, names, count), *uids = uids_of(&self->uids, names, count);
+    const struct query query = {
+        .statement = statement,
+        .values = (const char *[]){texts[0], texts[1], texts[2], texts[3], ids, uids, last_text},
+        .binary_sizes = (const int[]){0, 0, 0, 0, (int)self->ids.size, (int)self->uids.size, 0},
+        .value_count = last_text == NULL ? 6 : 7,
+        .is_binary = true,
+    };
+    PGresult *result;
+    enum step step = postgres_run(&self->postgres, &query, &result, fault);
+    return check_held(self, step, result, fault);
+}
+
 static enum step source_note(struct source *source, const struct term *term, uint64_t last, uint64_t next,
                              const struct row_name *names, size_t count, struct fault *fault)
 {
@@ -226,13 +291,8 @@ static enum step source_note(struct source *source, const struct term *term, uin
     char moment[MOMENT_TEXT_SIZE];
     moment_read(&now);
     moment_to_text(&now, moment);
-    PGresult *result;
-    enum step step = source_postgres_run(self, STATEMENT_NOTE,
-                                         (const char *[]){fence.epoch, fence.owner, last_text, next_text,
-                                                          ids_of(&self->ids, names, count),
-                                                          uids_of(&self->uids, names, count), moment},
-                                         7, &result, fault);
-    return check_held(self, step, result, fault);
+    return run_with_names(self, STATEMENT_NOTE, (const char *[]){fence.epoch, fence.owner, last_text, next_text}, names,
+                          count, moment, fault);
 }
 
 static void names_of(struct intent *intent, struct rows *rows)
@@ -288,13 +348,8 @@ static enum step source_end_intent(struct source *source, const struct term *ter
     char epoch[NUMBER_TEXT_SIZE], number[NUMBER_TEXT_SIZE];
     postgres_number_to_text(intent->epoch, epoch);
     postgres_number_to_text(intent->number, number);
-    PGresult *result;
-    enum step step =
-        source_postgres_run(self, STATEMENT_END_INTENT,
-                            (const char *[]){fence.epoch, fence.owner, epoch, number, ids_of(&self->ids, done, count),
-                                             uids_of(&self->uids, done, count)},
-                            6, &result, fault);
-    return check_held(self, step, result, fault);
+    return run_with_names(self, STATEMENT_END_INTENT, (const char *[]){fence.epoch, fence.owner, epoch, number}, done,
+                          count, NULL, fault);
 }
 
 /* --- made and unmade ----------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 
 #define ROW_COLUMNS                                                                                                    \
     "o.id, o.uid, o.kind, o.delay_s, o.queue, o.group_id, o.dedup_id, o.attributes::text, o.body,"                     \
-    " (greatest(extract(epoch FROM clock_timestamp() - o.created), 0) * 1000)::bigint"
+    " o.created, clock_timestamp()"
 
 /* What a scan looks at: rising pieces of ids, without those that are gone in between, given as $1 and $2: `low` stands before the first id
  * of a piece and `high` behind the last one. The pieces come one after the other, and so the server sorts only within each. */
@@ -27,10 +27,18 @@ const char *const source_postgres_statements[STATEMENT_COUNT] = {
         "  OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before"
         "  FROM @.outbox WHERE id > $1::bigint AND id NOT IN (SELECT unnest($2::bigint[])) ORDER BY id LIMIT $3::int) o"
         " WHERE coalesce(o.before, 0) < $4::bigint ORDER BY o.id",
-    [STATEMENT_DONE] = "WITH " FENCE ","
-                       " d AS (DELETE FROM @.outbox o USING f, unnest($3::bigint[], $4::uuid[]) AS u(id, uid)"
-                       "        WHERE o.id = u.id AND o.uid = u.uid RETURNING o.id)"
-                       " SELECT (SELECT count(*) FROM f), " DELETED_IDS,
+    /* $3, $4: names; $5, $6: their range, which may be empty. Where the rows of the range are those named, no more and no fewer, they
+     * are deleted as a range, which takes a quarter of the time; else, as when one has become visible between them, each by itself. Both
+     * halves see what the comparison saw: they are one statement. */
+    [STATEMENT_DONE] =
+        "WITH " FENCE ","
+        " s AS MATERIALIZED (SELECT 1 FROM f WHERE"
+        "   (SELECT array_agg(r.id) = $3::bigint[] AND array_agg(r.uid) = $4::uuid[]"
+        "      FROM (SELECT id, uid FROM @.outbox WHERE id BETWEEN $5::bigint AND $6::bigint ORDER BY id) r)),"
+        " d AS (DELETE FROM @.outbox o USING s WHERE o.id BETWEEN $5::bigint AND $6::bigint RETURNING o.id),"
+        " e AS (DELETE FROM @.outbox o USING f, unnest($3::bigint[], $4::uuid[]) AS u(id, uid)"
+        "        WHERE NOT EXISTS (SELECT 1 FROM s) AND o.id = u.id AND o.uid = u.uid RETURNING o.id)"
+        " SELECT (SELECT count(*) FROM f), (SELECT array_agg(id) FROM (TABLE d UNION ALL TABLE e) a)",
     [STATEMENT_PARK] =
         "WITH " FENCE ","
         " x AS (DELETE FROM @.outbox o USING f WHERE o.id = $3::bigint AND o.uid = $4::uuid RETURNING o.*),"
