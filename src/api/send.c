@@ -72,7 +72,7 @@ static struct bytes body_sha256(struct call *call, struct bytes body)
     return bytes_make(text, 2 * DIGEST_SHA256_SIZE);
 }
 
-static enum error read_ids(struct call *call, const struct params *params, struct bytes spare_id,
+static enum error read_ids(struct call *call, const struct params *params, struct bytes uid,
                            struct send_parameters *send)
 {
     enum error error = params_text(params, "MessageGroupId", &send->group);
@@ -87,7 +87,7 @@ static enum error read_ids(struct call *call, const struct params *params, struc
             params, "MessageDeduplicationId", send->deduplication,
             "MessageDeduplicationId can only include alphanumeric and punctuation characters. 1 to 128 in length.");
     if (send->deduplication.size == 0 && send->queue->settings.is_fifo && !has_producer(params))
-        send->deduplication = spare_id;
+        send->deduplication = uid;
     if (send->deduplication.size == 0 || send->group.size == 0)
         error = send_check_ids(call, params, send->queue, ERROR_MISSING_PARAMETER);
     if (error == OK && send->deduplication.size == 0 && send->queue->settings.is_content_deduplicated)
@@ -111,8 +111,17 @@ static enum error read_delay(struct call *call, const struct params *params, str
     return error;
 }
 
+/* A consumer finds the row's uid in the message, whatever else that says. */
+static void add_uid(struct send_parameters *send, struct bytes uid)
+{
+    if (attributes_find(&send->attributes, BYTES(ATTRIBUTE_OUTBOX_ID)) != NULL)
+        return;
+    attributes_add(&send->attributes, BYTES(ATTRIBUTE_OUTBOX_ID), uid);
+    attributes_sort(&send->attributes);
+}
+
 enum error send_read(struct call *call, const struct params *params, struct queue *queue, enum send_place place,
-                     struct bytes spare_id, struct send_parameters *send)
+                     struct bytes uid, struct send_parameters *send)
 {
     *send = (struct send_parameters){.queue = queue, .priority = PRIORITY_DEFAULT};
     enum error error = params_required_text(params, "MessageBody", &send->body);
@@ -123,13 +132,15 @@ enum error send_read(struct call *call, const struct params *params, struct queu
     if (error == OK)
         error = read_system_attributes(call, params, send);
     if (error == OK)
-        error = read_ids(call, params, spare_id, send);
+        error = read_ids(call, params, uid, send);
     if (error == OK)
         error = read_delay(call, params, send);
     if (error == OK && send->attributes.count > 0)
         error = send_read_own_attributes(call, params, send);
     if (error != OK)
         return error;
+    if (uid.size > 0)
+        add_uid(send, uid);
     digest_md5(call_digest(call), send->body, send->body_md5);
     attributes_md5(&send->attributes, call_digest(call), call_scratch(call), send->attributes_md5);
     return OK;

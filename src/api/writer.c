@@ -1,8 +1,7 @@
 #include "api/writer_xml.h"
 
 #include "base/base64.h"
-
-static const char hex_digits[16] = "0123456789abcdef";
+#include "base/quote.h"
 
 struct writer writer_make(struct buffer *out)
 {
@@ -101,77 +100,13 @@ void writer_list_end(struct writer *writer)
     end_nested(writer, ']');
 }
 
-static bool needs_escape(uint8_t byte)
-{
-    return byte < 0x20 || byte == '"' || byte == '\\';
-}
-
-/* Eight bytes at once: is none of them below 0x20, a quote or a backslash? (x - n) & ~x has a byte's top bit set where the
- * byte is below n, for n up to 0x80; a borrow can only make it err towards "perhaps", never towards "plain". */
-static bool are_plain(const uint8_t *at)
-{
-    uint64_t word;
-    memcpy(&word, at, sizeof(word));
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t quotes = word ^ ones * '"';
-    uint64_t backslashes = word ^ ones * '\\';
-    uint64_t found =
-        ((word - ones * 0x20) & ~word) | ((quotes - ones) & ~quotes) | ((backslashes - ones) & ~backslashes);
-    return (found & ones << 7) == 0;
-}
-
-static uint8_t *escape_byte(uint8_t *at, uint8_t byte)
-{
-    *at++ = '\\';
-    switch (byte) {
-    case '"':
-    case '\\':
-        *at++ = byte;
-        return at;
-    case '\n':
-        *at++ = 'n';
-        return at;
-    case '\r':
-        *at++ = 'r';
-        return at;
-    case '\t':
-        *at++ = 't';
-        return at;
-    default:
-        memcpy(at, "u00", 3);
-        at[3] = (uint8_t)hex_digits[byte >> 4];
-        at[4] = (uint8_t)hex_digits[byte & 15];
-        return at + 5;
-    }
-}
-
-static void append_quoted(struct buffer *out, struct bytes value)
-{
-    buffer_append_u8(out, '"');
-    while (value.size > 0) {
-        size_t plain = 0;
-        while (plain + 8 <= value.size && are_plain(value.ptr + plain))
-            plain += 8;
-        while (plain < value.size && !needs_escape(value.ptr[plain]))
-            plain++;
-        buffer_append(out, value.ptr, plain);
-        value = bytes_skip(value, plain);
-        if (value.size == 0)
-            break;
-        uint8_t *start = buffer_reserve(out, 6);
-        out->size += (size_t)(escape_byte(start, value.ptr[0]) - start);
-        value = bytes_skip(value, 1);
-    }
-    buffer_append_u8(out, '"');
-}
-
 void writer_text(struct writer *writer, const char *name, struct bytes value)
 {
     begin_value(writer, name);
     if (writer->xml != NULL)
         writer_xml_append(writer->out, value);
     else
-        append_quoted(writer->out, value);
+        quote_append(writer->out, value);
     end_value(writer);
 }
 
@@ -237,7 +172,7 @@ void writer_name(struct writer *writer, struct bytes name)
     }
     if (writer->needs_comma)
         buffer_append_u8(writer->out, ',');
-    append_quoted(writer->out, name);
+    quote_append(writer->out, name);
     buffer_append_u8(writer->out, ':');
     writer->needs_comma = false;
 }

@@ -1,66 +1,8 @@
 #include "relay/publish_body.h"
 
+#include "base/quote.h"
 #include "relay/lease.h"
 #include <stdio.h>
-
-/* --- texts -------------------------------------------------------------------------------------------------------- */
-
-/* The size of the character that begins at `at`, 0 if it is no UTF-8. Source: RFC 3629, section 4. */
-static size_t utf8_size(const uint8_t *at, size_t left)
-{
-    size_t size = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
-    if (size == 0 || size > left)
-        return 0;
-    for (size_t i = 1; i < size; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    bool is_overlong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
-    bool is_surrogate = at[0] == 0xed && at[1] >= 0xa0;
-    bool is_beyond = at[0] == 0xf4 && at[1] >= 0x90;
-    return is_overlong || is_surrogate || is_beyond ? 0 : size;
-}
-
-static void append_escape(struct buffer *body, uint8_t character)
-{
-    char text[8];
-    switch (character) {
-    case '"':
-    case '\\':
-        snprintf(text, sizeof text, "\\%c", character);
-        break;
-    case '\n':
-        snprintf(text, sizeof text, "\\n");
-        break;
-    default:
-        snprintf(text, sizeof text, "\\u%04x", character);
-    }
-    buffer_append(body, text, strlen(text));
-}
-
-/* Appends `text` in quotes. False if it is no UTF-8, in which the whole request would be refused. */
-static bool append_text(struct buffer *body, struct bytes text)
-{
-    size_t plain = 0; /* where what was not appended yet begins */
-    buffer_append_u8(body, '"');
-    for (size_t i = 0; i < text.size;) {
-        uint8_t character = text.ptr[i];
-        if (character >= 0x80) {
-            size_t size = utf8_size(text.ptr + i, text.size - i);
-            if (size == 0)
-                return false;
-            i += size;
-        } else if (character < 0x20 || character == '"' || character == '\\') {
-            buffer_append(body, text.ptr + plain, i - plain);
-            append_escape(body, character);
-            plain = ++i;
-        } else {
-            i++;
-        }
-    }
-    buffer_append_bytes(body, bytes_skip(text, plain));
-    buffer_append_u8(body, '"');
-    return true;
-}
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
@@ -69,25 +11,27 @@ static void append_literal(struct buffer *body, const char *text)
     buffer_append(body, text, strlen(text));
 }
 
-/* A member with a text, behind another one. */
+/* A member with a text, behind another one. False if that is no UTF-8, in which the whole request would be refused. */
 static bool append_member(struct buffer *body, const char *name, struct bytes text, char reason[ROW_REASON_SIZE])
 {
-    buffer_append_format(body, ",\"%s\":", name);
-    if (append_text(body, text))
-        return true;
-    snprintf(reason, ROW_REASON_SIZE, "%s is no UTF-8", name);
-    return false;
+    if (!quote_is_utf8(text)) {
+        snprintf(reason, ROW_REASON_SIZE, "%s is no UTF-8", name);
+        return false;
+    }
+    append_literal(body, ",\"");
+    append_literal(body, name);
+    append_literal(body, "\":");
+    quote_append(body, text);
+    return true;
 }
 
-static bool append_attributes(struct buffer *body, const struct row *row, const char *uid, char reason[ROW_REASON_SIZE])
+/* The row's uid is not among them here: the queue adds it. */
+static bool append_attributes(struct buffer *body, const struct row *row, char reason[ROW_REASON_SIZE])
 {
+    if (row->attributes.size == 0 || bytes_equal(row->attributes, BYTES("{}")))
+        return true;
     append_literal(body, ",\"MessageAttributes\":");
-    if (row->attributes.size > 0 && !bytes_equal(row->attributes, BYTES("{}")))
-        return row_write_attributes(row, body, reason);
-    append_literal(body, "{\"" ROW_UID_ATTRIBUTE "\":{\"DataType\":\"String\",\"StringValue\":\"");
-    buffer_append(body, uid, UID_TEXT_SIZE - 1);
-    append_literal(body, "\"}}");
-    return true;
+    return row_write_attributes(row, body, reason);
 }
 
 static bool append_send(struct buffer *body, const struct row *row, const char *own_queue, const char *uid,
@@ -109,7 +53,7 @@ static bool append_send(struct buffer *body, const struct row *row, const char *
         return false;
     if (row->delay_s > 0)
         buffer_append_format(body, ",\"DelaySeconds\":%u", row->delay_s);
-    return append_attributes(body, row, uid, reason);
+    return append_attributes(body, row, reason);
 }
 
 bool publish_body_add(struct buffer *body, const struct row *row, const char *queue, char reason[ROW_REASON_SIZE])

@@ -1,0 +1,14 @@
+/* A text as JSON has it. */
+#ifndef TALLY_BASE_QUOTE_H
+#define TALLY_BASE_QUOTE_H
+
+#include "base/buffer.h"
+
+/* Appends `text` in quotes, with quotes, backslashes and control characters escaped. Other bytes go as they are: whether they are UTF-8
+ * is not looked at. */
+void quote_append(struct buffer *out, struct bytes text);
+
+/* Source: RFC 3629, section 4. */
+bool quote_is_utf8(struct bytes text);
+
+#endif
