@@ -89,6 +89,27 @@ def test_R01_R02_a_row_that_commits_late_is_late_and_still_before_what_was_writt
     relay.stop()
 
 
+def test_R01_a_row_that_appears_among_those_being_published_is_not_deleted_with_them(daemon, relays, outbox, queue):
+    """They are deleted as a range of ids, and it has come to stand within that range."""
+    line = Proxy(daemon.port)
+    bodies = [f"early-{number}" for number in range(200)]
+    with contextlib.closing(outbox.begin()) as late, contextlib.closing(line):
+        relay = start(relays, outbox, "--endpoint", f"http://127.0.0.1:{line.port}")
+        line.freeze()  # what is read now is not published before the late one is there
+        with contextlib.closing(outbox.begin()) as early:
+            for number, body in enumerate(bodies):
+                early.cursor().execute("SELECT tally.send('orders', %s)", (body,))
+                if number == 100:
+                    late.cursor().execute("SELECT tally.send('orders', 'late')")
+            early.commit()
+        time.sleep(0.3)  # a scan waits 25 ms at most
+        late.commit()
+        line.thaw()
+        check_once(drain(daemon, queue, 201), [*bodies, "late"])
+        outbox.wait_until_empty(5)
+        relay.stop()
+
+
 def test_R03_ids_that_were_rolled_back_hold_nothing_up(daemon, relays, outbox, queue):
     start(relays, outbox)
     outbox.send(queue, "before")
