@@ -76,6 +76,8 @@ enum step postgres_judge(const struct postgres *postgres, const PGresult *result
     const char *reason = result == NULL ? NULL : PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     if (reason == NULL)
         reason = PQerrorMessage(postgres->connection_owned);
+    if (reason[0] == '\0')
+        reason = "no answer came in time";
     if (state == NULL)
         return postgres_fault(fault, STEP_UNREACHABLE, "the connection to PostgreSQL broke", reason);
     const struct meaning *meaning = meanings;
