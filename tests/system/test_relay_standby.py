@@ -18,7 +18,7 @@ from wire import Connection, scaled
 
 sys.path.insert(0, str(ROOT / "tests" / "campaign"))
 
-KILLS = scaled(30, "CAMPAIGN_KILLS", least=3)
+KILLS = scaled(50, "CAMPAIGN_KILLS", least=3)
 SEED = os.environ.get("KILL_SEED") or str(random.SystemRandom().randrange(1 << 32))
 TOO_OLD = re.compile(r"the oldest row has waited for (\d+) s, more than 60 s")
 
@@ -90,7 +90,7 @@ def test_R26_of_ten_standbys_one_takes_over_at_each_kill_and_no_other_reads_rows
     print(counted, "KILL_SEED", SEED)
     for fault in FAULTS:
         assert counted[fault] == 0, counted
-    assert counted["kills"] == KILLS and counted["p99_ms"] < 3000 * PATIENCE and counted["p50_ms"] < 500 * PATIENCE
+    assert counted["kills"] == KILLS and counted["p99_ms"] < 1000 * PATIENCE and counted["p50_ms"] < 250 * PATIENCE
 
 
 def test_R48_of_twenty_idle_relays_one_reads_the_outbox_and_the_others_the_lease(relays, outbox, server):
