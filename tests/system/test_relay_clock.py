@@ -3,6 +3,7 @@ their order, and whoever works goes on working. Duplicates, losses and order are
 
 What decides about the lease is a monotonic clock: that of the relay that waits (section 5 of the reference)."""
 
+import contextlib
 import threading
 import time
 
@@ -13,7 +14,7 @@ from conftest import PATIENCE, wait_until
 from fake_sqs import HANG_UP, FakeSqs
 from outbox import Outbox
 from postgres import Postgres
-from relay import Relay, check_once, check_order, drain
+from relay import Proxy, Relay, check_once, check_order, drain
 from test_relay_sqlite import Outbox as SqliteOutbox
 from webhook import Receiver
 from wire import Connection
@@ -142,6 +143,46 @@ def test_when_the_clock_of_tallyd_jumps_each_row_arrives_once(daemon_factory, ou
     assert daemon.stop() == 0
 
 
+def test_R17_after_a_week_of_silence_a_producer_sends_and_what_is_known_of_it_is_right(daemon_factory, server, outbox, clock):
+    """The last it did was to be killed before it heard what became of its rows, and a row that was delivered long ago comes back besides."""
+    daemon = daemon_factory()
+    with clock.around():
+        daemon.start()
+    with Connection(daemon.port) as connection:
+        connection.ok("AmazonSQS.CreateQueue", {
+            "QueueName": QUEUE, "Attributes": {"FifoQueue": "true", "MessageRetentionPeriod": "1209600"}})
+    proxy = Proxy(daemon.port)
+    relay = Relay(proxy.endpoint, outbox.uri, "queue", "--lease", 1, **clock.environment).start()
+    flow = Flow(outbox)
+    uid = outbox.send(QUEUE, "0", "g0")
+    flow.count = 1
+    flow()
+    proxy.lose("Tally.Publish", 1000)
+    before = len(proxy.published())
+    outbox.fill(QUEUE, 10, groups=3, first=flow.count)
+    flow.count += 10
+    wait_until(lambda: len(proxy.published()) > before + 1, what="a batch that is stored, and its repeat")
+    relay.kill9()
+    assert outbox.count() == 10
+
+    assert daemon.stop() == 0
+    clock.set(7 * DAY)
+    server.clock.set(7 * DAY)
+    with clock.around():
+        daemon.start()
+    proxy.lost = {}
+    outbox.sql("INSERT INTO tally.outbox (id, uid, queue, group_id, body) OVERRIDING SYSTEM VALUE VALUES (1, %s, %s, 'g0', '0')", uid, QUEUE)
+    relay.start()
+    flow()
+    relay.stop()
+    arrived = drain(daemon, QUEUE, flow.count)
+    check_once(arrived, [str(n) for n in range(flow.count)])
+    check_order(arrived)
+    assert outbox.sql("SELECT uid, is_doubted FROM tally.dead") == [(uid, True)]  # a person may know; nobody guesses
+    proxy.close()
+    assert daemon.stop() == 0
+
+
 # --- the clocks of relays ------------------------------------------------------------------------------------------------
 
 
@@ -224,6 +265,33 @@ def test_when_the_clock_of_postgresql_jumps_nobody_takes_over_and_nobody_waits_f
     flow()
     second.kill9()
     flow.check(daemon)
+
+
+def test_R07_what_was_prepared_before_a_restart_is_published_when_it_commits_an_hour_later(daemon, server, relays, outbox):
+    make_queue(daemon)
+    relay = relays(outbox.uri, "queue", "--lease", 1)
+    flow = Flow(outbox)
+    flow()
+    with contextlib.closing(outbox.connect()) as prepared, prepared.cursor() as cursor:
+        cursor.execute(f"BEGIN; SELECT tally.send('{QUEUE}', '0', 'prepared'); PREPARE TRANSACTION 'two-phase-{outbox.name}'")
+    flow()
+    time.sleep(2.5)  # the floor is settled every few seconds
+    server.stop()
+    server.clock.set(3600)
+    with server.clock.around():
+        server.start()
+    relay.wait_for("active")
+    flow()
+    time.sleep(2.5)
+    flow()
+    outbox.sql(f"COMMIT PREPARED 'two-phase-{outbox.name}'")
+    outbox.wait_until_empty(10)  # without the scan of all rows that comes once a minute
+    arrived = drain(daemon, QUEUE, flow.count + 1)
+    late = [message for message in arrived if message.group == "prepared"]
+    others = [message for message in arrived if message.group != "prepared"]
+    assert len(late) == 1 and late[0].sequence > max(message.sequence for message in others)
+    check_once(others, [str(n) for n in range(flow.count)])
+    check_order(others)
 
 
 def test_a_standby_whose_wait_the_server_does_not_end_after_a_jump_waits_anew(daemon, server, relays, outbox):
