@@ -17,7 +17,7 @@ import subprocess
 import threading
 import time
 
-from conftest import BIN, PATIENCE, WRAPPER, clean_environment, wait_until
+from conftest import BIN, PATIENCE, SIGNALS_SENT, WRAPPER, clean_environment, wait_until
 from wire import Connection
 
 UID = "Tally.OutboxId"
@@ -95,12 +95,15 @@ class Relay:
         """Ends it cleanly; it must say nothing on standard error."""
         if self.process is None:
             return
-        self.signal(signal.SIGTERM)
-        try:
-            status, errors = self._reap(seconds * PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.kill9()
-            raise
+        for sent in range(SIGNALS_SENT):
+            self.signal(signal.SIGTERM)
+            try:
+                status, errors = self._reap(seconds * PATIENCE / SIGNALS_SENT)
+                break
+            except subprocess.TimeoutExpired:
+                if sent + 1 == SIGNALS_SENT:
+                    self.kill9()
+                    raise
         assert status == 0 and errors == "", f"{status}: {errors}"
 
     def _reap(self, seconds):
