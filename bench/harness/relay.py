@@ -1,6 +1,7 @@
 """A relay from an outbox in PostgreSQL to a Tally queue, beside what the database itself gives away: the same rows, deleted in
-thousands by one client that does nothing else with them. And how long a message takes from its COMMIT to a receiver that waits, and
-what the relay asks of the database while there is nothing to do. Runs alone: bench/run --only relay."""
+thousands by one client that does nothing else with them. And how long a message takes from its COMMIT to a receiver that waits,
+what the relay asks of the database while there is nothing to do, and what a stand-by costs the user's table: VACUUM removes
+only what is older than the oldest snapshot of any connection. Runs alone: bench/run --only relay."""
 
 import http.client
 import json
@@ -20,6 +21,9 @@ from harness.servers import RunFailed, Tallyd
 ROWS_TO_DELETE = 0.5  # of the rate of the reference
 DELAY_MS = 20
 LIGHT_PER_S = 40
+FLOW_ROWS, FLOW_PER_S = 500, 10  # at a time, and so often: a rate that every relay keeps up with
+BLOAT_WITH_STANDBY = 1.5
+SNAPSHOT_MS = 1000
 DELETE = ("DELETE FROM tally.outbox WHERE id IN (SELECT id FROM tally.outbox ORDER BY id LIMIT 1000) "
           "RETURNING id, uid, kind, queue, group_id, dedup_id, attributes, delay_s, body")
 
@@ -30,18 +34,19 @@ def tool_path():
 
 
 class RelayProcess:
-    """`tally relay run`, until the end of the block."""
+    """`tally relay run`, until the end of the block. It begins when the relay says that it is `state`."""
 
-    def __init__(self, server, uri, queue):
+    def __init__(self, server, uri, queue, state="active"):
+        self.state = state
         self.command = [tool_path(), "relay", "run", "--source", uri, "--sink", f"queue:{queue}", "--endpoint",
                         f"http://127.0.0.1:{server.port}"]
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.process.stdout:
-            if "active" in line:
+            if self.state in line:
                 return self
-        raise RunFailed("the relay ended before it was active")
+        raise RunFailed(f"the relay ended before it was {self.state}")
 
     def __exit__(self, *_):
         self.process.terminate()
@@ -71,6 +76,34 @@ class Receiver:
                 self.call("DeleteMessage", ReceiptHandle=message["ReceiptHandle"])
 
 
+class Snapshots:
+    """Looks at the snapshots of all connections of relays, until the end of the block: .oldest_ms."""
+
+    SQL = ("SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0) FROM pg_stat_activity "
+           "WHERE backend_xmin IS NOT NULL AND application_name LIKE 'tally relay%'")
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.oldest_ms = 0.0
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        cursor = self.connection.cursor()
+        while not self.is_over.wait(0.01):
+            cursor.execute(self.SQL)
+            self.oldest_ms = max(self.oldest_ms, 1000 * float(cursor.fetchone()[0]))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.thread.join()
+        self.connection.close()
+
+
 class Relay(Part):
     key = "relay"
     title = "rows of an outbox to a queue"
@@ -83,7 +116,7 @@ class Relay(Part):
         if Postgres.find() is None or not os.access(tool_path(), os.X_OK):
             raise RunFailed("PostgreSQL or the tool tally isn't there")
         self.setting = setting
-        self.idle_s, self.light_count = (5, 200) if setting.seconds >= 1 else (1, 30)
+        self.idle_s, self.light_count, self.flow_s = (5, 200, 8) if setting.seconds >= 1 else (1, 30, 1)
         count = min(setting.messages, 200_000)
         folders = setting.new_folder(), setting.new_folder()
         try:
@@ -104,6 +137,14 @@ class Relay(Part):
                         self.note("rows_per_s", self.relay_rate(cursor, count, sink))
                     self.note("idle_per_s", self.idle_rate(cursor))
                     self.light_load(cursor, sink)
+                    tell("what is left for VACUUM, without a stand-by and with one")
+                    self.note("alone_kib", self.flow(cursor, sink))
+                    watcher = psycopg2.connect(source.uri)
+                    watcher.autocommit = True
+                    with RelayProcess(sink, source.uri, sink.queue, "standby"), Snapshots(watcher) as snapshots:
+                        self.note("standby_kib", self.flow(cursor, sink))
+                        time.sleep(self.flow_s / 2)  # and while nothing flows
+                    self.note("snapshot_ms", snapshots.oldest_ms)
                 connection.close()
         finally:
             for folder in folders:
@@ -172,6 +213,23 @@ class Relay(Part):
         self.note("delay_p50_ms", statistics.median(delays))
         self.note("delay_max_ms", max(delays))
 
+    def flow(self, cursor, sink):
+        """KiB of the table and its index after some seconds of rows, with VACUUM twice a second as autovacuum would come to a
+        busier table."""
+        cursor.execute("VACUUM FULL tally.outbox")
+        count = sink.held()
+        for number in range(self.flow_s * FLOW_PER_S):
+            cursor.execute("INSERT INTO tally.outbox (queue, body) SELECT '', repeat('x', %s) FROM generate_series(1, %s)",
+                           (self.setting.body, FLOW_ROWS))
+            count += FLOW_ROWS
+            time.sleep(1 / FLOW_PER_S)
+            if number % (FLOW_PER_S // 2) == 0:
+                cursor.execute("VACUUM (TRUNCATE false) tally.outbox")
+        while sink.held() < count:
+            time.sleep(0.01)
+        cursor.execute("SELECT pg_total_relation_size('tally.outbox') / 1024")
+        return int(cursor.fetchone()[0])
+
     def rows(self, setting):
         rate, reference = (self.median(name) for name in ("rows_per_s", "deletes_per_s"))
         return [
@@ -181,6 +239,10 @@ class Relay(Part):
                        f"the longest; {LIGHT_PER_S} a second", self.median("delay_max_ms"), "ms", at_most=DELAY_MS,
                        bar_on_value=True, problem=self.problem),
             report.row("relay: statements while idle", self.median("idle_per_s"), "/s", problem=self.problem),
+            report.row("relay: KiB of the table after rows flowed past a stand-by", self.median("standby_kib"), "KiB",
+                       "without a stand-by", self.median("alone_kib"), "KiB", at_most=BLOAT_WITH_STANDBY, problem=self.problem),
+            report.row("relay: oldest snapshot of any relay", self.median("snapshot_ms"), "ms", at_most=SNAPSHOT_MS,
+                       bar_on_value=True, problem=self.problem),
         ]
 
     def median(self, name):
