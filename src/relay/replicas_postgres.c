@@ -2,8 +2,7 @@
  * saw was written before that. When enough replicas have flushed so much, no failover to one of them forgets a row.
  *
  * A position is worth something over its own connection only: a server that was found again may have crashed, or be another one, and
- * then its log holds something else there. At the end of a page the position stands behind the head of the next one, which is written
- * with the next record; the owner's beat is one, so nobody waits for long. */
+ * then its log holds something else there. */
 #include "relay/source_postgres_parts.h"
 #include <stdio.h>
 
@@ -37,6 +36,20 @@ static void say_what_is_missing(const struct source_postgres *self, const PGresu
               (unsigned long long)postgres_number(result, 0, 2), postgres_number(result, 0, 2) == 1 ? "has" : "have");
 }
 
+/* What the server itself has not flushed it sends to no replica, and it may take its time: nobody waits for the commit of an asynchronous
+ * transaction, nor for what the scan itself has written as it tidied up pages. At the end of a page, besides, the position stands
+ * behind the head of the next one, which is written with the next record. So there is a commit, once for each position. */
+static enum step push(struct source_postgres *self, uint64_t position, struct fault *fault)
+{
+    if (self->pushed == position)
+        return STEP_OK;
+    self->pushed = position;
+    PGresult *result;
+    enum step step = source_postgres_run(self, STATEMENT_FLUSH, NULL, 0, &result, fault);
+    PQclear(result);
+    return step;
+}
+
 enum step source_postgres_look_kept(struct source *source, const struct rows *rows, bool *is_kept, struct fault *fault)
 {
     struct source_postgres *self = source_postgres_of(source);
@@ -51,7 +64,12 @@ enum step source_postgres_look_kept(struct source *source, const struct rows *ro
     PGresult *result;
     enum step step = source_postgres_run(self, STATEMENT_REPLICAS, (const char *[]){position}, 1, &result, fault);
     if (step == STEP_OK) {
-        *is_kept = postgres_number(result, 0, 0) != 0 && postgres_number(result, 0, 2) >= self->replica_count;
+        bool is_flushed = postgres_number(result, 0, 0) != 0;
+        *is_kept = is_flushed && postgres_number(result, 0, 2) >= self->replica_count;
+        if (!is_flushed)
+            step = push(self, rows->read_position, fault);
+    }
+    if (step == STEP_OK) {
         if (!*is_kept)
             say_what_is_missing(self, result, fault);
     }

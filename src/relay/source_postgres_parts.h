@@ -22,6 +22,7 @@ enum {
     STATEMENT_LOWEST,
     STATEMENT_POSITION,
     STATEMENT_REPLICAS,
+    STATEMENT_FLUSH,
     STATEMENT_SCAN_PIECES,
     STATEMENT_HEALTH,
     STATEMENT_HORIZON,
@@ -59,6 +60,7 @@ struct source_postgres {
     struct postgres postgres;
     struct floor floor;
     unsigned replica_count;  /* a row is published when so many have flushed it */
+    uint64_t pushed;         /* up to this position the log was made to be flushed the last time */
     struct buffer ids, uids; /* of the statement that is being put together */
     bool is_scanning;        /* between begin_scan() and end_scan() */
     bool is_settling;        /* and that one deletes rows first */

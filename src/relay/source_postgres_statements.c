@@ -104,6 +104,9 @@ const char *const source_postgres_statements[STATEMENT_COUNT] = {
                            "  FROM pg_stat_replication r WHERE application_name <> 'pg_basebackup'"
                            "   AND NOT EXISTS (SELECT 1 FROM pg_replication_slots s WHERE s.active_pid = r.pid AND "
                            "s.slot_type = 'logical')",
+    /* A commit takes all that is before it to the disk; this one waits for no replica. */
+    [STATEMENT_FLUSH] =
+        "SELECT set_config('synchronous_commit', 'local', true), pg_logical_emit_message(true, 'tally', '')",
 
     /* --- what people ask */
     /* Counts exactly up to a thousand; where there are more, the highest id says how many. The horizon: what is old, of a few minutes or of
