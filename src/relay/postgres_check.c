@@ -14,14 +14,17 @@ enum step postgres_fault(struct fault *fault, enum step step, const char *what, 
 {
     char line[FAULT_TEXT_SIZE];
     size_t size = 0;
-    for (const char *at = reason; *at != '\0' && size + 1 < sizeof(line); at++) {
+    for (const char *at = reason; *at != '\0' && size + 2 < sizeof(line); at++) {
         bool is_blank = *at == '\n' || *at == '\t' || *at == ' ';
+        bool is_apart = size == 0 || line[size - 1] == ' ';
+        if (*at == '\n' && !is_apart) /* libpq has a line for each server that it tried */
+            line[size++] = ';';
         if (!is_blank)
             line[size++] = *at;
-        else if (size > 0 && line[size - 1] != ' ')
+        else if (!is_apart)
             line[size++] = ' ';
     }
-    while (size > 0 && line[size - 1] == ' ')
+    while (size > 0 && (line[size - 1] == ' ' || line[size - 1] == ';'))
         size--;
     line[size] = '\0';
     return fault_set(fault, step, "%s: %s", what, line);
