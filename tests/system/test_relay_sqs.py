@@ -77,13 +77,13 @@ def outbox(server):
 
 @pytest.fixture
 def relays(outbox):
-    """relays(sink URL, *options): starts a relay of the outbox."""
+    """relays(sink URL, *options, box=…): starts a relay of the outbox, or of another one."""
     started = []
 
-    def start(url, *options, **more):
+    def start(url, *options, box=outbox, **more):
         lease = () if "--lease" in options else ("--lease", 1)
         more.setdefault("name", f"r{len(started)}")
-        started.append(Relay("http://127.0.0.1:9", outbox.server.uri, f"sqs:{url}", "--table", outbox.schema, *lease, *options,
+        started.append(Relay("http://127.0.0.1:9", box.server.uri, f"sqs:{url}", "--table", box.schema, *lease, *options,
                              **more).start())
         return started[-1]
 
@@ -723,9 +723,11 @@ def test_R35_fauxqs_suppresses_what_is_sent_again(tmp_path, outbox, relays):
 def lose_first_answer(fake):
     """A rule: what comes first is stored, and its answer never comes."""
     over = threading.Event()
+    heard = []
 
     def rule(request):
-        if len(fake.requests) > 1:
+        heard.append(request)
+        if len(heard) > 1:
             return None
         fake.store(request)
         over.wait(60)
@@ -739,9 +741,10 @@ def crash_at_fake(relays, fake, outbox, send, *options):
     """A relay is killed when the endpoint has what send() wrote, and no answer of it came."""
     relay = relays(fake.endpoint, "--lease", 5, *options)
     relay.wait_for("active")
+    stored = len(fake.messages)
     over = lose_first_answer(fake)
     sent = send()
-    wait_until(lambda: fake.messages, what="a request")
+    wait_until(lambda: len(fake.messages) > stored, what="a request")
     relay.kill9()
     over.set()
     assert len(outbox.intents()) == 1
@@ -780,33 +783,49 @@ def test_R31_an_old_doubt_is_parked_if_that_is_wished(fake, outbox, relays):
     relay.stop()
 
 
-@pytest.mark.parametrize("doubts", ["send", "park"])
-def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_sent_as_a_young_one(fake, outbox, relays, doubts):
-    """It was young enough when it was chosen; the database then holds up the intent of the row that is to go with it."""
-    uid, = crash_at_fake(relays, fake, outbox, lambda: outbox.send("q.fifo", ["1"]), "--doubts", doubts)
+@contextlib.contextmanager
+def nothing_can_be_noted(outbox):
+    """While it lasts intents can be read and no more."""
     with contextlib.closing(outbox.server.connect()) as blocker, blocker.cursor() as cursor:
-        cursor.execute(f"BEGIN; LOCK TABLE {outbox.schema}.intent IN SHARE MODE")  # it can be read, but nothing can be noted
-        outbox.send("q.fifo", ["2"])
-        began = time.monotonic()
-        # Seconds before the limit, when the relay has started and chosen; the database's word is not the only one about an age.
-        age = 270 - 5 * PATIENCE
-        cursor.execute("COMMIT")
-        outbox.age_intents(age / 60)
         cursor.execute(f"BEGIN; LOCK TABLE {outbox.schema}.intent IN SHARE MODE")
-        relay = relays(fake.endpoint, "--doubts", doubts, "--lease", 20)
-        relay.wait_for("active")
-        wait_until(lambda: outbox.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s", f"%{outbox.schema}%intent%"),
-                   what="an intent that can't be noted")
-        assert time.monotonic() - began < 5 * PATIENCE, "it was chosen too late: slower than the test allows for"
-        time.sleep(6 * PATIENCE)
+        yield
         cursor.execute("COMMIT")
-    outbox.wait_until_empty()
-    later = [entry for request in fake.requests[1:] for entry in request.entries]
-    of_it = [attribute(entry, MARK) for entry in later if attribute(entry, "Tally.OutboxId") == uid]
-    assert of_it == (["1"] if doubts == "send" else [])
-    assert [(body, is_doubted) for body, is_doubted, _ in outbox.dead()] == ([] if doubts == "send" else [("1", True)])
-    assert fake.bodies("q.fifo")[-1] == "2"
-    relay.stop()
+
+
+def waits_for_its_intent(outbox):
+    return outbox.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s", f"%{outbox.schema}%intent%")
+
+
+def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_sent_as_a_young_one(server, fake, outbox, relays):
+    """It was young enough when it was chosen; the database then holds up the intent of the row that is to go with it, which failed for certain
+    the last time and is noted anew. Of one outbox such rows are to be sent, with the mark, and of another to be parked."""
+    other = Outbox(server)
+    uid, = crash_at_fake(relays, fake, outbox, lambda: outbox.send("q.fifo", ["sent"]))
+    crash_at_fake(lambda *options: relays(*options, box=other), fake, other, lambda: other.send("q.fifo", ["parked"]), "--doubts", "park")
+    seen = len(fake.requests)
+    for box in (outbox, other):
+        box.send("q.fifo", ["behind"])
+        box.age_intents((270 - 6 * PATIENCE) / 60)  # seconds before the limit
+    began = time.monotonic()
+    is_well = threading.Event()
+    fake.rules.insert(0, lambda _: None if is_well.is_set() else error(400, "ThrottlingException"))
+    running = [relays(fake.endpoint, "--lease", 20), relays(fake.endpoint, "--lease", 20, "--doubts", "park", box=other)]
+    for relay in running:
+        relay.wait_for("blocked")  # it has chosen them once, and its statements are prepared
+    with nothing_can_be_noted(outbox), nothing_can_be_noted(other):
+        wait_until(lambda: waits_for_its_intent(outbox) and waits_for_its_intent(other), what="intents that can't be noted")
+        assert time.monotonic() - began < 6 * PATIENCE, "they were chosen too late: slower than the test allows for"
+        seen = len(fake.requests)
+        is_well.set()
+        time.sleep(7 * PATIENCE)
+    for box in (outbox, other):
+        box.wait_until_empty()
+    later = [entry for request in fake.requests[seen:] for entry in request.entries]
+    assert sorted((entry["MessageBody"], attribute(entry, MARK)) for entry in later if entry["MessageBody"] != "behind") == [("sent", "1")]
+    assert [entry["MessageBody"] for entry in later].count("behind") == 2
+    assert outbox.dead() == [] and [(body, is_doubted) for body, is_doubted, _ in other.dead()] == [("parked", True)]
+    for relay in running:
+        relay.stop()
 
 
 def test_R34_a_young_doubt_keeps_group_and_deduplication_id_and_has_no_mark(fake, outbox, relays):
