@@ -494,8 +494,7 @@ def test_R42_dead_rows_that_can_not_be_removed_do_not_make_the_scan_slower(daemo
                           " WHERE backend_xmin IS NOT NULL AND state = 'idle in transaction'") == 1
     # The dead rows alone stand in some 164 blocks of the index and many more of the table.
     assert many < few + 20, f"{few} blocks for a scan, and {many} beside {count} dead rows"
-    assert after[3] == before[3], "the whole table was read"
-    assert after[1] - before[1] >= 1000, "rows were deleted by something else than their key"
+    assert after[1] > before[1] and after[3] == before[3], "the whole table was read, to scan it or to delete from it"
 
 
 def test_a_few_large_rows_are_not_read_all_at_once(daemon, relays, outbox, fifo):
