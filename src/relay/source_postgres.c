@@ -149,14 +149,37 @@ static enum step send_done(struct source_postgres *self, const struct term *term
     return postgres_send(&self->postgres, &query, fault);
 }
 
-static enum step send_scan(struct source_postgres *self, const struct row_name *in_flight, size_t count, unsigned limit,
-                           size_t size_max, struct fault *fault)
+/* How many names follow `*id` without a gap, which goes up over them. */
+static size_t pass_over(uint64_t *id, const struct row_name *names, size_t count)
 {
-    char floor[NUMBER_TEXT_SIZE], rows[NUMBER_TEXT_SIZE], size[NUMBER_TEXT_SIZE];
+    size_t passed = 0;
+    while (passed < count && names[passed].id == *id + 1) {
+        (*id)++;
+        passed++;
+    }
+    return passed;
+}
+
+/* Where rows flow, nothing lives between the floor and the rows that the statement before this one deletes, and nothing between those and the
+ * ones in flight: then the scan begins behind them all, instead of reading them to leave them out. */
+static enum step send_scan(struct source_postgres *self, const struct row_name *done, size_t done_count,
+                           const struct row_name *in_flight, size_t count, unsigned limit, size_t size_max,
+                           struct fault *fault)
+{
+    char low_text[NUMBER_TEXT_SIZE], rows[NUMBER_TEXT_SIZE], size[NUMBER_TEXT_SIZE];
+    uint64_t low = floor_of_scan(&self->floor);
+    bool has_pieces = floor_has_pieces(&self->floor);
+    if (!has_pieces && !self->floor.is_whole) {
+        pass_over(&low, done, done_count);
+        size_t passed = pass_over(&low, in_flight, count);
+        in_flight += passed;
+        count -= passed;
+    }
+    postgres_number_to_text(low, low_text);
     postgres_number_to_text(limit, rows);
     postgres_number_to_text(size_max == 0 ? 1 : size_max, size);
     const char *ids = ids_of(&self->ids, in_flight, count);
-    if (floor_has_pieces(&self->floor)) {
+    if (has_pieces) {
         struct pieces pieces = floor_pieces(&self->floor);
         const struct query query = {
             .statement = STATEMENT_SCAN_PIECES,
@@ -167,10 +190,9 @@ static enum step send_scan(struct source_postgres *self, const struct row_name *
         };
         return postgres_send(&self->postgres, &query, fault);
     }
-    postgres_number_to_text(floor_of_scan(&self->floor), floor);
     const struct query query = {
         .statement = STATEMENT_SCAN,
-        .values = (const char *[]){floor, ids, rows, size},
+        .values = (const char *[]){low_text, ids, rows, size},
         .binary_sizes = (const int[]){0, (int)self->ids.size, 0, 0},
         .value_count = 4,
         .is_binary = true,
@@ -192,7 +214,7 @@ static enum step source_begin_scan(struct source *source, const struct term *ter
     if (step == STEP_OK && has_done)
         step = send_done(self, term, done, done_count, fault);
     if (step == STEP_OK)
-        step = send_scan(self, in_flight, in_flight_count, limit, size_max, fault);
+        step = send_scan(self, done, done_count, in_flight, in_flight_count, limit, size_max, fault);
     if (step == STEP_OK && self->replica_count > 0)
         step = replicas_send_position(self, fault);
     self->is_scanning = step == STEP_OK;
