@@ -10,6 +10,8 @@ static uint64_t size_of(struct id_range range)
 
 static void remove_ranges(struct gone *gone, size_t at, size_t count)
 {
+    if (count == 0)
+        return;
     for (size_t i = at; i < at + count; i++)
         gone->id_count -= size_of(gone->ranges[i]);
     memmove(&gone->ranges[at], &gone->ranges[at + count], (gone->count - at - count) * sizeof(gone->ranges[0]));
