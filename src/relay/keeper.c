@@ -48,11 +48,23 @@ struct keeper {
     unsigned retry_ms;
 };
 
+/* One that goes on while the machine is asleep: who wakes up must not think that its lease is as young as before. */
 uint64_t keeper_now_ms(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_BOOTTIME, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+struct timespec keeper_wake_time(uint64_t until_ms)
+{
+    uint64_t now_ms = keeper_now_ms(), left_ms = until_ms > now_ms ? until_ms - now_ms : 0;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    uint64_t ns = (uint64_t)time.tv_nsec + left_ms % 1000 * 1000000;
+    time.tv_sec += (time_t)(left_ms / 1000 + ns / 1000000000);
+    time.tv_nsec = (long)(ns % 1000000000);
+    return time;
 }
 
 static bool is_nobody(const struct uid *owner)
@@ -84,7 +96,7 @@ static bool is_asked(const struct keeper *keeper)
 /* Until `until_ms`, or until somebody asks for something. */
 static void rest(struct keeper *keeper, uint64_t until_ms)
 {
-    struct timespec until = {.tv_sec = (time_t)(until_ms / 1000), .tv_nsec = (long)(until_ms % 1000 * 1000000)};
+    struct timespec until = keeper_wake_time(until_ms);
     lock(keeper);
     while (!is_asked(keeper) && keeper_now_ms() < until_ms)
         pthread_cond_timedwait(&keeper->asked, &keeper->mutex, &until);

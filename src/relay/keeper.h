@@ -11,6 +11,7 @@
 #define TALLY_RELAY_KEEPER_H
 
 #include "relay/lease.h"
+#include <time.h>
 
 /* For how many leases a worker may report that it can't work. */
 #define KEEPER_FAILING_LEASES 4u
@@ -70,7 +71,10 @@ void keeper_report(struct keeper *keeper, const struct term *term, bool is_worki
 /* A paused relay leaves the source to others: it gives up what it holds and takes nothing over until it is resumed. */
 void keeper_set_paused(struct keeper *keeper, bool is_paused);
 
-/* Milliseconds of the monotonic clock. */
+/* Milliseconds of a monotonic clock that goes on while the machine is asleep. */
 uint64_t keeper_now_ms(void);
+
+/* That time for a wait on a condition, whose clock must be CLOCK_MONOTONIC. */
+struct timespec keeper_wake_time(uint64_t until_ms);
 
 #endif

@@ -47,8 +47,7 @@ void relay_unlock(struct relay *relay)
 
 void relay_sleep(struct relay *relay, unsigned wait_ms)
 {
-    uint64_t until_ms = keeper_now_ms() + wait_ms;
-    struct timespec until = {.tv_sec = (time_t)(until_ms / 1000), .tv_nsec = (long)(until_ms % 1000 * 1000000)};
+    struct timespec until = keeper_wake_time(keeper_now_ms() + wait_ms);
     pthread_cond_timedwait(&relay->changed, &relay->mutex, &until);
 }
 
