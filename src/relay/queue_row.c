@@ -1,8 +1,12 @@
 #include "relay/queue_row.h"
 
 #include "base/assert.h"
+#include "relay/moment.h"
 #include <stdlib.h>
 #include <time.h>
+
+/* As far as two clocks that nobody has set may differ; small beside the margin of sinks that forget. */
+#define CLOCKS_APART_MS_MAX 30000u
 
 /* What the receive itself adds, and what it says of a message that was parked. */
 static bool is_of_the_receive(const char *name)
@@ -57,6 +61,16 @@ static struct bytes optional(const char *text)
     return text == NULL ? bytes_make(NULL, 0) : bytes_from_string(text);
 }
 
+/* By two clocks, the queue's and this machine's. What was sent later than now, and by more than they differ anyway, shows that one of them was
+ * set: then nobody knows, and what may have been delivered must not be taken for young (P17). */
+static uint64_t age_of(const struct tally_message *message)
+{
+    uint64_t now_ms = (uint64_t)time(NULL) * 1000;
+    if (now_ms >= message->sent_at_ms)
+        return now_ms - message->sent_at_ms;
+    return message->sent_at_ms - now_ms < CLOCKS_APART_MS_MAX ? 0 : AGE_UNKNOWN_MS;
+}
+
 bool queue_row_read(const struct tally_message *message, struct arena *arena, struct row *row, struct uid *message_id)
 {
     const char *uid = tally_message_attribute(message, ROW_UID_ATTRIBUTE);
@@ -73,8 +87,7 @@ bool queue_row_read(const struct tally_message *message, struct arena *arena, st
         .receive_count = (uint32_t)message->receive_count,
         .handle = bytes_from_string(message->receipt_handle),
     };
-    uint64_t now_ms = (uint64_t)time(NULL) * 1000;
-    row->age_ms = now_ms > message->sent_at_ms ? now_ms - message->sent_at_ms : 0;
+    row->age_ms = age_of(message);
     if (uid != NULL)
         uid_from_text(bytes_from_string(uid), &row->uid);
     return true;

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "relay/moment.h"
 #include "relay/queue_hand.h"
 #include "relay/queue_parked.h"
 #include "relay/queue_row.h"
@@ -262,7 +263,8 @@ static enum step queue_check_health(struct source *source, struct source_health 
         return queue_calls_judge(queue->client_owned, name_of(queue), fault);
     *health = (struct source_health){.waiting_count = counts.visible + counts.in_flight + counts.delayed};
     for (size_t i = 0; i < queue->hand.count; i++)
-        if (queue->hand.items_owned[i]->row.age_ms > health->oldest_age_ms)
+        if (queue->hand.items_owned[i]->row.age_ms > health->oldest_age_ms &&
+            queue->hand.items_owned[i]->row.age_ms < AGE_UNKNOWN_MS)
             health->oldest_age_ms = queue->hand.items_owned[i]->row.age_ms;
     return parked_queue_count(&queue->parked, &health->parked_count, fault);
 }

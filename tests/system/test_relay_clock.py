@@ -362,8 +362,8 @@ def fake():
     endpoint.stop()
 
 
-def crash_in_doubt(relays, fake, outbox, options=(), **environment):
-    """A relay is killed when the endpoint has a row, and has not answered."""
+def lose_first_answer(fake):
+    """What comes first is stored, and its answer never comes."""
     over = threading.Event()
 
     def rule(request):
@@ -374,6 +374,12 @@ def crash_in_doubt(relays, fake, outbox, options=(), **environment):
         return HANG_UP
 
     fake.rules.append(rule)
+    return over
+
+
+def crash_in_doubt(relays, fake, outbox, options=(), **environment):
+    """A relay is killed when the endpoint has a row, and has not answered."""
+    over = lose_first_answer(fake)
     relay = relays(outbox.uri, f"sqs:{fake.endpoint}", "--lease", 5, *options, name="first", **environment)
     relay.wait_for("active")
     outbox.send("q.fifo", "doubted")
@@ -430,6 +436,26 @@ def test_R31_when_the_clock_of_the_source_was_set_back_a_doubt_is_parked_if_that
     assert len(fake.requests) == 1
     (error, is_doubted), = outbox.sql("SELECT error, is_doubted FROM tally.dead")
     assert is_doubted and error.startswith("an attempt made before a clock was set back may have been delivered")
+
+
+@pytest.mark.parametrize("set_back, is_marked", [(0, False), (DAY, True)])
+def test_R31_of_a_message_that_comes_from_later_than_now_nobody_knows_the_age(daemon, relays, clock, fake, set_back, is_marked):
+    """A queue as the source notes no intents: how old an attempt may be is what the message is, by the clock of the relay's machine."""
+    make_queue(daemon)
+    uri = f"queue:{QUEUE}"
+    with Connection(daemon.port) as connection:
+        connection.ok("AmazonSQS.SendMessage", {"QueueUrl": QUEUE, "MessageBody": "doubted", "MessageGroupId": "g", "MessageDeduplicationId": "1"})
+    over = lose_first_answer(fake)
+    relay = relays(uri, f"sqs:{fake.endpoint}/000000000000/q.fifo", "--lease", 2, name="first", **clock.environment)
+    wait_until(lambda: fake.messages, what="a request")
+    relay.kill9()
+    over.set()
+    clock.set(-set_back)
+    relays(uri, f"sqs:{fake.endpoint}/000000000000/q.fifo", "--lease", 2, name="second", **clock.environment)
+    wait_until(lambda: len(fake.requests) > 1, what="the repeat")
+    (entry,) = fake.requests[1].entries
+    assert ("maybe-duplicate" in entry["MessageAttributes"]) == is_marked
+    assert fake.bodies("q.fifo") == ["doubted"]
 
 
 @pytest.mark.parametrize("set_back", [DAY, 300])
