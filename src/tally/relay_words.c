@@ -46,6 +46,12 @@ static bool read_file(const char *path, char text[FILE_SIZE_MAX + 1])
     return true;
 }
 
+/* How much of a word that can't be read is repeated: its kind, for behind that may stand a password. */
+static int shown_size(const char *word)
+{
+    return (int)strcspn(word, ":=@ ");
+}
+
 static bool write_source(const struct invocation *invocation, const struct relay_words *words, struct json_body *body)
 {
     const char *word = words->source;
@@ -61,7 +67,8 @@ static bool write_source(const struct invocation *invocation, const struct relay
         json_add_text(body, source, "Type", "queue");
         json_add_text(body, source, "QueueUrl", rest);
     } else {
-        (void)complain_usage(invocation, "--source takes postgres://…, sqlite:PATH or queue:NAME, not \"%s\"", word);
+        (void)complain_usage(invocation, "--source takes postgres://…, sqlite:PATH or queue:NAME, not \"%.*s…\"",
+                             shown_size(word), word);
         return false;
     }
     json_add_text(body, source, "Table", words->table);
@@ -126,7 +133,8 @@ static bool write_sink(const struct relay_words *words, struct json_body *body)
 {
     yyjson_mut_val *sink = json_add_object(body, body->root, "Sink");
     if (!write_sink_type(words->sink, body, sink)) {
-        complain("--sink takes queue, queue:NAME, sqs:URL, http://… or https://…, not \"%s\"", words->sink);
+        complain("--sink takes queue, queue:NAME, sqs:URL, http://… or https://…, not \"%.*s…\"",
+                 shown_size(words->sink), words->sink);
         return false;
     }
     json_add_text(body, sink, "Region", words->region);

@@ -322,6 +322,9 @@ def test_what_is_secret_is_never_shown(daemon_factory, cluster):
     told += [tool("relay", "list").out, *[tool("relay", "show", name).out for name in "abcde"]]
     assert daemon.stop() == 0
     told.append(daemon.error_text())
+    for words in (["--source", f"host=127.0.0.1 password={password}", "--sink", "queue"],
+                  ["--source", "queue:a", "--sink", f"ftp://user:{password}@127.0.0.1/"]):
+        told += [tool("relay", "create", "f", *words, status=2).err, tool("relay", "run", *words, status=2).err]
     for secret in secrets:
         assert secret not in json.dumps(told)
     shown = {relay["RelayName"]: relay for relay in told[2]["Relays"]}
