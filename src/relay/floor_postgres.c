@@ -181,14 +181,15 @@ static uint64_t read_item(const uint8_t *item)
     return number;
 }
 
-void floor_note_deleted(struct source_postgres *self, const PGresult *result)
+size_t floor_note_deleted(struct source_postgres *self, const PGresult *result)
 {
     struct floor *floor = &self->floor;
     struct bytes ids = postgres_field(result, 0, 1);
     bool is_of_floor = floor->connection == self->postgres.connections && !self->postgres.is_pooled;
-    if (!is_of_floor || ids.size < ARRAY_HEAD_SIZE + ARRAY_ITEM_SIZE)
-        return;
-    ASSERT((ids.size - ARRAY_HEAD_SIZE) % ARRAY_ITEM_SIZE == 0);
+    size_t count = ids.size < ARRAY_HEAD_SIZE ? 0 : (ids.size - ARRAY_HEAD_SIZE) / ARRAY_ITEM_SIZE;
+    if (!is_of_floor || count == 0)
+        return count;
+    ASSERT(ids.size == ARRAY_HEAD_SIZE + count * ARRAY_ITEM_SIZE);
     const uint8_t *item = ids.ptr + ARRAY_HEAD_SIZE, *end = ids.ptr + ids.size;
     struct id_range range = {.first = read_item(item), .last = read_item(item)};
     for (item += ARRAY_ITEM_SIZE; item < end; item += ARRAY_ITEM_SIZE) {
@@ -200,6 +201,12 @@ void floor_note_deleted(struct source_postgres *self, const PGresult *result)
         range.last = id;
     }
     note_gone(floor, range);
+    return count;
+}
+
+void floor_look_at_all(struct floor *floor)
+{
+    floor->whole_ms = 0;
 }
 
 void floor_note_found(struct floor *floor, const struct rows *rows)

@@ -70,7 +70,7 @@ static enum step check_held(struct source_postgres *self, enum step step, PGresu
     if (step == STEP_OK && postgres_number(result, 0, 0) == 0)
         step = fenced(fault);
     else if (step == STEP_OK)
-        floor_note_deleted(self, result);
+        self->deleted_count = floor_note_deleted(self, result);
     PQclear(result);
     return step;
 }
@@ -169,8 +169,9 @@ static enum step send_scan(struct source_postgres *self, const struct row_name *
     char low_text[NUMBER_TEXT_SIZE], rows[NUMBER_TEXT_SIZE], size[NUMBER_TEXT_SIZE];
     uint64_t low = floor_of_scan(&self->floor);
     bool has_pieces = floor_has_pieces(&self->floor);
+    self->passed_count = 0;
     if (!has_pieces && !self->floor.is_whole) {
-        pass_over(&low, done, done_count);
+        self->passed_count = pass_over(&low, done, done_count);
         size_t passed = pass_over(&low, in_flight, count);
         in_flight += passed;
         count -= passed;
@@ -246,7 +247,11 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
         *fault = fence_fault;
         step = settled;
     }
-    if (step == STEP_OK) {
+    bool has_counted_wrong = self->is_settling && self->deleted_count < self->passed_count;
+    if (step == STEP_OK &&
+        has_counted_wrong) /* a failover may have given an id to another row, which the scan has missed */
+        floor_look_at_all(&self->floor);
+    if (step == STEP_OK && !has_counted_wrong) {
         append_rows(rows, result);
         floor_note_found(&self->floor, rows);
     }

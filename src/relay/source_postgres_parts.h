@@ -63,7 +63,9 @@ struct source_postgres {
     uint64_t pushed;         /* up to this position the log was made to be flushed the last time */
     struct buffer ids, uids; /* of the statement that is being put together */
     bool is_scanning;        /* between begin_scan() and end_scan() */
-    bool is_settling;        /* and that one deletes rows first */
+    bool is_settling;        /* and that one deletes rows first, */
+    size_t passed_count;     /* so many of which it counts on: the scan begins behind them */
+    size_t deleted_count;    /* so many there were */
     uint64_t horizon_ms;     /* when to look at the horizon again */
     char horizon[FAULT_TEXT_SIZE];
 };
@@ -85,7 +87,9 @@ uint64_t floor_of_scan(const struct floor *floor);
 bool floor_has_pieces(const struct floor *floor);
 struct pieces floor_pieces(struct floor *floor);
 /* The answer of a statement that deleted rows, with their ids in column 1; it is committed. */
-void floor_note_deleted(struct source_postgres *self, const PGresult *result);
+size_t floor_note_deleted(struct source_postgres *self, const PGresult *result);
+/* The next scan goes without the floor. */
+void floor_look_at_all(struct floor *floor);
 /* What the scan found, in the order of ids. */
 void floor_note_found(struct floor *floor, const struct rows *rows);
 void floor_deinit(struct floor *floor);

@@ -176,7 +176,9 @@ static void R13_a_delete_may_be_repeated_and_takes_no_other_row_of_the_same_id(v
     struct row_name names[2] = {name_of(&fixture->rows.items_owned[0]), name_of(&fixture->rows.items_owned[1])};
     uid_generate(&names[1].uid); /* as a failover gives the id to another row */
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(scan(fixture, &fixture->term, names, 2, NULL, 0, 1000, 1 << 20), STEP_OK);
+        do { /* where they are not all there, it may begin again and look at everything */
+            assert_int_equal(scan(fixture, &fixture->term, names, 2, NULL, 0, 1000, 1 << 20), STEP_OK);
+        } while (fixture->rows.count == 0);
         assert_int_equal(fixture->rows.count, 1);
         assert_int_equal(fixture->rows.items_owned[0].id, names[1].id);
     }
