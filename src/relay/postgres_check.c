@@ -104,17 +104,18 @@ enum step postgres_judge(const struct postgres *postgres, const PGresult *result
 static const char settings[] =
     "SET search_path = pg_catalog, pg_temp; SET default_transaction_isolation = 'read committed'; SET "
     "statement_timeout = 0; "
-    "SET lock_timeout = 2000; SET idle_session_timeout = 0; SET client_min_messages = warning; "
+    "SET lock_timeout = 2000; SET client_min_messages = warning; "
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off";
 
-/* Each may be refused: by an older server, by a hosted one, on a Unix socket. They let the server notice within about three seconds that
- * this machine is gone. */
+/* Each may be refused: by an older server (13 does not know the last two), by a hosted one, on a Unix socket. They let the server notice
+ * within about three seconds that this machine is gone, and let a stand-by's connection rest for as long as it must. */
 static const char *const wishes[] = {
     "SET tcp_keepalives_idle = 1",
     "SET tcp_keepalives_interval = 1",
     "SET tcp_keepalives_count = 2",
     "SET tcp_user_timeout = 3000",
     "SET client_connection_check_interval = 500",
+    "SET idle_session_timeout = 0",
 };
 
 static enum step set_all(const struct postgres *postgres, struct fault *fault)
