@@ -466,12 +466,14 @@ def test_R36_R38_R49_rows_that_come_back_are_known_and_others_of_lost_ids_are_no
     time.sleep(2.5 * PATIENCE)  # the floor goes above them
     lost = {id: uid for id, uid in shop.sql("SELECT id, uid FROM orders WHERE n >= 200")}
     epoch = relay.epoch
+    relay.freeze()
     cluster.fail_over()
 
     after = shop.on(cluster.primary)
     assert after.one("SELECT count(*) FROM tally.outbox o JOIN orders USING (id, uid) WHERE n >= 100") == after.count() == 100
     assert after.one("SELECT max(id) FROM tally.outbox") < min(lost)
     back = {uid for uid, in after.sql("SELECT uid FROM tally.outbox")}
+    relay.thaw()
     after.order(fifo, 300, 100)
     taken = {id: uid for id, uid in after.sql("SELECT id, uid FROM orders WHERE n >= 300")}
     assert lost.keys() & taken.keys()  # the same ids
@@ -568,10 +570,12 @@ def test_R40_no_slot_holds_the_log_back_and_after_a_failover_the_whole_table_is_
     wait_until_settled(shop)
     highest = shop.one("SELECT max(id) FROM orders")
     epoch, seen = relay.epoch, len(relay.lines)
+    relay.freeze()
     cluster.fail_over()
 
     after = shop.on(cluster.primary)
     assert after.one("SELECT id FROM tally.outbox WHERE body = '21'") < highest
+    relay.thaw()
     wait_until_settled(after)
     relay.wait_for("active")
     assert relay.epoch > epoch
