@@ -3,6 +3,7 @@ thousands by one client that does nothing else with them. And how long a message
 what the relay asks of the database while there is nothing to do, and what a stand-by costs the user's table: VACUUM removes
 only what is older than the oldest snapshot of any connection. Runs alone: bench/run --only relay."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -26,6 +27,18 @@ BLOAT_WITH_STANDBY = 1.5
 SNAPSHOT_MS = 1000
 DELETE = ("DELETE FROM tally.outbox WHERE id IN (SELECT id FROM tally.outbox ORDER BY id LIMIT 1000) "
           "RETURNING id, uid, kind, queue, group_id, dedup_id, attributes, delay_s, body")
+
+
+@contextlib.contextmanager
+def both_cores(setting):
+    """Until the end of the block we run on the server's core too, and not on the generator's alone."""
+    if setting.load_core is not None:
+        os.sched_setaffinity(0, {setting.server_core, setting.load_core})
+    try:
+        yield
+    finally:
+        if setting.load_core is not None:
+            os.sched_setaffinity(0, {setting.load_core})
 
 
 def tool_path():
@@ -120,8 +133,8 @@ class Relay(Part):
         count = min(setting.messages, 200_000)
         folders = setting.new_folder(), setting.new_folder()
         try:
-            # Not pinned: three processes share two cores, in the reference as in the relay.
-            with Postgres(folders[0], None) as source, Tallyd(folders[1], None) as sink:
+            # Three processes share two cores, in the reference as in the relay; what is started here inherits what we may use.
+            with both_cores(setting), Postgres(folders[0], None) as source, Tallyd(folders[1], None) as sink:
                 connection = psycopg2.connect(source.uri)
                 connection.autocommit = True
                 cursor = connection.cursor()
