@@ -1,4 +1,4 @@
-/* Rows that replicas have (P25; relay.md, section 8). Behind each scan stands the question how far the log of the server is; what the scan
+/* Rows that replicas have (P25). Behind each scan stands the question how far the log of the server is; what the scan
  * saw was written before that. When enough replicas have flushed so much, no failover to one of them forgets a row.
  *
  * A position is worth something over its own connection only: a server that was found again may have crashed, or be another one, and

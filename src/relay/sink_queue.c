@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "client/json.h"
+#include "relay/keeper.h"
 #include "relay/publish_body.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,10 @@
 /* A first try is given up soon: until it has ended, the caller may keep a statement open in the source (P18). */
 #define QUICK_MS 900u
 #define PATIENT_MS 10000u
+
+/* After so long no further Publish begins in a call: meanwhile the answer of a scan may wait to be read, and the source must not hold its
+ * snapshot for longer than a second (P18). */
+#define CALL_MS 100u
 
 /* Calls of a term that may be open at once, in the sense of `settled`. */
 #define CALLS_MAX 8u
@@ -318,6 +323,7 @@ static enum step deliver(struct sink *sink, const struct term *term, struct atte
                          uint64_t settled, const struct permit *permit, struct fault *fault)
 {
     struct sink_queue *queue = queue_of(sink);
+    uint64_t begun_ms = keeper_now_ms();
     (void)permit;
     for (bool goes_on = true; goes_on && queue->next < count;) {
         size_t start = queue->next;
@@ -328,7 +334,7 @@ static enum step deliver(struct sink *sink, const struct term *term, struct atte
         } else {
             queue->next = queue->end;
         }
-        goes_on = !stays_behind(queue, attempts, start);
+        goes_on = !stays_behind(queue, attempts, start) && keeper_now_ms() - begun_ms < CALL_MS;
     }
     queue->next = 0;
     queue->calls++;
