@@ -1,0 +1,286 @@
+/* One call of the SQS sink: which rows go together, where their queues are, and the requests, in several lanes, each with a connection and
+ * a thread of its own. */
+#include "base/assert.h"
+#include "base/memory.h"
+#include "relay/keeper.h"
+#include "relay/sink_sqs_parts.h"
+#include <stdlib.h>
+
+/* No request of a call begins later: rows in doubt were chosen by their age when the call began. */
+#define CALL_MS 5000u
+
+struct lane {
+    struct call *call;
+    struct transport *transport;
+    pthread_t thread;
+};
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static void exchange_init(struct exchange *exchange, const char *target)
+{
+    *exchange = (struct exchange){.target = target};
+    buffer_init(&exchange->body);
+    buffer_init(&exchange->text);
+}
+
+static void exchange_deinit(struct exchange *exchange)
+{
+    buffer_deinit(&exchange->body);
+    buffer_deinit(&exchange->text);
+}
+
+/* Posts, unless nothing may leave any more. False: it was not answered, and the call is over; the sink is down if it was tried. */
+static bool post(const struct lane *lane, struct exchange *exchange, bool lets_others)
+{
+    struct call *call = lane->call;
+    if (keeper_now_ms() - call->begun_ms > CALL_MS || !call->permit->is_valid(call->permit->context)) {
+        call->is_over = true;
+        return false;
+    }
+    if (lets_others)
+        pthread_mutex_unlock(&call->mutex);
+    enum transport_result result =
+        transport_post(lane->transport, exchange->target, (const char *)exchange->body.data_owned, exchange->body.size,
+                       true, &exchange->text, &exchange->answer);
+    if (lets_others)
+        pthread_mutex_lock(&call->mutex);
+    if (result == TRANSPORT_ANSWERED)
+        return true;
+    exchange->may_have_arrived = result != TRANSPORT_NOT_SENT;
+    call->sqs->base.is_down = true;
+    call->is_over = true;
+    return false;
+}
+
+/* --- queues ------------------------------------------------------------------------------------------------------- */
+
+/* Asks the endpoint where the queue is; everything else waits. NULL: the row, or all that goes there, is settled, or the call is over. */
+static struct sqs_queue *ask_for_queue(const struct lane *lane, size_t index, struct bytes name)
+{
+    struct call *call = lane->call;
+    struct sqs_queue *queue = NULL;
+    struct exchange exchange;
+    struct bytes url_owned;
+    exchange_init(&exchange, "AmazonSQS.GetQueueUrl");
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_strn(doc, root, "QueueName", (const char *)name.ptr, name.size);
+    char *json = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, NULL);
+    buffer_append(&exchange.body, json == NULL ? "{}" : json, json == NULL ? 2 : strlen(json)); /* NULL: not UTF-8 */
+    if (!post(lane, &exchange, false)) {
+        sink_sqs_settle(call, index, VERDICT_UNTRIED, sink_sqs_reason_of(&exchange));
+    } else if (exchange.answer.status == 200 && sqs_read_queue_url(buffer_bytes(&exchange.text), &url_owned)) {
+        queue = sqs_queues_add(&call->sqs->queues, name, (const char *)url_owned.ptr);
+        free((void *)url_owned.ptr);
+    } else {
+        sink_sqs_read_no_url(call, index, &exchange);
+    }
+    free(json);
+    yyjson_mut_doc_free(doc);
+    exchange_deinit(&exchange);
+    return queue;
+}
+
+/* NULL as above. */
+static struct sqs_queue *find_queue(const struct lane *lane, size_t index)
+{
+    struct call *call = lane->call;
+    struct sink_sqs *sqs = call->sqs;
+    struct bytes name = sink_sqs_name_of(sqs, call->attempts[index].row);
+    struct sqs_queue *queue = sqs_queues_find(&sqs->queues, name);
+    if (queue != NULL)
+        return queue;
+    if (name.size == 0) {
+        sink_sqs_settle(call, index, VERDICT_REFUSED,
+                        "the row names no queue, and the relay's sink is an endpoint, not a queue");
+        return NULL;
+    }
+    if (sqs->own_name.size > 0 && bytes_equal(name, sqs->own_name))
+        return sqs_queues_add(&sqs->queues, name, sqs->own_owned);
+    if (!sink_sqs_is_url(name))
+        return ask_for_queue(lane, index, name);
+    struct bytes url = memory_duplicate(name);
+    char *text = memory_resize((void *)url.ptr, name.size + 1);
+    text[name.size] = '\0';
+    queue = sqs_queues_add(&sqs->queues, name, text);
+    free(text);
+    return queue;
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+static bool is_same_line(const struct sink_sqs *sqs, const struct row *a, const struct row *b)
+{
+    if (sqs->is_strict)
+        return true;
+    return a->group.ptr != NULL && b->group.ptr != NULL && bytes_equal(a->group, b->group) &&
+           bytes_equal(sink_sqs_name_of(sqs, a), sink_sqs_name_of(sqs, b));
+}
+
+static void find_lines(struct call *call)
+{
+    for (size_t i = 0; i < call->count; i++) {
+        size_t first = 0;
+        while (first < i && !is_same_line(call->sqs, call->attempts[first].row, call->attempts[i].row))
+            first++;
+        call->line_of[i] = first;
+    }
+}
+
+/* May this row be in the batch that is being made? Each row that waits keeps those behind it in its line out of it (P15). */
+static bool is_next_of_line(struct call *call, size_t index)
+{
+    struct line *line = &call->lines[call->line_of[index]];
+    if (call->is_settled[index] || line->is_closed || line->is_underway || line->walk == call->walk)
+        return false;
+    line->walk = call->walk;
+    return true;
+}
+
+static enum sqs_added add(struct call *call, struct parcel *parcel, struct sqs_batch *batch, size_t index)
+{
+    const struct attempt *attempt = &call->attempts[index];
+    const struct sqs_form form = {
+        .is_fifo = sqs_is_fifo(sink_sqs_name_of(call->sqs, attempt->row)),
+        .is_strict = call->sqs->is_strict,
+        .is_marked = attempt->is_repeat,
+    };
+    char reason[ROW_REASON_SIZE];
+    enum sqs_added added = sqs_batch_add(batch, attempt->row, form, call->sqs->batch_size_max, reason);
+    if (added == SQS_ADDED)
+        parcel->members[parcel->member_count++] = index;
+    else if (added == SQS_UNUSABLE)
+        sink_sqs_settle(call, index, attempt->is_repeat ? VERDICT_DOUBTED : VERDICT_REFUSED, reason);
+    return added;
+}
+
+/* Adds to the batch what goes to the same queue as its first row. */
+static void fill(struct call *call, struct parcel *parcel, struct sqs_batch *batch, size_t first)
+{
+    struct bytes name = sink_sqs_name_of(call->sqs, call->attempts[first].row);
+    if (add(call, parcel, batch, first) != SQS_ADDED || call->is_alone[first])
+        return;
+    for (size_t i = first + 1; i < call->count && parcel->member_count < SQS_BATCH_MAX; i++) {
+        if (!is_next_of_line(call, i) || call->is_alone[i] ||
+            !bytes_equal(sink_sqs_name_of(call->sqs, call->attempts[i].row), name))
+            continue;
+        if (add(call, parcel, batch, i) == SQS_FULL)
+            return;
+    }
+}
+
+/* --- sending ------------------------------------------------------------------------------------------------------ */
+
+static void set_underway(struct call *call, const struct parcel *parcel, bool is_underway)
+{
+    for (size_t i = 0; i < parcel->member_count; i++)
+        call->lines[call->line_of[parcel->members[i]]].is_underway = is_underway;
+    if (is_underway)
+        call->underway_count++;
+    else
+        call->underway_count--;
+}
+
+static void send_batch(const struct lane *lane, const struct parcel *parcel, const struct sqs_batch *batch)
+{
+    struct call *call = lane->call;
+    struct exchange exchange;
+    exchange_init(&exchange, "AmazonSQS.SendMessageBatch");
+    if (!sqs_batch_write(batch, &exchange.body)) {
+        if (parcel->member_count > 1)
+            sink_sqs_split(call, parcel, "");
+        else
+            sink_sqs_settle(call, parcel->members[0], VERDICT_REFUSED,
+                            "its body, group or deduplication id is not UTF-8");
+        exchange_deinit(&exchange);
+        return;
+    }
+    set_underway(call, parcel, true);
+    bool is_answered = post(lane, &exchange, true);
+    set_underway(call, parcel, false);
+    if (!is_answered)
+        sink_sqs_read_silence(call, parcel, &exchange);
+    else if (exchange.answer.status == 200)
+        sink_sqs_read_results(call, parcel, buffer_bytes(&exchange.text));
+    else
+        sink_sqs_read_refusal(call, parcel, &exchange);
+    exchange_deinit(&exchange);
+    pthread_cond_broadcast(&call->changed);
+}
+
+/* Makes and sends one batch, or finds out that a row can be in none. False: there is nothing that can be sent now. */
+static bool deliver_batch(const struct lane *lane)
+{
+    struct call *call = lane->call;
+    size_t first = 0;
+    call->walk++;
+    while (first < call->count && !is_next_of_line(call, first))
+        first++;
+    if (first == call->count)
+        return false;
+    const struct sqs_queue *queue = find_queue(lane, first);
+    if (queue == NULL)
+        return true;
+    struct sqs_batch batch;
+    struct parcel parcel = {.member_count = 0};
+    sqs_batch_init(&batch, queue->url_owned);
+    fill(call, &parcel, &batch, first);
+    if (parcel.member_count > 0)
+        send_batch(lane, &parcel, &batch);
+    sqs_batch_deinit(&batch);
+    return true;
+}
+
+/* Until nothing is left: what is under way elsewhere may free the next of its lines. */
+static void *run_lane(void *context)
+{
+    const struct lane *lane = context;
+    struct call *call = lane->call;
+    pthread_mutex_lock(&call->mutex);
+    while (!call->is_over) {
+        if (deliver_batch(lane))
+            continue;
+        if (call->underway_count == 0)
+            break;
+        pthread_cond_wait(&call->changed, &call->mutex);
+    }
+    pthread_cond_broadcast(&call->changed);
+    pthread_mutex_unlock(&call->mutex);
+    return NULL;
+}
+
+/* The calling thread is the first lane; another one for every batch that the rows could fill besides. */
+static void run_lanes(struct call *call)
+{
+    struct lane lanes[LANES_MAX];
+    size_t wanted = (call->count + SQS_BATCH_MAX - 1) / SQS_BATCH_MAX, count = 1;
+    for (size_t i = 0; i < LANES_MAX; i++)
+        lanes[i] = (struct lane){.call = call, .transport = call->sqs->transports_owned[i]};
+    while (count < wanted && count < LANES_MAX &&
+           pthread_create(&lanes[count].thread, NULL, run_lane, &lanes[count]) == 0)
+        count++;
+    run_lane(&lanes[0]);
+    for (size_t i = 1; i < count; i++)
+        pthread_join(lanes[i].thread, NULL);
+}
+
+enum step sink_sqs_deliver(struct sink *sink, const struct term *term, struct attempt *attempts, size_t count,
+                           uint64_t settled, const struct permit *permit, struct fault *fault)
+{
+    struct call call = {.sqs = sink_sqs_of(sink), .permit = permit, .attempts = attempts, .count = count};
+    (void)term;
+    (void)settled;
+    (void)fault;
+    ASSERT(count <= CALL_ROWS_MAX);
+    call.begun_ms = keeper_now_ms();
+    sink->is_down = false;
+    find_lines(&call);
+    pthread_mutex_init(&call.mutex, NULL);
+    pthread_cond_init(&call.changed, NULL);
+    run_lanes(&call);
+    pthread_cond_destroy(&call.changed);
+    pthread_mutex_destroy(&call.mutex);
+    return STEP_OK;
+}
