@@ -4,7 +4,6 @@
     fake.rules.append(rule)                # rule(request) before each SendMessageBatch; what it returns is the answer
     fake.requests                          # each SendMessageBatch that arrived: .queue .entries .at
     fake.stored("q.fifo")                  # what is in the queue: the entries, without those that a deduplication id suppressed
-    proxy = Proxy(daemon.port)             # between a relay and a daemon; proxy.keep_answers = True holds the answers back
     Fauxqs(folder)                         # fauxqs from npm, an SQS by somebody else
 """
 
@@ -152,33 +151,6 @@ class FakeSqs(_Server):
                     self.messages.append((request.queue, entry))
                 done.append({"Id": entry["Id"], "MessageId": "0", "MD5OfMessageBody": "0"})
         return 200, {"Successful": done, "Failed": list(fail.values())}, {}
-
-
-class Proxy(_Server):
-    """Hands requests on to a daemon. While keep_answers is set, what the daemon answers does not come back."""
-
-    def __init__(self, port):
-        super().__init__(self._answer)
-        self.daemon_port = port
-        self.keep_answers = False
-        self.kept = 0  # SendMessageBatch requests that were carried out, and whose answers were kept
-        self.requests = []
-
-    def _answer(self, headers, data):
-        target = headers["X-Amz-Target"]
-        if target.endswith("SendMessageBatch"):
-            self.requests.append(Request(json.loads(data), headers, len(data)))
-        connection = http.client.HTTPConnection("127.0.0.1", self.daemon_port, timeout=60 * PATIENCE)
-        connection.request("POST", "/", data, {"Content-Type": JSON, "X-Amz-Target": target})
-        answer = connection.getresponse()
-        reply = answer.status, answer.read(), {"Content-Type": JSON}
-        connection.close()
-        if self.keep_answers and target.endswith("SendMessageBatch"):
-            self.kept += 1
-            while self.keep_answers:
-                time.sleep(0.02)
-            return HANG_UP
-        return reply
 
 
 class Fauxqs:

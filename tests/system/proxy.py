@@ -8,6 +8,8 @@
     proxy.lost                               # how many answers were lost so
     proxy.hold(b"Tally.Publish")             # the next request with these bytes stays here, and its connection with it,
     proxy.is_held, proxy.release()           # until then
+    proxy.strand(b"COMMIT\\0")               # the next request with these bytes is lost: the client's connection ends, and the server
+    proxy.stranded, proxy.release()          # learns of it only then; how many there were
     proxy.heard                              # with is_listening: everything that the server has answered
     proxy.close()
 """
@@ -38,6 +40,8 @@ class Line:
                 if source is self.client:
                     self._look(data)
                     self._hold(data)
+                    if self._is_stranded(data):
+                        break
                 elif self.proxy.is_listening:
                     self.proxy.heard += data
                 elif self.is_losing:  # the server has answered: so it has done what it was asked for
@@ -59,6 +63,16 @@ class Line:
             self.proxy.is_held.set()
             self.proxy.is_released.wait()
 
+    def _is_stranded(self, data):
+        pattern = self.proxy.pattern_stranded
+        if pattern is None or pattern not in data:
+            return False
+        self.proxy.pattern_stranded = None
+        self.proxy.stranded += 1
+        self.client.shutdown(socket.SHUT_RDWR)
+        self.proxy.is_released.wait()
+        return True
+
     def close(self):
         for end in (self.client, self.server):
             with contextlib.suppress(OSError):
@@ -73,8 +87,8 @@ class Proxy:
         self.port = self.listener.getsockname()[1]
         self.is_open = threading.Event()
         self.is_open.set()
-        self.pattern = self.pattern_held = None
-        self.lost = 0
+        self.pattern = self.pattern_held = self.pattern_stranded = None
+        self.lost = self.stranded = 0
         self.is_held, self.is_released = threading.Event(), threading.Event()
         self.is_listening = False
         self.heard = b""
@@ -109,6 +123,10 @@ class Proxy:
         self.is_held.clear()
         self.is_released.clear()
         self.pattern_held = pattern
+
+    def strand(self, pattern):
+        self.is_released.clear()
+        self.pattern_stranded = pattern
 
     def release(self):
         self.is_released.set()

@@ -12,9 +12,10 @@ import pytest
 from clock import Clock
 from conftest import PATIENCE, wait_until
 from fake_sqs import HANG_UP, FakeSqs
+from http_proxy import HttpProxy
 from outbox import Outbox
 from postgres import Postgres
-from relay import Proxy, Relay, check_once, check_order, drain
+from relay import Relay, check_once, check_order, drain
 from test_relay_sqlite import Outbox as SqliteOutbox
 from webhook import Receiver
 from wire import Connection
@@ -151,7 +152,7 @@ def test_R17_after_a_week_of_silence_a_producer_sends_and_what_is_known_of_it_is
     with Connection(daemon.port) as connection:
         connection.ok("AmazonSQS.CreateQueue", {
             "QueueName": QUEUE, "Attributes": {"FifoQueue": "true", "MessageRetentionPeriod": "1209600"}})
-    proxy = Proxy(daemon.port)
+    proxy = HttpProxy(daemon.port)
     relay = Relay(proxy.endpoint, outbox.uri, "queue", "--lease", 1, **clock.environment).start()
     flow = Flow(outbox)
     uid = outbox.send(QUEUE, "0", "g0")

@@ -4,7 +4,6 @@ lets an application do. A real PostgreSQL, a real daemon; C01 to C12 stand in do
 import contextlib
 import itertools
 import pathlib
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ import pytest
 from conftest import BIN, PATIENCE, clean_environment, wait_until
 from consumer import Consumer, Positioned, call, message_id
 from postgres import Postgres
+from proxy import Proxy
 from relay import Relay
 
 NUMBERS = itertools.count(1)
@@ -76,6 +76,13 @@ class Database:
 @pytest.fixture
 def database(server):
     return Database(server)
+
+
+@pytest.fixture
+def proxy(server):
+    made = Proxy(server.port)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="module")
@@ -359,75 +366,20 @@ def test_forget_is_bounded_and_takes_the_oldest_first(database):
     assert database.one("SELECT tally.forget()") == 0
 
 
-class Cutter:
-    """Stands between a client and PostgreSQL and cuts the line at the first COMMIT: behind it, so that its answer is lost, or before it,
-    and then the server learns of it only at .let_go()."""
-
-    def __init__(self, port, is_behind):
-        self.port, self.is_behind = port, is_behind
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = self.listener.getsockname()
-        self.held = []
-        self.cuts = 0
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self.listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.port))
-                threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
-                threading.Thread(target=self._answer, args=(server, client), daemon=True).start()
-
-    def _forward(self, client, server):
-        with contextlib.suppress(OSError):
-            while data := client.recv(65536):
-                if b"COMMIT\0" in data and not self.cuts:
-                    self.cuts += 1
-                    client.shutdown(socket.SHUT_RDWR)  # nothing goes back any more
-                    self.held.append(server)
-                    if self.is_behind:
-                        server.sendall(data)
-                    return
-                server.sendall(data)
-            server.close()
-
-    def _answer(self, server, client):
-        with contextlib.suppress(OSError):
-            while data := server.recv(65536):
-                client.sendall(data)
-        client.close()
-
-    def let_go(self):
-        for server in self.held:
-            with contextlib.suppress(OSError):
-                server.shutdown(socket.SHUT_RDWR)
-
-    def close(self):
-        self.let_go()
-        self.listener.close()
-
-
-@pytest.fixture(params=[True, False], ids=["lost_behind_the_commit", "lost_before_the_commit"])
-def cutter(request, server):
-    made = Cutter(server.port, request.param)
-    yield made
-    made.close()
-
-
-def test_C06_if_the_outcome_of_commit_is_unknown_the_inbox_decides(daemon, database, consume, server, cutter):
+@pytest.mark.parametrize("is_behind", [True, False], ids=["lost_behind_the_commit", "lost_before_the_commit"])
+def test_C06_if_the_outcome_of_commit_is_unknown_the_inbox_decides(daemon, database, consume, proxy, is_behind):
     queue = make_queue(daemon)
     sent = send(daemon, queue)
-    through = database.uri.replace(f":{server.port}/", f":{cutter.address[1]}/")
+    (proxy.lose_answer_to if is_behind else proxy.strand)(b"COMMIT\0")
     consumer = consume(queue)
-    consumer.uri = through
+    consumer.uri = proxy.uri(database.uri)
     step = Call(consumer.step)
-    wait_until(lambda: cutter.cuts, what="the cut")
-    if not cutter.is_behind:
+    wait_until(lambda: proxy.lost + proxy.stranded == 1, what="the cut")
+    if not is_behind:
         wait_until(database.waiters, what="the second transaction's wait for the first")  # which is still open
         assert database.effects() == []
-    cutter.let_go()
-    assert step.answer() is (not cutter.is_behind)  # it was done, or was not and is done now
+    proxy.release()
+    assert step.answer() is (not is_behind)  # it was done, or was not and is done now
     assert database.effects() == [(sent, "")]
     assert count(daemon, queue) == 0
 

@@ -16,9 +16,10 @@ import psycopg2
 import pytest
 
 from conftest import PATIENCE, wait_until
+from http_proxy import HttpProxy
 from outbox import Outbox
 from postgres import Postgres
-from relay import Proxy, check_once, check_order, drain
+from relay import check_once, check_order, drain
 from wire import Connection
 
 AFTER_REPLICAS = "--publish-after-replicas"
@@ -450,7 +451,7 @@ def test_R36_R38_R49_rows_that_come_back_are_known_and_others_of_lost_ids_are_no
     cluster = clusters()
     shop = Shop(cluster.primary)
     cluster.wait_until_level()
-    proxy = Proxy(daemon.port)
+    proxy = HttpProxy(daemon.port)
     relay = relays(cluster.uri(shop), "queue", "--lease", 1, "--endpoint", proxy.endpoint)
     relay.wait_for("active")
     shop.order(fifo, 0, 100)
@@ -500,7 +501,7 @@ def test_R39_of_two_relays_that_hold_one_epoch_after_a_failover_one_is_heard(dae
     cluster.replica.stop()
     shop.order(queue, 10, 50)  # nobody but the first relay will know of these
 
-    first_line, second_line = Proxy(daemon.port), Proxy(daemon.port)
+    first_line, second_line = HttpProxy(daemon.port), HttpProxy(daemon.port)
     is_held, may_pass = threading.Event(), threading.Event()
 
     def hold(target, body):

@@ -16,7 +16,8 @@ import pytest
 
 from certificates import Certificate
 from conftest import PATIENCE, wait_until
-from relay import Proxy, check_once, check_order, drain, install_outbox, outbox_count, wait_until_empty
+from http_proxy import HttpProxy
+from relay import check_once, check_order, drain, install_outbox, outbox_count, wait_until_empty
 from webhook import Receiver, is_genuine
 from wire import Connection, Lost, scaled
 
@@ -537,7 +538,7 @@ def test_a_message_that_came_again_is_forwarded_all_the_same(daemon, relays):
 
 @pytest.fixture
 def proxy(daemon):
-    standing = Proxy(daemon.port)
+    standing = HttpProxy(daemon.port)
     yield standing
     standing.close()
 

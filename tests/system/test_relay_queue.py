@@ -9,8 +9,9 @@ import time
 import pytest
 
 from conftest import wait_until
+from http_proxy import HttpProxy
 from postgres import Postgres
-from relay import Proxy, check_once, check_order, drain, install_outbox, outbox_count, wait_until_empty
+from relay import check_once, check_order, drain, install_outbox, outbox_count, wait_until_empty
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def other(server):
 
 @pytest.fixture
 def proxy(daemon):
-    standing = Proxy(daemon.port)
+    standing = HttpProxy(daemon.port)
     yield standing
     standing.close()
 

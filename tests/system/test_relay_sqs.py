@@ -12,11 +12,13 @@ import time
 
 import pytest
 from conftest import BIN, PATIENCE, clean_environment, wait_until
-from fake_sqs import HANG_UP, FakeSqs, Fauxqs, Proxy, error, failed
+from fake_sqs import HANG_UP, FakeSqs, Fauxqs, error, failed
+from http_proxy import HttpProxy
 from postgres import Postgres
 from relay import Message, Relay, check_once, check_order, drain, install_outbox
 
 MARK = "maybe-duplicate"
+SEND = "AmazonSQS.SendMessageBatch"
 NUMBERS = itertools.count(1)
 
 
@@ -101,10 +103,9 @@ def fake():
 
 @pytest.fixture
 def proxy(daemon):
-    between = Proxy(daemon.port)
+    between = HttpProxy(daemon.port)
     yield between
-    between.keep_answers = False
-    between.stop()
+    between.close()
 
 
 def make_queue(daemon, name, **attributes):
@@ -655,14 +656,15 @@ def crash_with_an_open_intent(relay, proxy, outbox, count):
     """Kills the relay when the endpoint has taken what it sent, and it has not heard of that."""
     wait_until(lambda: proxy.kept > 0, what="a request")
     relay.kill9()
-    proxy.keep_answers = False
+    proxy.release()
     wait_until(lambda: outbox.intents(), what="an intent")
     assert outbox.count() == count
 
 
-def ids_of(requests):
-    return [[(entry["MessageDeduplicationId"], entry["MessageGroupId"], entry["MessageBody"]) for entry in request.entries]
-            for request in requests]
+def ids_sent(proxy, first=0):
+    """Of each entry in the requests that passed, from that one on."""
+    return [(entry["MessageDeduplicationId"], entry["MessageGroupId"], entry["MessageBody"])
+            for body in proxy.bodies_of(SEND)[first:] for entry in body["Entries"]]
 
 
 @pytest.mark.parametrize("are_consumed", [False, True])
@@ -673,15 +675,15 @@ def test_R35_R34_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, proxy, 
     make_queue(daemon, "q.fifo", DeduplicationScope=scope)  # of a group: with another group it would be another message
     bodies = [f"{group}-{number}" for number in range(4) for group in "abcde"]
     outbox.send("q.fifo", bodies, group_of)
-    proxy.keep_answers = True
+    proxy.keep(SEND)
     crash_with_an_open_intent(relays(proxy.endpoint), proxy, outbox, len(bodies))
-    lost = sorted(sum(ids_of(proxy.requests), []))
+    lost = sorted(ids_sent(proxy))
     assert lost
     messages = drain(daemon, "q.fifo", len(lost) if are_consumed else 1)
-    seen = len(proxy.requests)
+    seen = len(proxy.bodies_of(SEND))
     relay = relays(proxy.endpoint)
     outbox.wait_until_empty()
-    again = sum(ids_of(proxy.requests[seen:]), [])
+    again = ids_sent(proxy, seen)
     assert set(lost) <= set(again), "the same ids, groups and bodies"
     messages += drain(daemon, "q.fifo", len(bodies) - len(messages))
     check_once(messages, bodies)
@@ -696,27 +698,26 @@ def test_R35_fauxqs_suppresses_what_is_sent_again(tmp_path, outbox, relays):
     """An SQS by somebody else, which remembers ids beyond the end of their messages: what it took is consumed and deleted before it comes
     again."""
     fauxqs = Fauxqs(tmp_path)
-    proxy = Proxy(fauxqs.port)
+    proxy = HttpProxy(fauxqs.port)
     try:
         fauxqs.call("CreateQueue", {"QueueName": "q.fifo", "Attributes": {"FifoQueue": "true"}})
         bodies = [f"{group}-{number}" for number in range(4) for group in "abcde"]
         outbox.send("q.fifo", bodies, group_of)
-        proxy.keep_answers = True
+        proxy.keep(SEND)
         crash_with_an_open_intent(relays(proxy.endpoint), proxy, outbox, len(bodies))
-        lost, seen = sum(ids_of(proxy.requests), []), len(proxy.requests)
+        lost, seen = ids_sent(proxy), len(proxy.bodies_of(SEND))
         messages = receive_all(fauxqs, "q.fifo")
         assert sorted(message.body for message in messages) == sorted(body for _, _, body in lost)
         relay = relays(proxy.endpoint)
         outbox.wait_until_empty()
-        assert set(lost) <= set(sum(ids_of(proxy.requests[seen:]), []))
+        assert set(lost) <= set(ids_sent(proxy, seen))
         messages += receive_all(fauxqs, "q.fifo")
         check_once(messages, bodies)
         check_order(messages)
         assert outbox.dead() == []
         relay.stop()
     finally:
-        proxy.keep_answers = False
-        proxy.stop()
+        proxy.close()
         fauxqs.stop()
 
 
@@ -859,21 +860,21 @@ def test_a_frozen_owner_sends_nothing_after_its_lease(daemon, proxy, outbox, rel
     first = relays(proxy.endpoint)
     first.wait_for("active")
     bodies = numbered("g", 60)
-    proxy.keep_answers = True
+    proxy.keep(SEND)
     outbox.send("q.fifo", bodies, "g")
     wait_until(lambda: proxy.kept > 0, what="a request")
     first.freeze()
-    proxy.keep_answers = False
+    proxy.release()
     second = relays(proxy.endpoint)
     second.wait_for("active")
     outbox.wait_until_empty()
-    sent = len(proxy.requests)
+    sent = len(proxy.bodies_of(SEND))
     first.thaw()
     first.wait_for("standby")
     messages = drain(daemon, "q.fifo", 60)
     check_once(messages, bodies)
     check_order(messages)
-    assert len(proxy.requests) == sent
+    assert len(proxy.bodies_of(SEND)) == sent
     first.stop()
     second.stop()
 

@@ -9,10 +9,10 @@ import time
 import pytest
 
 from conftest import PATIENCE, wait_until
+from http_proxy import HttpProxy
 from outbox import Outbox
 from postgres import Postgres
 from proxy import Proxy
-from relay import Proxy as HttpProxy
 from relay import check_once, check_order, drain
 from wire import Connection, scaled
 

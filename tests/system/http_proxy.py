@@ -1,0 +1,143 @@
+"""An HTTP proxy before a daemon, or another SQS, that can be a bad network: it knows requests by their X-Amz-Target. For lines of other
+protocols, and for those that are cut or frozen as a whole, there is proxy.py.
+
+    proxy = HttpProxy(daemon.port)           # forwards everything, on a port of its own
+    proxy.endpoint
+    proxy.requests, proxy.bodies_of(target)  # what passed: (target, body)
+    proxy.lose("Tally.Publish", 2)           # the next two are carried out, and their connections end without an answer
+    proxy.keep("AmazonSQS.SendMessageBatch") # all of these are carried out, and no answer comes back
+    proxy.kept, proxy.release()              # how many; until then: their connections end, and the next ones pass
+    proxy.refuse[target] = "AccessDenied"    # answered so by the proxy, with nothing carried out
+    proxy.is_down = True                     # connections are closed as they come
+    proxy.refusals                           # when that was
+    proxy.watch = lambda target, body: ...   # called with each before it passes
+    proxy.answer = lambda target, body: ...  # what it returns, (status, bytes), is the answer of something that is no Tally,
+    proxy.answered                           # which then never hears of it; the targets of those
+    proxy.close()
+"""
+
+import contextlib
+import json
+import socket
+import threading
+import time
+
+
+class HttpProxy:
+    def __init__(self, port):
+        self.port = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.requests, self.refusals, self.lost, self.refuse = [], [], {}, {}
+        self.is_down = False
+        self.watch = None
+        self.answer = None
+        self.answered = []
+        self.target_kept, self.kept = None, 0
+        self.is_released = threading.Event()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def lose(self, target, count=1):
+        self.lost[target] = count
+
+    def keep(self, target):
+        self.is_released.clear()
+        self.target_kept = target
+
+    def release(self):
+        self.target_kept = None
+        self.is_released.set()
+
+    def bodies_of(self, wanted):
+        return [body for target, body in self.requests if target == wanted]
+
+    def published(self):
+        return self.bodies_of("Tally.Publish")
+
+    def close(self):
+        self.listener.close()
+        self.release()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        server = None
+        with client:
+            while True:
+                if self.is_down:
+                    self.refusals.append(time.monotonic())
+                    break
+                request = self._read(client)
+                if request is None or self.is_down:
+                    break
+                head, body = request
+                target = next((line.split(b":", 1)[1].strip().decode() for line in head.split(b"\r\n")
+                               if line.lower().startswith(b"x-amz-target:")), "")
+                parsed = json.loads(body) if body else {}
+                if self.watch:
+                    self.watch(target, parsed)
+                own = self.answer(target, parsed) if self.answer else None
+                if own is not None:
+                    self.answered.append(target)
+                    self._write(client, *own)
+                    continue
+                self.requests.append((target, parsed))
+                if target in self.refuse:
+                    text = json.dumps({"__type": self.refuse[target], "message": "refused on the way"}).encode()
+                    self._write(client, 400, text)
+                    continue
+                try:
+                    server = server or socket.create_connection(("127.0.0.1", self.port))
+                    server.sendall(head + body)
+                    answer = self._read(server)
+                except OSError:
+                    answer = None
+                if answer is None:
+                    break
+                if self.lost.get(target, 0) > 0:
+                    self.lost[target] -= 1
+                    break
+                if target == self.target_kept:
+                    self.kept += 1
+                    self.is_released.wait()
+                    break
+                try:
+                    client.sendall(answer[0] + answer[1])
+                except OSError:
+                    break
+        if server:
+            server.close()
+
+    @staticmethod
+    def _write(client, status, data):
+        head = f"HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        with contextlib.suppress(OSError):
+            client.sendall(head.encode() + data)
+
+    @staticmethod
+    def _read(stream):
+        """(head with its empty line, body), or None when the other side has gone."""
+        data = b""
+        while b"\r\n\r\n" not in data:
+            piece = stream.recv(262144)
+            if not piece:
+                return None
+            data += piece
+        head, rest = data.split(b"\r\n\r\n", 1)
+        lines = {line.split(b":", 1)[0].lower(): line.split(b":", 1)[1].strip() for line in head.split(b"\r\n")[1:]}
+        if lines.get(b"expect") == b"100-continue":
+            stream.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            head = b"\r\n".join(line for line in head.split(b"\r\n") if not line.lower().startswith(b"expect:"))
+        size = int(lines.get(b"content-length", 0))
+        while len(rest) < size:
+            piece = stream.recv(262144)
+            if not piece:
+                return None
+            rest += piece
+        return head + b"\r\n\r\n", rest
