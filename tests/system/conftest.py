@@ -271,6 +271,7 @@ def tally(daemon):
     yield tool
     tool.kill_started()
 
+
 @pytest.fixture
 def postgres(tmp_path):
     """A running PostgreSQL of the test's own: see postgres.py."""
@@ -280,6 +281,71 @@ def postgres(tmp_path):
     yield server
     server.stop("immediate")
     shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One PostgreSQL for the tests of a file, each of which makes databases of its own in it."""
+    from postgres import Postgres
+
+    running = Postgres(tmp_path_factory.mktemp("server") / "postgres").start()
+    yield running
+    running.stop("immediate")
+    shutil.rmtree(running.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def outbox(server):
+    """In a database of the file's PostgreSQL: see outbox.py."""
+    from outbox import Outbox
+
+    return Outbox(server)
+
+
+@pytest.fixture
+def proxy(server):
+    """Before the file's PostgreSQL: see proxy.py."""
+    from proxy import Proxy
+
+    made = Proxy(server.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def http_proxy(daemon):
+    """Before the daemon: see http_proxy.py."""
+    from http_proxy import HttpProxy
+
+    made = HttpProxy(daemon.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def receiver():
+    """Of web hooks: see webhook.py."""
+    from webhook import Receiver
+
+    running = Receiver().start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def queue(daemon):
+    """For rows without a group."""
+    from queues import make_queue
+
+    return make_queue(daemon, "orders")
+
+
+@pytest.fixture
+def fifo(daemon):
+    """For rows with one: their order is seen."""
+    from queues import make_queue
+
+    return make_queue(daemon, "orders.fifo")
 
 
 @pytest.fixture

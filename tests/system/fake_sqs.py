@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 
-from conftest import PATIENCE, clean_environment, free_port, wait_until
+from conftest import clean_environment, free_port, wait_until
 
 HERE = pathlib.Path(__file__).resolve().parent
 JSON = "application/x-amz-json-1.0"

@@ -1,12 +1,17 @@
 """Outboxes in PostgreSQL for the tests of relays: one server for a file of tests, and a database of its own for each test.
 
-    outbox = Outbox(server)
-    outbox.uri, outbox.sql(…), outbox.connect()
+    outbox = Outbox(server)                            # with tables in a schema of another name: Outbox(server, schema="box")
+    outbox.uri, outbox.sql(…), outbox.one(…)           # statements say "tally." whatever the schema's name is
+    outbox.connect(role="app"), outbox.begin()
     outbox.send("orders", "body-1", group="k")         # in a transaction of its own; the uid
+    outbox.send_all("orders", bodies, group_of)        # one transaction; the uids. A group, or what says it of a body
     outbox.fill("orders", 1000, groups=10)             # bodies 0, 1, …: as check_once() and check_order() of relay.py want them
+    outbox.count(), outbox.wait_until_empty(), outbox.dead(), outbox.intents()
 """
 
+import contextlib
 import itertools
+import json
 
 import psycopg2
 
@@ -17,15 +22,16 @@ NUMBERS = itertools.count(1)
 
 
 class Outbox:
-    def __init__(self, server):
+    def __init__(self, server, schema="tally", encoding="UTF8"):
         self.server = server
+        self.schema = schema
         self.name = f"outbox{next(NUMBERS)}"
-        server.sql(f"CREATE DATABASE {self.name}")
+        server.sql(f"CREATE DATABASE {self.name} ENCODING {encoding} TEMPLATE template0")
         self.uri = server.uri.replace("/postgres", f"/{self.name}")
-        install_outbox(self)
+        install_outbox(self, schema)
 
-    def connect(self, **options):
-        connection = psycopg2.connect(self.uri, **options)
+    def connect(self, role="tally", **options):
+        connection = psycopg2.connect(self.uri.replace("tally@", f"{role}@"), **options)
         connection.autocommit = True
         return connection
 
@@ -33,25 +39,33 @@ class Outbox:
         """A connection for transactions: .cursor().execute(…), .commit(), .rollback()"""
         return psycopg2.connect(self.uri)
 
-    def sql(self, statement, *values):
-        connection = self.connect()
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(statement, values or None)
-                return cursor.fetchall() if cursor.description else None
-        finally:
-            connection.close()
+    def sql(self, statement, *values, role="tally"):
+        with contextlib.closing(self.connect(role)) as connection, connection.cursor() as cursor:
+            cursor.execute(statement.replace("tally.", f"{self.schema}."), values or None)
+            return cursor.fetchall() if cursor.description else None
 
-    def one(self, statement, *values):
-        return self.sql(statement, *values)[0][0]
+    def one(self, statement, *values, role="tally"):
+        return self.sql(statement, *values, role=role)[0][0]
 
     def send(self, queue, body, group=None):
         return self.one("SELECT tally.send(%s, %s, %s)", queue, body, group)
 
-    def fill(self, queue, count, groups=1, first=0):
-        """Rows of one transaction; the bodies that arrive are those of bodies(count)."""
-        self.sql("INSERT INTO tally.outbox (queue, group_id, body) SELECT %s, 'g' || n %% %s, n::text AS text "
-                 "FROM generate_series(%s::int, %s::int) n ORDER BY n", queue, groups, first, first + count - 1)
+    def send_all(self, queue, bodies, group=None, dedup=None, attributes=None, delay=0):
+        with contextlib.closing(self.begin()) as connection, connection.cursor() as cursor:
+            uids = []
+            for body in bodies:
+                own = group(body) if callable(group) else group
+                cursor.execute(f"SELECT {self.schema}.send(%s, %s, %s, %s, %s, %s)",
+                               (queue, body, own, dedup, json.dumps(attributes or {}), delay))
+                uids.append(cursor.fetchone()[0])
+            connection.commit()
+        return uids
+
+    def fill(self, queue, count, groups=1, first=0, prefix=""):
+        """Rows of one transaction; the bodies. They are in no group if there are to be none."""
+        self.sql("INSERT INTO tally.outbox (queue, group_id, body) SELECT %s, 'g' || n %% nullif(%s, 0), %s || n::text AS text "
+                 "FROM generate_series(%s::int, %s::int) n ORDER BY n", queue, groups, prefix, first, first + count - 1)
+        return [f"{prefix}{n}" for n in range(first, first + count)]
 
     def bodies(self, count):
         return [str(n) for n in range(count)]
@@ -61,6 +75,18 @@ class Outbox:
 
     def wait_until_empty(self, seconds=20):
         wait_until(lambda: self.count() == 0, seconds, "an empty outbox")
+
+    def dead(self):
+        return self.sql("SELECT body, is_doubted, error FROM tally.dead ORDER BY id")
+
+    def intents(self):
+        return self.sql("SELECT epoch, seq, cardinality(ids) FROM tally.intent ORDER BY epoch, seq")
+
+    def wait_for_no_intent(self):
+        wait_until(lambda: self.intents() == [], what="the end of the last intent")
+
+    def age_intents(self, minutes):
+        self.sql("UPDATE tally.intent SET started = started - %s * interval '1 minute'", minutes)
 
     def lease(self):
         """(epoch, process of the owner)"""

@@ -42,8 +42,9 @@ class Postgres:
         self.data = self.folder / "data"
         self.port = free_port()
         self.programs = _programs()
-        # Small and quick to start; what a test is about it sets itself.
-        self.settings = {"shared_buffers": "32MB", "max_connections": "60", "max_prepared_transactions": "10", **settings}
+        # Small and quick to start; what a test is about it sets itself. Only processes are killed and the machine stays, so what one of
+        # them has written outlives it without a flush.
+        self.settings = {"shared_buffers": "32MB", "max_connections": "200", "max_prepared_transactions": "10", "fsync": "off", **settings}
         self.uri = f"postgresql://tally@127.0.0.1:{self.port}/postgres"
 
     def _as_owner(self):

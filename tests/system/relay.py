@@ -9,6 +9,7 @@
 """
 
 import collections
+import functools
 import signal
 import subprocess
 import threading
@@ -74,6 +75,11 @@ class Relay:
             raise AssertionError(f"{late}; it said {self.lines}") from None
         return self.state
 
+    def seconds_until_active(self):
+        began = time.monotonic()
+        self.wait_for("active")
+        return time.monotonic() - began
+
     def signal(self, number):
         self.process.send_signal(number)
 
@@ -114,11 +120,18 @@ class Relay:
         return status, errors
 
 
+@functools.cache
+def outbox_schema(kind, *options):
+    """As `tally relay schema` prints it; kind: postgres or sqlite."""
+    done = subprocess.run([str(BIN / "tally"), "relay", "schema", "--type", kind, *options], capture_output=True, text=True,
+                          env=clean_environment())
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def install_outbox(postgres, schema="tally"):
     """Makes an outbox and an inbox as a user would."""
-    sql = subprocess.run([str(BIN / "tally"), "relay", "schema", "--type", "postgres", "--schema", schema],
-                         capture_output=True, text=True, check=True, env=clean_environment())
-    postgres.sql(sql.stdout)
+    postgres.sql(outbox_schema("postgres", "--schema", schema))
 
 
 def outbox_count(postgres, table="tally.outbox"):
@@ -128,6 +141,11 @@ def outbox_count(postgres, table="tally.outbox"):
 def wait_until_empty(postgres, seconds=20):
     """Until the outbox holds no row any more."""
     wait_until(lambda: outbox_count(postgres) == 0, seconds, "an empty outbox")
+
+
+def numbered(word, count, start=0):
+    """Bodies as check_order() wants them."""
+    return [f"{word}-{number}" for number in range(start, start + count)]
 
 
 class Message:

@@ -2,94 +2,36 @@
 with credentials and without, and with something wrong. What arrived is counted by what the queues give."""
 
 import http.client
-import http.server
 import json
 import os
-import shutil
 import signal
 import socket
 import stat
-import threading
 import time
 
 import pytest
-from certificates import Certificate, TrustingContext
+from certificates import Certificate
 from conftest import PATIENCE, Tally, free_port, wait_until
-from postgres import Postgres
-from relay import check_once, drain, install_outbox, outbox_count
+from queues import make_queue
+from relay import check_once, drain, install_outbox, numbered, outbox_count
+from relay_actions import create, describe, good, refused, wait_for
 from test_auth import ask, denied, hang_up, ok
 
 OURS, OTHER = "000000000000", "111111111111"
 IPV = "InvalidParameterValueException"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    server = Postgres(tmp_path_factory.mktemp("cluster") / "postgres").start()
-    yield server
-    server.stop("immediate")
-    shutil.rmtree(server.folder, ignore_errors=True)
-
-
 @pytest.fixture
-def postgres(cluster):
-    """The module's server, with an outbox and nothing else."""
-    cluster.sql("DROP SCHEMA IF EXISTS tally CASCADE")
-    install_outbox(cluster)
-    return cluster
-
-
-def good(daemon, action, **parameters):
-    status, answer = daemon.call(f"Tally.{action}", parameters)
-    assert status == 200, f"{action}: {answer}"
-    return answer
-
-
-def refused(daemon, action, **parameters):
-    """(its name, what it says)"""
-    status, answer = daemon.call(f"Tally.{action}", parameters)
-    assert status == 400, f"{action}: {status} {answer}"
-    return answer["__type"].split("#")[1], answer["message"]
-
-
-def make_queue(daemon, name, **attributes):
-    if name.endswith(".fifo"):
-        attributes["FifoQueue"] = "true"
-    status, answer = daemon.call("AmazonSQS.CreateQueue", {"QueueName": name, "Attributes": attributes})
-    assert status == 200, answer
-
-
-def create(daemon, postgres, name="orders", **more):
-    source = {"Type": "postgres", "Connection": postgres.uri, "LeaseSeconds": 1, **more.pop("Source", {})}
-    return good(daemon, "CreateRelay", RelayName=name, Source=source, **{"Sink": {"Type": "queue"}, **more})
-
-
-def describe(daemon, name="orders"):
-    return good(daemon, "DescribeRelay", RelayName=name)
-
-
-def wait_for(daemon, state, name="orders", seconds=20):
-    """Until its State is that one; what DescribeRelay then says."""
-    seen = {}
-
-    def claim():
-        seen.update(describe(daemon, name))
-        return seen["State"] == state
-
-    try:
-        wait_until(claim, seconds, f"state {state}")
-    except AssertionError as late:
-        raise AssertionError(f"{late}: {seen}") from None
-    return seen
+def postgres(server):
+    """The file's server, with an outbox and nothing else."""
+    server.sql("DROP SCHEMA IF EXISTS tally CASCADE")
+    install_outbox(server)
+    return server
 
 
 def send(postgres, queue, bodies, group=None):
     postgres.sql("SELECT tally.send(%s, body, group_id => %s) FROM unnest(%s) WITH ORDINALITY AS rows (body, i) ORDER BY i", queue,
                  group, list(bodies))
-
-
-def some_bodies(name, count=50):
-    return [f"{name}-{i}" for i in range(count)]
 
 
 # --- its life -----------------------------------------------------------------------------------------------------------
@@ -99,7 +41,7 @@ def test_the_life_of_a_relay_by_its_actions(daemon, postgres):
     make_queue(daemon, "orders.fifo")
     assert create(daemon, postgres) == {"RelayName": "orders", "Paused": False}
     wait_for(daemon, "active")
-    first = some_bodies("first")
+    first = numbered("first", 50)
     send(postgres, "orders.fifo", first, "g")
     assert [message.body for message in drain(daemon, "orders.fifo", len(first))] == first
     wait_until(lambda: describe(daemon)["Delivered"] == len(first), what="the count of rows")
@@ -114,7 +56,7 @@ def test_the_life_of_a_relay_by_its_actions(daemon, postgres):
     begun = time.monotonic()
     wait_for(daemon, "paused")
     assert time.monotonic() - begun < 1 * PATIENCE
-    second = some_bodies("second")
+    second = numbered("second", 50)
     send(postgres, "orders.fifo", second, "g")
     time.sleep(0.3)
     assert outbox_count(postgres) == len(second) and drain(daemon, "orders.fifo") == []
@@ -136,8 +78,8 @@ def test_the_life_of_a_relay_by_commands(daemon, tally, postgres):
     words = ["relay", "create", "orders", "--source", postgres.uri, "--sink", "queue", "--lease", "1"]
     assert tally(*words).out == "" and tally(*words).out == ""  # the same again changes nothing
     wait_for(daemon, "active")
-    send(postgres, "orders", some_bodies("a", 20))
-    check_once(drain(daemon, "orders", 20), some_bodies("a", 20))
+    send(postgres, "orders", numbered("a", 20))
+    check_once(drain(daemon, "orders", 20), numbered("a", 20))
     shown = tally("relay", "show", "orders").out
     assert "state       active" in shown and "source      postgres" in shown and f"port={postgres.port}" in shown
     assert tally.json("relay", "show", "orders")[0]["RelayName"] == "orders"
@@ -164,7 +106,7 @@ def test_a_killed_daemon_goes_on_with_its_relays(daemon, postgres):
     wait_for(daemon, "active")
     bodies = []
     for round in range(3):
-        more = some_bodies(f"round{round}", 300)
+        more = numbered(f"round{round}", 300)
         send(postgres, "orders", more)
         bodies += more
         daemon.kill9()
@@ -189,7 +131,7 @@ def test_of_two_daemons_one_works_and_the_other_takes_over(daemon_factory, postg
     states = [describe(daemon)["State"] for daemon in daemons]
     assert sorted(states) == ["active", "standby"]
     active, other = (daemons if states[0] == "active" else reversed(daemons))
-    first, second, third = some_bodies("first"), some_bodies("second"), some_bodies("third")
+    first, second, third = numbered("first", 50), numbered("second", 50), numbered("third", 50)
     send(postgres, "orders", first)
     check_once(drain(active, "orders", len(first)), first)
     good(active, "PauseRelay", RelayName="orders")  # which leaves the source to the other
@@ -209,74 +151,48 @@ def test_of_two_daemons_one_works_and_the_other_takes_over(daemon_factory, postg
         assert daemon.stop() == 0, daemon.error_text()
 
 
-class Hook(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        if self.server.bodies[-1] in self.server.unanswered:
-            self.server.unanswered.remove(self.server.bodies[-1])
-            self.close_connection = True
-            return
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def hook():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
-    server.bodies, server.unanswered = [], set()
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def test_relays_from_one_queue_to_the_next_and_out_of_the_last(daemon, hook):
+def test_relays_from_one_queue_to_the_next_and_out_of_the_last(daemon, receiver):
     for name in "first", "second.fifo":
         make_queue(daemon, name)
     good(daemon, "CreateRelay", RelayName="on", Source={"Type": "queue", "QueueUrl": "first"},
          Sink={"Type": "queue", "QueueUrl": "second.fifo"})
     good(daemon, "CreateRelay", RelayName="out", Source={"Type": "queue", "QueueUrl": "second.fifo"},
-         Sink={"Type": "http", "Url": f"http://127.0.0.1:{hook.server_port}/", "Mode": "at-most-once"})
-    bodies = some_bodies("m", 40)
+         Sink={"Type": "http", "Url": receiver.url, "Mode": "at-most-once"})
+    bodies = numbered("m", 40)
     for body in bodies:
         daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "first", "MessageBody": body})
-    wait_until(lambda: len(hook.bodies) >= len(bodies), what="all requests")
+    wait_until(lambda: len(receiver.bodies()) >= len(bodies), what="all requests")
     assert daemon.stop() == 0
     daemon.start()
     for name in "on", "out":
         wait_for(daemon, "active", name)
     daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "first", "MessageBody": "last"})
-    wait_until(lambda: "last" in hook.bodies, what="the last request")
-    assert sorted(hook.bodies) == sorted([*bodies, "last"])
+    wait_until(lambda: "last" in receiver.bodies(), what="the last request")
+    assert sorted(receiver.bodies()) == sorted([*bodies, "last"])
 
 
 # --- what can be wrong --------------------------------------------------------------------------------------------------
 
 
-def test_a_source_that_does_not_fit_says_so_and_mends_itself(daemon, cluster):
+def test_a_source_that_does_not_fit_says_so_and_mends_itself(daemon, server):
     make_queue(daemon, "orders")
-    cluster.sql("DROP SCHEMA IF EXISTS tally CASCADE")
-    create(daemon, cluster)
+    server.sql("DROP SCHEMA IF EXISTS tally CASCADE")
+    create(daemon, server)
     assert "tally relay schema" in wait_for(daemon, "failed")["LastError"]
-    install_outbox(cluster)
+    install_outbox(server)
     wait_for(daemon, "active")
     good(daemon, "DeleteRelay", RelayName="orders")
 
-    cluster.sql("DROP ROLE IF EXISTS weak")
-    cluster.sql("CREATE ROLE weak LOGIN")
-    create(daemon, cluster, "weak", Source={"Connection": cluster.uri.replace("tally@", "weak@")})
+    server.sql("DROP ROLE IF EXISTS weak")
+    server.sql("CREATE ROLE weak LOGIN")
+    create(daemon, server, "weak", Source={"Connection": server.uri.replace("tally@", "weak@")})
     assert "GRANT USAGE ON SCHEMA tally TO weak; " in wait_for(daemon, "failed", "weak")["LastError"]
-    cluster.sql("ALTER ROLE weak SUPERUSER")
+    server.sql("ALTER ROLE weak SUPERUSER")
     wait_for(daemon, "active", "weak", seconds=40)
     good(daemon, "DeleteRelay", RelayName="weak")
 
     port = free_port()
-    create(daemon, cluster, "lost", Source={"Connection": f"host=127.0.0.1 port={port} dbname=x connect_timeout=2"})
+    create(daemon, server, "lost", Source={"Connection": f"host=127.0.0.1 port={port} dbname=x connect_timeout=2"})
     seen = wait_for(daemon, "failed", "lost")
     assert str(port) in seen["LastError"] and seen["LastErrorAt"] <= time.time() + 1
     said = [line.split("): ")[1] for line in daemon.error_text().splitlines() if line.startswith("tallyd: relay orders (namespace 0")]
@@ -292,27 +208,27 @@ def test_a_database_that_goes_away_and_comes_back(daemon, postgres):
     wait_until(lambda: describe(daemon)["State"] in ("failed", "blocked"), what="that it is missed")
     assert describe(daemon)["LastError"]
     postgres.start()
-    send(postgres, "orders", some_bodies("after"))
-    check_once(drain(daemon, "orders", 50), some_bodies("after"))
+    send(postgres, "orders", numbered("after", 50))
+    check_once(drain(daemon, "orders", 50), numbered("after", 50))
     wait_for(daemon, "active")
 
 
-def test_what_is_secret_is_never_shown(daemon_factory, cluster):
+def test_what_is_secret_is_never_shown(daemon_factory, server):
     secrets = ["hunter2hunter2", "hunter3hunter3", "hunter4hunter4", "hunter5hunter5", "hunter6hunter6"]
     password, key, token, signing, web = secrets
     daemon = daemon_factory().start()
     for name in "calls", "copies":
         make_queue(daemon, name)
         daemon.call("AmazonSQS.SendMessage", {"QueueUrl": name, "MessageBody": "to where nobody listens"})
-    uri = f"postgresql://tally:{password}@127.0.0.1:{cluster.port}/postgres"
-    create(daemon, cluster, "a", Source={"Connection": uri})
-    create(daemon, cluster, "b", Source={"Connection": f"host=127.0.0.1 port={free_port()} user=tally password='{password}'"})
+    uri = f"postgresql://tally:{password}@127.0.0.1:{server.port}/postgres"
+    create(daemon, server, "a", Source={"Connection": uri})
+    create(daemon, server, "b", Source={"Connection": f"host=127.0.0.1 port={free_port()} user=tally password='{password}'"})
     good(daemon, "CreateRelay", RelayName="c", Source={"Type": "queue", "QueueUrl": "copies"},
          Sink={"Type": "sqs", "QueueUrl": f"http://user:{web}@127.0.0.1:{free_port()}/1/q", "Region": "eu-west-1",
                "Credentials": {"AccessKeyId": "AKIASHOWN", "SecretAccessKey": key, "SessionToken": token}})
     good(daemon, "CreateRelay", RelayName="d", Source={"Type": "queue", "QueueUrl": "calls"},
          Sink={"Type": "http", "Url": f"http://user:{web}@127.0.0.1:{free_port()}/hook?key={web}", "Secret": signing})
-    create(daemon, cluster, "e", Source={"Connection": f"postgresql://tally:{password}@127.0.0.1:{free_port()}/x?nonsense={password}"})
+    create(daemon, server, "e", Source={"Connection": f"postgresql://tally:{password}@127.0.0.1:{free_port()}/x?nonsense={password}"})
     for name in "bcde":
         wait_until(lambda: "LastError" in describe(daemon, name), what=f"an error of {name}")
     again = dict(RelayName="a", Source={"Type": "postgres", "Connection": uri + "x"}, Sink={"Type": "queue"})
@@ -469,11 +385,11 @@ def test_parked_rows_are_listed_sent_and_dropped(daemon, tally, postgres):
     assert postgres.sql("SELECT count(*) FROM tally.dead")[0][0] == 0 and outbox_count(postgres) == 0
 
 
-def test_calls_in_doubt_are_listed_sent_and_dropped(daemon, hook):
+def test_calls_in_doubt_are_listed_sent_and_dropped(daemon, receiver):
     make_queue(daemon, "calls")
     good(daemon, "CreateRelay", RelayName="out", Source={"Type": "queue", "QueueUrl": "calls"},
-         Sink={"Type": "http", "Url": f"http://127.0.0.1:{hook.server_port}/", "Mode": "at-most-once"})
-    hook.unanswered |= {"a", "b"}
+         Sink={"Type": "http", "Url": receiver.url, "Mode": "at-most-once"})
+    receiver.answer = lambda hit: "close" if hit.body in (b"a", b"b") and hit.nth == 1 else 204
     for body in "abc":
         daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "calls", "MessageBody": body})
 
@@ -482,21 +398,21 @@ def test_calls_in_doubt_are_listed_sent_and_dropped(daemon, hook):
         return found if len(found) == count else None
 
     found = wait_until(lambda: doubts(2), what="two doubts")
-    assert sorted(hook.bodies) == ["a", "b", "c"] and all(doubt["IsInDoubt"] and doubt["Error"] for doubt in found)
+    assert sorted(receiver.bodies()) == ["a", "b", "c"] and all(doubt["IsInDoubt"] and doubt["Error"] for doubt in found)
     assert describe(daemon, "out")["InDoubt"] == 2
     assert 'tally_relay_in_doubt{relay="out"} 2' in daemon.request("GET", "/metrics")[2].decode()
     good(daemon, "ResolveDoubt", RelayName="out", Uid=found[0]["Uid"], Action="send")
-    wait_until(lambda: len(hook.bodies) == 4, what="the call that was resolved")
+    wait_until(lambda: len(receiver.bodies()) == 4, what="the call that was resolved")
     good(daemon, "ResolveDoubt", RelayName="out", Uid=found[1]["Uid"], Action="drop")
     wait_until(lambda: doubts(0) == [], what="no more doubts")
-    assert sorted(hook.bodies) in (["a", "a", "b", "c"], ["a", "b", "b", "c"])
+    assert sorted(receiver.bodies()) in (["a", "a", "b", "c"], ["a", "b", "b", "c"])
 
 
 def test_metrics_for_each_relay(daemon, postgres):
     make_queue(daemon, "orders")
     create(daemon, postgres)
     wait_for(daemon, "active")
-    send(postgres, "orders", some_bodies("a", 30))
+    send(postgres, "orders", numbered("a", 30))
     drain(daemon, "orders", 30)
 
     def read():

@@ -14,10 +14,10 @@ from conftest import PATIENCE, wait_until
 from fake_sqs import HANG_UP, FakeSqs
 from http_proxy import HttpProxy
 from outbox import Outbox
+from outbox_sqlite import SqliteOutbox
 from postgres import Postgres
+from queues import make_queue
 from relay import Relay, check_once, check_order, drain
-from test_relay_sqlite import Outbox as SqliteOutbox
-from webhook import Receiver
 from wire import Connection
 
 DAY, MINUTES = 86400, 60
@@ -47,18 +47,6 @@ def outbox(server):
 @pytest.fixture
 def clock():
     return Clock()
-
-
-@pytest.fixture
-def receiver():
-    running = Receiver().start()
-    yield running
-    running.stop()
-
-
-def make_queue(daemon):
-    with Connection(daemon.port) as connection:
-        connection.ok("AmazonSQS.CreateQueue", {"QueueName": QUEUE, "Attributes": {"FifoQueue": "true"}})
 
 
 class Flow:
@@ -104,12 +92,6 @@ class Flow:
         assert self.outbox.one("SELECT count(*) FROM tally.dead") == 0
 
 
-def seconds_until_active(relay):
-    began = time.monotonic()
-    relay.wait_for("active")
-    return time.monotonic() - began
-
-
 def wall_clock_of(server):
     return server.sql("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]
 
@@ -122,7 +104,7 @@ def test_when_the_clock_of_tallyd_jumps_each_row_arrives_once(daemon_factory, ou
     daemon = daemon_factory()
     with clock.around():
         daemon.start()
-    make_queue(daemon)
+    make_queue(daemon, QUEUE)
     relay = Relay(daemon.endpoint, outbox.uri, "queue", "--lease", 1).start()
     relay.wait_for("active")
     flow = Flow(outbox)
@@ -189,7 +171,7 @@ def test_R17_after_a_week_of_silence_a_producer_sends_and_what_is_known_of_it_is
 
 @pytest.mark.parametrize("kind", ["queue", "sqs", "http"])
 def test_when_an_owners_clock_jumps_it_goes_on_and_is_followed_within_its_lease(daemon, relays, outbox, clock, receiver, kind):
-    make_queue(daemon)
+    make_queue(daemon, QUEUE)
     sink = {"queue": "queue", "sqs": f"sqs:{daemon.endpoint}", "http": receiver.url}[kind]
     first, second = start_pair(relays, outbox, sink, **clock.environment)
     flow = Flow(outbox)
@@ -200,7 +182,7 @@ def test_when_an_owners_clock_jumps_it_goes_on_and_is_followed_within_its_lease(
     clock.set(-DAY)
     flow()
     first.freeze()
-    assert seconds_until_active(second) < 4 * PATIENCE
+    assert second.seconds_until_active() < 4 * PATIENCE
     flow()
     first.thaw()
     first.wait_for("standby")
@@ -210,7 +192,7 @@ def test_when_an_owners_clock_jumps_it_goes_on_and_is_followed_within_its_lease(
         flow()
     assert first.state == "standby" and second.state == f"active, epoch {second.epoch}"
     second.freeze()
-    assert seconds_until_active(first) < 4 * PATIENCE
+    assert first.seconds_until_active() < 4 * PATIENCE
     flow()
     second.kill9()
     first.stop()
@@ -218,7 +200,7 @@ def test_when_an_owners_clock_jumps_it_goes_on_and_is_followed_within_its_lease(
 
 
 def test_a_killed_owner_with_a_wrong_clock_is_followed_at_once(daemon, relays, outbox, clock):
-    make_queue(daemon)
+    make_queue(daemon, QUEUE)
     flow = Flow(outbox)
     for number, seconds in enumerate([DAY, -DAY]):
         clock.set(seconds)
@@ -228,7 +210,7 @@ def test_a_killed_owner_with_a_wrong_clock_is_followed_at_once(daemon, relays, o
         other = relays(outbox.uri, "queue", "--lease", 30, name=f"other-{number}")
         other.wait_for("standby")
         owner.kill9()
-        assert seconds_until_active(other) < 2 * PATIENCE
+        assert other.seconds_until_active() < 2 * PATIENCE
         flow()
         other.stop()
     flow.check(daemon)
@@ -246,7 +228,7 @@ def start_pair(relays, outbox, sink="queue", **environment):
 
 
 def test_when_the_clock_of_postgresql_jumps_nobody_takes_over_and_nobody_waits_for_it(daemon, server, relays, outbox):
-    make_queue(daemon)
+    make_queue(daemon, QUEUE)
     first, second = start_pair(relays, outbox)
     flow = Flow(outbox)
     flow.jump(server.clock)
@@ -256,20 +238,20 @@ def test_when_the_clock_of_postgresql_jumps_nobody_takes_over_and_nobody_waits_f
     server.clock.set(-DAY)  # what compared times of the database would now wait for two days
     assert wall_clock_of(server) < time.time() - DAY / 2
     first.freeze()
-    assert seconds_until_active(second) < 6 * PATIENCE
+    assert second.seconds_until_active() < 6 * PATIENCE
     flow()
     first.thaw()
     first.wait_for("standby")
     server.clock.set(DAY)
     second.freeze()
-    assert seconds_until_active(first) < 6 * PATIENCE
+    assert first.seconds_until_active() < 6 * PATIENCE
     flow()
     second.kill9()
     flow.check(daemon)
 
 
 def test_R07_what_was_prepared_before_a_restart_is_published_when_it_commits_an_hour_later(daemon, server, relays, outbox):
-    make_queue(daemon)
+    make_queue(daemon, QUEUE)
     relay = relays(outbox.uri, "queue", "--lease", 1)
     flow = Flow(outbox)
     flow()
@@ -298,7 +280,7 @@ def test_R07_what_was_prepared_before_a_restart_is_published_when_it_commits_an_
 def test_a_standby_whose_wait_the_server_does_not_end_after_a_jump_waits_anew(daemon, server, relays, outbox):
     """A lock_timeout ends at a time of the server's wall clock. If that is set back by a day while a stand-by waits, the server ends that
     wait a day later; the stand-by itself gives it up after its lease."""
-    make_queue(daemon)
+    make_queue(daemon, QUEUE)
     server.clock.set(0)
     first, second = start_pair(relays, outbox)
     flow = Flow(outbox)
@@ -312,7 +294,7 @@ def test_a_standby_whose_wait_the_server_does_not_end_after_a_jump_waits_anew(da
     flow()
     assert first.lines[-1] == f"active, epoch {first.epoch}"
     first.freeze()
-    assert seconds_until_active(second) < 6 * PATIENCE
+    assert second.seconds_until_active() < 6 * PATIENCE
     flow()
     first.kill9()
     flow.check(daemon)
@@ -320,7 +302,7 @@ def test_a_standby_whose_wait_the_server_does_not_end_after_a_jump_waits_anew(da
 
 def test_of_sqlite_a_jump_changes_as_little(daemon, relays, tmp_path, clock):
     """The clock of an outbox in SQLite is that of whoever writes: here of the owner and of the one that waits, each with its own."""
-    make_queue(daemon)
+    make_queue(daemon, QUEUE)
     outbox = SqliteOutbox(tmp_path / "app.db")
     first = relays(outbox.source, "queue", "--lease", 1, name="first", **clock.environment)
     first.wait_for("active")
@@ -340,13 +322,13 @@ def test_of_sqlite_a_jump_changes_as_little(daemon, relays, tmp_path, clock):
     assert first.state == f"active, epoch {first.epoch}" and second.lines == ["standby"]
     clock.set(-DAY)
     first.freeze()
-    assert seconds_until_active(second) < 4 * PATIENCE
+    assert second.seconds_until_active() < 4 * PATIENCE
     flow()
     first.thaw()
     first.wait_for("standby")
     clock.set(DAY)
     second.kill9()
-    assert seconds_until_active(first) < 2 * PATIENCE
+    assert first.seconds_until_active() < 2 * PATIENCE
     flow()
     arrived = drain(daemon, QUEUE, count)
     check_once(arrived, [f"a-{n}" for n in range(count)])
@@ -442,7 +424,7 @@ def test_R31_when_the_clock_of_the_source_was_set_back_a_doubt_is_parked_if_that
 @pytest.mark.parametrize("set_back, is_marked", [(0, False), (DAY, True)])
 def test_R31_of_a_message_that_comes_from_later_than_now_nobody_knows_the_age(daemon, relays, clock, fake, set_back, is_marked):
     """A queue as the source notes no intents: how old an attempt may be is what the message is, by the clock of the relay's machine."""
-    make_queue(daemon)
+    make_queue(daemon, QUEUE)
     uri = f"queue:{QUEUE}"
     with Connection(daemon.port) as connection:
         connection.ok("AmazonSQS.SendMessage", {"QueueUrl": QUEUE, "MessageBody": "doubted", "MessageGroupId": "g", "MessageDeduplicationId": "1"})

@@ -13,11 +13,11 @@ import psycopg2
 import psycopg2.errors
 import pytest
 
-from conftest import BIN, PATIENCE, clean_environment, wait_until
+from conftest import PATIENCE, clean_environment, wait_until
 from consumer import Consumer, Positioned, call, message_id
-from postgres import Postgres
-from proxy import Proxy
-from relay import Relay
+from outbox import Outbox
+from queues import count_messages, make_queue
+from relay import Relay, outbox_schema
 
 NUMBERS = itertools.count(1)
 
@@ -25,45 +25,12 @@ NUMBERS = itertools.count(1)
 # --- A database with outbox and inbox ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """One PostgreSQL for all tests here: each makes a database of its own in it."""
-    running = Postgres(tmp_path_factory.mktemp("server") / "postgres").start()
-    yield running
-    running.stop("immediate")
+class Database(Outbox):
+    """That of a consumer: with an inbox, and with the effects of messages."""
 
-
-def schema(*options):
-    done = subprocess.run([BIN / "tally", "relay", "schema", "--type", "postgres", *options], capture_output=True,
-                          text=True, env=clean_environment())
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-class Database:
-    def __init__(self, server, encoding="UTF8"):
-        self.server = server
-        self.name = f"test{next(NUMBERS)}"
-        server.sql(f"CREATE DATABASE {self.name} ENCODING {encoding} TEMPLATE template0")
-        self.uri = server.uri.replace("/postgres", f"/{self.name}")
-        self.sql(schema())
+    def __init__(self, server, **more):
+        super().__init__(server, **more)
         self.sql("CREATE TABLE effect (message_id text, consumer text, body text, at timestamptz DEFAULT clock_timestamp())")
-
-    def as_role(self, role):
-        return self.uri.replace("tally@", f"{role}@")
-
-    def connect(self, role="tally"):
-        connection = psycopg2.connect(self.as_role(role))
-        connection.autocommit = True
-        return connection
-
-    def sql(self, statement, *values, role="tally"):
-        with contextlib.closing(self.connect(role)) as connection, connection.cursor() as cursor:
-            cursor.execute(statement, values or None)
-            return cursor.fetchall() if cursor.description else None
-
-    def one(self, statement, *values, role="tally"):
-        return self.sql(statement, *values, role=role)[0][0]
 
     def effects(self):
         return [tuple(row) for row in self.sql("SELECT message_id, consumer FROM effect ORDER BY at")]
@@ -76,13 +43,6 @@ class Database:
 @pytest.fixture
 def database(server):
     return Database(server)
-
-
-@pytest.fixture
-def proxy(server):
-    made = Proxy(server.port)
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +58,7 @@ def refusing(server):
 
 def grant(database):
     """The grants as they stand in the schema's comments."""
-    grants = [line.removeprefix("--   ").split("--")[0] for line in schema().splitlines() if line.startswith("--   GRANT")]
+    grants = [line.removeprefix("--   ").split("--")[0] for line in outbox_schema("postgres").splitlines() if line.startswith("--   GRANT")]
     assert len(grants) >= 9
     for statement in grants:
         database.sql(statement)
@@ -153,18 +113,8 @@ def kill(process):
     process.wait()
 
 
-def make_queue(daemon, name="work", **attributes):
-    call(daemon.port, "CreateQueue", QueueName=name, Attributes=attributes)
-    return name
-
-
 def send(daemon, queue, body="a", **more):
     return call(daemon.port, "SendMessage", QueueUrl=queue, MessageBody=body, **more)["MessageId"]
-
-
-def count(daemon, queue):
-    attributes = call(daemon.port, "GetQueueAttributes", QueueUrl=queue, AttributeNames=["All"])["Attributes"]
-    return sum(int(value) for name, value in attributes.items() if name.startswith("ApproximateNumberOfMessages"))
 
 
 def step_until_handled(consumer):
@@ -198,17 +148,17 @@ class Call(threading.Thread):
 
 
 def test_C01_a_consumer_that_dies_between_commit_and_delete_has_made_its_effect_and_the_next_only_deletes(daemon, database, consume):
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     sent = send(daemon, queue)
     kill(consume.start_until("committed", queue, "--lease", 1))
     assert database.effects() == [(sent, "")]
     assert step_until_handled(consume(queue)) is False
     assert database.effects() == [(sent, "")]
-    assert count(daemon, queue) == 0
+    assert count_messages(daemon, queue) == 0
 
 
 def test_C02_a_second_worker_waits_for_the_first_one_and_then_does_nothing(daemon, database, consume):
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     sent = send(daemon, queue)
     working, may_go_on = threading.Event(), threading.Event()
 
@@ -225,11 +175,11 @@ def test_C02_a_second_worker_waits_for_the_first_one_and_then_does_nothing(daemo
     assert slow.answer() is True
     assert second.answer() is False
     assert database.effects() == [(sent, "")]
-    assert count(daemon, queue) == 0
+    assert count_messages(daemon, queue) == 0
 
 
 def test_C03_if_the_first_worker_dies_in_its_transaction_the_one_that_waits_does_the_work(daemon, database, consume):
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     sent = send(daemon, queue)
     first = consume.start_until("worked", queue, "--lease", 1)
     second = Call(step_until_handled, consume(queue))
@@ -238,13 +188,13 @@ def test_C03_if_the_first_worker_dies_in_its_transaction_the_one_that_waits_does
     kill(first)
     assert second.answer() is True
     assert database.effects() == [(sent, "")]
-    assert count(daemon, queue) == 0
+    assert count_messages(daemon, queue) == 0
 
 
 def test_C04_in_repeatable_read_the_loser_is_told_to_try_again_and_its_message_is_no_dead_letter(daemon, database, consume):
     dead = make_queue(daemon, "dead")
     arn = call(daemon.port, "GetQueueAttributes", QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    queue = make_queue(daemon, RedrivePolicy=f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 2}}')
+    queue = make_queue(daemon, "work", RedrivePolicy=f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 2}}')
     sent = send(daemon, queue)
     first = consume.start_until("worked", queue, "--lease", 1)
     second = consume(queue, isolation="REPEATABLE READ")
@@ -265,11 +215,11 @@ def test_C04_in_repeatable_read_the_loser_is_told_to_try_again_and_its_message_i
             cursor.execute("SELECT tally.once(%s)", (sent,))
             assert cursor.fetchone()[0] is False
     assert database.effects() == [(sent, "")]
-    assert count(daemon, queue) == count(daemon, dead) == 0
+    assert count_messages(daemon, queue) == count_messages(daemon, dead) == 0
 
 
 def test_C04_a_consumer_in_repeatable_read_tries_again_within_the_same_delivery(daemon, database, consume):
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     sent = send(daemon, queue)
     second = consume(queue, isolation="REPEATABLE READ")
     with contextlib.closing(psycopg2.connect(database.uri)) as first, first.cursor() as cursor:
@@ -280,7 +230,7 @@ def test_C04_a_consumer_in_repeatable_read_tries_again_within_the_same_delivery(
     assert waiting.answer() is False
     assert second.retries == 1
     assert database.effects() == []  # the first one's work is not the consumer's here
-    assert count(daemon, queue) == 0
+    assert count_messages(daemon, queue) == 0
 
 
 def redriven(daemon, database, consume, relays, name="", **attributes):
@@ -297,7 +247,7 @@ def redriven(daemon, database, consume, relays, name="", **attributes):
 
     def is_dead():
         call(daemon.port, "ReceiveMessage", QueueUrl=queue)  # finds its attempts used up
-        return count(daemon, dead) == 1
+        return count_messages(daemon, dead) == 1
 
     wait_until(is_dead, what="a dead letter")
     return uid, queue, arn
@@ -305,7 +255,7 @@ def redriven(daemon, database, consume, relays, name="", **attributes):
 
 def move_back(daemon, queue, arn):
     call(daemon.port, "StartMessageMoveTask", SourceArn=arn)
-    wait_until(lambda: count(daemon, queue) == 1, what="the redrive")
+    wait_until(lambda: count_messages(daemon, queue) == 1, what="the redrive")
 
 
 def test_C05_what_may_come_again_is_not_forgotten_and_a_redriven_message_is_known(daemon, database, consume, relays):
@@ -319,7 +269,7 @@ def test_C05_what_may_come_again_is_not_forgotten_and_a_redriven_message_is_know
     worker, points = consume.start_and_read(queue)
     wait_until(lambda: points == ["received", "known", "worked", "committed", "deleted"], what="the redelivery")
     assert database.effects() == [(uid, "")]
-    assert count(daemon, queue) == 0
+    assert count_messages(daemon, queue) == 0
     kill(worker)
     # Whoever knows that nothing comes that late says so, and is taken at their word: what comes all the same is new.
     database.sql("UPDATE tally.inbox SET at = at - interval '4 days'")
@@ -342,7 +292,7 @@ def test_C05_an_entry_expires_only_when_no_queue_can_have_its_message_any_more(d
 
 
 def test_C11_a_uid_is_known_behind_a_fifo_dead_letter_queue(daemon, database, consume, relays):
-    uid, queue, arn = redriven(daemon, database, consume, relays, ".fifo", FifoQueue="true")
+    uid, queue, arn = redriven(daemon, database, consume, relays, ".fifo")
     move_back(daemon, queue, arn)
     consumer = consume(queue)
     message = wait_until(lambda: consumer.receive(1), what="the delivery")
@@ -354,7 +304,7 @@ def test_C11_a_uid_is_known_behind_a_fifo_dead_letter_queue(daemon, database, co
     worker, points = consume.start_and_read(queue)
     wait_until(lambda: points == ["received", "known", "worked", "committed", "deleted"], what="the copy")
     assert database.effects() == [(uid, "")]
-    assert count(daemon, queue) == 0
+    assert count_messages(daemon, queue) == 0
 
 
 def test_forget_is_bounded_and_takes_the_oldest_first(database):
@@ -368,7 +318,7 @@ def test_forget_is_bounded_and_takes_the_oldest_first(database):
 
 @pytest.mark.parametrize("is_behind", [True, False], ids=["lost_behind_the_commit", "lost_before_the_commit"])
 def test_C06_if_the_outcome_of_commit_is_unknown_the_inbox_decides(daemon, database, consume, proxy, is_behind):
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     sent = send(daemon, queue)
     (proxy.lose_answer_to if is_behind else proxy.strand)(b"COMMIT\0")
     consumer = consume(queue)
@@ -381,7 +331,7 @@ def test_C06_if_the_outcome_of_commit_is_unknown_the_inbox_decides(daemon, datab
     proxy.release()
     assert step.answer() is (not is_behind)  # it was done, or was not and is done now
     assert database.effects() == [(sent, "")]
-    assert count(daemon, queue) == 0
+    assert count_messages(daemon, queue) == 0
 
 
 def test_C07_each_consumer_makes_its_own_effect(daemon, database, consume):
@@ -398,7 +348,7 @@ def test_C07_each_consumer_makes_its_own_effect(daemon, database, consume):
     wait_until(lambda: all(points[-1:] == ["deleted"] for points in read), what="both redeliveries")
     assert all(points == ["received", "known", "worked", "committed", "deleted"] for points in read)
     assert sorted(database.effects()) == [(uid, "ledger"), (uid, "mail")]
-    assert all(count(daemon, name) == 0 for name in names)
+    assert all(count_messages(daemon, name) == 0 for name in names)
 
 
 def test_C08_a_pipelined_transaction_makes_its_effect_only_if_the_claim_was_the_first(database):
@@ -420,7 +370,7 @@ def test_C09_a_row_for_each_group_knows_redeliveries_and_the_uid_knows_copies(da
     assert database.one("SELECT tally.once('uid')") is True
     assert database.one(once, 12) is True and database.one("SELECT tally.once('uid')") is False
     # The numbers of a real queue, as the SDKs show them: digits in a string.
-    queue = make_queue(daemon, "work.fifo", FifoQueue="true", ContentBasedDeduplication="true")
+    queue = make_queue(daemon, "work.fifo", ContentBasedDeduplication="true")
     for body in "ab":
         send(daemon, queue, body, MessageGroupId="g2")
     answer = call(daemon.port, "ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10, AttributeNames=["All"])
@@ -434,7 +384,7 @@ def test_C09_a_row_for_each_group_knows_redeliveries_and_the_uid_knows_copies(da
 def test_C09_a_worker_skips_what_is_below_its_position_and_the_uid_stops_a_copy_above(daemon, database, consume):
     """Numbers 9 and 10 of a group have had their effects when their worker dies; both are delivered again. Then the producer, which never heard
     an answer, sends what had number 10 again under another deduplication id: that is number 11."""
-    queue = make_queue(daemon, "work.fifo", FifoQueue="true")
+    queue = make_queue(daemon, "work.fifo")
     uids = [f"01234567-89ab-4def-8123-0000000000{number:02}" for number in (9, 10)]
 
     def send_row(uid, deduplication_id):
@@ -460,12 +410,12 @@ def test_C09_a_worker_skips_what_is_below_its_position_and_the_uid_stops_a_copy_
     assert points.count("skipped") == 2 and points.count("claimed") == 0  # its number passed
     assert database.one(position, queue) > int(ten["Attributes"]["SequenceNumber"])
     assert database.effects() == [(uid, "") for uid in uids]
-    assert count(daemon, queue) == 0
+    assert count_messages(daemon, queue) == 0
 
 
 @pytest.mark.parametrize("name", ["work", "work.fifo"])
 def test_C10_a_receipt_that_is_too_old_deletes_nothing_and_makes_no_second_effect(daemon, database, consume, name):
-    fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "true"} if name.endswith(".fifo") else {}
+    fifo = {"ContentBasedDeduplication": "true"} if name.endswith(".fifo") else {}
     queue = make_queue(daemon, name, **fifo)
     sent = send(daemon, queue, **({"MessageGroupId": "g"} if fifo else {}))
     late = consume(queue, lease=1)
@@ -475,15 +425,15 @@ def test_C10_a_receipt_that_is_too_old_deletes_nothing_and_makes_no_second_effec
     again = wait_until(lambda: second.receive(1), what="the second delivery")
     late.transact = lambda message: True  # that was before; now comes its delete
     late.handle(message)
-    assert count(daemon, queue) == 1  # the second worker's, as before
+    assert count_messages(daemon, queue) == 1  # the second worker's, as before
     assert second.handle(again) is False
-    assert count(daemon, queue) == 0
+    assert count_messages(daemon, queue) == 0
     assert database.effects() == [(sent, "")]
 
 
 def test_C12_an_effect_outside_the_database_does_not_run_side_by_side(daemon, database, consume, tmp_path):
     """Eight workers get the same message at once: the claim comes first, so one works and the others wait for it."""
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     send(daemon, queue)
     message = consume(queue).receive(1)
     running, most, runs, lock = 0, 0, 0, threading.Lock()
@@ -519,7 +469,7 @@ def test_C12_an_effect_outside_the_database_does_not_run_side_by_side(daemon, da
 def test_C12_worker_processes_work_outside_the_database_one_after_the_other(daemon, database, consume, tmp_path):
     """The visibility of worker 1 ends while it works: worker 2 gets a copy, and waits with its claim until 1 is done. It is the same when 1 is
     killed in the middle, but that then 2 works."""
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     for is_killed in (False, True):
         folder = tmp_path / f"killed-{is_killed}"
         folder.mkdir()
@@ -544,14 +494,14 @@ def test_C12_worker_processes_work_outside_the_database_one_after_the_other(daem
         assert database.effects()[-1] == (sent, "")
         kill(first)
         kill(second)
-    assert len(database.effects()) == 2 and count(daemon, queue) == 0
+    assert len(database.effects()) == 2 and count_messages(daemon, queue) == 0
 
 
 # --- Many messages, workers killed ---------------------------------------------------------------------------------------------
 
 
 def test_every_effect_happens_once_while_consumers_and_the_daemon_are_killed(daemon, database, consume):
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     sent, is_over = set(), threading.Event()
 
     def keep_sending():
@@ -570,7 +520,7 @@ def test_every_effect_happens_once_while_consumers_and_the_daemon_are_killed(dae
     is_over.set()
     sender.answer()
     helpers = [helper] + [consume.start(queue, "--lease", 2) for _ in range(2)]
-    wait_until(lambda: count(daemon, queue) == 0, 60, "the last message")
+    wait_until(lambda: count_messages(daemon, queue) == 0, 60, "the last message")
     for process in helpers:
         kill(process)
     effects = [message for message, _ in database.effects()]
@@ -595,13 +545,9 @@ def relays(daemon, database):
         relay.kill9()
 
 
-def outbox_is_empty(database):
-    return database.one("SELECT count(*) FROM tally.outbox") == 0
-
-
 def test_an_ack_deletes_the_message_if_and_only_if_its_transaction_commits(daemon, database, consume, relays):
     relays().wait_for("active")
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     sent = send(daemon, queue)
     consumer = consume(queue, acks=True, lease=600)
     message = consumer.receive(1)
@@ -609,34 +555,34 @@ def test_an_ack_deletes_the_message_if_and_only_if_its_transaction_commits(daemo
         cursor.execute("SELECT tally.once(%s), tally.ack(%s)", (sent, message["ReceiptHandle"]))
         connection.rollback()
     database.sql("SELECT tally.send(%s, 'marker')", queue)
-    wait_until(lambda: outbox_is_empty(database) and count(daemon, queue) == 2, what="the marker, which came behind the ack")
+    wait_until(lambda: database.count() == 0 and count_messages(daemon, queue) == 2, what="the marker, which came behind the ack")
     assert consumer.handle(message) is True
-    wait_until(lambda: count(daemon, queue) == 1, what="the delete")
+    wait_until(lambda: count_messages(daemon, queue) == 1, what="the delete")
     assert consume(queue).receive()["Body"] == "marker"
     assert database.effects() == [(sent, "")]
-    assert outbox_is_empty(database) and database.one("SELECT count(*) FROM tally.dead") == 0
+    assert database.count() == 0 and database.one("SELECT count(*) FROM tally.dead") == 0
 
 
 def test_C01_an_ack_survives_the_consumer_the_relay_and_the_daemon(daemon, database, consume, relays):
     """All of them are killed between the commit and the delete. What was committed is deleted, once there is a relay again."""
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     sent = send(daemon, queue)
     relay = relays()
     relay.wait_for("active")
     relay.freeze()  # so that the ack stays in the outbox
     kill(consume.start_until("committed", queue, "--ack", "--lease", 600))
-    assert database.effects() == [(sent, "")] and not outbox_is_empty(database)
+    assert database.effects() == [(sent, "")] and not database.count() == 0
     relay.kill9()
     daemon.kill9()
     daemon.start()
-    assert count(daemon, queue) == 1
+    assert count_messages(daemon, queue) == 1
     relays("second")
-    wait_until(lambda: count(daemon, queue) == 0, what="the delete")
-    wait_until(lambda: outbox_is_empty(database), what="the end of the row")
+    wait_until(lambda: count_messages(daemon, queue) == 0, what="the delete")
+    database.wait_until_empty()
 
 
 def test_C10_an_ack_with_a_receipt_that_is_too_old_does_nothing_and_is_no_error(daemon, database, consume, relays):
-    queue = make_queue(daemon)
+    queue = make_queue(daemon, "work")
     sent = send(daemon, queue)
     late = consume(queue, lease=1, acks=True)
     message = late.receive(1)
@@ -644,10 +590,10 @@ def test_C10_an_ack_with_a_receipt_that_is_too_old_does_nothing_and_is_no_error(
     again = wait_until(lambda: second.receive(1), what="the second delivery")
     assert late.handle(message) is True  # its effect is made; its handle is not the newest any more
     relays()
-    wait_until(lambda: outbox_is_empty(database), what="the end of the row")
-    assert count(daemon, queue) == 1 and database.one("SELECT count(*) FROM tally.dead") == 0
+    database.wait_until_empty()
+    assert count_messages(daemon, queue) == 1 and database.one("SELECT count(*) FROM tally.dead") == 0
     assert second.handle(again) is False
-    wait_until(lambda: count(daemon, queue) == 0, what="the delete")
+    wait_until(lambda: count_messages(daemon, queue) == 0, what="the delete")
     assert database.effects() == [(sent, "")]
 
 
@@ -683,7 +629,7 @@ def test_a_step_of_a_chain_is_one_transaction_whatever_is_killed(daemon, databas
         victim.start()
         kill(process)
     wait_until(lambda: database.one("SELECT count(*) FROM effect") >= chains * steps, 40, "the end of all chains")
-    wait_until(lambda: outbox_is_empty(database) and count(daemon, queue) == 0, 40, "rest")
+    wait_until(lambda: database.count() == 0 and count_messages(daemon, queue) == 0, 40, "rest")
     is_over.set()
     for worker in workers:
         worker.answer()
@@ -695,26 +641,26 @@ def test_a_step_of_a_chain_is_one_transaction_whatever_is_killed(daemon, databas
 
 
 def test_the_schema_is_printed_as_it_stands_and_takes_another_name(database):
-    text = schema()
+    text = outbox_schema("postgres")
     assert (pathlib.Path(__file__).parents[2] / "src/relay/schema/postgres.sql").read_text() == text
-    other = schema("--schema", "out_1")
+    other = outbox_schema("postgres", "--schema", "out_1")
     assert "tally." not in other and "tally relay schema" in other
     database.sql(other)
     assert database.one("SELECT out_1.once('m')") is True
     assert database.one("SELECT count(*) FROM out_1.lease") == 1
     with contextlib.suppress(AssertionError):
-        schema("--schema", "Out")
+        outbox_schema("postgres", "--schema", "Out")
         pytest.fail("a name that needs quotes was taken")
 
 
 def test_the_schema_may_be_run_again_and_a_newer_one_is_left_alone(database):
     database.sql("SELECT tally.send('q', 'a')")
     before = database.sql("SELECT * FROM tally.lease"), database.sql("SELECT * FROM tally.outbox")
-    database.sql(schema())
+    database.sql(outbox_schema("postgres"))
     assert (database.sql("SELECT * FROM tally.lease"), database.sql("SELECT * FROM tally.outbox")) == before
     database.sql("UPDATE tally.version SET number = 2")
     with pytest.raises(psycopg2.errors.RaiseException) as refused:
-        database.sql(schema())
+        database.sql(outbox_schema("postgres"))
     assert "the schema tally has version 2, and this text knows versions up to 1" in str(refused.value)
 
 
@@ -770,7 +716,7 @@ def test_R43_what_no_sink_takes_is_refused_in_the_transaction_that_writes_it(ref
 )
 def test_R43_what_is_no_text_in_utf8_is_refused_too_where_the_database_has_another_encoding(server, encoding, bad, good):
     """A relay could not even read such a row, and would stand before it for ever."""
-    database = Database(server, encoding)
+    database = Database(server, encoding=encoding)
     for text in ("{}", "repeat('a', 1048576 - 2) || {}"):
         database.sql(f"SELECT tally.send('q', {text.format(good)})")
         if bad:

@@ -19,6 +19,7 @@ from conftest import PATIENCE, wait_until
 from http_proxy import HttpProxy
 from outbox import Outbox
 from postgres import Postgres
+from queues import count_visible
 from relay import check_once, check_order, drain
 from wire import Connection
 
@@ -30,8 +31,7 @@ class Cluster:
 
     def __init__(self, folder, **settings):
         self.folder = folder
-        # The machine stays, so what a process has written outlives it; what stands in the memory of a server alone does not.
-        self.settings = {"fsync": "off", "autovacuum": "off", "wal_retrieve_retry_interval": "100", **settings}
+        self.settings = {"autovacuum": "off", "wal_retrieve_retry_interval": "100", **settings}
         self.primary = Postgres(folder / "first", **self.settings).start()
         self.started = [self.primary]
         self.replica = None
@@ -115,20 +115,6 @@ def cluster(shared):
     return shared
 
 
-@pytest.fixture
-def queue(daemon):
-    with Connection(daemon.port) as connection:
-        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders"})
-    return "orders"
-
-
-@pytest.fixture
-def fifo(daemon):
-    with Connection(daemon.port) as connection:
-        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders.fifo", "Attributes": {"FifoQueue": "true"}})
-    return "orders.fifo"
-
-
 class Shop(Outbox):
     """An application: each order is a row of its own and a message, in one transaction."""
 
@@ -153,18 +139,6 @@ class Shop(Outbox):
         return other
 
 
-def messages_in(daemon, queue):
-    with Connection(daemon.port) as connection:
-        answer = connection.ok("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["ApproximateNumberOfMessages"]})
-    return int(answer["Attributes"]["ApproximateNumberOfMessages"])
-
-
-def wait_until_settled(shop, seconds=30):
-    """Until everything has left the outbox, as one who would look for it in vain sees."""
-    wait_until(lambda: shop.count() == 0, seconds, "an empty outbox")
-
-
-
 # --- published after replicas have it -----------------------------------------------------------------------------------
 
 
@@ -178,15 +152,15 @@ def test_P25_who_may_not_see_what_replicas_have_is_told_which_right_is_missing(d
     shop.order(queue, 0)
     relay = relays(uri, "queue", AFTER_REPLICAS, 1)
     wait_until(lambda: "GRANT pg_read_all_stats TO carrier" in relay.state, what="that it says so")
-    assert relay.state.startswith("failed: ") and messages_in(daemon, queue) == 0 and shop.count() == 1
+    assert relay.state.startswith("failed: ") and count_visible(daemon, queue) == 0 and shop.count() == 1
     without = relays(uri, "queue", name="without")  # who does not wait needs no right
     without.wait_for("active")
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     without.stop()
     shop.sql("GRANT pg_read_all_stats TO carrier")
     relay.wait_for("active")
     shop.order(queue, 1)
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     check_once(drain(daemon, queue, 2), ["0", "1"])
 
 
@@ -207,19 +181,19 @@ def test_P25_rows_wait_for_as_many_replicas_as_were_asked_for_and_go_when_they_a
         assert oldest is None or oldest < 1 * PATIENCE  # P18
         time.sleep(0.1)
     assert relay.state.startswith("blocked") and second.state == "standby" and second.epoch == 0
-    assert messages_in(daemon, fifo) == 0 and shop.count() == 50
+    assert count_visible(daemon, fifo) == 0 and shop.count() == 50
     cluster.add_replica()
     relay.wait_for("active")
     assert relay.epoch == epoch
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     first, other = cluster.started[1:]
     other.stop()
     shop.order(fifo, 50, 50)
     relay.wait_for("blocked")
-    assert messages_in(daemon, fifo) == 50 and shop.count() == 50
+    assert count_visible(daemon, fifo) == 50 and shop.count() == 50
     other.start()  # it returns
     relay.wait_for("active")
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     assert relay.epoch == epoch and first.sql("SELECT pg_is_in_recovery()")[0][0]
     relay.stop()
     arrived = drain(daemon, fifo, 100)
@@ -232,12 +206,12 @@ def test_P25_a_relay_that_waits_is_stopped_paused_and_replaced_as_any_other(daem
     waiting = relays(shop.uri, "queue", "--lease", 1, AFTER_REPLICAS, 1)
     waiting.wait_for("active")
     shop.order(queue, 0, 3)
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     cluster.replica.stop()
     shop.order(queue, 3, 3)
     waiting.wait_for("blocked")
     waiting.stop()
-    assert messages_in(daemon, queue) == 3 and shop.count() == 3
+    assert count_visible(daemon, queue) == 3 and shop.count() == 3
     tally("relay", "create", "carrier", "--source", shop.uri, "--sink", "queue", "--lease", "1", AFTER_REPLICAS, "1")
 
     def shown():
@@ -253,9 +227,9 @@ def test_P25_a_relay_that_waits_is_stopped_paused_and_replaced_as_any_other(daem
     assert shown()["Source"]["PublishAfterReplicas"] == 1 and shown()["State"] == "paused"
     tally("relay", "resume", "carrier")
     wait_until(lambda: shown()["State"] == "blocked", what="blocked again")
-    assert messages_in(daemon, queue) == 3 and shop.count() == 3
+    assert count_visible(daemon, queue) == 3 and shop.count() == 3
     cluster.replica.start()
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     wait_until(lambda: shown()["State"] == "active", what="active")
     check_once(drain(daemon, queue, 6), shop.orders())
 
@@ -266,7 +240,7 @@ def test_P25_a_sink_that_does_not_remember_waits_as_well_and_nothing_is_noted_be
                    AWS_SECRET_ACCESS_KEY="secret")
     relay.wait_for("active")
     shop.order(fifo, 0, 20)
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     receiver, = cluster.replica.sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walreceiver'")[0]
     os.kill(receiver, signal.SIGSTOP)
     try:
@@ -274,11 +248,11 @@ def test_P25_a_sink_that_does_not_remember_waits_as_well_and_nothing_is_noted_be
         assert "1 of them is there, and 0 have" in relay.wait_for("blocked")
         time.sleep(1.5 * PATIENCE)  # longer than rows that were read are good for otherwise
         assert shop.count() == 20 and shop.one("SELECT count(*) FROM tally.intent WHERE cardinality(ids) > 0") == 0
-        assert messages_in(daemon, fifo) == 20
+        assert count_visible(daemon, fifo) == 20
     finally:
         os.kill(receiver, signal.SIGCONT)
     relay.wait_for("active")
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     arrived = drain(daemon, fifo, 40)
     check_once(arrived, shop.orders())
     check_order(arrived)
@@ -297,9 +271,9 @@ def test_P25_who_decodes_the_log_is_no_replica(daemon, relays, cluster, queue):
         assert "0 of them are there" in relay.wait_for("blocked")
         position = shop.one("SELECT pg_current_wal_flush_lsn()")
         wait_until(lambda: shop.one("SELECT flush_lsn >= %s::pg_lsn FROM pg_stat_replication", position), what="that it has the row")
-        assert relay.state.startswith("blocked") and messages_in(daemon, queue) == 0
+        assert relay.state.startswith("blocked") and count_visible(daemon, queue) == 0
         cluster.replica.start()
-        wait_until_settled(shop)
+        shop.wait_until_empty(30)
         check_once(drain(daemon, queue, 1), ["0"])
     finally:
         decoder.terminate()
@@ -317,13 +291,13 @@ def test_R37_a_failover_that_loses_rows_leaves_ghosts_unless_replicas_have_what_
     relay.wait_for("active")
     hasty.order(queue, 0, 50)
     careful.order(fifo, 0, 50)
-    wait_until_settled(hasty)
-    wait_until_settled(careful)
+    hasty.wait_until_empty(30)
+    careful.wait_until_empty(30)
     cluster.wait_until_level()
     cluster.replica.stop()
     hasty.order(queue, 50, 50)  # these never happened
     careful.order(fifo, 50, 50)
-    wait_until_settled(hasty)
+    hasty.wait_until_empty(30)
     assert "0 of them are there" in relay.wait_for("blocked")
     assert careful.count() == 50
     cluster.fail_over()
@@ -332,12 +306,12 @@ def test_R37_a_failover_that_loses_rows_leaves_ghosts_unless_replicas_have_what_
     assert len(hasty.orders()) == len(careful.orders()) == 50
     hasty.order(queue, 100, 50)
     careful.order(fifo, 100, 50)
-    wait_until_settled(hasty)
+    hasty.wait_until_empty(30)
     relay.wait_for("blocked")  # nobody stands behind the new one yet
-    assert messages_in(daemon, fifo) == 50 and careful.count() == 50
+    assert count_visible(daemon, fifo) == 50 and careful.count() == 50
     cluster.add_replica()
     relay.wait_for("active")
-    wait_until_settled(careful)
+    careful.wait_until_empty(30)
     arrived = drain(daemon, fifo, 100)
     check_once(arrived, careful.orders())
     check_order(arrived)
@@ -363,7 +337,7 @@ def test_R37_a_primary_that_dies_while_rows_flow_leaves_no_ghost(daemon, relays,
 
     writer = threading.Thread(target=write)
     writer.start()
-    wait_until(lambda: messages_in(daemon, fifo) > 1000, what="that rows flow")
+    wait_until(lambda: count_visible(daemon, fifo) > 1000, what="that rows flow")
     cluster.fail_over()
     is_dead.set()
     writer.join()
@@ -373,7 +347,7 @@ def test_R37_a_primary_that_dies_while_rows_flow_leaves_no_ghost(daemon, relays,
     cluster.add_replica()
     after.order(fifo, len(written) + 1, 50)
     relay.wait_for("active")
-    wait_until_settled(after)
+    after.wait_until_empty(30)
     arrived = drain(daemon, fifo, kept + 50)
     check_once(arrived, after.orders())
     check_order(arrived)
@@ -385,7 +359,7 @@ def test_R41_a_crash_forgets_what_was_committed_asynchronously_and_it_was_not_pu
     relay = relays(shop.uri, "queue", "--lease", 60, AFTER_REPLICAS, replicas)
     relay.wait_for("active")
     shop.order(queue, 0, 10)
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     # No process brings the log to the disk or to the replica any more, nor do a relay's beats and deletes. A lock that is asked for while
     # the order is open comes before whatever is asked for behind it.
     for pid, in shop.sql("SELECT pid FROM pg_stat_activity WHERE backend_type IN ('walwriter', 'checkpointer', 'background writer', 'walsender')"):
@@ -403,9 +377,9 @@ def test_R41_a_crash_forgets_what_was_committed_asynchronously_and_it_was_not_pu
         waits.join()
         if replicas:
             relay.wait_for("blocked")
-            assert messages_in(daemon, queue) == 10 and shop.count() == 1
+            assert count_visible(daemon, queue) == 10 and shop.count() == 1
         else:
-            wait_until(lambda: messages_in(daemon, queue) == 11, what="the ghost")
+            wait_until(lambda: count_visible(daemon, queue) == 11, what="the ghost")
             assert shop.one("SELECT pg_current_wal_flush_lsn() < pg_current_wal_insert_lsn()")
         cluster.primary.kill9()
         for connection in lock, late:
@@ -416,7 +390,7 @@ def test_R41_a_crash_forgets_what_was_committed_asynchronously_and_it_was_not_pu
         assert len(shop.orders()) == 10 and shop.count() == 0
     shop.order(queue, 11, 10)
     relay.wait_for("active", 30)
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     check_once(drain(daemon, queue, 20), shop.orders() + ([] if replicas else ["10"]))
 
 
@@ -440,10 +414,10 @@ def test_R10_a_replica_is_refused_and_takes_no_step_of_a_relay_by_itself(daemon,
     ):
         with pytest.raises(psycopg2.errors.ReadOnlySqlTransaction):
             replica.sql(step)
-    assert messages_in(daemon, queue) == 0 and shop.count() == 1 and shop.lease()[0] == 0
+    assert count_visible(daemon, queue) == 0 and shop.count() == 1 and shop.lease()[0] == 0
     both = ",".join(f"127.0.0.1:{server.port}" for server in (cluster.replica, cluster.primary))
     relays(f"postgresql://tally@{both}/{shop.name}", "queue", "--lease", 1).wait_for("active")
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     check_once(drain(daemon, queue, 1), ["0"])
 
 
@@ -455,15 +429,15 @@ def test_R36_R38_R49_rows_that_come_back_are_known_and_others_of_lost_ids_are_no
     relay = relays(cluster.uri(shop), "queue", "--lease", 1, "--endpoint", proxy.endpoint)
     relay.wait_for("active")
     shop.order(fifo, 0, 100)
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     relay.freeze()
     shop.order(fifo, 100, 100)
     cluster.wait_until_level()
     cluster.replica.stop()  # it will not know that these were deleted, nor of those that follow
     relay.thaw()
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     shop.order(fifo, 200, 100)
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     time.sleep(2.5 * PATIENCE)  # the floor goes above them
     lost = {id: uid for id, uid in shop.sql("SELECT id, uid FROM orders WHERE n >= 200")}
     epoch = relay.epoch
@@ -481,7 +455,7 @@ def test_R36_R38_R49_rows_that_come_back_are_known_and_others_of_lost_ids_are_no
     assert all(lost[id] != taken[id] for id in lost.keys() & taken.keys())
     relay.wait_for("active")
     assert relay.epoch > epoch
-    wait_until_settled(after)
+    after.wait_until_empty(30)
     relay.stop()
     sent = [row["Uid"] for body in proxy.published() for row in body["Rows"]]
     assert all(sent.count(uid) >= 2 for uid in back)  # found again, and found to be known
@@ -519,7 +493,7 @@ def test_R39_of_two_relays_that_hold_one_epoch_after_a_failover_one_is_heard(dae
     after.order(queue, 60, 50)
     second = relays(after.uri, "queue", "--lease", 1, "--endpoint", second_line.endpoint, name="second")
     second.wait_for("active")
-    wait_until_settled(after)
+    after.wait_until_empty(30)
     may_pass.set()  # epoch 8, from one who was its owner
     wait_until(lambda: first_line.published(), what="the late publish")
     first.stop()
@@ -529,7 +503,7 @@ def test_R39_of_two_relays_that_hold_one_epoch_after_a_failover_one_is_heard(dae
     assert opened[0][0][0] == opened[1][0][0] == 8 and opened[0][0][1] != opened[1][0][1]
     assert second.epoch > 8
     after.order(queue, 110, 10)
-    wait_until_settled(after)
+    after.wait_until_empty(30)
     check_once(drain(daemon, queue, len(after.orders())), after.orders())
     first_line.close()
     second_line.close()
@@ -542,7 +516,7 @@ def test_R40_no_slot_holds_the_log_back_and_after_a_failover_the_whole_table_is_
     relay = relays(cluster.uri(shop), "queue", "--lease", 1)
     relay.wait_for("active")
     shop.order(queue, 0, 20)
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     assert shop.one("SELECT count(*) FROM pg_replication_slots") == 0
 
     # While the relay reads nothing, the server throws its log away.
@@ -568,7 +542,7 @@ def test_R40_no_slot_holds_the_log_back_and_after_a_failover_the_whole_table_is_
         shop.order(queue, last)
         last += 1
         time.sleep(0.05)
-    wait_until_settled(shop)
+    shop.wait_until_empty(30)
     highest = shop.one("SELECT max(id) FROM orders")
     epoch, seen = relay.epoch, len(relay.lines)
     relay.freeze()
@@ -577,7 +551,7 @@ def test_R40_no_slot_holds_the_log_back_and_after_a_failover_the_whole_table_is_
     after = shop.on(cluster.primary)
     assert after.one("SELECT id FROM tally.outbox WHERE body = '21'") < highest
     relay.thaw()
-    wait_until_settled(after)
+    after.wait_until_empty(30)
     relay.wait_for("active")
     assert relay.epoch > epoch
     assert any(line.startswith(("blocked", "failed", "standby")) for line in relay.lines[seen:])  # not in silence

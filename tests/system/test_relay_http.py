@@ -16,24 +16,10 @@ import pytest
 
 from certificates import Certificate
 from conftest import PATIENCE, wait_until
-from http_proxy import HttpProxy
-from relay import check_once, check_order, drain, install_outbox, outbox_count, wait_until_empty
+from queues import count_messages, count_visible, make_queue
+from relay import check_once, check_order, drain
 from webhook import Receiver, is_genuine
 from wire import Connection, Lost, scaled
-
-
-@pytest.fixture
-def receiver():
-    running = Receiver().start()
-    yield running
-    running.stop()
-
-
-def make_queue(daemon, name, **attributes):
-    if name.endswith(".fifo"):
-        attributes = {"FifoQueue": "true", "ContentBasedDeduplication": "true", **attributes}
-    status, answer = daemon.call("AmazonSQS.CreateQueue", {"QueueName": name, "Attributes": attributes})
-    assert status == 200, answer
 
 
 def send(daemon, queue, body, **members):
@@ -42,18 +28,8 @@ def send(daemon, queue, body, **members):
     return answer["MessageId"]
 
 
-def count(daemon, queue):
-    """Messages of a queue, whatever they are at; 0 where there is none."""
-    status, answer = daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["All"]})
-    if status != 200:
-        assert "QueueDoesNotExist" in answer["__type"], answer
-        return 0
-    names = ("", "NotVisible", "Delayed")
-    return sum(int(answer["Attributes"]["ApproximateNumberOfMessages" + name]) for name in names)
-
-
 def wait_until_drained(daemon, queue, seconds=20):
-    wait_until(lambda: count(daemon, queue) == 0, seconds, f"an empty {queue}")
+    wait_until(lambda: count_messages(daemon, queue) == 0, seconds, f"an empty {queue}")
 
 
 def text(value):
@@ -128,19 +104,14 @@ def test_a_receiver_that_nobody_vouches_for_gets_nothing(daemon, relays, receive
     relay = relays("queue:hooks", receiver.url, "--mode", mode)
     assert "certificate" in relay.wait_for("blocked: can't reach the receiver")
     relay.stop()
-    assert receiver.hits == [] and count(daemon, "hooks") == 1 and count(daemon, "relay-parked") == 0
+    assert receiver.hits == [] and count_messages(daemon, "hooks") == 1 and count_messages(daemon, "relay-parked") == 0
 
 
 def parked(daemon, name="relay-parked"):
-    if count(daemon, name) == 0:
+    if count_messages(daemon, name) == 0:
         return []
-    wait_until(lambda: visible(daemon, name) == count(daemon, name), what="an end of every look at what is parked")
+    wait_until(lambda: count_visible(daemon, name) == count_messages(daemon, name), what="an end of every look at what is parked")
     return drain(daemon, name)
-
-
-def visible(daemon, queue):
-    _, answer = daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["All"]})
-    return int(answer["Attributes"]["ApproximateNumberOfMessages"])
 
 
 def test_R18_what_the_receiver_refuses_is_parked_alone(daemon, relays, receiver):
@@ -152,7 +123,7 @@ def test_R18_what_the_receiver_refuses_is_parked_alone(daemon, relays, receiver)
         return 200 if status is None else (status, {}, b"this is \x1b[1mbad\n" + b"z" * 500)
 
     receiver.answer = answer
-    make_queue(daemon, "hooks.fifo")
+    make_queue(daemon, "hooks.fifo", ContentBasedDeduplication="true")
     bodies = [f"bad-{i}" if f"bad-{i}" in statuses else f"ok-{i}" for i in range(12)]
     attributes = {f"a{i}": text(str(i)) for i in range(8)}
     for body in bodies:
@@ -184,14 +155,14 @@ def test_P14_a_wrong_address_parks_nothing_and_is_asked_by_one_request(daemon, r
     has one effect."""
     status = next(iter(WRONG_ADDRESS[mode]))
     receiver.answer = lambda hit: (status, {"Location": receiver.url + "/elsewhere"}, b"not here") if status else 200
-    make_queue(daemon, "hooks.fifo")
+    make_queue(daemon, "hooks.fifo", ContentBasedDeduplication="true")
     bodies = [f"{group}-{i}" for i in range(5) for group in "abcdefghijkl"]
     ids = {body: send(daemon, "hooks.fifo", body, MessageGroupId=body[0]) for body in bodies}
     relay = relays("queue:hooks.fifo", receiver.url, "--mode", mode)
     for status, advice in WRONG_ADDRESS[mode].items():
         line = relay.wait_for(f"blocked: the receiver answered {status}")
         assert advice in line and "not here" in line
-    assert count(daemon, "hooks.fifo") == len(bodies) and count(daemon, "relay-parked") == 0
+    assert count_messages(daemon, "hooks.fifo") == len(bodies) and count_messages(daemon, "relay-parked") == 0
     wrong = list(receiver.hits)
     assert all(hit.path == "/hook" for hit in wrong)
     assert len(wrong) < 16 + 20, "one request at a time, but for those that were under way when it was found out"
@@ -203,26 +174,25 @@ def test_P14_a_wrong_address_parks_nothing_and_is_asked_by_one_request(daemon, r
     assert collections.Counter(hit.key for hit in done) == {key: 1 for key in ids.values()}
     for group in "abcdefghijkl":
         assert [hit.body.decode() for hit in done if hit.group == group] == [f"{group}-{i}" for i in range(5)]
-    assert count(daemon, "relay-parked") == 0
+    assert count_messages(daemon, "relay-parked") == 0
 
 
-def test_P14_a_wrong_address_parks_no_row_of_a_database(postgres, relays, receiver):
+def test_P14_a_wrong_address_parks_no_row_of_a_database(outbox, relays, receiver):
     """At most once, where rows are noted before they are sent: an answer that turns a row away leaves no doubt. And a second relay, whose
     address is right, gets its turn."""
-    install_outbox(postgres)
     bodies = [f"m-{i}" for i in range(40)]
-    postgres.sql("SELECT tally.send('q', b) FROM unnest(%s) b", bodies)
-    wrong = relays(postgres.uri, receiver.url, "--lease", 1, "--mode", "at-most-once", name="wrong")
+    outbox.sql("SELECT tally.send('q', b) FROM unnest(%s) b", bodies)
+    wrong = relays(outbox.uri, receiver.url, "--lease", 1, "--mode", "at-most-once", name="wrong")
     receiver.answer = lambda hit: 404
     wrong.wait_for("blocked: the receiver answered 404")
-    assert outbox_count(postgres) == 40
+    assert outbox.count() == 40
     other = Receiver().start()
     with contextlib.ExitStack() as ends:
         ends.callback(other.stop)
-        relays(postgres.uri, other.url, "--lease", 1, "--mode", "at-most-once", name="right")
-        wait_until_empty(postgres, 40)
+        relays(outbox.uri, other.url, "--lease", 1, "--mode", "at-most-once", name="right")
+        outbox.wait_until_empty(40)
         assert sorted(other.bodies()) == sorted(bodies)
-    assert postgres.sql("SELECT * FROM tally.dead") == []
+    assert outbox.sql("SELECT * FROM tally.dead") == []
 
 
 def test_P14_at_most_once_an_outage_costs_a_few_rows_and_not_all(daemon, relays, receiver):
@@ -254,7 +224,7 @@ def test_R20_a_slow_group_keeps_its_order_and_no_other_waiting(daemon, relays, r
         return 500 if hit.body == b"failing-0" and not slow_is_over.is_set() else 200
 
     receiver.answer = answer
-    make_queue(daemon, "hooks.fifo")
+    make_queue(daemon, "hooks.fifo", ContentBasedDeduplication="true")
     for i in range(4):
         for group in ("slow", "failing", *(f"g{n}" for n in range(20))):
             send(daemon, "hooks.fifo", f"{group}-{i}", MessageGroupId=group)
@@ -312,7 +282,7 @@ def test_R44_at_most_once_what_was_never_sent_is_tried_again(daemon, relays, rec
     receiver.start()
     wait_until_drained(daemon, "hooks")
     assert receiver.counts() == {key: 1 for key in ids}
-    assert count(daemon, "relay-parked") == 0
+    assert count_messages(daemon, "relay-parked") == 0
 
 
 def test_R12_at_most_once_a_lost_answer_is_listed_and_never_repeated(daemon, relays, receiver):
@@ -324,7 +294,7 @@ def test_R12_at_most_once_a_lost_answer_is_listed_and_never_repeated(daemon, rel
         return {b"hang-0": "hang", b"close-0": "close", b"500-0": 500}.get(hit.body, 200)
 
     receiver.answer = answer
-    make_queue(daemon, "hooks.fifo")
+    make_queue(daemon, "hooks.fifo", ContentBasedDeduplication="true")
     kinds = ("hang", "close", "500", "429", "ok")
     for number in range(2):
         for kind in kinds:
@@ -493,7 +463,7 @@ def test_a_batch_finished_by_many_at_once_is_told_at_most_once(daemon, relays, r
 
 def test_R12_a_queue_is_forwarded_exactly_once_and_in_order(daemon, relays):
     """Two relays at once move the messages of 10 groups to another queue, through kills of both and of the daemon."""
-    make_queue(daemon, "from.fifo")
+    make_queue(daemon, "from.fifo", ContentBasedDeduplication="true")
     make_queue(daemon, "to.fifo")
     ids = {}
     running = [relays("queue:from.fifo", "queue:to.fifo", "--lease", 2, name=f"r{i}") for i in range(2)]
@@ -515,7 +485,7 @@ def test_R12_a_queue_is_forwarded_exactly_once_and_in_order(daemon, relays):
 def test_a_message_that_came_again_is_forwarded_all_the_same(daemon, relays):
     """The daemon hangs for longer than the relay's visibility timeout, so that handles in hand are too old when it goes on: their Commits are
     refused, and the messages come again."""
-    make_queue(daemon, "from.fifo")
+    make_queue(daemon, "from.fifo", ContentBasedDeduplication="true")
     make_queue(daemon, "to.fifo")
     ids = {}
     with contextlib.closing(Connection(daemon.port)) as connection:
@@ -526,7 +496,7 @@ def test_a_message_that_came_again_is_forwarded_all_the_same(daemon, relays):
                 "MessageDeduplicationId": body})["MessageId"]
     relays("queue:from.fifo", "queue:to.fifo", "--lease", 1)
     for least in (1, 300, 600):
-        wait_until(lambda: count(daemon, "to.fifo") >= least, what="some of the messages")
+        wait_until(lambda: count_messages(daemon, "to.fifo") >= least, what="some of the messages")
         os.kill(daemon.pid, signal.SIGSTOP)
         time.sleep(2.2)
         os.kill(daemon.pid, signal.SIGCONT)
@@ -536,16 +506,9 @@ def test_a_message_that_came_again_is_forwarded_all_the_same(daemon, relays):
     check_order(messages)
 
 
-@pytest.fixture
-def proxy(daemon):
-    standing = HttpProxy(daemon.port)
-    yield standing
-    standing.close()
-
-
 def test_P14_from_queue_to_queue_only_the_fault_of_a_message_parks_it(daemon, relays):
     """Too large for the sink's queue: parked alone, and its group goes on. The queue is missing: all wait, none is parked."""
-    make_queue(daemon, "from.fifo")
+    make_queue(daemon, "from.fifo", ContentBasedDeduplication="true")
     make_queue(daemon, "to.fifo", MaximumMessageSize="2000")
     bodies = [f"g-{i}" if i % 4 != 1 else "x" * 3000 + f"-{i}" for i in range(12)]
     for body in bodies:
@@ -581,35 +544,35 @@ NOT_OF_THE_ROW = {
 
 
 @pytest.mark.parametrize("kind", NOT_OF_THE_ROW)
-def test_P14_what_is_not_of_a_message_blocks_the_queue_and_parks_none(daemon, relays, proxy, kind):
+def test_P14_what_is_not_of_a_message_blocks_the_queue_and_parks_none(daemon, relays, http_proxy, kind):
     """Nor does a 200 count as delivered that is no answer of a Tally."""
     make_queue(daemon, "from")
     make_queue(daemon, "to")
     bodies = [f"m-{i}" for i in range(30)]
     for body in bodies:
         send(daemon, "from", body)
-    proxy.answer = lambda target, body: NOT_OF_THE_ROW[kind] if target == "Tally.Commit" else None
-    relay = relays("queue:from", "queue:to", "--endpoint", proxy.endpoint)
+    http_proxy.answer = lambda target, body: NOT_OF_THE_ROW[kind] if target == "Tally.Commit" else None
+    relay = relays("queue:from", "queue:to", "--endpoint", http_proxy.endpoint)
     relay.wait_for("blocked")
-    wait_until(lambda: len(proxy.answered) >= 4, what="some tries")
-    assert count(daemon, "from") == 30 and count(daemon, "to") == 0 and count(daemon, "relay-parked") == 0
-    proxy.answer = None
+    wait_until(lambda: len(http_proxy.answered) >= 4, what="some tries")
+    assert count_messages(daemon, "from") == 30 and count_messages(daemon, "to") == 0 and count_messages(daemon, "relay-parked") == 0
+    http_proxy.answer = None
     check_once(drain(daemon, "to", 30), bodies)
     wait_until_drained(daemon, "from")
     relay.wait_for("active")
-    assert count(daemon, "relay-parked") == 0
+    assert count_messages(daemon, "relay-parked") == 0
 
 
 def test_R12_a_queue_reaches_an_sqs_endpoint(daemon, relays):
     """A FIFO queue behind an SQS endpoint knows the ids of five minutes: what is sent again behind a kill is not there twice."""
-    make_queue(daemon, "from.fifo")
+    make_queue(daemon, "from.fifo", ContentBasedDeduplication="true")
     make_queue(daemon, "to.fifo")
     ids = {}
     for i in range(scaled(200, least=40)):
         ids[f"{i % 4}-{i}"] = send(daemon, "from.fifo", f"{i % 4}-{i}", MessageGroupId=str(i % 4), MessageDeduplicationId=str(i))
     relay = relays("queue:from.fifo", f"sqs:{daemon.endpoint}/000000000000/to.fifo", "--lease", 2,
                    AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b", AWS_REGION="us-east-1")
-    wait_until(lambda: count(daemon, "to.fifo") >= len(ids) // 4, what="some that arrived")
+    wait_until(lambda: count_messages(daemon, "to.fifo") >= len(ids) // 4, what="some that arrived")
     relay.kill9()
     relay.start()
     wait_until_drained(daemon, "from.fifo", 30)
@@ -626,7 +589,7 @@ def test_R58_what_was_parked_is_sent_again_under_its_key_or_dropped(daemon, rece
     """A relay of the daemon's own lists what was refused; `send` delivers it under the same key behind the others, `drop` lets it go."""
     is_mended = threading.Event()
     receiver.answer = lambda hit: 200 if is_mended.is_set() or hit.body.startswith(b"ok") else 422
-    make_queue(daemon, "hooks.fifo")
+    make_queue(daemon, "hooks.fifo", ContentBasedDeduplication="true")
     ids = {body: send(daemon, "hooks.fifo", body, MessageGroupId="g") for body in ("bad-1", "bad-2", "ok-3")}
     status, answer = daemon.call("Tally.CreateRelay", {
         "RelayName": "hook", "Source": {"Type": "queue", "QueueUrl": "hooks.fifo", "LeaseSeconds": 1},
@@ -648,7 +611,7 @@ def test_R58_what_was_parked_is_sent_again_under_its_key_or_dropped(daemon, rece
     wait_until(lambda: len(receiver.hits) == 4 and not doubts(), what="an end of both")
     wait_until_drained(daemon, "hooks.fifo")
     assert receiver.counts() == {ids["bad-1"]: 2, ids["bad-2"]: 1, ids["ok-3"]: 1}
-    assert receiver.bodies()[-1] == "bad-1" and count(daemon, "hook-parked") == 0
+    assert receiver.bodies()[-1] == "bad-1" and count_messages(daemon, "hook-parked") == 0
 
 
 # --- rows of a database ----------------------------------------------------------------------------------------------------------------
@@ -657,17 +620,17 @@ def test_R58_what_was_parked_is_sent_again_under_its_key_or_dropped(daemon, rece
 class Writer:
     """An application that sends within its transactions, some of which it rolls back, until the end of the block."""
 
-    def __init__(self, postgres, groups=24):
-        self.postgres = postgres
+    def __init__(self, outbox, groups=24):
+        self.outbox = outbox
         self.groups = groups
         self.is_over = threading.Event()
         self.thread = threading.Thread(target=self.run)
-        postgres.sql("CREATE TABLE truth (uid uuid, grp text, n int)")
+        outbox.sql("CREATE TABLE truth (uid uuid, grp text, n int)")
 
     def run(self):
         number = 0
         while not self.is_over.is_set():
-            with contextlib.suppress(psycopg2.Error), contextlib.closing(self.postgres.connect()) as connection:
+            with contextlib.suppress(psycopg2.Error), contextlib.closing(self.outbox.connect()) as connection:
                 connection.autocommit = False
                 while not self.is_over.wait(0.01):
                     self.write(connection, number)
@@ -684,7 +647,7 @@ class Writer:
             connection.commit()
 
     def uids(self):
-        return {str(uid): (group, n) for uid, group, n in self.postgres.sql("SELECT * FROM truth")}
+        return {str(uid): (group, n) for uid, group, n in self.outbox.sql("SELECT * FROM truth")}
 
     def __enter__(self):
         self.thread.start()
@@ -695,29 +658,27 @@ class Writer:
         self.thread.join()
 
 
-def run_application(postgres, relays, receiver, *options):
+def run_application(outbox, relays, receiver, *options):
     """Rows are written and carried by two relays, of which the one that works is killed; returns the uids that were committed."""
-    install_outbox(postgres)
-    running = [relays(postgres.uri, receiver.url, "--lease", 1, *options, name=f"r{i}") for i in range(2)]
+    running = [relays(outbox.uri, receiver.url, "--lease", 1, *options, name=f"r{i}") for i in range(2)]
     chance = random.Random(5)
-    with Writer(postgres) as writer:
+    with Writer(outbox) as writer:
         for _ in range(scaled(3, least=2)):
             active = wait_until(lambda: next((relay for relay in running if relay.state.startswith("active")), None))
             time.sleep(chance.uniform(0.05, 0.4) * PATIENCE)
             active.kill9()
             active.start()
-    wait_until_empty(postgres, 40)
+    outbox.wait_until_empty(40)
     print(f"{len(writer.uids())} rows, {len(receiver.hits)} requests")
     return writer.uids()
 
 
-def test_a_row_in_doubt_outlives_a_relay_that_was_stopped_for_longer_than_its_lease(postgres, relays, receiver):
+def test_a_row_in_doubt_outlives_a_relay_that_was_stopped_for_longer_than_its_lease(outbox, relays, receiver):
     """Alone, it goes on as the owner of the source; what it notes then must not be taken for what it noted before."""
-    install_outbox(postgres)
     is_well = False
     receiver.answer = lambda hit: 200 if is_well or hit.group != "doubt" else "close"
-    relay = relays(postgres.uri, receiver.url, "--lease", 1)
-    postgres.sql("SELECT tally.send('q', 'in doubt', group_id => 'doubt')")
+    relay = relays(outbox.uri, receiver.url, "--lease", 1)
+    outbox.sql("SELECT tally.send('q', 'in doubt', group_id => 'doubt')")
     wait_until(lambda: receiver.hits, what="the first attempt")
     for _ in range(2):
         relay.freeze()
@@ -725,18 +686,18 @@ def test_a_row_in_doubt_outlives_a_relay_that_was_stopped_for_longer_than_its_le
         relay.thaw()
         for i in range(12):  # each an intent of its own
             seen = len(receiver.hits)
-            postgres.sql("SELECT tally.send('q', %s, group_id => %s)", f"later {i}", f"g{i}")
+            outbox.sql("SELECT tally.send('q', %s, group_id => %s)", f"later {i}", f"g{i}")
             wait_until(lambda: len(receiver.hits) > seen, what="a later row")
     is_well = True
-    wait_until_empty(postgres, 60)
+    outbox.wait_until_empty(60)
     assert any(hit.group == "doubt" and hit.answered == 200 for hit in receiver.hits)
-    assert postgres.sql("SELECT count(*) FROM tally.dead") == [(0,)]
+    assert outbox.sql("SELECT count(*) FROM tally.dead") == [(0,)]
 
 
-def test_R11_rows_reach_a_web_hook_that_knows_keys_once_and_in_order(postgres, relays, receiver):
+def test_R11_rows_reach_a_web_hook_that_knows_keys_once_and_in_order(outbox, relays, receiver):
     """PostgreSQL to a web hook that fails and is silent at times, through kills of the relay that works."""
     receiver.answer = unreliable(3)
-    uids = run_application(postgres, relays, receiver)
+    uids = run_application(outbox, relays, receiver)
     assert set(receiver.counts()) == set(uids)
     last, seen = collections.Counter(), set()
     for hit in receiver.hits:
@@ -746,16 +707,16 @@ def test_R11_rows_reach_a_web_hook_that_knows_keys_once_and_in_order(postgres, r
             last[group] = number
         seen.add(hit.key)
     assert all(any(hit.answered == 200 for hit in receiver.hits if hit.key == key) for key in uids)
-    assert postgres.sql("SELECT count(*) FROM tally.dead")[0][0] == 0
+    assert outbox.sql("SELECT count(*) FROM tally.dead")[0][0] == 0
 
 
-def test_R12_rows_reach_a_web_hook_at_most_once_or_are_listed(postgres, relays, receiver):
+def test_R12_rows_reach_a_web_hook_at_most_once_or_are_listed(outbox, relays, receiver):
     """The same at most once: never two requests for a row, and what was not answered for is parked, as in doubt if nothing is known."""
     receiver.answer = unreliable(4)
-    uids = run_application(postgres, relays, receiver, "--mode", "at-most-once")
+    uids = run_application(outbox, relays, receiver, "--mode", "at-most-once")
     counts = receiver.counts()
     assert set(counts.values()) == {1}, {key: number for key, number in counts.items() if number > 1}
-    dead = dict(postgres.sql("SELECT uid::text, is_doubted FROM tally.dead"))
+    dead = dict(outbox.sql("SELECT uid::text, is_doubted FROM tally.dead"))
     answered = {hit.key: hit.answered for hit in receiver.hits}
     assert set(counts) | set(dead) == set(uids)
     for key in uids:

@@ -18,49 +18,14 @@ import pytest
 
 from conftest import BIN, PATIENCE, WRAPPER, clean_environment, free_port, wait_until
 from outbox import Outbox
-from postgres import Postgres
 from proxy import Proxy
+from queues import count_visible
 from relay import check_once, check_order, drain
-from wire import Connection, scaled
+from wire import scaled
 
 
 # A sanitizer keeps what was freed for a while, and a wrapper has memory of its own.
 COUNTS_MEMORY = not WRAPPER and not {"asan", "tsan"} & set(BIN.parts)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    running = Postgres(tmp_path_factory.mktemp("server") / "postgres").start()
-    yield running
-    running.stop("immediate")
-
-
-@pytest.fixture
-def outbox(server):
-    return Outbox(server)
-
-
-@pytest.fixture
-def proxy(server):
-    made = Proxy(server.port)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def queue(daemon):
-    """For rows without a group."""
-    with Connection(daemon.port) as connection:
-        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders"})
-    return "orders"
-
-
-@pytest.fixture
-def fifo(daemon):
-    """For rows with one: their order is seen."""
-    with Connection(daemon.port) as connection:
-        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders.fifo", "Attributes": {"FifoQueue": "true"}})
-    return "orders.fifo"
 
 
 def start(relays, outbox, *options, **more):
@@ -132,15 +97,9 @@ def test_R03_ids_that_were_rolled_back_hold_nothing_up(daemon, relays, outbox, q
     check_once(drain(daemon, queue, 1), ["after"])
     assert time.monotonic() - began < 5 * PATIENCE
     outbox.fill(queue, 1000)  # and the floor goes up behind them
-    wait_until(lambda: held(daemon, queue) == 1000, what="the rows behind the ids that are missing")
+    wait_until(lambda: count_visible(daemon, queue) == 1000, what="the rows behind the ids that are missing")
     assert reads(outbox)[0] - before[0] < 100_000
     assert outbox.one("SELECT last_value FROM tally.outbox_id_seq") > 1_001_000
-
-
-def held(daemon, queue):
-    """Messages in the queue."""
-    attributes = daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["All"]})[1]["Attributes"]
-    return int(attributes["ApproximateNumberOfMessages"])
 
 
 def reads(outbox):
@@ -165,7 +124,7 @@ def test_R04_a_transaction_that_stays_open_holds_up_neither_rows_nor_memory(daem
 
     def entries_per_row(part):
         outbox.fill(queue, count, first=part * count)
-        wait_until(lambda: held(daemon, queue) >= (part + 1) * count, 60, "the rows of a part")
+        wait_until(lambda: count_visible(daemon, queue) >= (part + 1) * count, 60, "the rows of a part")
         done.append(reads(outbox)[0])
         return (done[-1] - done[-2]) / count
 
@@ -182,7 +141,7 @@ def test_R04_a_transaction_that_stays_open_holds_up_neither_rows_nor_memory(daem
     outbox.send(fifo, "key-1", "key")
     assert [message.body for message in drain(daemon, fifo, 2)] == ["key-0", "key-1"]
     outbox.wait_until_empty(5)
-    assert held(daemon, queue) == 4 * count
+    assert count_visible(daemon, queue) == 4 * count
 
 
 def test_R05_a_slow_trigger_between_the_id_and_the_row_loses_nothing(daemon, relays, outbox, queue):
@@ -295,11 +254,11 @@ def test_R08_a_row_that_commits_between_two_looks_of_the_relay_keeps_its_place(d
             outbox.send(queue, f"passing-{number}")
             if not ends_within:
                 proxy.release()
-                wait_until(lambda: held(daemon, queue) == number + 1, what="the higher id")
+                wait_until(lambda: count_visible(daemon, queue) == number + 1, what="the higher id")
             late.commit()
             outbox.send(fifo, f"key-{2 * number + 1}", "key")
             proxy.release()
-        wait_until(lambda: held(daemon, fifo) == 2 * number + 2, what=f"both rows behind {look}")
+        wait_until(lambda: count_visible(daemon, fifo) == 2 * number + 2, what=f"both rows behind {look}")
     arrived = drain(daemon, fifo, 2 * len(cases))
     assert [message.body for message in arrived] == [f"key-{n}" for n in range(2 * len(cases))]
     check_once(drain(daemon, queue, len(cases)), [f"passing-{n}" for n in range(len(cases))])
@@ -311,15 +270,15 @@ def test_R09_a_large_transaction_arrives_once_and_in_order_over_crashes(daemon, 
     with contextlib.closing(outbox.begin()) as copy:
         lines = "".join(f"orders.fifo\tg{n % 20}\t{n}\n" for n in range(count))
         copy.cursor().copy_expert("COPY tally.outbox (queue, group_id, body) FROM STDIN", io.StringIO(lines))
-        assert held(daemon, fifo) == 0
+        assert count_visible(daemon, fifo) == 0
         copy.commit()
     crashes = 0
     while crashes < 3:
-        seen = held(daemon, fifo)
-        wait_until(lambda: held(daemon, fifo) > seen, what="some rows")
+        seen = count_visible(daemon, fifo)
+        wait_until(lambda: count_visible(daemon, fifo) > seen, what="some rows")
         relay.kill9()
         crashes += 1
-        if held(daemon, fifo) == count:
+        if count_visible(daemon, fifo) == count:
             break  # on a small scale all are there at once
         relay = start(relays, outbox)
     assert crashes > 1 or count < 50_000
@@ -483,14 +442,14 @@ def test_R42_dead_rows_that_can_not_be_removed_do_not_make_the_scan_slower(daemo
         reader.set_session(isolation_level="REPEATABLE READ")
         reader.cursor().execute("SELECT count(*) FROM tally.outbox")  # pins the horizon
         outbox.fill(queue, 1000)
-        wait_until(lambda: held(daemon, queue) == 1000, what="the first rows")
+        wait_until(lambda: count_visible(daemon, queue) == 1000, what="the first rows")
         few = blocks_per_scan()
         outbox.fill(queue, count, first=1000)
-        wait_until(lambda: held(daemon, queue) == count + 1000, 60, "all rows")
+        wait_until(lambda: count_visible(daemon, queue) == count + 1000, 60, "all rows")
         many = blocks_per_scan()
         before = reads(outbox)
         outbox.fill(queue, 1000, first=count + 1000)
-        wait_until(lambda: held(daemon, queue) == count + 2000, what="the rows behind them")
+        wait_until(lambda: count_visible(daemon, queue) == count + 2000, what="the rows behind them")
         after = reads(outbox)
         assert outbox.one("SELECT count(*) FROM pg_stat_activity"
                           " WHERE backend_xmin IS NOT NULL AND state = 'idle in transaction'") == 1

@@ -9,89 +9,19 @@ import time
 import pytest
 
 from conftest import wait_until
-from http_proxy import HttpProxy
-from postgres import Postgres
-from relay import check_once, check_order, drain, install_outbox, outbox_count, wait_until_empty
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    running = Postgres(tmp_path_factory.mktemp("postgres") / "server").start()
-    for name in ("one", "two"):
-        running.sql(f"CREATE DATABASE {name}")
-        install_outbox(Database(running, name))
-    yield running
-    running.stop("immediate")
-    shutil.rmtree(running.folder, ignore_errors=True)
-
-
-class Database:
-    """A database of the server with an outbox in it."""
-
-    def __init__(self, server, name):
-        self.server = server
-        self.name = name
-        self.uri = server.uri.rsplit("/", 1)[0] + "/" + name
-
-    def connect(self):
-        import psycopg2
-
-        connection = psycopg2.connect(self.uri)
-        connection.autocommit = True
-        return connection
-
-    def sql(self, statement, *values):
-        with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
-            cursor.execute(statement, values or None)
-            return cursor.fetchall() if cursor.description else None
-
-    def send(self, queue, count, prefix="m", groups=0, first=0, body="''"):
-        """Rows prefix-FIRST to prefix-N, one transaction; in so many groups."""
-        group = f"'g' || i %% {groups}" if groups else "NULL"
-        self.sql(f"INSERT INTO tally.outbox (queue, body, group_id) SELECT %s, {body} || %s || '-' || i, {group} "
-                 f"FROM generate_series(%s, %s) i", queue, prefix, first, first + count - 1)
-        return [f"{prefix}-{i}" for i in range(first, first + count)]
-
-    def dead(self):
-        return self.sql("SELECT body, error, is_doubted FROM tally.dead ORDER BY id")
-
-
-def fresh(server, name):
-    """The database as if it had just been made, and with another identity: else the queue would take them all for one."""
-    server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", name)
-    database = Database(server, name)
-    database.sql("TRUNCATE tally.outbox, tally.dead, tally.intent RESTART IDENTITY")
-    database.sql("UPDATE tally.lease SET source_id = gen_random_uuid(), owner = gen_random_uuid(), epoch = 0")
-    return database
-
-
-@pytest.fixture
-def outbox(server):
-    return fresh(server, "one")
+from outbox import Outbox
+from queues import count_messages, make_queue
+from relay import check_once, check_order, drain
 
 
 @pytest.fixture
 def other(server):
-    return fresh(server, "two")
+    return Outbox(server)
 
 
-@pytest.fixture
-def proxy(daemon):
-    standing = HttpProxy(daemon.port)
-    yield standing
-    standing.close()
-
-
-def make_queues(daemon, *names, **attributes):
+def make_queues(daemon, *names):
     for name in names:
-        more = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
-        status, reply = daemon.call("AmazonSQS.CreateQueue", {"QueueName": name, "Attributes": {**more, **attributes}})
-        assert status == 200, reply
-
-
-def count_messages(daemon, queue):
-    reply = daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["All"]})[1]["Attributes"]
-    return sum(int(reply["ApproximateNumberOfMessages" + state]) for state in ("", "NotVisible", "Delayed"))
+        make_queue(daemon, name)
 
 
 # --- what a row becomes ------------------------------------------------------------------------------------------------
@@ -101,9 +31,9 @@ def test_rows_arrive_once_and_leave_the_outbox(daemon, outbox, relays):
     make_queues(daemon, "orders")
     relay = relays(outbox.uri, "queue:orders")
     relay.wait_for("active")
-    bodies = outbox.send("", 5000)
+    bodies = outbox.fill("", 5000, groups=0)
     check_once(drain(daemon, "orders", 5000), bodies)
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     assert outbox.dead() == []
     relay.stop()
 
@@ -125,18 +55,18 @@ def test_a_message_has_all_that_its_row_has(daemon, outbox, relays):
     assert sorted(message.body for message in line) == ["first", "same", "same"]
     first, = [message for message in line if message.body == "first"]
     assert first.group == "g" and first.system["MessageDeduplicationId"] == "d"
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     assert outbox.dead() == []
 
 
 def test_a_group_keeps_its_order(daemon, outbox, relays):
     make_queues(daemon, "line.fifo")
-    outbox.send("line.fifo", 1500, groups=7)
+    outbox.fill("line.fifo", 1500, groups=7)
     relays(outbox.uri, "queue")
-    bodies = outbox.send("line.fifo", 1500, groups=7, first=1500)
+    bodies = outbox.fill("line.fifo", 1500, groups=7, first=1500)
     messages = drain(daemon, "line.fifo", 3000)
     check_order(messages)
-    check_once(messages, [f"m-{i}" for i in range(1500)] + bodies)
+    check_once(messages, outbox.bodies(1500) + bodies)
 
 
 def test_an_ack_deletes_the_message_and_a_stale_one_does_nothing(daemon, outbox, relays):
@@ -148,10 +78,10 @@ def test_an_ack_deletes_the_message_and_a_stale_one_does_nothing(daemon, outbox,
         reply = daemon.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "in", "VisibilityTimeout": 0, "WaitTimeSeconds": 5})[1]
         handles.append(reply["Messages"][0]["ReceiptHandle"])
     outbox.sql("SELECT tally.ack(%s)", handles[0])
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     assert count_messages(daemon, "in") == 1
     outbox.sql("SELECT tally.ack(%s)", handles[1])
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     wait_until(lambda: count_messages(daemon, "in") == 0, what="the end of the message")
     assert outbox.dead() == []
 
@@ -167,8 +97,8 @@ def test_R45_a_backlog_of_large_rows_is_split(daemon_factory, outbox):
     relay = Relay(daemon.endpoint, outbox.uri, "queue").start()
     messages = drain(daemon, "q", 41)
     check_once(messages, ["\"" * 100000 + str(i) for i in range(1, 41)] + ["small"])
-    wait_until_empty(outbox)
-    (_, error, is_doubted), = outbox.dead()
+    outbox.wait_until_empty()
+    (_, is_doubted, error), = outbox.dead()
     assert "--body-max" in error and not is_doubted
     relay.stop()
 
@@ -189,28 +119,28 @@ def test_R11_a_relay_that_dies_before_it_deletes_leaves_no_second_copy(daemon, o
         relay.kill9()
         outbox.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
                    "AND wait_event_type = 'Lock'")  # else it would delete the row though nobody listens
-    assert outbox_count(outbox) == 1
+    assert outbox.count() == 1
     relays(outbox.uri, "queue", "--lease", 1, name="second")
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     check_once(drain(daemon, "q", 1), ["seen"])
 
 
-def test_R12_a_batch_whose_answer_nobody_heard_is_stored_once(daemon, outbox, relays, proxy):
+def test_R12_a_batch_whose_answer_nobody_heard_is_stored_once(daemon, outbox, relays, http_proxy):
     make_queues(daemon, "q")
-    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", proxy.endpoint)
+    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", http_proxy.endpoint)
     relay.wait_for("active")
-    proxy.lose("Tally.Publish", 1000)
-    bodies = outbox.send("q", 500)
-    wait_until(lambda: len(proxy.published()) >= 2, what="a repeat")
-    assert all(body["Rows"] == proxy.published()[0]["Rows"] and body["Batch"] == 1 for body in proxy.published())
+    http_proxy.lose("Tally.Publish", 1000)
+    bodies = outbox.fill("q", 500, groups=0)
+    wait_until(lambda: len(http_proxy.published()) >= 2, what="a repeat")
+    assert all(body["Rows"] == http_proxy.published()[0]["Rows"] and body["Batch"] == 1 for body in http_proxy.published())
     relay.kill9()
-    proxy.lost = {}
-    relays(outbox.uri, "queue", "--lease", 1, "--endpoint", proxy.endpoint, name="second")
-    wait_until_empty(outbox)
+    http_proxy.lost = {}
+    relays(outbox.uri, "queue", "--lease", 1, "--endpoint", http_proxy.endpoint, name="second")
+    outbox.wait_until_empty()
     check_once(drain(daemon, "q", 500), bodies)
 
 
-def test_R14_nothing_is_confirmed_before_it_has_left(daemon, outbox, relays, proxy):
+def test_R14_nothing_is_confirmed_before_it_has_left(daemon, outbox, relays, http_proxy):
     """No batch leaves while the answer to the last one is awaited, and what a batch confirms is not in the outbox any more."""
     make_queues(daemon, "q")
     ids_of, faults = {}, []
@@ -227,18 +157,18 @@ def test_R14_nothing_is_confirmed_before_it_has_left(daemon, outbox, relays, pro
             if cursor.fetchone()[0] > 0:
                 faults.append(f"batch {body['Batch']} confirms rows that are there")
         if body["Batch"] % 3 == 1 and body["Batch"] not in ids_of:
-            proxy.lose("Tally.Publish")
+            http_proxy.lose("Tally.Publish")
         ids_of[body["Batch"]] = [row["Id"] for row in body["Rows"]]
 
-    proxy.watch = watch
-    bodies = outbox.send("q", 6000)
-    relays(outbox.uri, "queue", "--endpoint", proxy.endpoint)
-    wait_until_empty(outbox)
-    bodies += outbox.send("q", 10, first=6000)
-    wait_until_empty(outbox)
+    http_proxy.watch = watch
+    bodies = outbox.fill("q", 6000, groups=0)
+    relays(outbox.uri, "queue", "--endpoint", http_proxy.endpoint)
+    outbox.wait_until_empty()
+    bodies += outbox.fill("q", 10, first=6000, groups=0)
+    outbox.wait_until_empty()
     connection.close()
     assert not faults, faults[:3]
-    assert proxy.published()[-1]["ConfirmedBatch"] >= 6
+    assert http_proxy.published()[-1]["ConfirmedBatch"] >= 6
     check_once(drain(daemon, "q", 6010), bodies)
 
 
@@ -247,12 +177,12 @@ def test_relays_that_are_killed_again_and_again_lose_and_repeat_nothing(daemon, 
     bodies = []
     for round_ in range(4):
         relay = relays(outbox.uri, "queue", "--lease", 1, name=f"r{round_}")
-        bodies += outbox.send("line.fifo", 2000, groups=5, first=len(bodies))
+        bodies += outbox.fill("line.fifo", 2000, groups=5, first=len(bodies))
         relay.wait_for("active")
-        wait_until(lambda: outbox_count(outbox) < 2000, what="some work")
+        wait_until(lambda: outbox.count() < 2000, what="some work")
         relay.kill9()
     relays(outbox.uri, "queue", "--lease", 1, name="last")
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     messages = drain(daemon, "line.fifo", len(bodies))
     check_once(messages, bodies)
     check_order(messages)
@@ -261,22 +191,22 @@ def test_relays_that_are_killed_again_and_again_lose_and_repeat_nothing(daemon, 
 # --- outages --------------------------------------------------------------------------------------------------------------
 
 
-def test_R19_a_sink_that_was_down_gets_everything_and_no_stampede(daemon, outbox, relays, proxy):
+def test_R19_a_sink_that_was_down_gets_everything_and_no_stampede(daemon, outbox, relays, http_proxy):
     make_queues(daemon, "q")
-    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", proxy.endpoint)
+    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", http_proxy.endpoint)
     relay.wait_for("active")
-    proxy.is_down = True
-    bodies = outbox.send("q", 3000)
+    http_proxy.is_down = True
+    bodies = outbox.fill("q", 3000, groups=0)
     relay.wait_for("blocked")
-    tries = proxy.refusals
+    tries = http_proxy.refusals
     wait_until(lambda: len(tries) >= 7, what="seven tries")
     assert tries[6] - tries[0] > 0.7, "two at once, then after 50, 100, 200, 400 and 800 ms, each less up to a half"
     daemon.kill9()
     daemon.start()
-    proxy.is_down = False
+    http_proxy.is_down = False
     relay.wait_for("active")
     check_once(drain(daemon, "q", 3000), bodies)
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     assert outbox.dead() == []
 
 
@@ -285,7 +215,7 @@ def test_a_relay_that_starts_before_its_sink_waits_for_it(daemon, outbox, relays
     daemon.kill9()
     relay = relays(outbox.uri, "queue:q", "--lease", 1)
     assert "can't reach" in relay.wait_for("blocked")
-    bodies = outbox.send("", 10)
+    bodies = outbox.fill("", 10, groups=0)
     daemon.start()
     relay.wait_for("active")
     check_once(drain(daemon, "q", 10), bodies)
@@ -296,17 +226,17 @@ def test_R52_a_missing_queue_blocks_what_goes_there_and_nothing_else(daemon, out
     relay = relays(outbox.uri, "queue", "--lease", 1)
     relay.wait_for("active")
     daemon.call("AmazonSQS.DeleteQueue", {"QueueUrl": "gone"})
-    waiting = outbox.send("gone", 1500, prefix="w")
-    bodies = outbox.send("there", 1500)
+    waiting = outbox.fill("gone", 1500, prefix="w-", groups=0)
+    bodies = outbox.fill("there", 1500, groups=0)
     check_once(drain(daemon, "there", 1500), bodies)
     assert "queue" in relay.wait_for("blocked")
-    wait_until(lambda: outbox_count(outbox) == 1500, what="only the blocked rows")
-    more = outbox.send("there", 10, first=1500)
+    wait_until(lambda: outbox.count() == 1500, what="only the blocked rows")
+    more = outbox.fill("there", 10, first=1500, groups=0)
     check_once(drain(daemon, "there", 10), more)
     assert outbox.dead() == []
     make_queues(daemon, "gone")
     check_once(drain(daemon, "gone", 1500, seconds=60), waiting)  # they may wait for half a minute
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     relay.wait_for("active", 60)
 
 
@@ -320,30 +250,30 @@ NO_TALLY = {
 
 
 @pytest.mark.parametrize("kind", NO_TALLY)
-def test_P5_a_200_from_something_that_is_no_tally_is_no_delivery(daemon, outbox, relays, proxy, kind):
+def test_P5_a_200_from_something_that_is_no_tally_is_no_delivery(daemon, outbox, relays, http_proxy, kind):
     """No row leaves the outbox for it, and when a Tally answers each is there once."""
     make_queues(daemon, "q")
-    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", proxy.endpoint)
+    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", http_proxy.endpoint)
     relay.wait_for("active")
-    proxy.answer = lambda target, body: (200, NO_TALLY[kind]) if target == "Tally.Publish" else None
-    bodies = outbox.send("q", 40)
-    wait_until(lambda: len(proxy.answered) >= 3, what="some tries")
-    assert outbox_count(outbox) == 40 and count_messages(daemon, "q") == 0 and outbox.dead() == []
+    http_proxy.answer = lambda target, body: (200, NO_TALLY[kind]) if target == "Tally.Publish" else None
+    bodies = outbox.fill("q", 40, groups=0)
+    wait_until(lambda: len(http_proxy.answered) >= 3, what="some tries")
+    assert outbox.count() == 40 and count_messages(daemon, "q") == 0 and outbox.dead() == []
     wait_until(lambda: any(line.startswith("blocked") for line in relay.lines), what="the alarm")
-    proxy.answer = None
+    http_proxy.answer = None
     check_once(drain(daemon, "q", 40), bodies)
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     assert outbox.dead() == []
 
 
-def test_P5_who_opens_the_sink_and_is_no_tally_is_not_taken_for_one(daemon, outbox, relays, proxy):
+def test_P5_who_opens_the_sink_and_is_no_tally_is_not_taken_for_one(daemon, outbox, relays, http_proxy):
     make_queues(daemon, "q")
-    proxy.answer = lambda target, body: (200, b"{}") if target == "Tally.OpenPublisher" else None
-    bodies = outbox.send("q", 40)
-    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", proxy.endpoint)
-    wait_until(lambda: len(proxy.answered) >= 3, what="some tries")
-    assert outbox_count(outbox) == 40 and not proxy.published()
-    proxy.answer = None
+    http_proxy.answer = lambda target, body: (200, b"{}") if target == "Tally.OpenPublisher" else None
+    bodies = outbox.fill("q", 40, groups=0)
+    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", http_proxy.endpoint)
+    wait_until(lambda: len(http_proxy.answered) >= 3, what="some tries")
+    assert outbox.count() == 40 and not http_proxy.published()
+    http_proxy.answer = None
     check_once(drain(daemon, "q", 40), bodies)
     relay.wait_for("active")
 
@@ -351,25 +281,25 @@ def test_P5_who_opens_the_sink_and_is_no_tally_is_not_taken_for_one(daemon, outb
 def test_R52_a_sink_that_restarts_without_its_queue_gets_no_row_deleted(daemon, outbox, relays):
     """It comes back with nothing in its folder: neither the queue nor what it knew of the outbox. Rows wait, and the state says why."""
     make_queues(daemon, "q.fifo")
-    bodies = outbox.send("q.fifo", 500, groups=5)
+    bodies = outbox.fill("q.fifo", 500, groups=5)
     relay = relays(outbox.uri, "queue", "--lease", 1)
     check_once(drain(daemon, "q.fifo", 500), bodies)
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     daemon.kill9()
     shutil.rmtree(daemon.data)
     daemon.start()
-    bodies = outbox.send("q.fifo", 500, groups=5, first=500)
+    bodies = outbox.fill("q.fifo", 500, groups=5, first=500)
     wait_until(lambda: "all that goes to queue q.fifo" in relay.state and "NonExistentQueue" in relay.state, what="the alarm")
-    assert outbox_count(outbox) == 500 and outbox.dead() == []
+    assert outbox.count() == 500 and outbox.dead() == []
     make_queues(daemon, "q.fifo")
     messages = drain(daemon, "q.fifo", 500)
     check_once(messages, bodies)
     check_order(messages)
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     relay.wait_for("active")
 
 
-def test_R54_a_batch_out_of_turn_writes_nothing_of_another_queue_twice(daemon, outbox, relays, proxy):
+def test_R54_a_batch_out_of_turn_writes_nothing_of_another_queue_twice(daemon, outbox, relays, http_proxy):
     """Batches of two queues are stored and answered as if they were out of turn, and others are answered so without being stored: the relay
     begins anew, asks what is there, and each row of both queues is there once."""
     make_queues(daemon, "one.fifo", "two.fifo")
@@ -386,18 +316,18 @@ def test_R54_a_batch_out_of_turn_writes_nothing_of_another_queue_twice(daemon, o
             return 400, out_of_turn
         return None
 
-    proxy.answer = answer
-    relays(outbox.uri, "queue", "--lease", 1, "--endpoint", proxy.endpoint).wait_for("active")
+    http_proxy.answer = answer
+    relays(outbox.uri, "queue", "--lease", 1, "--endpoint", http_proxy.endpoint).wait_for("active")
     bodies = {"one.fifo": [], "two.fifo": []}
 
     def send_both():
         for queue in bodies:
-            bodies[queue] += outbox.send(queue, 5, groups=2, first=len(bodies[queue]))
+            bodies[queue] += outbox.fill(queue, 5, groups=2, first=len(bodies[queue]))
         return count[0] > 12
 
     wait_until(send_both, 40, "enough batches")
-    wait_until_empty(outbox, 40)
-    assert len(proxy.answered) == 3
+    outbox.wait_until_empty(40)
+    assert len(http_proxy.answered) == 3
     for queue, sent in bodies.items():
         messages = drain(daemon, queue, len(sent))
         check_once(messages, sent)
@@ -418,25 +348,25 @@ def test_R20_what_waits_is_not_overtaken_by_its_group(daemon, outbox, relays):
     outbox.sql("SELECT tally.send('a.fifo', 'k-3', 'k'), tally.send('a.fifo', 'other-2', 'o')")
     outbox.sql("SELECT tally.send('gone.fifo', 'l-1', 'l')")
     check_once(drain(daemon, "a.fifo", 1), ["other-2"])
-    assert outbox_count(outbox) == 4
+    assert outbox.count() == 4
     make_queues(daemon, "gone.fifo")
     assert [message.body for message in drain(daemon, "a.fifo", 2)] == ["k-2", "k-3"]
     check_once(drain(daemon, "gone.fifo", 2), ["k-1", "l-1"])
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
 
 
 def test_in_strict_order_nothing_passes_what_waits(daemon, outbox, relays):
     make_queues(daemon, "a")
     relay = relays(outbox.uri, "queue", "--lease", 1, "--order", "strict")
-    outbox.send("a", 50)
+    outbox.fill("a", 50, groups=0)
     outbox.sql("SELECT tally.send('gone', 'x')")
-    outbox.send("a", 50, first=50)
+    outbox.fill("a", 50, first=50, groups=0)
     relay.wait_for("blocked")
-    check_once(drain(daemon, "a", 50), [f"m-{i}" for i in range(50)])
-    wait_until(lambda: outbox_count(outbox) == 51, what="what went before")
+    check_once(drain(daemon, "a", 50), [str(i) for i in range(50)])
+    wait_until(lambda: outbox.count() == 51, what="what went before")
     make_queues(daemon, "gone")
-    check_once(drain(daemon, "a", 50), [f"m-{i}" for i in range(50, 100)])
-    wait_until_empty(outbox)
+    check_once(drain(daemon, "a", 50), [str(i) for i in range(50, 100)])
+    outbox.wait_until_empty()
 
 
 BAD = '{"x": {"DataType": "Nonsense", "StringValue": "1"}}'
@@ -444,41 +374,41 @@ BAD = '{"x": {"DataType": "Nonsense", "StringValue": "1"}}'
 
 def test_R18_a_refused_row_is_parked_alone(daemon, outbox, relays):
     make_queues(daemon, "line.fifo")
-    outbox.send("line.fifo", 20, groups=2)
+    outbox.fill("line.fifo", 20, groups=2)
     outbox.sql("SELECT tally.send('line.fifo', 'bad', 'g0', NULL, %s)", BAD)
-    outbox.send("line.fifo", 20, groups=2, first=20)
+    outbox.fill("line.fifo", 20, groups=2, first=20)
     relays(outbox.uri, "queue")
     messages = drain(daemon, "line.fifo", 40)
-    check_once(messages, [f"m-{i}" for i in range(40)])
+    check_once(messages, [str(i) for i in range(40)])
     check_order(messages)
-    wait_until_empty(outbox)
-    (body, error, is_doubted), = outbox.dead()
+    outbox.wait_until_empty()
+    (body, is_doubted, error), = outbox.dead()
     assert body == "bad" and "attribute 'x' is invalid" in error and not is_doubted
 
 
 def test_R18_a_refused_row_holds_its_group_if_asked(daemon, outbox, relays):
     make_queues(daemon, "line.fifo")
     outbox.sql("SELECT tally.send('line.fifo', 'bad-0', 'g0', NULL, %s)", BAD)
-    outbox.send("line.fifo", 20, groups=2, first=1)
+    outbox.fill("line.fifo", 20, groups=2, first=1)
     relay = relays(outbox.uri, "queue", "--refused", "block", "--lease", 1)
-    check_once(drain(daemon, "line.fifo", 10), [f"m-{i}" for i in range(1, 21) if i % 2 == 1])
+    check_once(drain(daemon, "line.fifo", 10), [str(i) for i in range(1, 21) if i % 2 == 1])
     assert "was refused" in relay.wait_for("blocked")
-    assert outbox_count(outbox) == 11 and outbox.dead() == []
+    assert outbox.count() == 11 and outbox.dead() == []
     outbox.sql("UPDATE tally.outbox SET attributes = NULL WHERE body = 'bad-0'")
     messages = drain(daemon, "line.fifo", 11)
-    assert [message.body for message in messages] == ["bad-0"] + [f"m-{i}" for i in range(1, 21) if i % 2 == 0]
-    wait_until_empty(outbox)
+    assert [message.body for message in messages] == ["bad-0"] + [str(i) for i in range(1, 21) if i % 2 == 0]
+    outbox.wait_until_empty()
     relay.wait_for("active")
 
 
 def test_R43_a_character_that_no_message_may_have_is_parked_alone(daemon, outbox, relays):
     make_queues(daemon, "q")
-    outbox.send("q", 10)
+    outbox.fill("q", 10, groups=0)
     outbox.sql("SELECT tally.send('q', 'bad', NULL, NULL, %s)", '{"x": "a\\u0001b"}')
-    outbox.send("q", 10, first=10)
+    outbox.fill("q", 10, first=10, groups=0)
     relays(outbox.uri, "queue")
-    check_once(drain(daemon, "q", 20), [f"m-{i}" for i in range(20)])
-    wait_until_empty(outbox)
+    check_once(drain(daemon, "q", 20), [str(i) for i in range(20)])
+    outbox.wait_until_empty()
     assert [row[0] for row in outbox.dead()] == ["bad"]
     for body in ("", None, "a\u0001", "x" * 1048577):
         with pytest.raises(Exception, match="body"):
@@ -495,7 +425,7 @@ def test_R58_a_parked_row_that_is_sent_again_comes_once_and_last(daemon, outbox,
                "SELECT uid, queue, group_id, body FROM x")
     messages = drain(daemon, "line.fifo", 3)
     assert [message.body for message in messages] == ["k-1", "k-2", "k-9"]
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
 
 
 # --- other sources and copies ---------------------------------------------------------------------------------------------
@@ -509,7 +439,7 @@ def test_R28_a_relay_that_loses_its_lease_does_not_stop_another(daemon, outbox, 
     second.wait_for("active")
     outbox.sql("UPDATE tally.lease SET epoch = epoch + 1, owner = gen_random_uuid()")
     wait_until(lambda: "standby" in first.lines[first.lines.index("active, epoch 1"):], what="the end of the first term")
-    bodies = other.send("q", 100)
+    bodies = other.fill("q", 100, groups=0)
     check_once(drain(daemon, "q", 100), bodies)
     assert second.state == "active, epoch 1" and second.lines.count("active, epoch 1") == 1
     wait_until(lambda: first.epoch > 1, what="another term")
@@ -519,7 +449,7 @@ def test_R30_of_a_database_and_its_copy_the_queue_hears_one_at_a_time(daemon, ou
     """A copy brings rows along that are still in the original: they are delivered once, and leave both. What is written in the one or the
     other later is lost in neither, and whom the queue does not hear says so."""
     make_queues(daemon, "q")
-    bodies = outbox.send("q", 50, prefix="both")
+    bodies = outbox.fill("q", 50, prefix="both-", groups=0)
     rows = outbox.sql("SELECT id, uid, queue, body FROM tally.outbox")
     identity, = outbox.sql("SELECT source_id FROM tally.lease")[0]
     other.sql("UPDATE tally.lease SET source_id = %s", identity)
@@ -530,18 +460,18 @@ def test_R30_of_a_database_and_its_copy_the_queue_hears_one_at_a_time(daemon, ou
     first.wait_for("active")
     second = relays(other.uri, "queue", "--lease", 1, name="second")
     second.wait_for("active")
-    bodies += outbox.send("q", 50, prefix="a") + other.send("q", 50, prefix="b")
+    bodies += outbox.fill("q", 50, prefix="a-", groups=0) + other.fill("q", 50, prefix="b-", groups=0)
     alarm = "failed: fenced: the queue hears another owner of this outbox, of which this database knows nothing"
     for n in range(20):  # each has something to say, again and again
-        bodies += outbox.send("q", 1, prefix="more-a", first=n) + other.send("q", 1, prefix="more-b", first=n)
+        bodies += outbox.fill("q", 1, prefix="more-a-", first=n, groups=0) + other.fill("q", 1, prefix="more-b-", first=n, groups=0)
         if any(line.startswith(alarm) for line in first.lines + second.lines):
             break
         time.sleep(0.2)
     wait_until(lambda: any(line.startswith(alarm) for line in first.lines + second.lines), what="the alarm")
     assert all("tally.rekey()" in line for line in first.lines + second.lines if line.startswith("failed"))
     check_once(drain(daemon, "q", len(bodies), seconds=40), bodies)
-    wait_until_empty(outbox, 40)
-    wait_until_empty(other, 40)
+    outbox.wait_until_empty(40)
+    other.wait_until_empty(40)
     assert outbox.dead() == other.dead() == []
 
 
@@ -550,22 +480,22 @@ def test_R36_a_row_that_a_failover_brings_back_is_known(daemon, outbox, relays):
     relay = relays(outbox.uri, "queue")
     relay.wait_for("active")
     uid = outbox.sql("SELECT tally.send('q', 'once')::text")[0][0]
-    wait_until_empty(outbox)
-    outbox.send("q", 5)
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
+    outbox.fill("q", 5, groups=0)
+    outbox.wait_until_empty()
     outbox.sql("INSERT INTO tally.outbox (id, uid, queue, body) OVERRIDING SYSTEM VALUE VALUES (1, %s, 'q', 'once')", uid)
-    wait_until_empty(outbox, 90)  # below the settled floor it is found by the scan without one
-    check_once(drain(daemon, "q", 6), ["once"] + [f"m-{i}" for i in range(5)])
+    outbox.wait_until_empty(90)  # below the settled floor it is found by the scan without one
+    check_once(drain(daemon, "q", 6), ["once"] + [str(i) for i in range(5)])
 
 
 def test_R37_R38_after_a_failover_that_lost_rows_ids_name_other_rows(daemon, outbox, relays):
     make_queues(daemon, "q")
     relay = relays(outbox.uri, "queue", "--lease", 1)
-    bodies = outbox.send("q", 10, prefix="lost")
-    wait_until_empty(outbox)
+    bodies = outbox.fill("q", 10, prefix="lost-", groups=0)
+    outbox.wait_until_empty()
     relay.stop()  # as after a failover, which ends every connection
     outbox.sql("ALTER TABLE tally.outbox ALTER id RESTART")
-    bodies += outbox.send("q", 10, prefix="new")
+    bodies += outbox.fill("q", 10, prefix="new-", groups=0)
     relays(outbox.uri, "queue", "--lease", 1, name="second")
-    wait_until_empty(outbox)
+    outbox.wait_until_empty()
     check_once(drain(daemon, "q", 20), bodies)

@@ -3,85 +3,28 @@ the order of each group is that of the commits, whatever is killed, stopped or r
 SQLite makes one of them look different, the test says what stands for what."""
 
 import contextlib
-import http.server
 import itertools
 import json
-import pathlib
 import re
 import shutil
 import sqlite3
-import subprocess
 import threading
 import time
 
 import pytest
 
-from conftest import BIN, PATIENCE, clean_environment, wait_until
-from relay import check_once, check_order, drain
-from webhook import Receiver
+from conftest import PATIENCE, wait_until
+from outbox_sqlite import SqliteOutbox, send
+from queues import make_queue
+from relay import check_once, check_order, drain, numbered, outbox_schema
 from wire import Connection
-
-SCHEMA = subprocess.run([BIN / "tally", "relay", "schema", "--type", "sqlite"], capture_output=True, text=True,
-                        env=clean_environment()).stdout
-
-
-class Outbox:
-    """A database of an application."""
-
-    def __init__(self, path, mode="WAL"):
-        self.path = pathlib.Path(path)
-        self.source = f"sqlite:{path}"
-        self.numbers = itertools.count(1)
-        with contextlib.closing(self.connect()) as db:
-            db.execute(f"PRAGMA journal_mode = {mode}")
-            db.executescript(SCHEMA)
-            db.execute("CREATE TABLE effect (name TEXT)")
-
-    def connect(self):
-        return sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
-
-    def ask(self, sql, *values):
-        with contextlib.closing(self.connect()) as db:
-            return db.execute(sql, values).fetchall()
-
-    def send(self, bodies, queue="orders", group=None):
-        with self.transaction() as db:
-            send(db, bodies, queue, group)
-
-    @contextlib.contextmanager
-    def transaction(self):
-        with contextlib.closing(self.connect()) as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
-
-    def count(self, table="tally_outbox"):
-        return self.ask(f"SELECT count(*) FROM {table}")[0][0]
-
-    def wait_until_empty(self, seconds=20):
-        wait_until(lambda: self.count() == 0, seconds, "an empty outbox")
-
-
-def send(db, bodies, queue="orders", group=None):
-    db.executemany("INSERT INTO tally_outbox(queue, group_id, body) VALUES (?, ?, ?)",
-                   [(queue, group, body) for body in bodies])
 
 
 @pytest.fixture
 def outbox(tmp_path, daemon):
-    connection = Connection(daemon.port)
-    connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders"})
-    connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders.fifo", "Attributes": {"FifoQueue": "true"}})
-    connection.close()
-    return Outbox(tmp_path / "app.db")
-
-
-def numbered(prefix, count):
-    return [f"{prefix}-{number}" for number in range(count)]
+    for name in ("orders", "orders.fifo"):
+        make_queue(daemon, name)
+    return SqliteOutbox(tmp_path / "app.db")
 
 
 # --- what is delivered -----------------------------------------------------------------------------------------------
@@ -91,7 +34,7 @@ def numbered(prefix, count):
 def test_R01_what_commits_is_delivered_and_what_rolls_back_never(daemon, relays, outbox, tmp_path, mode):
     """R01 has two open transactions, of which the later one has the higher id and commits first. SQLite has one writer: the second
     waits for the first, so here is shown that it does, and that neither the one that rolls back nor the wait is seen."""
-    outbox = Outbox(tmp_path / f"{mode}.db", mode)
+    outbox = SqliteOutbox(tmp_path / f"{mode}.db", mode)
     relays(outbox.source, "queue", "--lease", 1).wait_for("active")
     first, second = outbox.connect(), outbox.connect()
     first.execute("BEGIN IMMEDIATE")
@@ -165,12 +108,12 @@ def test_C01_effect_and_ack_are_one_transaction(daemon, relays, outbox):
 
 
 def test_the_statements_of_the_documentation_work(outbox):
-    documented = re.findall(r"^--   (INSERT .*;)$", SCHEMA, re.M)
+    documented = re.findall(r"^--   (INSERT .*;)$", outbox_schema("sqlite"), re.M)
     assert len(documented) == 3
     with outbox.transaction() as db:
         for statement in documented:
             db.execute(statement, {name: name for name in re.findall(r":(\w+)", statement)}).fetchall()
-        [statement] = re.findall(r"^-- (UPDATE tally_lease .*?;)$", SCHEMA, re.M | re.S)
+        [statement] = re.findall(r"^-- (UPDATE tally_lease .*?;)$", outbox_schema("sqlite"), re.M | re.S)
         before = db.execute("SELECT source_id FROM tally_lease").fetchone()
         db.execute(statement.replace("\n--", " "))
         after = db.execute("SELECT source_id FROM tally_lease").fetchone()
@@ -461,66 +404,40 @@ def test_what_does_not_fit_is_said_and_mended_while_it_runs(daemon, relays, outb
         db.execute("CREATE TABLE mine (a)")
         db.commit()
         assert "tally relay schema --type sqlite" in relay.wait_for(f"failed: SQLite database {path} has no outbox")
-        db.executescript(SCHEMA)
+        db.executescript(outbox_schema("sqlite"))
     relay.wait_for("active")
 
 
 # --- a sink that remembers nothing -----------------------------------------------------------------------------------
 
 
-class Hook(http.server.ThreadingHTTPServer):
-    """A web hook that counts what came, and answers when it may."""
-
-    daemon_threads = True
-
-    def __init__(self):
-        self.bodies = []
-        self.may_answer = threading.Event()
-        self.may_answer.set()
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(handler):
-                self.bodies.append(handler.rfile.read(int(handler.headers["Content-Length"])).decode())
-                self.may_answer.wait(30)
-                handler.send_response(204)
-                handler.end_headers()
-
-            def log_message(handler, *arguments):
-                pass
-
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-
-def test_at_most_once_lists_what_may_have_arrived_when_its_owner_was_killed(relays, outbox):
+def test_at_most_once_lists_what_may_have_arrived_when_its_owner_was_killed(relays, outbox, receiver):
     """What is about to be sent stands in tally_intent before it leaves; the next owner finds it there and does not guess."""
-    hook = Hook()
-    first = relays(outbox.source, hook.url, "--mode", "at-most-once", "--lease", 1, name="first")
+    may_answer = threading.Event()
+    may_answer.set()
+    receiver.answer = lambda hit: may_answer.wait(30) and 204
+    first = relays(outbox.source, receiver.url, "--mode", "at-most-once", "--lease", 1, name="first")
     first.wait_for("active")
     outbox.send(numbered("row", 5))
     outbox.wait_until_empty()
-    hook.may_answer.clear()
+    may_answer.clear()
     outbox.send(["doubted"])
-    wait_until(lambda: "doubted" in hook.bodies)
+    wait_until(lambda: "doubted" in receiver.bodies())
     first.kill9()
-    hook.may_answer.set()
-    relays(outbox.source, hook.url, "--mode", "at-most-once", "--lease", 1, name="second").wait_for("active")
+    may_answer.set()
+    relays(outbox.source, receiver.url, "--mode", "at-most-once", "--lease", 1, name="second").wait_for("active")
     outbox.send(numbered("later", 5))
     outbox.wait_until_empty()
     assert outbox.ask("SELECT body, is_doubted FROM tally_dead") == [("doubted", 1)]
     wait_until(lambda: outbox.count("tally_intent") == 0, what="the end of all intents")
-    assert sorted(hook.bodies) == sorted(numbered("row", 5) + ["doubted"] + numbered("later", 5))
-    hook.shutdown()
-    hook.server_close()
+    assert sorted(receiver.bodies()) == sorted(numbered("row", 5) + ["doubted"] + numbered("later", 5))
 
 
 @pytest.mark.parametrize("answer", [200, 422])
-def test_R46_an_owner_that_outlived_its_lease_deletes_parks_and_notes_nothing(relays, outbox, answer):
+def test_R46_an_owner_that_outlived_its_lease_deletes_parks_and_notes_nothing(relays, outbox, receiver, answer):
     """The first owner is stopped between its request and its answer, another one takes over and is at the same rows when the first goes on:
     with an answer that would make it delete them, or park them, and with rows behind them that it would note. All stands as the new owner
     left it."""
-    receiver = Receiver().start()
     is_over = threading.Event()
 
     is_frozen = threading.Event()
@@ -563,4 +480,3 @@ def test_R46_an_owner_that_outlived_its_lease_deletes_parks_and_notes_nothing(re
     outbox.wait_until_empty()
     assert outbox.count("tally_dead") == 0 and first.epoch == 1
     assert all(any(hit.answered == 200 for hit in receiver.hits[3:] if hit.body.decode() == body) for body in [*bodies, "behind"])
-    receiver.stop()

@@ -5,76 +5,25 @@ import contextlib
 import itertools
 import json
 import shutil
-import sqlite3
-import subprocess
 import threading
 import time
 
 import pytest
-from conftest import BIN, PATIENCE, clean_environment, wait_until
+from conftest import PATIENCE, wait_until
 from fake_sqs import HANG_UP, FakeSqs, Fauxqs, error, failed
 from http_proxy import HttpProxy
-from postgres import Postgres
-from relay import Message, Relay, check_once, check_order, drain, install_outbox
+from outbox import Outbox
+from outbox_sqlite import SqliteOutbox
+from queues import count_messages, make_queue
+from relay import Message, Relay, check_once, check_order, drain, numbered
 
 MARK = "maybe-duplicate"
 SEND = "AmazonSQS.SendMessageBatch"
-NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    running = Postgres(tmp_path_factory.mktemp("postgres") / "server").start()
-    yield running
-    running.stop("immediate")
-
-
-class Outbox:
-    """An outbox of a test's own, in a schema of its own."""
-
-    def __init__(self, server):
-        self.schema = f"box{next(NUMBERS)}"
-        self.server = server
-        install_outbox(server, self.schema)
-
-    def sql(self, statement, *values):
-        return self.server.sql(statement.replace("tally.", self.schema + "."), *values)
-
-    def send(self, queue, bodies, group=None, **more):
-        """One transaction with all of them; their uids."""
-        with contextlib.closing(self.server.connect()) as connection, connection.cursor() as cursor:
-            cursor.execute("BEGIN")
-            uids = []
-            for body in bodies:
-                own = group(body) if callable(group) else group
-                cursor.execute(f"SELECT {self.schema}.send(%s, %s, %s, %s, %s, %s)",
-                               (queue, body, own, more.get("dedup"), json.dumps(more.get("attributes", {})), more.get("delay", 0)))
-                uids.append(cursor.fetchone()[0])
-            cursor.execute("COMMIT")
-        return uids
-
-    def count(self):
-        return self.sql("SELECT count(*) FROM tally.outbox")[0][0]
-
-    def wait_until_empty(self, seconds=20):
-        wait_until(lambda: self.count() == 0, seconds, "an empty outbox")
-
-    def intents(self):
-        return self.sql("SELECT epoch, seq, cardinality(ids) FROM tally.intent ORDER BY epoch, seq")
-
-    def wait_for_no_intent(self):
-        wait_until(lambda: self.intents() == [], what="the end of the last intent")
-
-    def dead(self):
-        return self.sql("SELECT body, is_doubted, error FROM tally.dead ORDER BY id")
-
-    def age_intents(self, minutes):
-        self.sql("UPDATE tally.intent SET started = started - %s * interval '1 minute'", minutes)
 
 
 @pytest.fixture
 def outbox(server):
-    return Outbox(server)
+    return Outbox(server, schema="box")
 
 
 @pytest.fixture
@@ -85,7 +34,7 @@ def relays(outbox):
     def start(url, *options, box=outbox, **more):
         lease = () if "--lease" in options else ("--lease", 1)
         more.setdefault("name", f"r{len(started)}")
-        started.append(Relay("http://127.0.0.1:9", box.server.uri, f"sqs:{url}", "--table", box.schema, *lease, *options,
+        started.append(Relay("http://127.0.0.1:9", box.uri, f"sqs:{url}", "--table", box.schema, *lease, *options,
                              **more).start())
         return started[-1]
 
@@ -101,21 +50,6 @@ def fake():
     endpoint.stop()
 
 
-@pytest.fixture
-def proxy(daemon):
-    between = HttpProxy(daemon.port)
-    yield between
-    between.close()
-
-
-def make_queue(daemon, name, **attributes):
-    if name.endswith(".fifo"):
-        attributes["FifoQueue"] = "true"
-    status, answer = daemon.call("AmazonSQS.CreateQueue", {"QueueName": name, "Attributes": attributes})
-    assert status == 200, answer
-    return name
-
-
 def attribute(entry, name):
     return entry["MessageAttributes"].get(name, {}).get("StringValue")
 
@@ -124,27 +58,8 @@ def uids_of(entries):
     return [attribute(entry, "Tally.OutboxId") for entry in entries]
 
 
-def numbered(word, count, start=0):
-    return [f"{word}-{number}" for number in range(start, start + count)]
-
-
 def group_of(body):
     return body.rsplit("-", 1)[0]
-
-
-def count_messages(daemon, queue):
-    reply = daemon.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": queue, "AttributeNames": ["All"]})[1]["Attributes"]
-    return sum(int(reply["ApproximateNumberOfMessages" + state]) for state in ("", "NotVisible", "Delayed"))
-
-
-def install_sqlite(path):
-    """A database of an application, with an outbox; each statement is a transaction of its own."""
-    schema = subprocess.run([BIN / "tally", "relay", "schema", "--type", "sqlite"], capture_output=True, text=True, check=True,
-                            env=clean_environment()).stdout
-    database = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-    database.execute("PRAGMA journal_mode = WAL")
-    database.executescript(schema)
-    return database
 
 
 # --- the ordinary way -----------------------------------------------------------------------------------------------
@@ -153,7 +68,7 @@ def install_sqlite(path):
 def test_rows_arrive_once_and_in_the_order_of_their_groups(daemon, outbox, relays):
     make_queue(daemon, "q.fifo")
     bodies = [f"{group}-{number}" for number in range(40) for group in ("a", "b", "c", "d", "e", "f", "g")]
-    uids = outbox.send("q.fifo", bodies, group_of, attributes={"color": "red", "size": 3})
+    uids = outbox.send_all("q.fifo", bodies, group_of, attributes={"color": "red", "size": 3})
     relay = relays(daemon.endpoint)
     messages = drain(daemon, "q.fifo", len(bodies))
     check_once(messages, bodies)
@@ -169,9 +84,9 @@ def test_rows_arrive_once_and_in_the_order_of_their_groups(daemon, outbox, relay
 def test_queues_of_both_kinds_and_the_own_queue_of_the_sink(daemon, outbox, relays):
     for name in ("own", "plain", "q.fifo"):
         make_queue(daemon, name)
-    outbox.send("plain", ["1"])
-    outbox.send("q.fifo", ["2"])
-    outbox.send(f"{daemon.endpoint}/000000000000/plain", ["3"])
+    outbox.send_all("plain", ["1"])
+    outbox.send_all("q.fifo", ["2"])
+    outbox.send_all(f"{daemon.endpoint}/000000000000/plain", ["3"])
     outbox.sql("INSERT INTO tally.outbox (queue, body) VALUES ('', '4')")
     relay = relays(f"{daemon.endpoint}/000000000000/own")
     check_once(drain(daemon, "plain", 2), ["1", "3"])
@@ -183,9 +98,9 @@ def test_queues_of_both_kinds_and_the_own_queue_of_the_sink(daemon, outbox, rela
 
 def test_strict_order_goes_one_by_one(fake, outbox, relays):
     bodies = numbered("m", 12)
-    outbox.send("q.fifo", bodies[:6], "g")
-    outbox.send("other.fifo", bodies[6:8])
-    outbox.send("q.fifo", bodies[8:])
+    outbox.send_all("q.fifo", bodies[:6], "g")
+    outbox.send_all("other.fifo", bodies[6:8])
+    outbox.send_all("q.fifo", bodies[8:])
     fake.rules.append(lambda request: error(500, "InternalFailure") if len(fake.requests) == 3 else None)
     relay = relays(fake.endpoint, "--order", "strict")
     outbox.wait_until_empty()
@@ -199,7 +114,7 @@ def test_signed_requests_with_credentials_of_the_environment(daemon_factory, tmp
     (tmp_path / "credentials").write_text("key secret 000000000000 read,write,admin\n")
     daemon = daemon_factory("--credentials", tmp_path / "credentials").start()
     environment = {"AWS_ACCESS_KEY_ID": "key", "AWS_REGION": "eu-west-1"}
-    outbox.send("q", ["1", "2"])
+    outbox.send_all("q", ["1", "2"])
     with_a_wrong_one = relays(daemon.endpoint, AWS_SECRET_ACCESS_KEY="wrong", **environment)
     assert "SignatureDoesNotMatch" in with_a_wrong_one.wait_for("blocked") or "InvalidSignature" in with_a_wrong_one.state
     assert outbox.dead() == [] and outbox.count() == 2
@@ -231,9 +146,9 @@ def test_R32_fauxqs_takes_all_of_them_once(tmp_path, outbox, relays):
         fauxqs.call("CreateQueue", {"QueueName": "q.fifo", "Attributes": {"FifoQueue": "true", "ContentBasedDeduplication": "true"}})
         fauxqs.call("CreateQueue", {"QueueName": "plain"})
         bodies = [f"{group}-{number}" for number in range(10) for group in "abc"]
-        outbox.send("q.fifo", bodies, group_of, attributes={"n": 5})
-        outbox.send("q.fifo", ["same", "same"], "s")
-        outbox.send("plain", numbered("p", 25))
+        outbox.send_all("q.fifo", bodies, group_of, attributes={"n": 5})
+        outbox.send_all("q.fifo", ["same", "same"], "s")
+        outbox.send_all("plain", numbered("p", 25))
         relay = relays(fauxqs.endpoint)
         outbox.wait_until_empty()
         messages = receive_all(fauxqs, "q.fifo")
@@ -251,7 +166,7 @@ def test_R32_fauxqs_takes_all_of_them_once(tmp_path, outbox, relays):
 
 def test_R32_rows_with_equal_bodies_are_two_messages(daemon, outbox, relays):
     make_queue(daemon, "q.fifo", ContentBasedDeduplication="true")
-    outbox.send("q.fifo", ["same", "same"], "g")
+    outbox.send_all("q.fifo", ["same", "same"], "g")
     relay = relays(daemon.endpoint)
     messages = drain(daemon, "q.fifo", 2)
     assert [message.body for message in messages] == ["same", "same"]
@@ -261,7 +176,7 @@ def test_R32_rows_with_equal_bodies_are_two_messages(daemon, outbox, relays):
 
 def test_rows_with_a_deduplication_id_of_their_own_are_one_message(daemon, outbox, relays):
     make_queue(daemon, "q.fifo")
-    outbox.send("q.fifo", ["first", "second"], "g", dedup="invoice 7".replace(" ", "-"))
+    outbox.send_all("q.fifo", ["first", "second"], "g", dedup="invoice 7".replace(" ", "-"))
     relay = relays(daemon.endpoint)
     outbox.wait_until_empty()
     check_once(drain(daemon, "q.fifo", 1), ["first"])
@@ -275,7 +190,7 @@ def test_rows_with_a_deduplication_id_of_their_own_are_one_message(daemon, outbo
 def test_R33_no_request_holds_two_messages_of_one_group(fake, outbox, relays, order):
     """Some entries fail, first ones of their request among them: were two of a group in it, the second would be stored before the first."""
     bodies = [f"{group}-{number}" for group in ("a", "b", "c") for number in range(12)]
-    outbox.send("q.fifo", bodies, group_of)
+    outbox.send_all("q.fifo", bodies, group_of)
     refused = {"a-3": 1, "b-0": 2, "c-11": 1}  # so many times
 
     def fail_some(request):
@@ -304,7 +219,7 @@ def test_R33_no_request_holds_two_messages_of_one_group(fake, outbox, relays, or
 
 def test_P15_no_group_is_in_two_requests_at_once(fake, outbox, relays):
     bodies = [f"{group:02}-{number}" for number in range(6) for group in range(60)]
-    outbox.send("q.fifo", bodies, group_of)
+    outbox.send_all("q.fifo", bodies, group_of)
     under_way, most, twice = [], [0], []
     lock = threading.Lock()
 
@@ -346,10 +261,10 @@ def test_R45_batches_are_below_ten_entries_and_a_mebibyte(fake, outbox, relays):
     """Attributes count too: of the last kind four bodies fit into a request, but not with what they have besides."""
     small, large = numbered("s", 25), [f"{letter * 400_000}-0" for letter in "abcde"]
     whole, many = ["x" * 1048576], [f"{letter * 250_000}-0" for letter in "abcdefgh"]
-    outbox.send("small", small)
-    outbox.send("large", large)
-    outbox.send("large", whole)
-    outbox.send("many", many, attributes={"note": "y" * 20_000})
+    outbox.send_all("small", small)
+    outbox.send_all("large", large)
+    outbox.send_all("large", whole)
+    outbox.send_all("many", many, attributes={"note": "y" * 20_000})
     relay = relays(fake.endpoint)
     outbox.wait_until_empty()
     assert max(len(request.entries) for request in fake.requests) == 10
@@ -365,8 +280,8 @@ def test_R45_batches_are_below_ten_entries_and_a_mebibyte(fake, outbox, relays):
 def test_R45_an_older_endpoint_with_a_smaller_limit_is_understood(fake, outbox, relays):
     fake.size_max = 262144
     bodies = [f"{letter * 100_000}-0" for letter in "abcdefg"]
-    outbox.send("q", bodies)
-    outbox.send("q", ["y" * 300_000])
+    outbox.send_all("q", bodies)
+    outbox.send_all("q", ["y" * 300_000])
     relay = relays(fake.endpoint)
     outbox.wait_until_empty()
     check_once_entries(fake.stored("q"), bodies)
@@ -377,9 +292,9 @@ def test_R45_an_older_endpoint_with_a_smaller_limit_is_understood(fake, outbox, 
 
 def test_one_refused_row_is_parked_alone(daemon, outbox, relays):
     make_queue(daemon, "q.fifo")
-    outbox.send("q.fifo", ["before-1"], "g")
-    outbox.send("q.fifo", ["bad"], "g", attributes={"Tally.Batch": "no such batch"})
-    outbox.send("q.fifo", ["behind-2"], "g")
+    outbox.send_all("q.fifo", ["before-1"], "g")
+    outbox.send_all("q.fifo", ["bad"], "g", attributes={"Tally.Batch": "no such batch"})
+    outbox.send_all("q.fifo", ["behind-2"], "g")
     relay = relays(daemon.endpoint)
     check_once(drain(daemon, "q.fifo", 2), ["before-1", "behind-2"])
     outbox.wait_until_empty()
@@ -389,7 +304,7 @@ def test_one_refused_row_is_parked_alone(daemon, outbox, relays):
 
 
 def test_a_refused_row_can_hold_its_group_instead(fake, outbox, relays):
-    outbox.send("q.fifo", ["g-1", "g-2", "h-1"], group_of)
+    outbox.send_all("q.fifo", ["g-1", "g-2", "h-1"], group_of)
 
     def refuse(request):
         return fake.store(request, {entry["Id"]: failed(entry, "InvalidMessageContents", True)
@@ -407,15 +322,15 @@ def test_R52_a_missing_queue_holds_back_only_its_own_rows(daemon, outbox, relays
     make_queue(daemon, "there")
     outbox.sql("INSERT INTO tally.outbox (queue, body) SELECT 'never', 'n-' || i FROM generate_series(1, 5000) i")
     for number in range(30):
-        outbox.send("missing.fifo", [f"m-{number}"], "g")
-        outbox.send("there", [f"t-{number}"])
+        outbox.send_all("missing.fifo", [f"m-{number}"], "g")
+        outbox.send_all("there", [f"t-{number}"])
     relay = relays(daemon.endpoint)
     check_once(drain(daemon, "there", 30), numbered("t", 30))
     for queue in ("missing.fifo", "never"):
         alarm = f"queue {queue}: QueueDoesNotExist"
         wait_until(lambda: any(alarm in line for line in relay.lines), what=alarm)
     assert outbox.count() == 5030 and outbox.dead() == []
-    outbox.send("there", ["t-30"])
+    outbox.send_all("there", ["t-30"])
     check_once(drain(daemon, "there", 1), ["t-30"])
     make_queue(daemon, "missing.fifo")
     messages = drain(daemon, "missing.fifo", 30, seconds=40)
@@ -456,18 +371,17 @@ def refuse_in_these_words(fake, words):
 def source_of(kind, daemon, outbox, tmp_path):
     """The spec of a source with the bodies bad-1, ok-2 and bad-3, and two functions: how many rows it has, and one more."""
     if kind == "postgres":
-        spec = {"Type": "postgres", "Connection": outbox.server.uri, "Table": outbox.schema}
-        count, send = outbox.count, lambda body: outbox.send("q", [body])
+        spec = {"Type": "postgres", "Connection": outbox.uri, "Table": outbox.schema}
+        count, send = outbox.count, lambda body: outbox.send_all("q", [body])
     elif kind == "queue":
         make_queue(daemon, "from")
         spec = {"Type": "queue", "QueueUrl": "from", "LeaseSeconds": 1}
         count = lambda: count_messages(daemon, "from")
         send = lambda body: daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "from", "MessageBody": body})
     else:
-        database = install_sqlite(tmp_path / "app.db")
-        spec = {"Type": "sqlite", "Connection": str(tmp_path / "app.db")}
-        count = lambda: database.execute("SELECT count(*) FROM tally_outbox").fetchone()[0]
-        send = lambda body: database.execute("INSERT INTO tally_outbox(queue, body) VALUES ('q', ?)", (body,))
+        database = SqliteOutbox(tmp_path / "app.db")
+        spec = {"Type": "sqlite", "Connection": str(database.path)}
+        count, send = database.count, lambda body: database.send([body], "q")
     for body in ("bad-1", "ok-2", "bad-3"):
         send(body)
     return spec, count, send
@@ -508,14 +422,14 @@ def test_R52_a_sink_that_restarts_without_its_queue_gets_no_row_deleted(daemon_f
     """The relay has delivered there; then the sink comes back with nothing in its folder. Rows wait, and the state says why."""
     other = daemon_factory().start()
     make_queue(other, "q.fifo")
-    outbox.send("q.fifo", numbered("a", 20), "a")
+    outbox.send_all("q.fifo", numbered("a", 20), "a")
     relay = relays(other.endpoint)
     check_once(drain(other, "q.fifo", 20), numbered("a", 20))
     outbox.wait_until_empty()
     other.kill9()
     shutil.rmtree(other.data)
     other.start()
-    outbox.send("q.fifo", numbered("b", 20), "b")
+    outbox.send_all("q.fifo", numbered("b", 20), "b")
     assert "QueueDoesNotExist" in relay.wait_for("blocked")
     time.sleep(0.5 * PATIENCE)
     assert outbox.count() == 20 and outbox.dead() == []
@@ -557,7 +471,7 @@ TROUBLE = {
 @pytest.mark.parametrize("kind", TROUBLE)
 def test_R44_trouble_at_the_sink_is_waited_for(fake, outbox, relays, kind):
     bodies = [f"{group}-{number}" for number in range(8) for group in "abcd"]
-    outbox.send("q.fifo", bodies, group_of)
+    outbox.send_all("q.fifo", bodies, group_of)
     rule = misbehave(*TROUBLE[kind])
     fake.rules.append(rule)
     relay = relays(fake.endpoint)
@@ -576,7 +490,7 @@ def test_R44_trouble_at_the_sink_is_waited_for(fake, outbox, relays, kind):
 
 
 def test_R44_one_entry_that_fails_holds_nothing_but_its_group(fake, outbox, relays):
-    outbox.send("q.fifo", ["a-1", "b-1", "a-2", "b-2", "c-1"], group_of)
+    outbox.send_all("q.fifo", ["a-1", "b-1", "a-2", "b-2", "c-1"], group_of)
     stuck = [True]
 
     def fail_one(request):
@@ -586,7 +500,7 @@ def test_R44_one_entry_that_fails_holds_nothing_but_its_group(fake, outbox, rela
     fake.rules.append(fail_one)
     relay = relays(fake.endpoint)
     wait_until(lambda: outbox.count() == 2, what="the other groups")
-    outbox.send("q.fifo", ["b-3", "a-3"], group_of)
+    outbox.send_all("q.fifo", ["b-3", "a-3"], group_of)
     wait_until(lambda: "b-3" in fake.bodies("q.fifo"), what="a row behind")
     assert sorted(fake.bodies("q.fifo")) == ["b-1", "b-2", "b-3", "c-1"]
     stuck[0] = False
@@ -598,7 +512,7 @@ def test_R44_one_entry_that_fails_holds_nothing_but_its_group(fake, outbox, rela
 
 def test_R44_a_request_that_hangs_is_given_up_within_the_lease(fake, outbox, relays):
     release = threading.Event()
-    outbox.send("q.fifo", ["a-1", "a-2"], group_of)
+    outbox.send_all("q.fifo", ["a-1", "a-2"], group_of)
 
     def hang(request):
         if len(fake.requests) == 1:
@@ -625,7 +539,7 @@ def test_R44_what_a_standard_queue_may_have_is_marked(fake, outbox, relays):
         return HANG_UP
 
     fake.rules.append(lose)
-    uids = outbox.send("plain", ["1", "2"])
+    uids = outbox.send_all("plain", ["1", "2"])
     relay = relays(fake.endpoint)
     outbox.wait_until_empty()
     entries = fake.stored("plain")
@@ -638,7 +552,7 @@ def test_R19_a_sink_that_is_down_costs_no_row_anything(daemon, outbox, relays):
     make_queue(daemon, "q")
     daemon.stop()
     bodies = numbered("m", 500)
-    outbox.send("q", bodies)
+    outbox.send_all("q", bodies)
     relay = relays(daemon.endpoint)
     relay.wait_for("blocked")
     assert outbox.dead() == [] and outbox.count() == 500
@@ -652,38 +566,38 @@ def test_R19_a_sink_that_is_down_costs_no_row_anything(daemon, outbox, relays):
 # --- crashes --------------------------------------------------------------------------------------------------------
 
 
-def crash_with_an_open_intent(relay, proxy, outbox, count):
+def crash_with_an_open_intent(relay, http_proxy, outbox, count):
     """Kills the relay when the endpoint has taken what it sent, and it has not heard of that."""
-    wait_until(lambda: proxy.kept > 0, what="a request")
+    wait_until(lambda: http_proxy.kept > 0, what="a request")
     relay.kill9()
-    proxy.release()
+    http_proxy.release()
     wait_until(lambda: outbox.intents(), what="an intent")
     assert outbox.count() == count
 
 
-def ids_sent(proxy, first=0):
+def ids_sent(http_proxy, first=0):
     """Of each entry in the requests that passed, from that one on."""
     return [(entry["MessageDeduplicationId"], entry["MessageGroupId"], entry["MessageBody"])
-            for body in proxy.bodies_of(SEND)[first:] for entry in body["Entries"]]
+            for body in http_proxy.bodies_of(SEND)[first:] for entry in body["Entries"]]
 
 
 @pytest.mark.parametrize("are_consumed", [False, True])
 @pytest.mark.parametrize("scope", ["queue", "messageGroup"])
-def test_R35_R34_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, proxy, outbox, relays, are_consumed, scope):
+def test_R35_R34_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, http_proxy, outbox, relays, are_consumed, scope):
     """The answers are lost, the relay is killed, and the next one sends again what the queue has, or had: consumed and deleted, it is
     known all the same. That it was sent again is seen on the way."""
     make_queue(daemon, "q.fifo", DeduplicationScope=scope)  # of a group: with another group it would be another message
     bodies = [f"{group}-{number}" for number in range(4) for group in "abcde"]
-    outbox.send("q.fifo", bodies, group_of)
-    proxy.keep(SEND)
-    crash_with_an_open_intent(relays(proxy.endpoint), proxy, outbox, len(bodies))
-    lost = sorted(ids_sent(proxy))
+    outbox.send_all("q.fifo", bodies, group_of)
+    http_proxy.keep(SEND)
+    crash_with_an_open_intent(relays(http_proxy.endpoint), http_proxy, outbox, len(bodies))
+    lost = sorted(ids_sent(http_proxy))
     assert lost
     messages = drain(daemon, "q.fifo", len(lost) if are_consumed else 1)
-    seen = len(proxy.bodies_of(SEND))
-    relay = relays(proxy.endpoint)
+    seen = len(http_proxy.bodies_of(SEND))
+    relay = relays(http_proxy.endpoint)
     outbox.wait_until_empty()
-    again = ids_sent(proxy, seen)
+    again = ids_sent(http_proxy, seen)
     assert set(lost) <= set(again), "the same ids, groups and bodies"
     messages += drain(daemon, "q.fifo", len(bodies) - len(messages))
     check_once(messages, bodies)
@@ -698,26 +612,26 @@ def test_R35_fauxqs_suppresses_what_is_sent_again(tmp_path, outbox, relays):
     """An SQS by somebody else, which remembers ids beyond the end of their messages: what it took is consumed and deleted before it comes
     again."""
     fauxqs = Fauxqs(tmp_path)
-    proxy = HttpProxy(fauxqs.port)
+    http_proxy = HttpProxy(fauxqs.port)
     try:
         fauxqs.call("CreateQueue", {"QueueName": "q.fifo", "Attributes": {"FifoQueue": "true"}})
         bodies = [f"{group}-{number}" for number in range(4) for group in "abcde"]
-        outbox.send("q.fifo", bodies, group_of)
-        proxy.keep(SEND)
-        crash_with_an_open_intent(relays(proxy.endpoint), proxy, outbox, len(bodies))
-        lost, seen = ids_sent(proxy), len(proxy.bodies_of(SEND))
+        outbox.send_all("q.fifo", bodies, group_of)
+        http_proxy.keep(SEND)
+        crash_with_an_open_intent(relays(http_proxy.endpoint), http_proxy, outbox, len(bodies))
+        lost, seen = ids_sent(http_proxy), len(http_proxy.bodies_of(SEND))
         messages = receive_all(fauxqs, "q.fifo")
         assert sorted(message.body for message in messages) == sorted(body for _, _, body in lost)
-        relay = relays(proxy.endpoint)
+        relay = relays(http_proxy.endpoint)
         outbox.wait_until_empty()
-        assert set(lost) <= set(ids_sent(proxy, seen))
+        assert set(lost) <= set(ids_sent(http_proxy, seen))
         messages += receive_all(fauxqs, "q.fifo")
         check_once(messages, bodies)
         check_order(messages)
         assert outbox.dead() == []
         relay.stop()
     finally:
-        proxy.close()
+        http_proxy.close()
         fauxqs.stop()
 
 
@@ -754,9 +668,9 @@ def crash_at_fake(relays, fake, outbox, send, *options):
 
 @pytest.mark.parametrize("queue", ["q.fifo", "plain"])
 def test_R31_an_old_doubt_is_sent_again_with_a_mark(fake, outbox, relays, queue):
-    uids = crash_at_fake(relays, fake, outbox, lambda: outbox.send(queue, ["1", "2"]))
+    uids = crash_at_fake(relays, fake, outbox, lambda: outbox.send_all(queue, ["1", "2"]))
     outbox.age_intents(6)
-    fresh = outbox.send(queue, ["3"])
+    fresh = outbox.send_all(queue, ["3"])
     relay = relays(fake.endpoint)
     outbox.wait_until_empty()
     marks = {}
@@ -773,9 +687,9 @@ def test_R31_an_old_doubt_is_sent_again_with_a_mark(fake, outbox, relays, queue)
 
 
 def test_R31_an_old_doubt_is_parked_if_that_is_wished(fake, outbox, relays):
-    crash_at_fake(relays, fake, outbox, lambda: outbox.send("q.fifo", ["1", "2"]), "--doubts", "park")
+    crash_at_fake(relays, fake, outbox, lambda: outbox.send_all("q.fifo", ["1", "2"]), "--doubts", "park")
     outbox.age_intents(6)
-    outbox.send("q.fifo", ["3"])
+    outbox.send_all("q.fifo", ["3"])
     relay = relays(fake.endpoint, "--doubts", "park")
     outbox.wait_until_empty()
     assert fake.bodies("q.fifo") == ["1", "2", "3"]
@@ -787,25 +701,26 @@ def test_R31_an_old_doubt_is_parked_if_that_is_wished(fake, outbox, relays):
 @contextlib.contextmanager
 def nothing_can_be_noted(outbox):
     """While it lasts intents can be read and no more."""
-    with contextlib.closing(outbox.server.connect()) as blocker, blocker.cursor() as cursor:
+    with contextlib.closing(outbox.connect()) as blocker, blocker.cursor() as cursor:
         cursor.execute(f"BEGIN; LOCK TABLE {outbox.schema}.intent IN SHARE MODE")
         yield
         cursor.execute("COMMIT")
 
 
 def waits_for_its_intent(outbox):
-    return outbox.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s", f"%{outbox.schema}%intent%")
+    return outbox.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() AND query LIKE %s",
+                      f"%{outbox.schema}%intent%")
 
 
 def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_sent_as_a_young_one(server, fake, outbox, relays):
     """It was young enough when it was chosen; the database then holds up the intent of the row that is to go with it, which failed for certain
     the last time and is noted anew. Of one outbox such rows are to be sent, with the mark, and of another to be parked."""
-    other = Outbox(server)
-    uid, = crash_at_fake(relays, fake, outbox, lambda: outbox.send("q.fifo", ["sent"]))
-    crash_at_fake(lambda *options: relays(*options, box=other), fake, other, lambda: other.send("q.fifo", ["parked"]), "--doubts", "park")
+    other = Outbox(server, schema="box")
+    uid, = crash_at_fake(relays, fake, outbox, lambda: outbox.send_all("q.fifo", ["sent"]))
+    crash_at_fake(lambda *options: relays(*options, box=other), fake, other, lambda: other.send_all("q.fifo", ["parked"]), "--doubts", "park")
     seen = len(fake.requests)
     for box in (outbox, other):
-        box.send("q.fifo", ["behind"])
+        box.send_all("q.fifo", ["behind"])
         box.age_intents((270 - 6 * PATIENCE) / 60)  # seconds before the limit
     began = time.monotonic()
     is_well = threading.Event()
@@ -830,7 +745,7 @@ def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_se
 
 
 def test_R34_a_young_doubt_keeps_group_and_deduplication_id_and_has_no_mark(fake, outbox, relays):
-    crash_at_fake(relays, fake, outbox, lambda: outbox.send("q.fifo", ["g-1", "-2"], lambda body: body[:-2] or None))
+    crash_at_fake(relays, fake, outbox, lambda: outbox.send_all("q.fifo", ["g-1", "-2"], lambda body: body[:-2] or None))
     outbox.age_intents(4)
     relay = relays(fake.endpoint)
     outbox.wait_until_empty()
@@ -842,39 +757,39 @@ def test_R34_a_young_doubt_keeps_group_and_deduplication_id_and_has_no_mark(fake
 
 
 def test_a_standard_queue_gets_nothing_twice_if_doubts_are_parked(fake, outbox, relays):
-    crash_at_fake(relays, fake, outbox, lambda: outbox.send("plain", ["1", "2"]), "--doubts", "park")
+    crash_at_fake(relays, fake, outbox, lambda: outbox.send_all("plain", ["1", "2"]), "--doubts", "park")
     fake.rules.append(misbehave(HANG_UP))
-    outbox.send("plain", ["3"])
+    outbox.send_all("plain", ["3"])
     relay = relays(fake.endpoint, "--doubts", "park")
     outbox.wait_until_empty()
-    outbox.send("plain", ["4"])
+    outbox.send_all("plain", ["4"])
     wait_until(lambda: "4" in fake.bodies("plain"), what="a row behind the doubt")
     assert sorted(fake.bodies("plain")) == ["1", "2", "4"]
     assert [(body, is_doubted) for body, is_doubted, _ in outbox.dead()] == [("1", True), ("2", True), ("3", True)]
     relay.stop()
 
 
-def test_a_frozen_owner_sends_nothing_after_its_lease(daemon, proxy, outbox, relays):
+def test_a_frozen_owner_sends_nothing_after_its_lease(daemon, http_proxy, outbox, relays):
     """R21, as far as SQS allows: it has no fence, so what counts is that nothing leaves late, and nothing is overwritten."""
     make_queue(daemon, "q.fifo")
-    first = relays(proxy.endpoint)
+    first = relays(http_proxy.endpoint)
     first.wait_for("active")
     bodies = numbered("g", 60)
-    proxy.keep(SEND)
-    outbox.send("q.fifo", bodies, "g")
-    wait_until(lambda: proxy.kept > 0, what="a request")
+    http_proxy.keep(SEND)
+    outbox.send_all("q.fifo", bodies, "g")
+    wait_until(lambda: http_proxy.kept > 0, what="a request")
     first.freeze()
-    proxy.release()
-    second = relays(proxy.endpoint)
+    http_proxy.release()
+    second = relays(http_proxy.endpoint)
     second.wait_for("active")
     outbox.wait_until_empty()
-    sent = len(proxy.bodies_of(SEND))
+    sent = len(http_proxy.bodies_of(SEND))
     first.thaw()
     first.wait_for("standby")
     messages = drain(daemon, "q.fifo", 60)
     check_once(messages, bodies)
     check_order(messages)
-    assert len(proxy.bodies_of(SEND)) == sent
+    assert len(http_proxy.bodies_of(SEND)) == sent
     first.stop()
     second.stop()
 
@@ -884,7 +799,7 @@ def test_R47_two_relays_at_once_and_one_killed_on_the_way(daemon, outbox, relays
     pair = [relays(daemon.endpoint), relays(daemon.endpoint)]
     bodies = [f"{group}-{number}" for number in range(60) for group in "abcde"]
     for start in range(0, len(bodies), 50):
-        outbox.send("q.fifo", bodies[start:start + 50], group_of)
+        outbox.send_all("q.fifo", bodies[start:start + 50], group_of)
         if start == 100:
             owner = wait_until(lambda: next((relay for relay in pair if relay.state.startswith("active")), None))
             owner.kill9()
@@ -898,7 +813,7 @@ def test_R12_relays_killed_again_and_again(daemon, outbox, relays):
     """Whatever moment it hits, between the intent, the requests and the next intent: a FIFO queue has each row once, and in order."""
     make_queue(daemon, "q.fifo")
     bodies = [f"{group}-{number}" for number in range(60) for group in "abcdefghijkl"]
-    outbox.send("q.fifo", bodies, group_of)
+    outbox.send_all("q.fifo", bodies, group_of)
     left = len(bodies)
     for moment in range(3):
         relay = relays(daemon.endpoint)
@@ -987,7 +902,7 @@ def test_R12_the_sinks_tallyd_is_killed_in_flight_again_and_again(daemon_factory
     other = daemon_factory().start()
     make_queue(other, queue)
     relay = relays(other.endpoint)
-    with Flow(lambda some: outbox.send(queue, some, group_of if queue.endswith(".fifo") else None)) as flow:
+    with Flow(lambda some: outbox.send_all(queue, some, group_of if queue.endswith(".fifo") else None)) as flow:
         kill_in_flight(other, relay, 6, itertools.cycle([0.0, 0.013, 0.037, 0.06]))
     outbox.wait_until_empty(40)
     assert outbox.dead() == []
@@ -998,19 +913,13 @@ def test_R12_the_sinks_tallyd_is_killed_in_flight_again_and_again(daemon_factory
 def test_R12_from_sqlite_the_same(daemon_factory, tmp_path, queue):
     other = daemon_factory().start()
     make_queue(other, queue)
-    database = install_sqlite(tmp_path / "app.db")
-    relay = Relay("http://127.0.0.1:9", f"sqlite:{tmp_path / 'app.db'}", f"sqs:{other.endpoint}", "--lease", 1).start()
-
-    def send(bodies):
-        group = "substr(value, 1, 1)" if queue.endswith(".fifo") else "NULL"
-        database.execute(f"INSERT INTO tally_outbox(queue, group_id, body) SELECT ?, {group}, value FROM json_each(?) ORDER BY key",
-                         (queue, json.dumps(bodies)))
-
+    outbox = SqliteOutbox(tmp_path / "app.db")
+    relay = Relay("http://127.0.0.1:9", outbox.source, f"sqs:{other.endpoint}", "--lease", 1).start()
     try:
-        with Flow(send) as flow:
+        with Flow(lambda some: outbox.send(some, queue, group_of if queue.endswith(".fifo") else None)) as flow:
             kill_in_flight(other, relay, 6, itertools.cycle([0.0, 0.013, 0.037, 0.06]))
-        wait_until(lambda: database.execute("SELECT count(*) FROM tally_outbox").fetchone()[0] == 0, 40, "an empty outbox")
-        assert database.execute("SELECT * FROM tally_dead").fetchall() == []
+        outbox.wait_until_empty(40)
+        assert outbox.count("tally_dead") == 0
         check_what_arrived(other, queue, flow.bodies)
         relay.stop()
     finally:
@@ -1020,7 +929,7 @@ def test_R12_from_sqlite_the_same(daemon_factory, tmp_path, queue):
 def test_R49_the_source_crashes_and_comes_back(daemon, server, outbox, relays):
     make_queue(daemon, "q.fifo")
     bodies = [f"{group}-{number}" for number in range(60) for group in "abcdefghijkl"]
-    outbox.send("q.fifo", bodies, group_of)
+    outbox.send_all("q.fifo", bodies, group_of)
     relay = relays(daemon.endpoint)
     wait_until(lambda: 0 < outbox.count() < len(bodies), what="progress")
     server.kill9()

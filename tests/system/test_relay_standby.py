@@ -11,10 +11,9 @@ import pytest
 
 from conftest import PATIENCE, ROOT, wait_until
 from outbox import Outbox
-from postgres import Postgres
-from proxy import Proxy
 from relay import check_once, check_order, drain
-from wire import Connection, scaled
+from relay_actions import create, describe, good, wait_for
+from wire import scaled
 
 sys.path.insert(0, str(ROOT / "tests" / "campaign"))
 
@@ -24,54 +23,16 @@ TOO_OLD = re.compile(r"the oldest row has waited for (\d+) s, more than 60 s")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    running = Postgres(tmp_path_factory.mktemp("server") / "postgres", max_connections="200").start()
-    running.sql("ALTER SYSTEM SET log_line_prefix = '%c %a|'")
-    running.sql("SELECT pg_reload_conf()")
-    yield running
-    running.stop("immediate")
-
-
-@pytest.fixture
-def outbox(server):
-    return Outbox(server)
+def server(server):
+    """With a log that says who ran what."""
+    server.sql("ALTER SYSTEM SET log_line_prefix = '%c %a|'")
+    server.sql("SELECT pg_reload_conf()")
+    return server
 
 
 @pytest.fixture
 def other(server):
     return Outbox(server)
-
-
-@pytest.fixture
-def proxy(server):
-    made = Proxy(server.port)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def queue(daemon):
-    with Connection(daemon.port) as connection:
-        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders.fifo", "Attributes": {"FifoQueue": "true"}})
-    return "orders.fifo"
-
-
-def call(daemon, action, **parameters):
-    status, answer = daemon.call(f"Tally.{action}", parameters)
-    assert status == 200, f"{action}: {answer}"
-    return answer
-
-
-def create(daemon, name, uri):
-    call(daemon, "CreateRelay", RelayName=name, Source={"Type": "postgres", "Connection": uri, "LeaseSeconds": 1}, Sink={"Type": "queue"})
-
-
-def state(daemon, name):
-    return call(daemon, "DescribeRelay", RelayName=name)["State"]
-
-
-def wait_for_state(daemon, name, wanted, seconds=20):
-    wait_until(lambda: state(daemon, name) == wanted, seconds, f"relay {name}: {wanted}")
 
 
 def put_old_row(outbox, queue, minutes=10):
@@ -116,22 +77,22 @@ def test_R48_of_twenty_idle_relays_one_reads_the_outbox_and_the_others_the_lease
     assert all(len(texts) < 20 * watched for texts in lease.values()), "a stand-by looks at the lease all the time"
 
 
-def test_R51_who_must_not_relay_is_no_candidate(daemon, daemon_factory, relays, outbox, queue):
+def test_R51_who_must_not_relay_is_no_candidate(daemon, daemon_factory, relays, outbox, fifo):
     leader = relays(outbox.uri, "queue", "--lease", 1, name="leader")
     leader.wait_for("active, epoch 1")
     bystander = daemon_factory().start()  # a daemon with no relay
-    create(daemon, "paused", outbox.uri)
-    wait_for_state(daemon, "paused", "standby")
-    call(daemon, "PauseRelay", RelayName="paused")
-    wait_for_state(daemon, "paused", "paused")
+    create(daemon, outbox, "paused")
+    wait_for(daemon, "standby", "paused")
+    good(daemon, "PauseRelay", RelayName="paused")
+    wait_for(daemon, "paused", "paused")
     leader.kill9()
-    outbox.fill(queue, 10)
+    outbox.fill(fifo, 10)
     time.sleep(3 * PATIENCE)  # three leases
-    assert outbox.lease()[0] == 1 and outbox.count() == 10 and state(daemon, "paused") == "paused"
-    assert call(bystander, "ListRelays") == {"Relays": []} and list(bystander.data.glob("*.sock")) == []
-    call(daemon, "ResumeRelay", RelayName="paused")
-    wait_for_state(daemon, "paused", "active")
-    check_once(drain(daemon, queue, 10), outbox.bodies(10))
+    assert outbox.lease()[0] == 1 and outbox.count() == 10 and describe(daemon, "paused")["State"] == "paused"
+    assert good(bystander, "ListRelays") == {"Relays": []} and list(bystander.data.glob("*.sock")) == []
+    good(daemon, "ResumeRelay", RelayName="paused")
+    wait_for(daemon, "active", "paused")
+    check_once(drain(daemon, fifo, 10), outbox.bodies(10))
     assert outbox.lease()[0] == 2
 
 
@@ -139,12 +100,12 @@ def test_R51_who_must_not_relay_is_no_candidate(daemon, daemon_factory, relays, 
 
 
 @pytest.mark.parametrize("way", ["its lock is taken away", "its line is cut"])
-def test_R28_a_process_that_loses_the_lease_of_one_source_goes_on_with_the_other(daemon, relays, outbox, other, proxy, queue, way):
-    create(daemon, "a", proxy.uri(outbox.uri))
-    create(daemon, "b", other.uri)
+def test_R28_a_process_that_loses_the_lease_of_one_source_goes_on_with_the_other(daemon, relays, outbox, other, proxy, fifo, way):
+    create(daemon, outbox, "a", Source={"Connection": proxy.uri(outbox.uri)})
+    create(daemon, other, "b")
     for name in "a", "b":
-        wait_for_state(daemon, name, "active")
-    begun = call(daemon, "DescribeRelay", RelayName="b")
+        wait_for(daemon, "active", name)
+    begun = describe(daemon, "b")
     second = relays(outbox.uri, "queue", "--lease", 1, name="second")
     second.wait_for("standby")
     if way == "its line is cut":
@@ -152,16 +113,16 @@ def test_R28_a_process_that_loses_the_lease_of_one_source_goes_on_with_the_other
     else:
         outbox.sql("SELECT pg_terminate_backend(pid) FROM tally.lease")
     second.wait_for("active, epoch 2")
-    other.fill(queue, 100, groups=5)
-    arrived = drain(daemon, queue, 100)
+    other.fill(fifo, 100, groups=5)
+    arrived = drain(daemon, fifo, 100)
     check_once(arrived, other.bodies(100))
     check_order(arrived)
-    wait_until(lambda: state(daemon, "a") in ("standby", "failed"), what="that a knows")
-    outbox.fill(queue, 100, groups=5, first=100)
-    check_once(drain(daemon, queue, 100), [str(n) for n in range(100, 200)])
+    wait_until(lambda: describe(daemon, "a")["State"] in ("standby", "failed"), what="that a knows")
+    outbox.fill(fifo, 100, groups=5, first=100)
+    check_once(drain(daemon, fifo, 100), [str(n) for n in range(100, 200)])
     proxy.thaw()
-    wait_for_state(daemon, "a", "standby")
-    seen = call(daemon, "DescribeRelay", RelayName="b")
+    wait_for(daemon, "standby", "a")
+    seen = describe(daemon, "b")
     assert (seen["State"], seen["Since"], seen["Epoch"], seen["Takeovers"]) == ("active", begun["Since"], 1, 1)
     assert outbox.lease()[0] == 2
 
@@ -169,17 +130,17 @@ def test_R28_a_process_that_loses_the_lease_of_one_source_goes_on_with_the_other
 # --- alarms -----------------------------------------------------------------------------------------------------------------
 
 
-def test_P27_rows_that_wait_too_long_raise_an_alarm_whoever_owns_the_outbox(daemon, relays, outbox, queue):
+def test_P27_rows_that_wait_too_long_raise_an_alarm_whoever_owns_the_outbox(daemon, relays, outbox, fifo):
     """The owner can't deliver them, one stands by, one is paused: all of them say so."""
     put_old_row(outbox, "no-such-queue.fifo")
     owner = relays(outbox.uri, "queue", "--lease", 1, name="owner")
     owner.wait_for("blocked")
-    create(daemon, "idle", outbox.uri)
-    create(daemon, "paused", outbox.uri)
-    call(daemon, "PauseRelay", RelayName="paused")
+    create(daemon, outbox, "idle")
+    create(daemon, outbox, "paused")
+    good(daemon, "PauseRelay", RelayName="paused")
     for name, wanted in ("idle", "standby"), ("paused", "paused"):
-        wait_until(lambda name=name: TOO_OLD.search(call(daemon, "DescribeRelay", RelayName=name).get("Warning", "")), what=f"a warning by {name}")
-        seen = call(daemon, "DescribeRelay", RelayName=name)
+        wait_until(lambda name=name: TOO_OLD.search(describe(daemon, name).get("Warning", "")), what=f"a warning by {name}")
+        seen = describe(daemon, name)
         assert seen["State"] == wanted and seen["Lag"]["Rows"] == 1 and 600 <= seen["Lag"]["Seconds"] < 700
         wait_until(lambda name=name, wanted=wanted: f"relay {name} (namespace 000000000000), {wanted}: the oldest row has waited for 6"
                    in daemon.error_text(), what=f"a line about {name}")
@@ -193,8 +154,8 @@ def test_P27_rows_that_wait_too_long_raise_an_alarm_whoever_owns_the_outbox(daem
     assert status == 0 and re.fullmatch(r"relay owner, (active|blocked): the oldest row has waited for 6\d\d s, more than 60 s\n", errors), errors
 
 
-def test_P27_an_owner_that_can_not_reach_its_sink_raises_the_alarm_too(relays, outbox, queue):
-    put_old_row(outbox, queue)
+def test_P27_an_owner_that_can_not_reach_its_sink_raises_the_alarm_too(relays, outbox, fifo):
+    put_old_row(outbox, fifo)
     lone = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", "http://127.0.0.1:9", name="lone")
     lone.wait_for("blocked")
     time.sleep(1.5 * PATIENCE)

@@ -10,37 +10,9 @@ import pytest
 
 from conftest import PATIENCE, wait_until
 from http_proxy import HttpProxy
-from outbox import Outbox
-from postgres import Postgres
 from proxy import Proxy
 from relay import check_once, check_order, drain
-from wire import Connection, scaled
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    running = Postgres(tmp_path_factory.mktemp("server") / "postgres", max_connections="200").start()
-    yield running
-    running.stop("immediate")
-
-
-@pytest.fixture
-def outbox(server):
-    return Outbox(server)
-
-
-@pytest.fixture
-def proxy(server):
-    made = Proxy(server.port)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def queue(daemon):
-    with Connection(daemon.port) as connection:
-        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders.fifo", "Attributes": {"FifoQueue": "true"}})
-    return "orders.fifo"
+from wire import scaled
 
 
 class Traffic:
@@ -73,8 +45,8 @@ class Traffic:
 
 
 @pytest.fixture
-def traffic(outbox, queue):
-    made = Traffic(outbox, queue)
+def traffic(outbox, fifo):
+    made = Traffic(outbox, fifo)
     yield made
     made.end()
 
@@ -87,27 +59,21 @@ def start_pair(relays, outbox, lease=1, first_uri=None):
     return first, second
 
 
-def seconds_until_active(relay):
-    began = time.monotonic()
-    relay.wait_for("active")
-    return time.monotonic() - began
-
-
 def test_a_killed_owner_is_followed_at_once(daemon, relays, outbox, traffic):
     first, second = start_pair(relays, outbox, lease=30)  # nobody waits for its end
     first.kill9()
-    assert seconds_until_active(second) < 1 * PATIENCE
+    assert second.seconds_until_active() < 1 * PATIENCE
     traffic.check(daemon)
 
 
 def test_an_owner_that_ends_is_followed_at_once(daemon, relays, outbox, traffic):
     first, second = start_pair(relays, outbox, lease=30)
     first.stop()
-    assert seconds_until_active(second) < 1 * PATIENCE
+    assert second.seconds_until_active() < 1 * PATIENCE
     traffic.check(daemon)
 
 
-def test_R21_what_an_owner_published_before_it_was_stopped_for_ten_leases_is_fenced(daemon, relays, outbox, queue):
+def test_R21_what_an_owner_published_before_it_was_stopped_for_ten_leases_is_fenced(daemon, relays, outbox, fifo):
     """Its publish stands in the line: it left after the scan, and arrives when the next owner has worked for ten leases."""
     line = Proxy(daemon.port)
     first = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", f"http://127.0.0.1:{line.port}", name="first")
@@ -115,14 +81,14 @@ def test_R21_what_an_owner_published_before_it_was_stopped_for_ten_leases_is_fen
     second = relays(outbox.uri, "queue", "--lease", 1, name="second")
     second.wait_for("standby")
     line.hold(b"Tally.Publish")
-    outbox.fill(queue, 100, groups=5)
+    outbox.fill(fifo, 100, groups=5)
     assert line.is_held.wait(20 * PATIENCE), "no publish"
     first.freeze()
     stopped = time.monotonic()
     second.wait_for("active, epoch 2")
     count = 100
     while time.monotonic() < stopped + 10:  # ten leases
-        outbox.fill(queue, 10, groups=5, first=count)
+        outbox.fill(fifo, 10, groups=5, first=count)
         count += 10
         time.sleep(0.1)
     outbox.wait_until_empty()
@@ -132,9 +98,9 @@ def test_R21_what_an_owner_published_before_it_was_stopped_for_ten_leases_is_fen
     wait_until(lambda: b"PublisherFenced" in line.heard, what="the queue's answer to the old publish")
     first.thaw()
     first.wait_for("standby")
-    outbox.fill(queue, 50, groups=5, first=count)
+    outbox.fill(fifo, 50, groups=5, first=count)
     count += 50
-    arrived = drain(daemon, queue, count)
+    arrived = drain(daemon, fifo, count)
     check_once(arrived, outbox.bodies(count))
     check_order(arrived)
     time.sleep(1.5 * PATIENCE)  # more than a lease: it takes nothing back
@@ -160,7 +126,7 @@ def test_R23_an_owner_without_a_network_is_followed_though_its_connections_hold_
     holder = outbox.lease()[1]
     wait_until(lambda: (holder,) in outbox.sql(held), what="the lock")
     proxy.freeze()
-    assert seconds_until_active(second) < 4 * PATIENCE
+    assert second.seconds_until_active() < 4 * PATIENCE
     assert (holder,) in outbox.sql(held), "its connection is there, and the lock with it"
     wait_until(lambda: not first.state.startswith("active"), what="that the first one knows")
     proxy.thaw()
@@ -178,7 +144,7 @@ def test_R24_a_standby_without_a_network_keeps_the_lock_from_nobody_for_long(dae
     proxy.freeze()
     first.kill9()  # and now the lock goes to a connection that nobody hears of
     third = relays(outbox.uri, "queue", "--lease", 1, name="third")
-    assert seconds_until_active(third) < 5 * PATIENCE
+    assert third.seconds_until_active() < 5 * PATIENCE
     proxy.thaw()
     cut_off.wait_for("standby")
     wait_until(lambda: outbox.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted") == 1, what="one lock")
@@ -186,9 +152,9 @@ def test_R24_a_standby_without_a_network_keeps_the_lock_from_nobody_for_long(dae
     traffic.check(daemon)
 
 
-def test_R27_no_connection_of_a_relay_holds_back_vacuum(relays, outbox, queue):
+def test_R27_no_connection_of_a_relay_holds_back_vacuum(relays, outbox, fifo):
     start_pair(relays, outbox)
-    outbox.fill(queue, 100)
+    outbox.fill(fifo, 100)
     with contextlib.closing(outbox.connect()) as connection, connection.cursor() as cursor:
         end = time.monotonic() + 3
         while time.monotonic() < end:
@@ -208,7 +174,7 @@ def test_R29_a_relay_that_can_not_work_gives_the_lease_up(daemon, relays, outbox
     assert right.state.startswith("active")
 
 
-def test_P27_a_relay_that_its_sink_never_agrees_with_gives_the_lease_up(daemon, relays, outbox, queue):
+def test_P27_a_relay_that_its_sink_never_agrees_with_gives_the_lease_up(daemon, relays, outbox, fifo):
     line = HttpProxy(daemon.port)
     wrong = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", line.endpoint, name="wrong")
     wrong.wait_for("active, epoch 1")
@@ -216,9 +182,9 @@ def test_P27_a_relay_that_its_sink_never_agrees_with_gives_the_lease_up(daemon, 
     right.wait_for("standby")
     seen = len(wrong.lines)
     line.refuse["Tally.Publish"] = "PublisherBatchConflict"  # each time it begins anew, and each time in vain
-    outbox.fill(queue, 100, groups=5)
+    outbox.fill(fifo, 100, groups=5)
     right.wait_for("active", 15)
-    check_once(drain(daemon, queue, 100), outbox.bodies(100))
+    check_once(drain(daemon, fifo, 100), outbox.bodies(100))
     wait_until(lambda: wrong.state == "standby", what="that it stands by")
     assert len([request for request in line.requests if request[0] == "Tally.OpenPublisher"]) > 3
     assert wrong.lines[seen].startswith("blocked: PublisherBatchConflict"), wrong.lines
@@ -243,12 +209,12 @@ def test_R46_what_an_owner_sends_that_is_one_no_more_changes_nothing(daemon, rel
     assert outbox.one("SELECT count(*) FROM tally.dead") == outbox.one("SELECT count(*) FROM tally.intent") == 0
 
 
-def test_R47_of_relays_that_start_together_one_works(daemon, relays, outbox, queue):
-    outbox.fill(queue, 1000, groups=5)
+def test_R47_of_relays_that_start_together_one_works(daemon, relays, outbox, fifo):
+    outbox.fill(fifo, 1000, groups=5)
     crowd = [relays(outbox.uri, "queue", "--lease", 1, name=f"relay{n}") for n in range(5)]
     outbox.wait_until_empty()
     wait_until(lambda: sorted(relay.state for relay in crowd) == ["active, epoch 1", *4 * ["standby"]], what="one owner")
-    arrived = drain(daemon, queue, 1000)
+    arrived = drain(daemon, fifo, 1000)
     check_once(arrived, outbox.bodies(1000))
     check_order(arrived)
 
@@ -263,15 +229,15 @@ def test_R50_one_that_is_killed_while_it_takes_over_is_followed(daemon, relays, 
     wait_until(lambda: proxy.lost == 1, what="a takeover without an answer")
     between.kill9()
     second.start()
-    assert seconds_until_active(second) < 4 * PATIENCE
+    assert second.seconds_until_active() < 4 * PATIENCE
     traffic.check(daemon)
     assert outbox.lease()[0] == 3
 
 
-def test_takeovers_under_load_lose_and_repeat_nothing(daemon, relays, outbox, queue):
+def test_takeovers_under_load_lose_and_repeat_nothing(daemon, relays, outbox, fifo):
     count = scaled(20_000, least=1000)
     crowd = [relays(outbox.uri, "queue", "--lease", 1, name=f"relay{n}") for n in range(3)]
-    outbox.fill(queue, count, groups=50)
+    outbox.fill(fifo, count, groups=50)
     kills = 0
     while outbox.count() > 0:
         owner = next((relay for relay in crowd if relay.state.startswith("active")), None)
@@ -280,6 +246,6 @@ def test_takeovers_under_load_lose_and_repeat_nothing(daemon, relays, outbox, qu
             owner.start()
             kills += 1
         time.sleep(0.05)
-    arrived = drain(daemon, queue, count, 60)
+    arrived = drain(daemon, fifo, count, 60)
     check_once(arrived, outbox.bodies(count))
     check_order(arrived)

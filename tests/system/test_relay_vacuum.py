@@ -6,27 +6,11 @@ import re
 import threading
 import time
 
-import pytest
-
 from conftest import PATIENCE, wait_until
-from outbox import Outbox
-from postgres import Postgres
-from test_relay_actions import describe, good
-from test_relay_postgres import held
+from queues import count_visible
+from relay_actions import describe, good
 from webhook import Receiver
 from wire import Connection
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    running = Postgres(tmp_path_factory.mktemp("server") / "postgres").start()
-    yield running
-    running.stop("immediate")
-
-
-@pytest.fixture
-def outbox(server):
-    return Outbox(server)
 
 
 class Snapshots:
@@ -78,7 +62,7 @@ def test_R27_no_relay_holds_a_snapshot_for_a_second_and_vacuum_removes_what_was_
         outbox.fill("orders", 200, first=count)
         count += 200
         time.sleep(0.02)
-    wait_until(lambda: held(daemon, "orders") == count, what="all rows")
+    wait_until(lambda: count_visible(daemon, "orders") == count, what="all rows")
     time.sleep(1.1 * PATIENCE)  # what stood in a snapshot then does so no more
     assert vacuum(outbox) == 0
     time.sleep(4)  # idle
