@@ -31,13 +31,13 @@ def describe(daemon, name="orders"):
     return good(daemon, "DescribeRelay", RelayName=name)
 
 
-def wait_for(daemon, state, name="orders", seconds=20):
-    """Until its State is that one; what DescribeRelay then says."""
+def wait_for(daemon, state, name="orders", seconds=20, error=""):
+    """Until its State is that one, and its newest error says that; what DescribeRelay then says."""
     seen = {}
 
     def claim():
         seen.update(describe(daemon, name))
-        return seen["State"] == state
+        return seen["State"] == state and error in seen.get("LastError", "")
 
     try:
         wait_until(claim, seconds, f"state {state}")

@@ -175,28 +175,37 @@ def test_relays_from_one_queue_to_the_next_and_out_of_the_last(daemon, receiver)
 
 
 def test_a_source_that_does_not_fit_says_so_and_mends_itself(daemon, server):
+    """On a busy machine a try may fail for another reason first, since it has a second for each answer: what is waited for is the reason."""
     make_queue(daemon, "orders")
     server.sql("DROP SCHEMA IF EXISTS tally CASCADE")
+    begun = time.monotonic()
     create(daemon, server)
-    assert "tally relay schema" in wait_for(daemon, "failed")["LastError"]
+    wait_for(daemon, "failed", error="tally relay schema")
     install_outbox(server)
     wait_for(daemon, "active")
+
+    def said():
+        return [line.split("): ")[1] for line in daemon.error_text().splitlines() if line.startswith("tallyd: relay orders (namespace 0")]
+
+    wait_until(lambda: len(said()) >= 2, what="a line about the trouble, and one about its end")
     good(daemon, "DeleteRelay", RelayName="orders")
 
     server.sql("DROP ROLE IF EXISTS weak")
     server.sql("CREATE ROLE weak LOGIN")
     create(daemon, server, "weak", Source={"Connection": server.uri.replace("tally@", "weak@")})
-    assert "GRANT USAGE ON SCHEMA tally TO weak; " in wait_for(daemon, "failed", "weak")["LastError"]
+    wait_for(daemon, "failed", "weak", error="GRANT USAGE ON SCHEMA tally TO weak; ")
     server.sql("ALTER ROLE weak SUPERUSER")
     wait_for(daemon, "active", "weak", seconds=40)
     good(daemon, "DeleteRelay", RelayName="weak")
 
     port = free_port()
     create(daemon, server, "lost", Source={"Connection": f"host=127.0.0.1 port={port} dbname=x connect_timeout=2"})
-    seen = wait_for(daemon, "failed", "lost")
-    assert str(port) in seen["LastError"] and seen["LastErrorAt"] <= time.time() + 1
-    said = [line.split("): ")[1] for line in daemon.error_text().splitlines() if line.startswith("tallyd: relay orders (namespace 0")]
-    assert said[0].startswith("failed: ") and said[1] in ("standby.", "active.") and len(said) == 2
+    seen = wait_for(daemon, "failed", "lost", error=str(port))
+    assert seen["LastErrorAt"] <= time.time() + 1
+    # It failed many times over; of trouble a line is written every ten seconds at most.
+    troubles, ends = said()[::2], said()[1::2]
+    assert all(line.startswith("failed: ") for line in troubles[:1]) and all(line in ("standby.", "active.") for line in ends)
+    assert len(troubles) <= 1 + (time.monotonic() - begun) // 10
     wait_until(lambda: f"tallyd: relay lost (namespace {OURS}): failed: " in daemon.error_text(), what="a line about it")
 
 
