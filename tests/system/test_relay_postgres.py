@@ -16,16 +16,36 @@ import time
 
 import pytest
 
-from conftest import BIN, PATIENCE, WRAPPER, clean_environment, free_port, wait_until
+from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, free_port, wait_until
 from outbox import Outbox
 from proxy import Proxy
-from queues import count_visible
-from relay import check_once, check_order, drain
+from queues import count_visible, make_queue
+from relay import Relay, check_once, check_order, drain
 from wire import scaled
 
 
 # A sanitizer keeps what was freed for a while, and a wrapper has memory of its own.
 COUNTS_MEMORY = not WRAPPER and not {"asan", "tsan"} & set(BIN.parts)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def overtaken(server, tmp_path_factory):
+    """An outbox with a row whose id is below all that has settled: (daemon, outbox, relay). It is there before the first test begins, so that
+    the one at the end, which is about the scan of each minute, need not wait for it."""
+    daemon = Daemon(tmp_path_factory.mktemp("overtaken")).start()
+    outbox = Outbox(server)
+    relay = Relay(daemon.endpoint, outbox.uri, "queue", "--lease", 5).start()
+    try:
+        make_queue(daemon, "orders")
+        relay.wait_for("active")
+        outbox.sql("SELECT setval('tally.outbox_id_seq', 100)")
+        settle(outbox)
+        outbox.wait_until_empty()
+        outbox.sql("INSERT INTO tally.outbox (id, queue, body) OVERRIDING SYSTEM VALUE VALUES (7, 'orders', 'overtaken')")
+        yield daemon, outbox, relay
+    finally:
+        relay.kill9()
+        daemon.kill9()
 
 
 def start(relays, outbox, *options, **more):
@@ -388,6 +408,11 @@ def through(outbox, port):
     return outbox.uri.replace(f":{outbox.server.port}/", f":{port}/")
 
 
+def advisory_locks(outbox, more=""):
+    return outbox.one("SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database"
+                      f" WHERE locktype = 'advisory' AND datname = current_database() {more}")
+
+
 def test_R25_a_pooler_in_transaction_mode_is_refused_unless_it_was_announced(daemon, relays, outbox, fifo, bouncer):
     uri = through(outbox, bouncer("transaction"))
     refused = relays(uri, "queue", "--lease", 1, name="refused")
@@ -399,7 +424,7 @@ def test_R25_a_pooler_in_transaction_mode_is_refused_unless_it_was_announced(dae
     second.wait_for("standby")
     outbox.fill(fifo, 500, groups=5)
     outbox.wait_until_empty()
-    assert outbox.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
+    assert advisory_locks(outbox) == 0
     first.kill9()
     outbox.fill(fifo, 500, groups=5, first=500)
     second.wait_for("active")
@@ -416,7 +441,7 @@ def test_R25_a_pooler_in_session_mode_is_as_none(daemon, relays, outbox, queue, 
     first.wait_for("active")
     second = relays(uri, "queue", "--lease", 5, name="second")
     second.wait_for("standby")
-    wait_until(lambda: outbox.one("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"), what="the lock")
+    wait_until(lambda: advisory_locks(outbox, "AND granted"), what="the lock")
     outbox.fill(queue, 100)
     outbox.wait_until_empty()
     first.kill9()
@@ -518,3 +543,14 @@ def test_R46_the_source_at_its_own_border(server, outbox):
     done = subprocess.run([program], capture_output=True, text=True, timeout=60 * PATIENCE,
                           env=clean_environment(TALLY_TEST_POSTGRES=outbox.uri))
     assert done.returncode == 0 and "SKIPPED" not in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_R36_the_scan_of_each_minute_finds_what_is_below_the_floor(overtaken):
+    """By the same relay in the same term."""
+    daemon, outbox, relay = overtaken
+    outbox.wait_until_empty(90)
+    arrived = drain(daemon, "orders")
+    assert [message.body for message in arrived if not message.body.startswith("passing-")] == ["overtaken"]
+    check_once(arrived, [f"passing-{n}" for n in range(len(arrived) - 1)] + ["overtaken"])
+    assert relay.lines == ["active, epoch 1"] or relay.lines == ["standby", "active, epoch 1"]
+    relay.stop()

@@ -271,7 +271,7 @@ def test_P5_who_opens_the_sink_and_is_no_tally_is_not_taken_for_one(daemon, outb
     http_proxy.answer = lambda target, body: (200, b"{}") if target == "Tally.OpenPublisher" else None
     bodies = outbox.fill("q", 40, groups=0)
     relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", http_proxy.endpoint)
-    wait_until(lambda: len(http_proxy.answered) >= 3, what="some tries")
+    wait_until(lambda: len(http_proxy.answered) >= 2, what="some tries")
     assert outbox.count() == 40 and not http_proxy.published()
     http_proxy.answer = None
     check_once(drain(daemon, "q", 40), bodies)
@@ -484,7 +484,9 @@ def test_R36_a_row_that_a_failover_brings_back_is_known(daemon, outbox, relays):
     outbox.fill("q", 5, groups=0)
     outbox.wait_until_empty()
     outbox.sql("INSERT INTO tally.outbox (id, uid, queue, body) OVERRIDING SYSTEM VALUE VALUES (1, %s, 'q', 'once')", uid)
-    outbox.wait_until_empty(90)  # below the settled floor it is found by the scan without one
+    # Below the settled floor. With the failover every connection ends, and behind that all rows are read.
+    outbox.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+    outbox.wait_until_empty()
     check_once(drain(daemon, "q", 6), ["once"] + [str(i) for i in range(5)])
 
 

@@ -7,10 +7,9 @@ import threading
 import time
 
 from conftest import PATIENCE, wait_until
-from queues import count_visible
+from queues import count_visible, make_queue
 from relay_actions import describe, good
 from webhook import Receiver
-from wire import Connection
 
 
 class Snapshots:
@@ -52,12 +51,11 @@ def vacuum(outbox):
 
 
 def test_R27_no_relay_holds_a_snapshot_for_a_second_and_vacuum_removes_what_was_delivered(daemon, relays, outbox):
-    with Connection(daemon.port) as connection:
-        connection.ok("AmazonSQS.CreateQueue", {"QueueName": "orders"})
+    make_queue(daemon, "orders")
     relays(outbox.uri, "queue", "--lease", 2, name="first").wait_for("active")
     relays(outbox.uri, "queue", "--lease", 2, name="second").wait_for("standby")
     snapshots = Snapshots(outbox)
-    count, end = 0, time.monotonic() + 5
+    count, end = 0, time.monotonic() + 3
     while time.monotonic() < end:
         outbox.fill("orders", 200, first=count)
         count += 200
