@@ -14,12 +14,9 @@ Standard output: one line of JSON with what was counted. Exit status 0: all of i
 import argparse
 import collections
 import contextlib
-import json
 import pathlib
 import random
-import shutil
 import sys
-import tempfile
 import threading
 import time
 
@@ -27,6 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 
 import psycopg2  # noqa: E402
 
+from campaign import report, run_to_its_end  # noqa: E402
 from conftest import PATIENCE, Daemon, wait_until  # noqa: E402
 from postgres import Postgres  # noqa: E402
 from relay import Relay, install_outbox, outbox_count  # noqa: E402
@@ -226,11 +224,7 @@ FAULTS = ("lost", "not_committed", "twice", "out_of_order", "parked")
 
 
 def run_campaign(folder, rows, kills, keys, seed):
-    campaign = Campaign(pathlib.Path(folder), rows, kills, keys, seed)
-    try:
-        return campaign.run()
-    finally:
-        campaign.stop()
+    return run_to_its_end(Campaign(pathlib.Path(folder), rows, kills, keys, seed))
 
 
 def main():
@@ -240,13 +234,7 @@ def main():
     parser.add_argument("--keys", type=int, default=1000)
     parser.add_argument("--seed", default=str(random.SystemRandom().randrange(1 << 32)), help="of what is random here")
     given = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="tally-campaign-")
-    started = time.monotonic()
-    counted = run_campaign(folder, given.rows, given.kills, given.keys, given.seed)
-    print(json.dumps({**counted, "seconds": round(time.monotonic() - started), "seed": given.seed}))
-    if any(counted[fault] for fault in FAULTS):
-        sys.exit(f"the folder {folder} is left as it is")
-    shutil.rmtree(folder, ignore_errors=True)
+    report(lambda folder: run_campaign(folder, given.rows, given.kills, given.keys, given.seed), given.seed, FAULTS)
 
 
 if __name__ == "__main__":

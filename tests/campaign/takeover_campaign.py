@@ -15,17 +15,15 @@ Standard output: one line of JSON with the figures. Exit status 0: all of it hel
 
 import argparse
 import collections
-import json
 import pathlib
 import random
-import shutil
 import sys
-import tempfile
 import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
 
+from campaign import report, run_to_its_end  # noqa: E402
 from conftest import PATIENCE, Daemon, wait_until  # noqa: E402
 from postgres import Postgres  # noqa: E402
 from relay import Relay, drain, install_outbox, wait_until_empty  # noqa: E402
@@ -181,11 +179,7 @@ class Campaign:
 
 
 def run_campaign(folder, kills, standbys, seed):
-    campaign = Campaign(pathlib.Path(folder), kills, standbys, seed)
-    try:
-        return campaign.run()
-    finally:
-        campaign.stop()
+    return run_to_its_end(Campaign(pathlib.Path(folder), kills, standbys, seed))
 
 
 def main():
@@ -194,13 +188,7 @@ def main():
     parser.add_argument("--standbys", type=int, default=10)
     parser.add_argument("--seed", default=str(random.SystemRandom().randrange(1 << 32)), help="of the moments of the kills")
     given = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="tally-campaign-")
-    started = time.monotonic()
-    counted = run_campaign(folder, given.kills, given.standbys, given.seed)
-    print(json.dumps({**counted, "seconds": round(time.monotonic() - started), "seed": given.seed}))
-    if any(counted[fault] for fault in FAULTS):
-        sys.exit(f"the folder {folder} is left as it is")
-    shutil.rmtree(folder, ignore_errors=True)
+    report(lambda folder: run_campaign(folder, given.kills, given.standbys, given.seed), given.seed, FAULTS)
 
 
 if __name__ == "__main__":

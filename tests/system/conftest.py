@@ -333,6 +333,16 @@ def receiver():
 
 
 @pytest.fixture
+def fake():
+    """An SQS that does as the test wants: see fake_sqs.py."""
+    from fake_sqs import FakeSqs
+
+    endpoint = FakeSqs()
+    yield endpoint
+    endpoint.stop()
+
+
+@pytest.fixture
 def queue(daemon):
     """For rows without a group."""
     from queues import make_queue

@@ -3,6 +3,7 @@
     fake = FakeSqs()                       # answers as SQS FIFO and standard queues do, and keeps all that arrived
     fake.rules.append(rule)                # rule(request) before each SendMessageBatch; what it returns is the answer
     fake.requests                          # each SendMessageBatch that arrived: .queue .entries .at
+    over = fake.lose_first_answer()        # of the next SendMessageBatch: it is stored; over.set() ends its connection
     fake.stored("q.fifo")                  # what is in the queue: the entries, without those that a deduplication id suppressed
     Fauxqs(folder)                         # fauxqs from npm, an SQS by somebody else
 """
@@ -125,6 +126,22 @@ class FakeSqs(_Server):
             if answer is not None:
                 return self._write(*answer)
         return self._write(*self.store(request))
+
+    def lose_first_answer(self):
+        """What comes first from now on is stored, and its answer never comes: its connection ends when the event that this returns is set."""
+        over = threading.Event()
+        heard = []
+
+        def rule(request):
+            heard.append(request)
+            if len(heard) > 1:
+                return None
+            self.store(request)
+            over.wait(60)
+            return HANG_UP
+
+        self.rules.append(rule)
+        return over
 
     def _write(self, status, body, headers):
         return status, body if isinstance(body, bytes) else json.dumps(body).encode(), {"Content-Type": JSON, **headers}

@@ -4,14 +4,12 @@ their order, and whoever works goes on working. Duplicates, losses and order are
 What decides about the lease is a monotonic clock: that of the relay that waits (section 5 of the reference)."""
 
 import contextlib
-import threading
 import time
 
 import pytest
 
 from clock import Clock
 from conftest import PATIENCE, wait_until
-from fake_sqs import HANG_UP, FakeSqs
 from http_proxy import HttpProxy
 from outbox import Outbox
 from outbox_sqlite import SqliteOutbox
@@ -338,31 +336,9 @@ def test_of_sqlite_a_jump_changes_as_little(daemon, relays, tmp_path, clock):
 # --- doubts: how old is an attempt whose outcome nobody knows? ---------------------------------------------------------------
 
 
-@pytest.fixture
-def fake():
-    endpoint = FakeSqs()
-    yield endpoint
-    endpoint.stop()
-
-
-def lose_first_answer(fake):
-    """What comes first is stored, and its answer never comes."""
-    over = threading.Event()
-
-    def rule(request):
-        if len(fake.requests) > 1:
-            return None
-        fake.store(request)
-        over.wait(60)
-        return HANG_UP
-
-    fake.rules.append(rule)
-    return over
-
-
 def crash_in_doubt(relays, fake, outbox, options=(), **environment):
     """A relay is killed when the endpoint has a row, and has not answered."""
-    over = lose_first_answer(fake)
+    over = fake.lose_first_answer()
     relay = relays(outbox.uri, f"sqs:{fake.endpoint}", "--lease", 5, *options, name="first", **environment)
     relay.wait_for("active")
     outbox.send("q.fifo", "doubted")
@@ -428,7 +404,7 @@ def test_R31_of_a_message_that_comes_from_later_than_now_nobody_knows_the_age(da
     uri = f"queue:{QUEUE}"
     with Connection(daemon.port) as connection:
         connection.ok("AmazonSQS.SendMessage", {"QueueUrl": QUEUE, "MessageBody": "doubted", "MessageGroupId": "g", "MessageDeduplicationId": "1"})
-    over = lose_first_answer(fake)
+    over = fake.lose_first_answer()
     relay = relays(uri, f"sqs:{fake.endpoint}/000000000000/q.fifo", "--lease", 2, name="first", **clock.environment)
     wait_until(lambda: fake.messages, what="a request")
     relay.kill9()

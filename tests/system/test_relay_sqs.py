@@ -10,7 +10,7 @@ import time
 
 import pytest
 from conftest import PATIENCE, wait_until
-from fake_sqs import HANG_UP, FakeSqs, Fauxqs, error, failed
+from fake_sqs import HANG_UP, Fauxqs, error, failed
 from http_proxy import HttpProxy
 from outbox import Outbox
 from outbox_sqlite import SqliteOutbox
@@ -41,13 +41,6 @@ def relays(outbox):
     yield start
     for relay in started:
         relay.kill9()
-
-
-@pytest.fixture
-def fake():
-    endpoint = FakeSqs()
-    yield endpoint
-    endpoint.stop()
 
 
 def attribute(entry, name):
@@ -635,29 +628,12 @@ def test_R35_fauxqs_suppresses_what_is_sent_again(tmp_path, outbox, relays):
         fauxqs.stop()
 
 
-def lose_first_answer(fake):
-    """A rule: what comes first is stored, and its answer never comes."""
-    over = threading.Event()
-    heard = []
-
-    def rule(request):
-        heard.append(request)
-        if len(heard) > 1:
-            return None
-        fake.store(request)
-        over.wait(60)
-        return HANG_UP
-
-    fake.rules.append(rule)
-    return over
-
-
 def crash_at_fake(relays, fake, outbox, send, *options):
     """A relay is killed when the endpoint has what send() wrote, and no answer of it came."""
     relay = relays(fake.endpoint, "--lease", 5, *options)
     relay.wait_for("active")
     stored = len(fake.messages)
-    over = lose_first_answer(fake)
+    over = fake.lose_first_answer()
     sent = send()
     wait_until(lambda: len(fake.messages) > stored, what="a request")
     relay.kill9()
