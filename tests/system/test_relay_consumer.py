@@ -2,6 +2,8 @@
 lets an application do. A real PostgreSQL, a real daemon; C01 to C12 stand in docs/invariants-relays.md."""
 
 import contextlib
+import ctypes
+import ctypes.util
 import itertools
 import pathlib
 import subprocess
@@ -360,6 +362,69 @@ def test_C08_a_pipelined_transaction_makes_its_effect_only_if_the_claim_was_the_
     for one in calls:
         one.answer()
     assert database.effects() == [("m", "")]
+
+
+class Pipeline:
+    """A connection on which all statements leave before any answer is read, as a consumer's author does it with libpq's pipeline mode."""
+
+    def __init__(self, uri):
+        self.libpq = ctypes.CDLL(ctypes.util.find_library("pq"))
+        for name in ("PQconnectdb", "PQgetResult"):
+            getattr(self.libpq, name).restype = ctypes.c_void_p
+        self.libpq.PQerrorMessage.restype = ctypes.c_char_p
+        self.connection = ctypes.c_void_p(self.libpq.PQconnectdb(uri.encode()))
+        assert self.libpq.PQstatus(self.connection) == 0, self.libpq.PQerrorMessage(self.connection)
+        assert self.libpq.PQenterPipelineMode(self.connection) == 1
+
+    def run(self, statements):
+        """Statements with their values, then one Sync. The state of each answer; 1: a command, 2: rows."""
+        for statement, *values in statements:
+            texts = (ctypes.c_char_p * len(values))(*(value.encode() for value in values))
+            assert self.libpq.PQsendQueryParams(self.connection, statement.encode(), len(values), None, texts, None, None, 0) == 1
+        assert self.libpq.PQpipelineSync(self.connection) == 1
+        states = []
+        while True:
+            result = self.libpq.PQgetResult(self.connection)
+            if result is None:
+                continue  # the end of what one statement answers
+            state = self.libpq.PQresultStatus(ctypes.c_void_p(result))
+            self.libpq.PQclear(ctypes.c_void_p(result))
+            if state == 10:  # PGRES_PIPELINE_SYNC
+                return states
+            states.append(state)
+
+    def close(self):
+        self.libpq.PQfinish(self.connection)
+
+
+def test_C08_a_pipelined_consumer_makes_the_effect_of_a_message_that_comes_twice_once(daemon, database, consume):
+    """Two workers have the same message, since its visibility was over for the first. Beside the effect that comes out of the claim stands
+    one that does not, which happens twice: nothing else here would have kept the first from it."""
+    queue = make_queue(daemon, "work")
+    send(daemon, queue, "x")
+    first = consume(queue, lease=0).receive(5)
+    again = consume(queue).receive(5)
+    assert first["MessageId"] == again["MessageId"] and first["ReceiptHandle"] != again["ReceiptHandle"]
+
+    def work(pipeline, message):
+        name, body = message_id(message), message["Body"]
+        return pipeline.run([
+            ("BEGIN",),
+            ("INSERT INTO effect (message_id, consumer, body) SELECT $1, '', $2 WHERE tally.once($1)", name, body),
+            ("INSERT INTO effect (message_id, consumer, body) VALUES ($1, 'without a claim', $2)", name, body),
+            ("COMMIT",)])
+
+    pipelines = [Pipeline(database.uri) for _ in range(2)]
+    try:
+        calls = [Call(work, pipeline, message) for pipeline, message in zip(pipelines, (first, again))]
+        assert [one.answer() for one in calls] == [[1, 1, 1, 1]] * 2
+        call(daemon.port, "DeleteMessage", QueueUrl=queue, ReceiptHandle=again["ReceiptHandle"])
+        assert work(pipelines[0], first) == [1, 1, 1, 1]  # and who did not hear of the delete does it again
+    finally:
+        for pipeline in pipelines:
+            pipeline.close()
+    assert sorted(database.effects()) == [(first["MessageId"], ""), *3 * [(first["MessageId"], "without a claim")]]
+    assert count_messages(daemon, queue) == 0
 
 
 def test_C09_a_row_for_each_group_knows_redeliveries_and_the_uid_knows_copies(daemon, database):

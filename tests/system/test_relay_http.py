@@ -269,6 +269,76 @@ def test_R20_a_slow_receiver_gets_each_of_many_rows_once(daemon, relays, receive
     assert took < 4 * PATIENCE  # seven rounds of 16 take 1.05 s, and one after the other 15 s
 
 
+def test_R14_later_answers_settle_none_but_their_own_rows(outbox, relays, receiver):
+    """Sixteen requests at once, of which the first three get no answer while all others do; then the relay is killed."""
+    held = set()
+
+    def answer(hit):
+        with receiver.mutex:
+            if len(held) < 3:
+                held.add(hit.key)
+        if hit.key in held:
+            return "hang"
+        wait_until(lambda: len(receiver.hits) >= 16, what="sixteen requests at once")
+        return 200
+
+    receiver.answer = answer
+    uids = [str(uid) for uid in outbox.send_all("hook", [f"m-{i}" for i in range(60)])]
+    relay = relays(outbox.uri, receiver.url, "--lease", 1, "--timeout", 30)
+    wait_until(lambda: outbox.count() == 3, what="that the others have left the outbox")
+    relay.kill9()
+    kept = {uid for uid, in outbox.sql("SELECT uid::text FROM tally.outbox")}
+    noted = {uid for uid, in outbox.sql("SELECT unnest(uids)::text FROM tally.intent")}
+    assert kept == held <= noted and outbox.dead() == []
+    assert receiver.counts() == {uid: 1 for uid in uids}
+    receiver.answer = lambda hit: 200
+    relays(outbox.uri, receiver.url, "--lease", 1)
+    outbox.wait_until_empty()
+    assert receiver.counts() == {uid: 2 if uid in held else 1 for uid in uids}
+    assert {hit.key for hit in receiver.hits if hit.headers["Tally-Maybe-Duplicate"] == "1"} == held
+
+
+@pytest.mark.parametrize("kind", ["nobody listens", "503"])
+def test_R19_behind_an_outage_one_request_asks_before_the_others_come(outbox, relays, receiver, kind):
+    """And of a backlog of 2,000 rows there are never more than 16 requests open."""
+    is_out, under_way, most, beside_first = True, set(), 0, None
+
+    def answer(hit):
+        nonlocal most, beside_first
+        with receiver.mutex:
+            was_out, is_first = is_out, not is_out and beside_first is None
+            if is_first:
+                beside_first, before = -1, len(receiver.hits)
+            under_way.add(hit)
+            most = max(most, len(under_way))
+        time.sleep(0.5 * PATIENCE if is_first else 0.02)  # the first: longer than the relay waits before it looks for other rows
+        if is_first:
+            beside_first = len(receiver.hits) - before
+        with receiver.mutex:
+            under_way.remove(hit)
+        return 503 if was_out else 200
+
+    receiver.answer = answer
+    if kind == "nobody listens":
+        receiver.stop()
+    outbox.fill("hook", 2000, groups=0)
+    relay = relays(outbox.uri, receiver.url, "--lease", 30)  # so long that nobody takes over, who would send again
+    relay.wait_for("blocked")
+    time.sleep(2 * PATIENCE)
+    assert outbox.count() == 2000 and outbox.dead() == []
+    assert len(receiver.hits) < 16 + 20, "one request at a time, but for those that were under way when it was found out"
+    is_out = False
+    if kind == "nobody listens":
+        receiver.start()
+    outbox.wait_until_empty(40)
+    assert beside_first == 0 and 8 < most <= 16
+    done = collections.Counter(hit.body.decode() for hit in receiver.hits if hit.answered == 200)
+    assert done == {body: 1 for body in outbox.bodies(2000)}
+    assert outbox.dead() == []
+    relay.wait_for("active, epoch 1")
+    relay.stop()
+
+
 # --- at most once ----------------------------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 
+import psycopg2.errors
 import pytest
 
 from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, free_port, wait_until
@@ -194,6 +195,28 @@ def test_R06_ids_that_carry_no_order_are_refused_and_a_chosen_one_is_not_lost(da
     relay.stop()  # the next one begins without a floor, as every one does each minute
     start(relays, outbox)
     check_once(drain(daemon, queue, 1), ["chosen"])
+
+
+def test_R06_the_table_refuses_an_id_that_somebody_chose(outbox, queue):
+    for statement in ("INSERT INTO tally.outbox (id, queue, body) VALUES (7, 'orders', 'chosen')",
+                      "INSERT INTO tally.outbox (id, queue, body) VALUES (nextval('tally.outbox_id_seq'), 'orders', 'drawn')",
+                      "UPDATE tally.outbox SET id = 7"):
+        with pytest.raises(psycopg2.errors.GeneratedAlways):
+            outbox.sql(statement)
+    assert outbox.count() == 0
+
+
+@pytest.mark.parametrize("wrong, right", [("INCREMENT BY 2", "INCREMENT BY 1"), ("INCREMENT BY -1", "INCREMENT BY 1"), ("CYCLE", "NO CYCLE")])
+def test_R06_a_sequence_that_does_not_count_one_by_one_is_refused_at_the_start(daemon, relays, outbox, queue, wrong, right):
+    outbox.sql(f"ALTER TABLE tally.outbox ALTER id SET {wrong}")
+    outbox.send(queue, "waits")
+    relay = relays(outbox.uri, "queue", "--lease", 1)
+    said = relay.wait_for("failed")
+    assert f" {wrong}" in said.split(":")[1] and f"SET {right}" in said
+    assert outbox.lease()[0] == 0 and count_visible(daemon, queue) == 0  # it was never a candidate
+    outbox.sql(f"ALTER TABLE tally.outbox ALTER id SET {right}")
+    relay.wait_for("active")
+    check_once(drain(daemon, queue, 1), ["waits"])
 
 
 def test_R07_a_prepared_transaction_is_waited_for_across_a_restart_of_the_server(daemon, relays, postgres, queue):

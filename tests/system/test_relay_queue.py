@@ -4,11 +4,12 @@ docs/invariants-relays.md. Whatever is counted here is counted from what arrived
 import contextlib
 import json
 import shutil
+import threading
 import time
 
 import pytest
 
-from conftest import wait_until
+from conftest import PATIENCE, wait_until
 from outbox import Outbox
 from queues import count_messages, make_queue
 from relay import check_once, check_order, drain
@@ -138,6 +139,41 @@ def test_R12_a_batch_whose_answer_nobody_heard_is_stored_once(daemon, outbox, re
     relays(outbox.uri, "queue", "--lease", 1, "--endpoint", http_proxy.endpoint, name="second")
     outbox.wait_until_empty()
     check_once(drain(daemon, "q", 500), bodies)
+
+
+def test_R53_a_publish_that_comes_after_the_next_batch_is_refused(daemon, outbox, relays, http_proxy):
+    """It is held on its way; the relay gives it up, repeats it on another line and goes on."""
+    make_queue(daemon, "line.fifo")
+    held, answers, is_over = [], [], threading.Event()
+
+    def hold_the_first(target, body):
+        if target != "Tally.Publish" or held:
+            return None
+        held.append(body)
+        is_over.wait(60 * PATIENCE)
+        answers.append(daemon.call(target, body))
+        return answers[0][0], json.dumps(answers[0][1]).encode()
+
+    http_proxy.answer = hold_the_first
+    relay = relays(outbox.uri, "queue", "--lease", 1, "--endpoint", http_proxy.endpoint)
+    relay.wait_for("active, epoch 1")
+    bodies = outbox.fill("line.fifo", 200, groups=5)
+    outbox.wait_until_empty()
+    bodies += outbox.fill("line.fifo", 200, groups=5, first=200)
+    outbox.wait_until_empty()
+    passed = http_proxy.published()
+    assert passed[0] == held[0] and held[0]["Batch"] == 1, "the same, once more"
+    assert passed[-1]["Batch"] >= 2 and passed[-1]["Epoch"] == held[0]["Epoch"]
+    arrived = drain(daemon, "line.fifo", 400)  # consumed: a copy of one would be seen
+    is_over.set()
+    wait_until(lambda: answers, what="the answer to the one that was held")
+    assert answers[0][0] == 400 and "PublisherBatchOutOfOrder" in answers[0][1]["__type"], answers
+    bodies += outbox.fill("line.fifo", 100, groups=5, first=400)
+    arrived += drain(daemon, "line.fifo", 100)
+    check_once(arrived, bodies)
+    check_order(arrived)
+    assert relay.state == "active, epoch 1" and len(http_proxy.bodies_of("Tally.OpenPublisher")) == 1
+    assert http_proxy.published()[-1]["Batch"] == passed[-1]["Batch"] + 1, "nothing was counted for it"
 
 
 def test_R14_nothing_is_confirmed_before_it_has_left(daemon, outbox, relays, http_proxy):

@@ -266,6 +266,22 @@ def test_R47_of_relays_that_start_together_one_works(daemon, relays, outbox):
     assert outbox.ask("SELECT epoch FROM tally_lease") == [(1,)]
 
 
+def test_R55_an_epoch_of_two_to_the_fortieth_is_taken_over_as_any_other(daemon, relays, outbox):
+    outbox.ask("UPDATE tally_lease SET epoch = ?", (1 << 40) - 1)
+    first = relays(outbox.source, "queue", "--lease", 1, name="first")
+    first.wait_for(f"active, epoch {1 << 40}")
+    second = relays(outbox.source, "queue", "--lease", 1, name="second")
+    second.wait_for("standby")
+    bodies = numbered("m", 400)
+    outbox.send(bodies[:200])
+    first.kill9()
+    outbox.send(bodies[200:])
+    second.wait_for(f"active, epoch {(1 << 40) + 1}")
+    outbox.wait_until_empty()
+    check_once(drain(daemon, "orders", 400), bodies)
+    assert outbox.ask("SELECT epoch FROM tally_lease") == [((1 << 40) + 1,)]
+
+
 def test_a_relay_that_is_stopped_is_followed_at_once(daemon, relays, outbox):
     first = relays(outbox.source, "queue", "--lease", 30, name="first")
     first.wait_for("active")

@@ -600,6 +600,62 @@ def test_R35_R34_a_row_in_doubt_is_sent_again_under_the_same_ids(daemon, http_pr
     relay.stop()
 
 
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_R14_a_later_request_that_is_answered_first_settles_none_but_its_own_rows(fake, outbox, relays, is_stored):
+    """Eight at once, of which the first gets no answer, whether its rows are stored or not; the relay is killed meanwhile."""
+    held, is_over = [], threading.Event()
+
+    def hold_the_first(request):
+        with fake.lock:
+            held.extend(request.bodies if not held else [])
+        if not set(held) & set(request.bodies):
+            wait_until(lambda: len(fake.requests) >= 8, what="eight requests at once")
+            return None
+        if is_stored:
+            fake.store(request)
+        is_over.wait(60 * PATIENCE)
+        return HANG_UP
+
+    fake.rules.append(hold_the_first)
+    bodies = [f"g{n}-{n}" for n in range(80)]
+    outbox.send_all("q.fifo", bodies, group_of)
+    relay = relays(fake.endpoint, "--lease", 2)
+    wait_until(lambda: outbox.count() == 10, what="that the others have left the outbox")
+    relay.kill9()
+    kept = [body for body, in outbox.sql("SELECT body FROM tally.outbox ORDER BY id")]
+    noted = [body for body, in outbox.sql("SELECT o.body FROM tally.intent i, unnest(i.uids) u(uid) JOIN tally.outbox o USING (uid)")]
+    assert sorted(kept) == sorted(noted) == sorted(held) and outbox.dead() == []
+    fake.rules.clear()
+    is_over.set()
+    relays(fake.endpoint)
+    outbox.wait_until_empty()
+    check_once_entries(fake.stored("q.fifo"), bodies)
+    outbox.wait_for_no_intent()
+
+
+def test_an_intent_that_is_noted_without_an_answer_is_not_delivered_twice(daemon, proxy, outbox):
+    """The line to PostgreSQL ends behind the statement that lets the last rows go and notes the next ones: the relay must find out what
+    became of it."""
+    make_queue(daemon, "q.fifo")
+    relay = Relay("http://127.0.0.1:9", proxy.uri(outbox.uri), f"sqs:{daemon.endpoint}", "--table", outbox.schema, "--lease", 1).start()
+    try:
+        relay.wait_for("active")
+        bodies = []
+        for times in range(1, 6):
+            proxy.lose_answer_to(b"rows_3\0")  # that statement
+            bodies += outbox.fill("q.fifo", 300, groups=40, first=len(bodies))
+            wait_until(lambda: proxy.lost == times, what="an answer that is lost")
+            relay.wait_for("active")
+        outbox.wait_until_empty()
+        messages = drain(daemon, "q.fifo", len(bodies))
+        check_once(messages, bodies)
+        check_order(messages)
+        assert outbox.dead() == [] and not any(MARK in message.attributes for message in messages)
+        outbox.wait_for_no_intent()
+    finally:
+        relay.kill9()
+
+
 @pytest.mark.skipif(not Fauxqs.is_available(), reason="fauxqs needs Node.js 20")
 def test_R35_fauxqs_suppresses_what_is_sent_again(tmp_path, outbox, relays):
     """An SQS by somebody else, which remembers ids beyond the end of their messages: what it took is consumed and deleted before it comes

@@ -11,7 +11,9 @@ import pytest
 from conftest import PATIENCE, wait_until
 from http_proxy import HttpProxy
 from proxy import Proxy
+from queues import make_queue
 from relay import check_once, check_order, drain
+from relay_actions import create, wait_for
 from wire import scaled
 
 
@@ -64,6 +66,43 @@ def test_a_killed_owner_is_followed_at_once(daemon, relays, outbox, traffic):
     first.kill9()
     assert second.seconds_until_active() < 1 * PATIENCE
     traffic.check(daemon)
+
+
+def test_a_relay_of_a_killed_tallyd_is_followed_at_once(daemon, daemon_factory, relays, outbox, traffic):
+    """In the middle of traffic. Where both deliver stands in a third place, a FIFO queue of a Tally that lives, so that what either of
+    them has sent is seen together."""
+    host = daemon_factory().start()
+    create(host, outbox, Source={"LeaseSeconds": 30}, Sink={"Type": "sqs", "QueueUrl": f"{daemon.endpoint}/"})
+    wait_for(host, "active")
+    second = relays(outbox.uri, f"sqs:{daemon.endpoint}/", "--lease", 30)
+    second.wait_for("standby")
+    wait_until(lambda: traffic.count - outbox.count() > 100, what="some rows that the first has delivered")
+    host.kill9()
+    assert second.seconds_until_active() < 1 * PATIENCE
+    assert second.epoch == 2
+    traffic.check(daemon)
+
+
+def test_rows_behind_the_kill_of_a_tallyd_go_to_the_queue_of_the_next(daemon, daemon_factory, relays, outbox, fifo):
+    """Each relay delivers to its own Tally. What the killed one has acknowledged it has when it is back, and there is no copy of it."""
+    host = daemon_factory().start()
+    make_queue(host, fifo)
+    create(host, outbox, Source={"LeaseSeconds": 30})
+    wait_for(host, "active")
+    second = relays(outbox.uri, "queue", "--lease", 30)
+    second.wait_for("standby")
+    outbox.fill(fifo, 500, groups=5)
+    outbox.wait_until_empty()
+    host.kill9()
+    outbox.fill(fifo, 500, groups=5, first=500)
+    assert second.seconds_until_active() < 1 * PATIENCE
+    outbox.wait_until_empty()
+    host.start()
+    wait_for(host, "standby")
+    arrived = drain(host, fifo, 500) + drain(daemon, fifo, 500)
+    check_once(arrived, outbox.bodies(1000))
+    check_order(arrived)
+    assert outbox.lease()[0] == second.epoch == 2
 
 
 def test_an_owner_that_ends_is_followed_at_once(daemon, relays, outbox, traffic):
@@ -232,6 +271,19 @@ def test_R50_one_that_is_killed_while_it_takes_over_is_followed(daemon, relays, 
     assert second.seconds_until_active() < 4 * PATIENCE
     traffic.check(daemon)
     assert outbox.lease()[0] == 3
+
+
+def test_R55_an_epoch_of_two_to_the_fortieth_is_taken_over_as_any_other(daemon, relays, outbox, traffic):
+    outbox.sql("UPDATE tally.lease SET epoch = 2::bigint ^ 40 - 1")
+    first, second = start_pair(relays, outbox)
+    assert first.epoch == 1 << 40
+    first.kill9()
+    second.wait_for(f"active, epoch {(1 << 40) + 1}")
+    first.start().wait_for("standby")
+    second.stop()
+    first.wait_for(f"active, epoch {(1 << 40) + 2}")
+    traffic.check(daemon)
+    assert outbox.lease()[0] == (1 << 40) + 2
 
 
 def test_takeovers_under_load_lose_and_repeat_nothing(daemon, relays, outbox, fifo):
