@@ -20,6 +20,8 @@
 #define SETTLED_EVERY_MS 1000u
 #define WAITING_EVERY_MS 250u
 #define WHOLE_EVERY_MS 60000u
+#define WHOLE_PART                                                                                                     \
+    50u /* and at most this part of the time, where so much is left of rows that are gone that they take long */
 #define PIECES_FROM_IDS 2000u /* to read what is left of fewer rows costs less than to look at pieces */
 
 static void forget(struct floor *floor, const struct term *term, unsigned connection, uint64_t now_ms)
@@ -31,6 +33,14 @@ static void forget(struct floor *floor, const struct term *term, unsigned connec
     floor->next_ms = now_ms;
     floor->whole_ms = now_ms;
     gone_clear(&floor->gone);
+}
+
+void floor_forget_others(struct source_postgres *self)
+{
+    struct floor *floor = &self->floor;
+    struct term term = floor->term;
+    if (floor->connection != self->postgres.connections)
+        forget(floor, &term, self->postgres.connections, keeper_now_ms());
 }
 
 static bool is_among(const struct buffer *writers, const char *name)
@@ -165,8 +175,11 @@ static void note_gone(struct floor *floor, struct id_range range)
 {
     if (range.last <= floor->value)
         return;
-    gone_add(&floor->gone, range);
-    raise_to(floor, floor->value);
+    if (range.first > floor->value + 1) {
+        gone_add(&floor->gone, range);
+        return;
+    }
+    raise_to(floor, range.last);
 }
 
 /* An array of bigint in binary form: twenty bytes of head, then each with its length of four bytes. */
@@ -211,6 +224,10 @@ void floor_look_at_all(struct floor *floor)
 
 void floor_note_found(struct floor *floor, const struct rows *rows)
 {
+    if (floor->is_whole) {
+        uint64_t now_ms = keeper_now_ms(), took_ms = now_ms - (floor->whole_ms - WHOLE_EVERY_MS);
+        floor->whole_ms = now_ms + (took_ms * WHOLE_PART > WHOLE_EVERY_MS ? took_ms * WHOLE_PART : WHOLE_EVERY_MS);
+    }
     bool is_wrong = false;
     for (size_t i = 0; i < rows->count && floor->is_whole && !is_wrong; i++) {
         uint64_t id = rows->items_owned[i].id;

@@ -104,7 +104,7 @@ enum step postgres_judge(const struct postgres *postgres, const PGresult *result
 static const char settings[] =
     "SET search_path = pg_catalog, pg_temp; SET default_transaction_isolation = 'read committed'; SET "
     "statement_timeout = 0; "
-    "SET lock_timeout = 2000; SET client_min_messages = warning; "
+    "SET lock_timeout = 900; SET client_min_messages = warning; "
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off";
 
 /* Each may be refused: by an older server (13 does not know the last two), by a hosted one, on a Unix socket. They let the server notice

@@ -43,9 +43,10 @@ static enum step push(struct source_postgres *self, uint64_t position, struct fa
 {
     if (self->pushed == position)
         return STEP_OK;
-    self->pushed = position;
     PGresult *result;
     enum step step = source_postgres_run(self, STATEMENT_FLUSH, NULL, 0, &result, fault);
+    if (step == STEP_OK)
+        self->pushed = position;
     PQclear(result);
     return step;
 }

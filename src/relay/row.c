@@ -24,6 +24,7 @@ void rows_clear(struct rows *rows)
     arena_reset(&rows->arena);
     rows->count = 0;
     rows->size = 0;
+    rows->is_cut_short = false;
 }
 
 static struct bytes copy(struct rows *rows, struct bytes view)

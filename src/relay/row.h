@@ -43,7 +43,8 @@ struct rows {
     struct row *items_owned;
     size_t count;
     size_t capacity;
-    size_t size; /* bytes of all bodies and attributes */
+    size_t size;       /* bytes of all bodies and attributes */
+    bool is_cut_short; /* the source may have more, from the first on: a row that is not here need not be gone */
     /* Of a source that is asked whether it keeps them (source_ops.look_kept): how far it was when they had been read, and which of its
      * connections they came over. */
     uint64_t read_position;

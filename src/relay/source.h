@@ -54,8 +54,8 @@ struct source;
 struct source_ops {
     /* The next rows that are not among `in_flight`, in the order of their ids: at most `limit` rows and about `size_max` bytes, in two
      * halves, so that the source can work while the caller does: after begin_scan() exactly one end_scan(), and nothing else between.
-     * begin_scan() first settles what `done` names: deletes those rows, whose delivery is durable (P5). `rows` is emptied first; it may
-     * stay empty though there are rows where not all of `done` were there any more: the next scan finds them. */
+     * begin_scan() first settles what `done` names: deletes those rows, whose delivery is durable (P5). `rows` is emptied first; where not all
+     * of `done` were there any more, it may stay empty and cut short: the next scan finds what there is. */
     enum step (*begin_scan)(struct source *source, const struct term *term, const struct row_name *done,
                             size_t done_count, const struct row_name *in_flight, size_t in_flight_count, unsigned limit,
                             size_t size_max, struct fault *fault);

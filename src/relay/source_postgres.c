@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define PATIENCE_MS 10000u
+#define WHOLE_PATIENCE_MS 120000u /* for a scan past all that VACUUM could not remove */
 
 /* --- parameters ---------------------------------------------------------------------------------------------------- */
 
@@ -169,6 +170,7 @@ static enum step send_scan(struct source_postgres *self, const struct row_name *
     char low_text[NUMBER_TEXT_SIZE], rows[NUMBER_TEXT_SIZE], size[NUMBER_TEXT_SIZE];
     uint64_t low = floor_of_scan(&self->floor);
     bool has_pieces = floor_has_pieces(&self->floor);
+    self->postgres.patience_ms = low == 0 ? WHOLE_PATIENCE_MS : PATIENCE_MS;
     self->passed_count = 0;
     if (!has_pieces && !self->floor.is_whole) {
         self->passed_count = pass_over(&low, done, done_count);
@@ -220,6 +222,7 @@ static enum step source_begin_scan(struct source *source, const struct term *ter
         step = replicas_send_position(self, fault);
     self->is_scanning = step == STEP_OK;
     self->is_settling = has_done;
+    self->done_count = done_count;
     return step;
 }
 
@@ -247,11 +250,11 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
         *fault = fence_fault;
         step = settled;
     }
-    bool has_counted_wrong = self->is_settling && self->deleted_count < self->passed_count;
-    if (step == STEP_OK &&
-        has_counted_wrong) /* a failover may have given an id to another row, which the scan has missed */
+    /* Where it counted on a row that was not there, a failover may have given its id to another one, which the scan has missed. */
+    rows->is_cut_short = self->is_settling && self->passed_count > 0 && self->deleted_count < self->done_count;
+    if (step == STEP_OK && rows->is_cut_short)
         floor_look_at_all(&self->floor);
-    if (step == STEP_OK && !has_counted_wrong) {
+    if (step == STEP_OK && !rows->is_cut_short) {
         append_rows(rows, result);
         floor_note_found(&self->floor, rows);
     }

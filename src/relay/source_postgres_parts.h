@@ -64,8 +64,9 @@ struct source_postgres {
     struct buffer ids, uids; /* of the statement that is being put together */
     bool is_scanning;        /* between begin_scan() and end_scan() */
     bool is_settling;        /* and that one deletes rows first, */
-    size_t passed_count;     /* so many of which it counts on: the scan begins behind them */
-    size_t deleted_count;    /* so many there were */
+    size_t done_count;       /* so many, */
+    size_t passed_count;     /* of which it counts on so many: the scan begins behind them, */
+    size_t deleted_count;    /* and so many there were */
     uint64_t horizon_ms;     /* when to look at the horizon again */
     char horizon[FAULT_TEXT_SIZE];
 };
@@ -90,6 +91,8 @@ struct pieces floor_pieces(struct floor *floor);
 size_t floor_note_deleted(struct source_postgres *self, const PGresult *result);
 /* The next scan goes without the floor. */
 void floor_look_at_all(struct floor *floor);
+/* With a connection: what was known over another one is forgotten. */
+void floor_forget_others(struct source_postgres *self);
 /* What the scan found, in the order of ids. */
 void floor_note_found(struct floor *floor, const struct rows *rows);
 void floor_deinit(struct floor *floor);

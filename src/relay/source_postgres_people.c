@@ -39,11 +39,13 @@ static uint64_t count_waiting(const struct gone *gone, const PGresult *result)
 enum step source_postgres_check_health(struct source *source, struct source_health *health, struct fault *fault)
 {
     struct source_postgres *self = source_postgres_of(source);
-    /* Those of another connection may be wrong by now; here that would only be a number that is too small for a moment. */
-    struct pieces pieces = floor_pieces(&self->floor);
     PGresult *result;
-    enum step step =
-        source_postgres_run(self, STATEMENT_HEALTH, (const char *[]){pieces.lows, pieces.highs}, 2, &result, fault);
+    enum step step = postgres_connect(&self->postgres, fault);
+    if (step != STEP_OK)
+        return step;
+    floor_forget_others(self);
+    struct pieces pieces = floor_pieces(&self->floor);
+    step = source_postgres_run(self, STATEMENT_HEALTH, (const char *[]){pieces.lows, pieces.highs}, 2, &result, fault);
     if (step == STEP_OK) {
         *health = (struct source_health){
             .waiting_count = count_waiting(&self->floor.gone, result),

@@ -80,6 +80,8 @@ bool round_park(struct round *round, const struct row *row, const char *reason, 
 static bool forget_gone(struct round *round)
 {
     const struct rows *rows = &round->rows;
+    if (rows->is_cut_short)
+        return true;
     uint64_t last = rows->count == 0 ? 0 : rows->items_owned[rows->count - 1].id;
     for (size_t i = 0; i < rows->count; i++) {
         struct row_name name = row_name_of(&rows->items_owned[i]);

@@ -166,6 +166,8 @@ CREATE TABLE IF NOT EXISTS tally.intent (
   PRIMARY KEY (source, epoch, seq)
 );
 
+ALTER TABLE tally.intent ADD COLUMN IF NOT EXISTS moment text;
+
 -- 4. Inbox ---------------------------------------------------------------------------------------------------------------
 
 -- A row: this consumer's effect of this message is committed.
