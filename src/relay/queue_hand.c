@@ -2,8 +2,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "relay/keeper.h"
 #include <stdlib.h>
-#include <time.h>
 
 /* Timeouts are put off so many times within one of them: one or two may fail. */
 #define BEATS 3u
@@ -11,13 +11,6 @@
 /* A call of a sink takes as long as two requests, and a worker that waits for a sink that is down half a minute. */
 #define IDLE_MS 40000u
 #define REQUEST_MS 10000u
-
-uint64_t hand_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +30,7 @@ static void beat(struct hand *hand)
 {
     size_t count = hand->count;
     struct fault fault;
-    if (count == 0 || hand_now_ms() - hand->used_ms > hand->idle_ms)
+    if (count == 0 || keeper_now_ms() - hand->used_ms > hand->idle_ms)
         return;
     char **handles = copy_handles(hand);
     pthread_mutex_unlock(&hand->mutex);
@@ -53,10 +46,11 @@ static void *keep_in_hand(void *context)
     struct hand *hand = context;
     pthread_mutex_lock(&hand->mutex);
     while (!hand->is_ending) {
-        uint64_t due_ms = hand_now_ms() + hand->visibility_s * 1000u / BEATS;
-        struct timespec due = {.tv_sec = (time_t)(due_ms / 1000), .tv_nsec = (long)(due_ms % 1000 * 1000000)};
-        while (!hand->is_ending && hand_now_ms() < due_ms)
+        uint64_t due_ms = keeper_now_ms() + hand->visibility_s * 1000u / BEATS;
+        while (!hand->is_ending && keeper_now_ms() < due_ms) {
+            struct timespec due = keeper_wake_time(due_ms);
             pthread_cond_timedwait(&hand->changed, &hand->mutex, &due);
+        }
         if (!hand->is_ending)
             beat(hand);
     }
@@ -70,7 +64,7 @@ bool hand_init(struct hand *hand, const struct relay_spec *spec, const char *que
                struct fault *fault)
 {
     pthread_condattr_t monotonic;
-    *hand = (struct hand){.queue = queue, .visibility_s = visibility_s, .used_ms = hand_now_ms()};
+    *hand = (struct hand){.queue = queue, .visibility_s = visibility_s, .used_ms = keeper_now_ms()};
     hand->idle_ms = IDLE_MS + 2 * (spec->timeout_ms > REQUEST_MS ? spec->timeout_ms : REQUEST_MS);
     pthread_mutex_init(&hand->mutex, NULL);
     pthread_condattr_init(&monotonic);
@@ -122,7 +116,7 @@ void hand_deinit(struct hand *hand)
 void hand_use(struct hand *hand)
 {
     pthread_mutex_lock(&hand->mutex);
-    uint64_t now_ms = hand_now_ms();
+    uint64_t now_ms = keeper_now_ms();
     if (now_ms - hand->used_ms > hand->idle_ms)
         drop_all(hand);
     hand->used_ms = now_ms;
@@ -155,7 +149,8 @@ static struct hand_row *make_item(const struct row *row, const struct uid *messa
         row->queue.size + row->group.size + row->deduplication_id.size + row->attributes.size + row->body.size;
     struct hand_row *item = memory_allocate(sizeof(*item) + size + 5);
     uint8_t *at = (uint8_t *)(item + 1);
-    *item = (struct hand_row){.row = *row, .message_id = *message_id, .handle_owned = copy_handle(row)};
+    *item = (struct hand_row){
+        .row = *row, .message_id = *message_id, .read_ms = keeper_now_ms(), .handle_owned = copy_handle(row)};
     item->row.queue = copy(&at, row->queue);
     item->row.group = copy(&at, row->group);
     item->row.deduplication_id = copy(&at, row->deduplication_id);

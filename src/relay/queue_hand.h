@@ -13,6 +13,7 @@
 struct hand_row {
     struct row row; /* what it points to stands behind this struct; `handle` and `body` have a NUL behind them */
     struct uid message_id;
+    uint64_t read_ms;   /* when, for what row.age_ms has become since */
     char *handle_owned; /* the newest: a message that was lost and came back has another one */
 };
 
@@ -48,7 +49,5 @@ void hand_take(struct hand *hand, const struct row *row, const struct uid *messa
 /* NULL: it is not in hand. Borrowed until it is dropped. */
 struct hand_row *hand_find(const struct hand *hand, uint64_t id, const struct uid *uid);
 void hand_drop(struct hand *hand, struct hand_row *item);
-
-uint64_t hand_now_ms(void);
 
 #endif

@@ -367,7 +367,7 @@ static void stand_by(struct relay *relay, bool can_work)
     struct term term;
     if (relay->source != NULL)
         relay_run_errands(relay);
-    if (can_work && !find_term(relay, &term) && reaches_source(relay))
+    if (can_work && (relay->is_keeper_paused || !find_term(relay, &term)) && reaches_source(relay))
         relay_look_seldom(relay, keeper_now_ms());
     relay_lock(relay);
     bool has_news = relay->is_stopping || relay->is_paused != relay->is_keeper_paused ||

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "relay/keeper.h"
 #include "relay/moment.h"
 #include "relay/queue_hand.h"
 #include "relay/queue_parked.h"
@@ -32,6 +33,7 @@ struct source_queue {
         attempt; /* names a receive until it is answered, so that a repeat gives the same messages (FIFO queues) */
     struct uid done[DONE_MAX]; /* MessageIds */
     size_t done_count, done_next;
+    uint64_t stuck_since_ms; /* when there was something first, since the last message left; 0: there is nothing */
     /* Of the scan that is open: */
     struct row_name *in_flight_owned;
     size_t in_flight_count, in_flight_capacity;
@@ -103,6 +105,8 @@ static enum step queue_begin_scan(struct source *source, const struct term *term
     struct source_queue *queue = source_of(source);
     (void)term;
     hand_use(&queue->hand);
+    if (done_count > 0)
+        queue->stuck_since_ms = 0;
     if (in_flight_count > queue->in_flight_capacity) {
         queue->in_flight_capacity = in_flight_count;
         queue->in_flight_owned =
@@ -255,17 +259,32 @@ static enum step queue_resolve(struct source *source, const struct uid *uid, enu
     return parked_queue_resolve(&source_of(source)->parked, uid, resolution, is_found, fault);
 }
 
+/* A queue does not say how old its oldest message is, and one that is paused takes none in hand; but when nothing has left since there was
+ * something, it is at least as old as that. */
+static uint64_t measure_stay(struct source_queue *queue, uint64_t count)
+{
+    uint64_t now_ms = keeper_now_ms();
+    if (count == 0)
+        queue->stuck_since_ms = 0;
+    else if (queue->stuck_since_ms == 0)
+        queue->stuck_since_ms = now_ms;
+    return count == 0 ? 0 : now_ms - queue->stuck_since_ms;
+}
+
 static enum step queue_check_health(struct source *source, struct source_health *health, struct fault *fault)
 {
     struct source_queue *queue = source_of(source);
     struct tally_queue_counts counts;
     if (tally_queue_count(queue->client_owned, name_of(queue), &counts) != TALLY_OK)
         return queue_calls_judge(queue->client_owned, name_of(queue), fault);
-    *health = (struct source_health){.waiting_count = counts.visible + counts.in_flight + counts.delayed};
-    for (size_t i = 0; i < queue->hand.count; i++)
-        if (queue->hand.items_owned[i]->row.age_ms > health->oldest_age_ms &&
-            queue->hand.items_owned[i]->row.age_ms < AGE_UNKNOWN_MS)
-            health->oldest_age_ms = queue->hand.items_owned[i]->row.age_ms;
+    *health = (struct source_health){.waiting_count = counts.visible + counts.in_flight + counts.delayed,
+                                     .oldest_age_ms = measure_stay(queue, counts.visible + counts.in_flight)};
+    for (size_t i = 0; i < queue->hand.count; i++) {
+        const struct hand_row *item = queue->hand.items_owned[i];
+        uint64_t age_ms = item->row.age_ms + (keeper_now_ms() - item->read_ms);
+        if (item->row.age_ms < AGE_UNKNOWN_MS && age_ms > health->oldest_age_ms)
+            health->oldest_age_ms = age_ms;
+    }
     return parked_queue_count(&queue->parked, &health->parked_count, fault);
 }
 

@@ -222,8 +222,28 @@ def test_a_database_that_goes_away_and_comes_back(daemon, postgres):
     wait_for(daemon, "active")
 
 
+def test_a_queue_that_does_not_move_says_for_how_long(daemon):
+    """Whether a relay tries in vain or is paused: nothing else tells how old the oldest message of a queue is."""
+    make_queue(daemon, "hooks")
+    sink = {"Type": "http", "Url": f"http://127.0.0.1:{free_port()}/"}
+    good(daemon, "CreateRelay", RelayName="orders", Source={"Type": "queue", "QueueUrl": "hooks"}, Sink=sink)
+    daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "hooks", "MessageBody": "waits"})
+    wait_until(lambda: describe(daemon)["Lag"]["Seconds"] >= 2, 30, "a lag in seconds")
+    good(daemon, "PauseRelay", RelayName="orders")
+    wait_for(daemon, "paused")
+    paused_at = describe(daemon)["Lag"]["Seconds"]
+    wait_until(lambda: describe(daemon)["Lag"]["Seconds"] >= paused_at + 5, 40, "a lag that grows while it is paused")
+    assert describe(daemon)["Lag"]["Rows"] == 1
+
+
+def test_a_secret_that_is_too_short_is_refused_at_once(daemon):
+    name, text = refused(daemon, "CreateRelay", RelayName="orders", Source={"Type": "queue", "QueueUrl": "hooks"},
+                         Sink={"Type": "http", "Url": "http://127.0.0.1:1/", "Secret": "short"})
+    assert name == "InvalidParameterValueException" and "5 bytes" in text and "at least" in text and "short" not in text
+
+
 def test_what_is_secret_is_never_shown(daemon_factory, server):
-    secrets = ["hunter2hunter2", "hunter3hunter3", "hunter4hunter4", "hunter5hunter5", "hunter6hunter6"]
+    secrets = [f"hunter{number}" * 2 + "hunter" for number in range(2, 7)]
     password, key, token, signing, web = secrets
     daemon = daemon_factory().start()
     for name in "calls", "copies":
@@ -301,7 +321,7 @@ def test_specs_that_are_none_are_refused_and_nothing_is_kept(daemon):
 def test_the_words_of_relay_create(daemon, tally, tmp_path):
     key, secret, empty = tmp_path / "key", tmp_path / "secret", tmp_path / "empty"
     key.write_text("AKIASHOWN hidden-secret\nhidden-token\n")
-    secret.write_text("hidden-signing\n")
+    secret.write_text("hidden-signing-key\n")
     empty.write_text("\n")
     sqs = ["--sink", "sqs:http://127.0.0.1:1/000000000000/q.fifo", "--region", "eu-west-1", "--credentials-file", key, "--doubts", "park"]
     tally("relay", "create", "aws", "--source", f"sqlite:{tmp_path}/none.db", "--table", "box", *sqs, "--order", "strict")
@@ -341,7 +361,7 @@ def test_names_and_limits(daemon):
         # The same in another order of its members, and with what is meant anyway.
         good(daemon, "CreateRelay", RelayName=name, Order="group", Sink=dict(reversed(sink.items())), Source=source)
         assert refused(daemon, "CreateRelay", RelayName=name, Source={**source, "QueueUrl": "other"}, Sink=sink)[0] == "RelayAlreadyExists"
-        assert refused(daemon, "CreateRelay", RelayName=name, Source=source, Sink={**sink, "Secret": "s"})[0] == "RelayAlreadyExists"
+        assert refused(daemon, "CreateRelay", RelayName=name, Source=source, Sink={**sink, "Secret": "s" * 16})[0] == "RelayAlreadyExists"
     assert [relay["RelayName"] for relay in good(daemon, "ListRelays")["Relays"]] == sorted(names)
     listed, token = [], {}
     while True:
@@ -354,7 +374,7 @@ def test_names_and_limits(daemon):
     assert listed == sorted(names)
     for name in names[3:]:
         good(daemon, "DeleteRelay", RelayName=name)
-        good(daemon, "CreateRelay", RelayName=name, Source=source, Sink={**sink, "Secret": "s"})  # the name is free at once
+        good(daemon, "CreateRelay", RelayName=name, Source=source, Sink={**sink, "Secret": "s" * 16})  # the name is free at once
 
 
 # --- doubts -------------------------------------------------------------------------------------------------------------
