@@ -64,8 +64,9 @@ struct sink {
     const struct sink_ops *ops;
     enum sink_memory memory;
     uint64_t memory_ms; /* if it forgets */
-    bool repeats;      /* one that does not remember: what may have been delivered is tried again, rather than parked */
-    unsigned rows_max; /* of one call */
+    bool repeats; /* one that does not remember: what may have been delivered is tried again, rather than parked */
+    bool parks_forgotten; /* but not where the sink would have known it for a while, and that is over */
+    unsigned rows_max;    /* of one call */
     size_t size_max;
     bool takes_acks;
     /* Set by each deliver() of a sink that does not remember: it as a whole does not answer or asks for peace, so that the relay pauses

@@ -113,7 +113,7 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
                   "where each row names its queue");
         return NULL;
     }
-    bool repeats = !spec->is_at_most_once && !spec->parks_doubts;
+    bool repeats = !spec->is_at_most_once && spec->doubts != DOUBTS_PARK;
     struct sink_sqs *sqs = memory_allocate_zeroed(sizeof(*sqs));
     struct bytes endpoint = bytes_make(url, sqs_endpoint_size(url));
     sqs->endpoint_owned = memory_allocate(endpoint.size + 2);
@@ -132,6 +132,7 @@ struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault)
         .memory = SINK_FORGETS,
         .memory_ms = MEMORY_MS,
         .repeats = repeats,
+        .parks_forgotten = spec->doubts == DOUBTS_BY_QUEUE,
         .rows_max = repeats ? CALL_ROWS_MAX : CALL_ROWS_MAX_PARKED,
         .size_max = CALL_SIZE_MAX,
     };

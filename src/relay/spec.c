@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "relay/schema.h"
+#include "relay/webhook.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 enum member_kind {
     MEMBER_TEXT,        /* a char * */
     MEMBER_CHOICE,      /* a bool: false for the first of two words, true for the second */
+    MEMBER_DOUBTS,      /* an enum doubts: of two words */
     MEMBER_SECONDS,     /* 1 to 60 of them, into an unsigned of milliseconds */
     MEMBER_COUNT,       /* 0 to 100, into an unsigned */
     MEMBER_CREDENTIALS, /* an object of texts, which credentials_members tells */
@@ -59,7 +61,7 @@ static const struct member sqs_members[] = {
     {"QueueUrl", MEMBER_TEXT, offsetof(struct relay_spec, queue_owned), true, {NULL}},
     {"Region", MEMBER_TEXT, offsetof(struct relay_spec, region_owned), false, {NULL}},
     {"Credentials", MEMBER_CREDENTIALS, 0, false, {NULL}},
-    {"Doubts", MEMBER_CHOICE, offsetof(struct relay_spec, parks_doubts), false, {"send", "park"}},
+    {"Doubts", MEMBER_DOUBTS, offsetof(struct relay_spec, doubts), false, {"send", "park"}},
     {"Refused", MEMBER_CHOICE, offsetof(struct relay_spec, blocks_group), false, {"park", "block"}},
 };
 
@@ -174,10 +176,13 @@ static bool read_text(const struct reader *reader, const struct member *member, 
 
 static bool read_choice(const struct reader *reader, const struct member *member, yyjson_val *value)
 {
-    bool *choice = (bool *)(void *)((char *)reader->spec + member->offset);
+    void *place = (char *)reader->spec + member->offset;
     for (size_t i = 0; i < ARRAY_LENGTH(member->choices); i++)
         if (yyjson_equals_str(value, member->choices[i])) {
-            *choice = i == 1;
+            if (member->kind == MEMBER_DOUBTS)
+                *(enum doubts *)place = i == 0 ? DOUBTS_SEND : DOUBTS_PARK;
+            else
+                *(bool *)place = i == 1;
             return true;
         }
     fault_set(reader->fault, STEP_UNFIT, "%s.%s must be \"%s\" or \"%s\"", reader->place, member->name,
@@ -223,6 +228,7 @@ static bool read_member(const struct reader *reader, const struct member *member
     case MEMBER_TEXT:
         return read_text(reader, member, value);
     case MEMBER_CHOICE:
+    case MEMBER_DOUBTS:
         return read_choice(reader, member, value);
     case MEMBER_SECONDS:
         return read_seconds(reader, member, value);
@@ -344,8 +350,21 @@ static bool refuse(struct fault *fault, const char *text, const char *value)
     return false;
 }
 
+static bool is_secret_sound(const char *secret, struct fault *fault)
+{
+    struct webhook_keys keys;
+    struct fault why;
+    bool is_sound = webhook_keys_read(&keys, bytes_from_string(secret), &why);
+    webhook_keys_deinit(&keys);
+    if (!is_sound)
+        fault_set(fault, STEP_UNFIT, "Sink.Secret: %s", why.text);
+    return is_sound;
+}
+
 bool relay_spec_check(const struct relay_spec *spec, struct fault *fault)
 {
+    if (spec->secret_owned != NULL && !is_secret_sound(spec->secret_owned, fault))
+        return false;
     if (spec->name_owned != NULL && !is_name(spec->name_owned))
         return refuse(fault, "RelayName must be 1 to 80 letters, digits, hyphens and underscores", spec->name_owned);
     if (spec->table_owned != NULL && !schema_name_is_sound(spec->table_owned))

@@ -15,6 +15,13 @@ enum source_type { SOURCE_POSTGRES, SOURCE_SQLITE, SOURCE_QUEUE };
 enum sink_type { SINK_QUEUE, SINK_SQS, SINK_HTTP };
 
 /* Strings are owned; NULL where they are not given. */
+/* What becomes of a row that may have arrived at an SQS queue, when that can't recognise it any more. */
+enum doubts {
+    DOUBTS_BY_QUEUE, /* a FIFO queue promises that nothing comes twice: parked. A standard one does not: sent again, marked */
+    DOUBTS_SEND, /* again, marked `maybe-duplicate` */
+    DOUBTS_PARK,
+};
+
 struct relay_spec {
     char *name_owned;
     enum source_type source;
@@ -34,8 +41,8 @@ struct relay_spec {
     char *secret_owned;  /* http: signs the bodies; NULL: they are not signed */
     unsigned timeout_ms; /* http: of a request; 0: 10 s */
     bool is_at_most_once;
-    bool parks_doubts; /* sqs: park what is in doubt for too long, rather than send it marked `maybe-duplicate` */
-    bool blocks_group; /* a refused row holds its group instead of being parked */
+    enum doubts doubts; /* sqs */
+    bool blocks_group;  /* a refused row holds its group instead of being parked */
 
     bool is_strict; /* one order for all rows, as if they had one group */
 

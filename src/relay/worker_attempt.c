@@ -77,9 +77,11 @@ static uint64_t memory_of(const struct sink *sink, const struct row *row)
 /* What to do with a row that may have been delivered `age_ms` ago (P17). */
 static enum choice judge_doubt(const struct sink *sink, const struct row *row, int64_t age_ms)
 {
-    if (age_ms >= 0 && (uint64_t)age_ms < memory_of(sink, row))
+    uint64_t memory_ms = memory_of(sink, row);
+    if (age_ms >= 0 && (uint64_t)age_ms < memory_ms)
         return CHOICE_TRY;
-    return sink->repeats ? CHOICE_MARK : CHOICE_PARK;
+    bool is_forgotten = memory_ms > 0 && sink->parks_forgotten;
+    return sink->repeats && !is_forgotten ? CHOICE_MARK : CHOICE_PARK;
 }
 
 static bool park_doubt(struct round *round, const struct row *row, uint32_t intent, int64_t age_ms)

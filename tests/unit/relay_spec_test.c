@@ -59,7 +59,8 @@ static void what_is_not_given_has_its_default(void **state)
     assert_string_equal(spec.connection_owned, "postgres://db");
     assert_null(spec.table_owned);
     assert_null(spec.queue_owned);
-    assert_false(spec.is_strict || spec.is_pooled || spec.blocks_group || spec.is_at_most_once || spec.parks_doubts);
+    assert_false(spec.is_strict || spec.is_pooled || spec.blocks_group || spec.is_at_most_once);
+    assert_int_equal(spec.doubts, DOUBTS_BY_QUEUE);
     assert_int_equal(spec.lease_ms, 3000);
     assert_int_equal(spec.replica_count, 0);
     relay_spec_deinit(&spec);
@@ -78,7 +79,7 @@ static void each_member_arrives_where_it_belongs(void **state)
                   "'Refused':'block','Credentials':{'AccessKeyId':'a','SecretAccessKey':'s','SessionToken':'t'}}",
                   "strict", &fault));
     assert_string_equal(spec.table_owned, "box");
-    assert_true(spec.is_pooled && spec.parks_doubts && spec.blocks_group && spec.is_strict);
+    assert_true(spec.is_pooled && spec.doubts == DOUBTS_PARK && spec.blocks_group && spec.is_strict);
     assert_int_equal(spec.lease_ms, 1500);
     assert_string_equal(spec.queue_owned, "https://sqs.example/1/q");
     assert_string_equal(spec.region_owned, "eu-west-1");
@@ -87,10 +88,10 @@ static void each_member_arrives_where_it_belongs(void **state)
     assert_string_equal(spec.session_token_owned, "t");
     relay_spec_deinit(&spec);
     assert_true(read_spec(&spec, "{'Type':'queue','QueueUrl':'done'}",
-                          "{'Type':'http','Url':'http://h/x','Secret':'k','Mode':'at-most-once'}", "group", &fault));
+                          "{'Type':'http','Url':'http://h/x','Secret':'sixteen-bytes-ok','Mode':'at-most-once'}", "group", &fault));
     assert_string_equal(spec.source_queue_owned, "done");
     assert_string_equal(spec.url_owned, "http://h/x");
-    assert_string_equal(spec.secret_owned, "k");
+    assert_string_equal(spec.secret_owned, "sixteen-bytes-ok");
     assert_true(spec.is_at_most_once);
     relay_spec_deinit(&spec);
 }
