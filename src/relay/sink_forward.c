@@ -151,7 +151,9 @@ static bool send(struct sink_forward *forward, struct attempt *attempts, size_t 
         set_all(attempts + at, count, VERDICT_DELIVERED, "");
         return true;
     }
-    if (!is_of_row(forward->client_owned) && !is_overtaken(forward->client_owned)) {
+    /* Together they may be more than one record of the log can hold. */
+    bool is_too_much = count > 1 && queue_calls_is_refused(forward->client_owned, "OverLimit");
+    if (!is_of_row(forward->client_owned) && !is_overtaken(forward->client_owned) && !is_too_much) {
         set_down(forward, attempts + at, count);
         return false;
     }

@@ -13,7 +13,7 @@ enum fault_kind {
 static enum fault_kind kind_of(int status)
 {
     static const int of_row[] = {400, 413, 415, 422, 431};
-    static const int unclear[] = {408, 409, 425};
+    static const int unclear[] = {406, 408, 409, 424, 425};
     for (size_t i = 0; i < ARRAY_LENGTH(of_row); i++)
         if (status == of_row[i])
             return FAULT_OF_ROW;

@@ -1,6 +1,7 @@
 /* tally relay list: a line for each relay. */
 #include "tally/pages.h"
 #include <stdio.h>
+#include <string.h>
 
 static const char *text_of(yyjson_val *object, const char *name)
 {
@@ -15,7 +16,9 @@ static void print(yyjson_val *relay)
            (unsigned long long)json_number(yyjson_obj_get(relay, "Lag"), "Rows"));
     if (json_number(relay, "Parked") > 0)
         printf(", %llu parked", (unsigned long long)json_number(relay, "Parked"));
-    if (json_text(relay, "LastError") != NULL)
+    bool has_trouble =
+        strcmp(text_of(relay, "State"), "failed") == 0 || strcmp(text_of(relay, "State"), "blocked") == 0;
+    if (has_trouble && json_text(relay, "LastError") != NULL)
         printf(": %s", json_text(relay, "LastError"));
     puts("");
 }
@@ -30,7 +33,7 @@ const struct command command_relay_list = {
     .arguments = "",
     .text =
         "Prints a line for each relay of the server, in the order of their names: its state, its name, where it\n"
-        "carries messages, how many wait and how many were put aside, and the last error. With --json each relay is\n"
+        "carries messages, how many wait and how many were put aside, and what is wrong. With --json each relay is\n"
         "one line of JSON.\n",
     .examples = "  tally relay list\n"
                 "  tally relay list --json | jq 'select(.State != \"active\")'\n",

@@ -69,6 +69,8 @@ def test_every_bar_of_the_design_has_a_row(results):
         "verification of a signature",
         "relay: rows of an outbox into a queue",
         "relay: COMMIT to a waiting receiver, p50",
+        "relay: KiB of the table after rows flowed past a stand-by",
+        "relay: oldest snapshot of any relay",
     }
     for row in results["rows"]:
         assert row["name"] in results["printed"]
