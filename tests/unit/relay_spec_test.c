@@ -88,7 +88,8 @@ static void each_member_arrives_where_it_belongs(void **state)
     assert_string_equal(spec.session_token_owned, "t");
     relay_spec_deinit(&spec);
     assert_true(read_spec(&spec, "{'Type':'queue','QueueUrl':'done'}",
-                          "{'Type':'http','Url':'http://h/x','Secret':'sixteen-bytes-ok','Mode':'at-most-once'}", "group", &fault));
+                          "{'Type':'http','Url':'http://h/x','Secret':'sixteen-bytes-ok','Mode':'at-most-once'}",
+                          "group", &fault));
     assert_string_equal(spec.source_queue_owned, "done");
     assert_string_equal(spec.url_owned, "http://h/x");
     assert_string_equal(spec.secret_owned, "sixteen-bytes-ok");
