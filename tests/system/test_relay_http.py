@@ -14,6 +14,7 @@ import time
 import psycopg2
 import pytest
 
+from background import Background
 from certificates import Certificate
 from conftest import PATIENCE, wait_until
 from queues import count_messages, count_visible, make_queue
@@ -387,17 +388,16 @@ UNITS = 100
 FINISHERS = 20
 
 
-class Chaos:
+class Chaos(Background):
     """Kills, one after the other and at random, relays and the daemon, and starts them again; until the end of the block."""
 
     def __init__(self, daemon, relays, seconds=(0.05, 0.4)):
+        super().__init__()
         self.daemon = daemon
         self.relays = relays
         self.seconds = seconds
         self.random = random.Random(7)
         self.kills = collections.Counter()
-        self.is_over = threading.Event()
-        self.thread = threading.Thread(target=self.run)
 
     def run(self):
         while not self.is_over.wait(self.random.uniform(*self.seconds) * PATIENCE):
@@ -413,14 +413,6 @@ class Chaos:
 
     def count(self):
         return sum(self.kills.values())
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_over.set()
-        self.thread.join()
 
 
 def insist(connection, target, body):
@@ -687,14 +679,13 @@ def test_R58_what_was_parked_is_sent_again_under_its_key_or_dropped(daemon, rece
 # --- rows of a database ----------------------------------------------------------------------------------------------------------------
 
 
-class Writer:
+class Writer(Background):
     """An application that sends within its transactions, some of which it rolls back, until the end of the block."""
 
     def __init__(self, outbox, groups=24):
+        super().__init__()
         self.outbox = outbox
         self.groups = groups
-        self.is_over = threading.Event()
-        self.thread = threading.Thread(target=self.run)
         outbox.sql("CREATE TABLE truth (uid uuid, grp text, n int)")
 
     def run(self):
@@ -718,14 +709,6 @@ class Writer:
 
     def uids(self):
         return {str(uid): (group, n) for uid, group, n in self.outbox.sql("SELECT * FROM truth")}
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_over.set()
-        self.thread.join()
 
 
 def run_application(outbox, relays, receiver, *options):

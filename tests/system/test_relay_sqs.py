@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from background import Background
 from conftest import PATIENCE, wait_until
 from fake_sqs import HANG_UP, Fauxqs, error, failed
 from http_proxy import HttpProxy
@@ -863,14 +864,13 @@ def test_R12_relays_killed_again_and_again(daemon, outbox, relays):
     relay.stop()
 
 
-class Flow:
+class Flow(Background):
     """An application that sends row after row, in groups, until the end of the block: .bodies is what it has committed."""
 
     def __init__(self, send):
+        super().__init__()
         self.send = send
         self.bodies = []
-        self.is_over = threading.Event()
-        self.thread = threading.Thread(target=self.run)
 
     def run(self):
         for number in itertools.count():
@@ -879,14 +879,6 @@ class Flow:
             self.bodies += some
             if self.is_over.wait(0.01):
                 return
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_over.set()
-        self.thread.join()
 
 
 def kill_in_flight(daemon, relay, count_of_kills, moments):
