@@ -1,6 +1,7 @@
-"""Outboxes in PostgreSQL for the tests of relays: one server for a file of tests, and a database of its own for each test.
+"""Outboxes in PostgreSQL for the tests of relays: one server for a file of tests, and a database of its own for each test,
+or a schema of its own, which is made faster and has another name than the usual one.
 
-    outbox = Outbox(server)                            # with tables in a schema of another name: Outbox(server, schema="box")
+    outbox = Outbox(server)                            # in a schema: Outbox(server, prefix="box"); its name is outbox.schema
     outbox.uri, outbox.sql(…), outbox.one(…)           # statements say "tally." whatever the schema's name is
     outbox.connect(role="app"), outbox.begin()
     outbox.send("orders", "body-1", group="k")         # in a transaction of its own; the uid
@@ -22,13 +23,16 @@ NUMBERS = itertools.count(1)
 
 
 class Outbox:
-    def __init__(self, server, schema="tally", encoding="UTF8"):
+    def __init__(self, server, prefix=None, encoding="UTF8"):
         self.server = server
-        self.schema = schema
-        self.name = f"outbox{next(NUMBERS)}"
-        server.sql(f"CREATE DATABASE {self.name} ENCODING {encoding} TEMPLATE template0")
+        number = next(NUMBERS)
+        if prefix:
+            self.name, self.schema = "postgres", f"{prefix}{number}"
+        else:
+            self.name, self.schema = f"outbox{number}", "tally"
+            server.sql(f"CREATE DATABASE {self.name} ENCODING {encoding} TEMPLATE template0")
         self.uri = server.uri.replace("/postgres", f"/{self.name}")
-        install_outbox(self, schema)
+        install_outbox(self, self.schema)
 
     def connect(self, role="tally", **options):
         connection = psycopg2.connect(self.uri.replace("tally@", f"{role}@"), **options)

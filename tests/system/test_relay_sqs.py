@@ -24,7 +24,7 @@ SEND = "AmazonSQS.SendMessageBatch"
 
 @pytest.fixture
 def outbox(server):
-    return Outbox(server, schema="box")
+    return Outbox(server, prefix="box")
 
 
 @pytest.fixture
@@ -748,7 +748,7 @@ def waits_for_its_intent(outbox):
 def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_sent_as_a_young_one(server, fake, outbox, relays):
     """It was young enough when it was chosen; the database then holds up the intent of the row that is to go with it, which failed for certain
     the last time and is noted anew. Of one outbox such rows are to be sent, with the mark, and of another to be parked."""
-    other = Outbox(server, schema="box")
+    other = Outbox(server, prefix="box")
     uid, = crash_at_fake(relays, fake, outbox, lambda: outbox.send_all("q.fifo", ["sent"]))
     crash_at_fake(lambda *options: relays(*options, box=other), fake, other, lambda: other.send_all("q.fifo", ["parked"]), "--doubts", "park")
     seen = len(fake.requests)
