@@ -699,12 +699,12 @@ def crash_at_fake(relays, fake, outbox, send, *options):
     return sent
 
 
-@pytest.mark.parametrize("queue", ["q.fifo", "plain"])
-def test_R31_an_old_doubt_is_sent_again_with_a_mark(fake, outbox, relays, queue):
-    uids = crash_at_fake(relays, fake, outbox, lambda: outbox.send_all(queue, ["1", "2"]))
+@pytest.mark.parametrize("queue, options", [("q.fifo", ("--doubts", "send")), ("plain", ()), ("plain", ("--doubts", "send"))])
+def test_R31_an_old_doubt_is_sent_again_with_a_mark(fake, outbox, relays, queue, options):
+    uids = crash_at_fake(relays, fake, outbox, lambda: outbox.send_all(queue, ["1", "2"]), *options)
     outbox.age_intents(6)
     fresh = outbox.send_all(queue, ["3"])
-    relay = relays(fake.endpoint)
+    relay = relays(fake.endpoint, *options)
     outbox.wait_until_empty()
     marks = {}
     for request in fake.requests[1:]:
@@ -719,11 +719,12 @@ def test_R31_an_old_doubt_is_sent_again_with_a_mark(fake, outbox, relays, queue)
     relay.stop()
 
 
-def test_R31_an_old_doubt_is_parked_if_that_is_wished(fake, outbox, relays):
-    crash_at_fake(relays, fake, outbox, lambda: outbox.send_all("q.fifo", ["1", "2"]), "--doubts", "park")
+@pytest.mark.parametrize("options", [(), ("--doubts", "park")])
+def test_R31_an_old_doubt_of_a_fifo_queue_is_parked(fake, outbox, relays, options):
+    crash_at_fake(relays, fake, outbox, lambda: outbox.send_all("q.fifo", ["1", "2"]), *options)
     outbox.age_intents(6)
     outbox.send_all("q.fifo", ["3"])
-    relay = relays(fake.endpoint, "--doubts", "park")
+    relay = relays(fake.endpoint, *options)
     outbox.wait_until_empty()
     assert fake.bodies("q.fifo") == ["1", "2", "3"]
     assert [(body, is_doubted) for body, is_doubted, _ in outbox.dead()] == [("1", True), ("2", True)]
@@ -750,7 +751,7 @@ def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_se
     the last time and is noted anew. Of one outbox such rows are to be sent, with the mark, and of another to be parked."""
     other = Outbox(server, prefix="box")
     uid, = crash_at_fake(relays, fake, outbox, lambda: outbox.send_all("q.fifo", ["sent"]))
-    crash_at_fake(lambda *options: relays(*options, box=other), fake, other, lambda: other.send_all("q.fifo", ["parked"]), "--doubts", "park")
+    crash_at_fake(lambda *options: relays(*options, box=other), fake, other, lambda: other.send_all("q.fifo", ["parked"]))
     seen = len(fake.requests)
     for box in (outbox, other):
         box.send_all("q.fifo", ["behind"])
@@ -758,7 +759,7 @@ def test_P17_R31_a_doubt_that_grows_old_while_the_next_intent_is_noted_is_not_se
     began = time.monotonic()
     is_well = threading.Event()
     fake.rules.insert(0, lambda _: None if is_well.is_set() else error(400, "ThrottlingException"))
-    running = [relays(fake.endpoint, "--lease", 20), relays(fake.endpoint, "--lease", 20, "--doubts", "park", box=other)]
+    running = [relays(fake.endpoint, "--lease", 20, "--doubts", "send"), relays(fake.endpoint, "--lease", 20, box=other)]
     for relay in running:
         relay.wait_for("blocked")  # it has chosen them once, and its statements are prepared
     with nothing_can_be_noted(outbox), nothing_can_be_noted(other):
