@@ -375,7 +375,7 @@ def test_R31_whichever_clock_was_set_an_old_attempt_is_not_taken_for_a_young_one
     let_pass(outbox, minutes, is_other_host)
     server.clock.set(source)
     clock.set(own)
-    relays(outbox.uri, f"sqs:{fake.endpoint}", "--lease", 1, name="second", **clock.environment)
+    relays(outbox.uri, f"sqs:{fake.endpoint}", "--lease", 1, "--doubts", "send", name="second", **clock.environment)
     outbox.wait_until_empty()
     (first,), *repeats = [request.entries for request in fake.requests]
     assert repeats, "the attempt whose answer never came was not repeated"
@@ -410,7 +410,7 @@ def test_R31_of_a_message_that_comes_from_later_than_now_nobody_knows_the_age(da
     relay.kill9()
     over.set()
     clock.set(-set_back)
-    relays(uri, f"sqs:{fake.endpoint}/000000000000/q.fifo", "--lease", 2, name="second", **clock.environment)
+    relays(uri, f"sqs:{fake.endpoint}/000000000000/q.fifo", "--lease", 2, "--doubts", "send", name="second", **clock.environment)
     wait_until(lambda: len(fake.requests) > 1, what="the repeat")
     (entry,) = fake.requests[1].entries
     assert ("maybe-duplicate" in entry["MessageAttributes"]) == is_marked
@@ -428,7 +428,7 @@ def test_R31_in_sqlite_an_old_doubt_stays_old_when_the_clock_is_set_back(relays,
     outbox.ask("UPDATE tally_intent SET started = strftime('%Y-%m-%dT%H:%M:%fZ', started, '-6 minutes'), moment = ?",
                f"{boot} {int(since) - 360000} {int(wall) - 360000}")
     clock.set(-set_back)
-    relays(outbox.uri, f"sqs:{fake.endpoint}", "--lease", 1, name="second", **clock.environment)
+    relays(outbox.uri, f"sqs:{fake.endpoint}", "--lease", 1, "--doubts", "send", name="second", **clock.environment)
     outbox.wait_until_empty()
     repeats = [entry for request in fake.requests[1:] for entry in request.entries]
     assert repeats and all("maybe-duplicate" in entry["MessageAttributes"] for entry in repeats)
