@@ -652,6 +652,7 @@ def test_an_intent_that_is_noted_without_an_answer_is_not_delivered_twice(daemon
         check_once(messages, bodies)
         check_order(messages)
         assert outbox.dead() == [] and not any(MARK in message.attributes for message in messages)
+        assert relay.epoch == 1 and not any(line.startswith("failed") for line in relay.lines), relay.lines
         outbox.wait_for_no_intent()
     finally:
         relay.kill9()
