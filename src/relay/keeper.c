@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define WAIT_MS_MAX 500u      /* a wait holds back VACUUM for as long (P18) */
+#define WAIT_MS_MAX 250u      /* a wait holds back VACUUM for as long (P18) */
 #define RETRY_MS_MIN 50u      /* after the lease was not reached */
 #define RETRY_MS_MAX 1000u    /* and then twice as long each time up to this */
 #define AWAY_LEASES 2u        /* for how long one that gave up leaves the lease to others */

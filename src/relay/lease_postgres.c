@@ -33,7 +33,7 @@ enum {
 
 static const char *const statements[STATEMENT_COUNT] = {
     [STATEMENT_AIM] = "SELECT set_config('lock_timeout', $1, false), set_config('tally.epoch', $2, false)",
-    /* In a block, since an error that is caught does not stand in the server's log, twice a second. */
+    /* In a block, since an error that is caught does not stand in the server's log, four times a second. */
     [STATEMENT_LOCK] = "DO $do$ BEGIN PERFORM pg_advisory_lock(" LOCK_KEY(
         "current_setting('tally.epoch')::bigint") ");"
                                                   " PERFORM set_config('tally.has_lock', 'yes', false);"
