@@ -336,6 +336,8 @@ static enum step deliver(struct sink *sink, const struct term *term, struct atte
         }
         goes_on = !stays_behind(queue, attempts, start) && keeper_now_ms() - begun_ms < CALL_MS;
     }
+    for (size_t i = queue->next; i < count; i++) /* also those that were in a body which the server found too large */
+        attempts[i].verdict = VERDICT_UNTRIED;
     queue->next = 0;
     queue->calls++;
     queue->batch_of[queue->calls % CALLS_MAX] = queue->batch;
