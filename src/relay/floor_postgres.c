@@ -188,10 +188,7 @@ static void note_gone(struct floor *floor, struct id_range range)
 
 static uint64_t read_item(const uint8_t *item)
 {
-    uint64_t number = 0;
-    for (size_t i = 4; i < ARRAY_ITEM_SIZE; i++)
-        number = number << 8 | item[i];
-    return number;
+    return postgres_read_number(bytes_make(item + 4, ARRAY_ITEM_SIZE - 4));
 }
 
 size_t floor_note_deleted(struct source_postgres *self, const PGresult *result)

@@ -352,11 +352,15 @@ struct bytes postgres_field(const PGresult *result, int row, int column)
     return bytes_make(PQgetvalue(result, row, column), (size_t)PQgetlength(result, row, column));
 }
 
-uint64_t postgres_number(const PGresult *result, int row, int column)
+uint64_t postgres_read_number(struct bytes field)
 {
-    struct bytes field = postgres_field(result, row, column);
     uint64_t number = 0;
     for (size_t i = 0; i < field.size && i < sizeof(number); i++)
         number = number << 8 | field.ptr[i];
     return number;
+}
+
+uint64_t postgres_number(const PGresult *result, int row, int column)
+{
+    return postgres_read_number(postgres_field(result, row, column));
 }

@@ -74,5 +74,6 @@ void postgres_number_to_text(uint64_t number, char text[NUMBER_TEXT_SIZE]);
 /* A binary field; numbers are big-endian in it. */
 struct bytes postgres_field(const PGresult *result, int row, int column); /* ptr NULL: NULL */
 uint64_t postgres_number(const PGresult *result, int row, int column);    /* of 1, 2, 4 or 8 bytes; 0 for NULL */
+uint64_t postgres_read_number(struct bytes field); /* the same of such a field, wherever it stands */
 
 #endif
