@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import pathlib
 import sqlite3
+import time
 
 from conftest import wait_until
 from relay import outbox_schema
@@ -37,6 +38,23 @@ class SqliteOutbox:
     def send(self, bodies, queue="orders", group=None):
         with self.transaction() as db:
             send(db, bodies, queue, group)
+
+    def is_locked(self):
+        """Is a transaction that writes under way?"""
+        with contextlib.closing(sqlite3.connect(self.path, timeout=0, isolation_level=None)) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+        return False
+
+    def freeze_outside(self, relay):
+        """Freezes the relay where it holds no lock of the database: one that it is frozen with keeps everybody waiting, for as long."""
+        relay.freeze()
+        while self.is_locked():
+            relay.thaw()
+            time.sleep(0.01)
+            relay.freeze()
 
     @contextlib.contextmanager
     def transaction(self):

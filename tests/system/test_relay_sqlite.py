@@ -239,7 +239,7 @@ def test_R21_a_stopped_owner_is_fenced_when_it_goes_on(daemon, relays, outbox):
     writers = Writers(outbox, 3)
     try:
         for _ in range(2):
-            first.freeze()
+            outbox.freeze_outside(first)
             second.wait_for("active")
             epoch = second.epoch
             first.thaw()
@@ -474,7 +474,7 @@ def test_R46_an_owner_that_outlived_its_lease_deletes_parks_and_notes_nothing(re
     bodies = numbered("row", 3)
     outbox.send(bodies)
     wait_until(lambda: len(receiver.hits) == 3, what="the requests of the first")
-    first.freeze()
+    outbox.freeze_outside(first)
     is_frozen.set()
     second = relays(outbox.source, receiver.url, "--lease", 1, "--timeout", 30, name="second")
     second.wait_for("active")
