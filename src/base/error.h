@@ -107,6 +107,11 @@
       "The publisher's last batch had other rows.")                                                                    \
     X(PUBLISHER_IS_FULL, "com.tally#PublisherIsFull", "PublisherIsFull", 400,                                          \
       "The publisher has too many rows that are not confirmed.")                                                       \
+    X(POOL_DOES_NOT_EXIST, "com.tally#PoolDoesNotExist", "PoolDoesNotExist", 400, "There is no such pool.")            \
+    X(POOL_ALREADY_EXISTS, "com.tally#PoolAlreadyExists", "PoolAlreadyExists", 400,                                    \
+      "A pool of this name exists and was created with other arguments.")                                              \
+    X(TICKET_DOES_NOT_EXIST, "com.tally#TicketDoesNotExist", "TicketDoesNotExist", 400,                                \
+      "The pool knows no such ticket.")                                                                                \
     X(LOG_DAMAGED, "com.tally#LogDamaged", "LogDamaged", 500, "The log is damaged.")                                   \
     X(LOG_LOCKED, "com.tally#LogLocked", "LogLocked", 500, "Another process owns the folder.")                         \
     X(DISK_FULL, "com.tally#DiskFull", "DiskFull", 500, "The disk is full.")                                           \

@@ -408,7 +408,7 @@ static void forget_origin(struct core *core, struct message *message)
 bool apply_ended(struct core *core, const struct event_ended *ended)
 {
     uint32_t slot = core_find_message(core, ended->number);
-    if (slot == 0 || ended->reason < END_DELETED || ended->reason > END_UNMET)
+    if (slot == 0 || ended->reason < END_DELETED || ended->reason > END_PUT_BACK)
         return false;
     struct message *message = core_message(core, slot);
     uint32_t shelf_slot = message->shelf;

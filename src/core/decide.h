@@ -14,6 +14,7 @@
 #include "core/relay_record.h"
 #include "core/schedule.h"
 #include "core/shelf.h"
+#include "core/ticket_pool.h"
 #include "core/type_order.h"
 
 /* --- the namespace itself ----------------------------------------------------------------------------------------- */
@@ -387,5 +388,108 @@ void decide_publish_fault(struct core *core, struct publication *publication, en
 /* The batch is the last one now. The publication's results can be read until decide_publish_deinit(). */
 void decide_publish_end(struct core *core, struct publication *publication);
 void decide_publish_deinit(struct publication *publication);
+
+/* --- pools of tickets (docs/protocol.md, "Pools") ------------------------------------------------------------------- */
+
+/* Creates the pool of that name, or gives it another spec, whose rules (valid: rules_create() took them) extend the old ones'. Its queues
+ * exist. ERROR_OVER_LIMIT: there are TICKET_POOLS_MAX. */
+enum error decide_put_pool(struct core *core, struct bytes name, const struct pool_spec *spec,
+                           struct ticket_pool **pool);
+void decide_delete_pool(struct core *core, struct ticket_pool *pool);
+
+struct offer_command {
+    struct bytes key;
+    struct bytes set; /* exclusive set, or empty */
+    struct ticket_content content;
+    uint32_t weight;
+    uint32_t ttl_s;  /* 0: none */
+    uint64_t ttl_ms; /* the pool's where ttl_s was not given; UINT64_MAX: none */
+    uint8_t priority;
+};
+
+/* Offers a ticket, or finds the one that was offered under this key (*is_known; whatever its state is now). ERROR_INVALID_PARAMETER_VALUE: it was offered
+ * with other content. The looking is done by decide_match(). O(log waiting). */
+enum error decide_offer(struct core *core, struct ticket_pool *pool, const struct offer_command *command,
+                        uint32_t *ticket, bool *is_known);
+
+/* Lets the built-in matcher look, for at most that many candidates, and makes the matches it finds; stops where the frame is ample. */
+void decide_match(struct core *core, struct ticket_pool *pool, uint32_t candidates);
+
+/* What a ticket was found to be: DONE, or what stood in the way. */
+enum ticket_outcome {
+    TICKET_DONE,
+    TICKET_IS_STALE,     /* `version` is not its version */
+    TICKET_IS_TAKEN,     /* held or matched */
+    TICKET_IS_CANCELLED, /* before */
+    TICKET_IS_EXPIRED,
+};
+
+/* Gives a waiting ticket other facts and attributes. version 0: whatever it is now. */
+enum ticket_outcome decide_update_ticket(struct core *core, struct ticket_pool *pool, uint32_t ticket, uint32_t version,
+                                         struct bytes facts, struct bytes attributes);
+
+/* Cancels it: TICKET_DONE, or TICKET_IS_CANCELLED, TICKET_IS_TAKEN, TICKET_IS_EXPIRED. */
+enum ticket_outcome decide_cancel_ticket(struct core *core, struct ticket_pool *pool, uint32_t ticket);
+
+struct proposed_member {
+    struct bytes key;
+    uint32_t version;
+};
+
+struct proposal_command {
+    struct bytes proposal; /* ProposalId */
+    const struct proposed_member *members;
+    uint32_t member_count;  /* 1 to RULES_WEIGHT_MAX */
+    uint32_t rules_version; /* 0: not checked */
+    struct bytes body;
+    bool has_body;
+};
+
+enum proposal_status {
+    PROPOSAL_MATCHED,
+    PROPOSAL_KEY_REUSED,
+    PROPOSAL_INVALID,
+    PROPOSAL_CONFLICT,
+    PROPOSAL_STALE,
+    PROPOSAL_BY_RULES, /* Verify */
+    PROPOSAL_RESULT_FULL,
+};
+
+enum member_fault {
+    MEMBER_IS_GOOD,
+    MEMBER_MATCHED,
+    MEMBER_HELD,
+    MEMBER_CANCELLED,
+    MEMBER_EXPIRED,
+    MEMBER_STALE,
+    MEMBER_EXCLUSIVE,
+    MEMBER_UNKNOWN,
+    MEMBER_TWICE
+};
+
+struct proposal_result {
+    enum proposal_status status;
+    uint64_t match;                     /* PROPOSAL_MATCHED: its number */
+    bool is_stale_rules;                /* PROPOSAL_STALE: the rules are newer, not a member */
+    bool is_wrong_weight;               /* PROPOSAL_INVALID: the sum, or no division into teams */
+    struct pair_check check;            /* PROPOSAL_BY_RULES */
+    uint8_t faults[RULES_WEIGHT_MAX];   /* enum member_fault, by member */
+    uint32_t tickets[RULES_WEIGHT_MAX]; /* slots, by member; 0: unknown */
+};
+
+/* The commit check, in the order of docs/protocol.md; on PROPOSAL_MATCHED the match is made (or held), else nothing has changed. O(members + for
+ * Verify members^2). */
+void decide_propose(struct core *core, struct ticket_pool *pool, const struct proposal_command *command,
+                    struct proposal_result *result);
+
+enum match_outcome { MATCH_DONE, MATCH_WAITS, MATCH_WAS_MADE, MATCH_IS_UNDONE, MATCH_IS_ACKED, MATCH_IS_UNKNOWN };
+
+/* Puts the match back: MATCH_DONE (also if it was before), MATCH_IS_ACKED, MATCH_IS_UNKNOWN. `match` is its number. */
+enum match_outcome decide_put_back(struct core *core, struct ticket_pool *pool, uint64_t match);
+
+/* A member of a held match says yes or no. MATCH_WAITS: for others; MATCH_WAS_MADE: by this yes; MATCH_IS_UNDONE: by this no; MATCH_DONE: it had been decided
+ * before (too late); MATCH_IS_UNKNOWN: no such match, or no such member. A repeated yes waits. */
+enum match_outcome decide_confirm(struct core *core, struct ticket_pool *pool, uint64_t match, struct bytes key,
+                                  bool accepts);
 
 #endif

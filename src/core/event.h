@@ -64,7 +64,18 @@
     X(PUBLISHED, published, 81)                                                                                        \
     X(RELAY_PUT, relay_put, 85)                                                                                        \
     X(RELAY_PAUSED, relay_paused, 86)                                                                                  \
-    X(RELAY_DELETED, relay_deleted, 87)
+    X(RELAY_DELETED, relay_deleted, 87)                                                                                \
+    X(POOL_PUT, pool_put, 90)                                                                                          \
+    X(POOL_DELETED, pool_deleted, 91)                                                                                  \
+    X(TICKET_OFFERED, ticket_offered, 92)                                                                              \
+    X(TICKET_UPDATED, ticket_updated, 93)                                                                              \
+    X(TICKETS_WIDENED, tickets_widened, 94)                                                                            \
+    X(TICKET_ENDED, ticket_ended, 95)                                                                                  \
+    X(MATCHED, matched, 96)                                                                                            \
+    X(CONFIRMED, confirmed, 97)                                                                                        \
+    X(MATCH_MADE, match_made, 98)                                                                                      \
+    X(MATCH_UNDONE, match_undone, 99)                                                                                  \
+    X(TICKETS_FORGOTTEN, tickets_forgotten, 100)
 
 /* A new namespace: its name, the key of its receipt handles and message ids, the size of its log's segments. */
 #define EVENT_FIELDS_founded(U8, U32, U64, RAW, TEXT) TEXT(name) RAW(key, CORE_KEY_SIZE) U64(segment_size)
@@ -221,6 +232,53 @@
 #define EVENT_FIELDS_relay_put(U8, U32, U64, RAW, TEXT) TEXT(name) TEXT(spec)
 #define EVENT_FIELDS_relay_paused(U8, U32, U64, RAW, TEXT) TEXT(name) U8(is_paused)
 #define EVENT_FIELDS_relay_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
+
+/* A pool was created, if `pool` is above every id given out, or changed. `spec` is an encoded struct pool_spec (ticket_pool.h). If it changes
+ * what the spec's rules say, the rules' version is one more. Ids are never reused. */
+#define EVENT_FIELDS_pool_put(U8, U32, U64, RAW, TEXT) U32(pool) TEXT(name) TEXT(spec)
+
+/* With all its tickets and matches. */
+#define EVENT_FIELDS_pool_deleted(U8, U32, U64, RAW, TEXT) U32(pool)
+
+/* A ticket came, and waits. `digest` is of what it was offered with, ttl_s included: a repeat is known by it. expires_at_ms UINT64_MAX:
+ * never. `set`: its exclusive set, or empty. `facts` as in match/facts.h, `attributes` is JSON. */
+/* clang-format off */
+#define EVENT_FIELDS_ticket_offered(U8, U32, U64, RAW, TEXT)                                                           \
+    U32(pool) U64(number) U64(digest_low) U64(digest_high) U64(expires_at_ms) U32(ttl_s) U32(weight) U8(priority)      \
+    U8(has_body) TEXT(key) TEXT(set) TEXT(facts) TEXT(attributes) TEXT(body)
+/* clang-format on */
+
+/* A waiting ticket says something else: its version is one more. */
+#define EVENT_FIELDS_ticket_updated(U8, U32, U64, RAW, TEXT) U32(pool) U64(number) TEXT(facts) TEXT(attributes)
+
+/* Waiting tickets took their next steps: a run of u64 number + u8 level. Versions stay. */
+#define EVENT_FIELDS_tickets_widened(U8, U32, U64, RAW, TEXT) U32(pool) U32(count) TEXT(tickets)
+
+/* A waiting ticket ended; `reason` is enum ticket_end. */
+#define EVENT_FIELDS_ticket_ended(U8, U32, U64, RAW, TEXT) U32(pool) U64(number) U8(reason)
+
+/* A match. `members` is a run of u64 number + u32 version + u8 team: waiting tickets at these versions; `siblings` a run of u64 number: the
+ * waiting tickets that share an exclusive set with one of them. message: the number of the result message, which stands right before this in
+ * the same frame: members are retired, siblings cancelled. message 0: the members are held until confirm_by_ms, the siblings stay. `proposal`
+ * is empty for the built-in matcher's own. `body` is kept for a held one's result. */
+/* clang-format off */
+#define EVENT_FIELDS_matched(U8, U32, U64, RAW, TEXT)                                                                  \
+    U32(pool) U64(match) U64(message) U64(confirm_by_ms) U64(digest_low) U64(digest_high) U32(count) U8(has_body)      \
+    TEXT(proposal) TEXT(members) TEXT(siblings) TEXT(body)
+/* clang-format on */
+
+/* A member of a held match said yes; `member` is its index. */
+#define EVENT_FIELDS_confirmed(U8, U32, U64, RAW, TEXT) U64(match) U32(member)
+
+/* All members of a held match said yes: as if it were matched now. */
+#define EVENT_FIELDS_match_made(U8, U32, U64, RAW, TEXT) U64(match) U64(message) TEXT(siblings)
+
+/* The members of a match wait again, with their age and a higher version, but for those of `leavers`, a run of u64 number: they are
+ * cancelled. `reason` is enum match_undoing. A result message, if there was one, was ended right before, in the same frame. */
+#define EVENT_FIELDS_match_undone(U8, U32, U64, RAW, TEXT) U64(match) U8(reason) TEXT(leavers)
+
+/* The oldest so many tickets and matches that were over are remembered no more. */
+#define EVENT_FIELDS_tickets_forgotten(U8, U32, U64, RAW, TEXT) U32(pool) U32(tickets) U32(matches)
 
 #define EVENT_STRUCT_U8(name) uint8_t name;
 #define EVENT_STRUCT_U32(name) uint32_t name;

@@ -14,6 +14,7 @@ enum purpose {
     PURPOSE_BATCH_LOW = 6,
     PURPOSE_MOVE_HIGH = 7,
     PURPOSE_MOVE_LOW = 8,
+    PURPOSE_MATCH = 9,
 };
 
 static_assert(MESSAGE_ID_SIZE == UUID_SIZE && IDENTITY_TEXT_SIZE == UUID_TEXT_SIZE, "ids are UUIDs");
@@ -60,10 +61,11 @@ void identity_move_task(struct digest *digest, uint64_t task, uint8_t id[MESSAGE
     keyed_uuid(digest, PURPOSE_MOVE_HIGH, PURPOSE_MOVE_LOW, task, id);
 }
 
-void identity_message(struct digest *digest, uint64_t number, uint8_t id[MESSAGE_ID_SIZE])
+/* A UUID whose first 56 bits, but for those that say what kind it is, are the number. */
+static void numbered_uuid(struct digest *digest, enum purpose purpose, uint64_t number, uint8_t id[MESSAGE_ID_SIZE])
 {
     ASSERT(number > 0 && number <= IDENTITY_NUMBER_MAX);
-    uint64_t hash = keyed_number(digest, PURPOSE_MESSAGE, number);
+    uint64_t hash = keyed_number(digest, purpose, number);
     for (unsigned i = 0; i < 6; i++)
         id[i] = (uint8_t)(number >> (8 * (6 - i)));
     id[6] = (uint8_t)((number >> 4) & 0x0f);
@@ -72,7 +74,8 @@ void identity_message(struct digest *digest, uint64_t number, uint8_t id[MESSAGE
     shape_uuid(id);
 }
 
-uint64_t identity_message_number(struct digest *digest, const uint8_t id[MESSAGE_ID_SIZE])
+/* The number inside, or 0 if the id was not made so. */
+static uint64_t number_of_uuid(struct digest *digest, enum purpose purpose, const uint8_t id[MESSAGE_ID_SIZE])
 {
     uint64_t number = 0;
     for (unsigned i = 0; i < 6; i++)
@@ -81,8 +84,28 @@ uint64_t identity_message_number(struct digest *digest, const uint8_t id[MESSAGE
     if (number == 0)
         return 0;
     uint8_t expected[MESSAGE_ID_SIZE];
-    identity_message(digest, number, expected);
+    numbered_uuid(digest, purpose, number, expected);
     return memcmp(expected, id, MESSAGE_ID_SIZE) == 0 ? number : 0;
+}
+
+void identity_message(struct digest *digest, uint64_t number, uint8_t id[MESSAGE_ID_SIZE])
+{
+    numbered_uuid(digest, PURPOSE_MESSAGE, number, id);
+}
+
+uint64_t identity_message_number(struct digest *digest, const uint8_t id[MESSAGE_ID_SIZE])
+{
+    return number_of_uuid(digest, PURPOSE_MESSAGE, id);
+}
+
+void identity_match(struct digest *digest, uint64_t number, uint8_t id[MESSAGE_ID_SIZE])
+{
+    numbered_uuid(digest, PURPOSE_MATCH, number, id);
+}
+
+uint64_t identity_match_number(struct digest *digest, const uint8_t id[MESSAGE_ID_SIZE])
+{
+    return number_of_uuid(digest, PURPOSE_MATCH, id);
 }
 
 void identity_completion(struct digest *digest, struct bytes namespace_name, struct bytes batch_id, uint64_t batch,

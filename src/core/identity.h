@@ -21,6 +21,11 @@ uint64_t identity_message_number(struct digest *digest, const uint8_t id[MESSAGE
 void identity_completion(struct digest *digest, struct bytes namespace_name, struct bytes batch_id, uint64_t batch,
                          unsigned event, uint8_t id[MESSAGE_ID_SIZE]);
 
+/* The id of match `number`, which is the MessageId of its result too: a UUID of version 8 like a message's, under another key; and the number
+ * inside one, or 0 if identity_match() did not make it. */
+void identity_match(struct digest *digest, uint64_t number, uint8_t id[MESSAGE_ID_SIZE]);
+uint64_t identity_match_number(struct digest *digest, const uint8_t id[MESSAGE_ID_SIZE]);
+
 /* What message `number`, or child batch `number`, xors into an xor ledger: a keyed hash, never 0. */
 uint64_t identity_xor_unit(struct digest *digest, uint64_t number, bool is_batch);
 

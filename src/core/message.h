@@ -28,6 +28,7 @@ enum end_reason {
     END_FAILED = 5,    /* out of attempts or failed for good, and there is no dead-letter queue: failed */
     END_TAKEN = 6,     /* by the receive that delivered it, at most once: succeeded */
     END_UNMET = 7,     /* something it waited for did not succeed: failed */
+    END_PUT_BACK = 8,  /* the result message of a match that was put back */
 };
 
 struct message {
@@ -51,6 +52,7 @@ struct message {
     uint8_t state;                    /* enum message_state */
     uint8_t completes;                /* 0, or the batch event (enum batch_event) whose message it is */
     bool is_moved : 1;    /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
+    bool is_result : 1;   /* the result message of a match (made_match.h) */
     bool is_redriven : 1; /* a move task made it of an older one: its content names that one's MessageId */
     bool is_grouped;      /* its place names a group: it is found through that, not through the shelf */
     uint32_t place;       /* slot (place.h); 0: none, a plain message */
@@ -72,6 +74,7 @@ static inline enum unit_state end_outcome(enum end_reason reason)
     case END_TAKEN:
         return UNIT_SUCCEEDED;
     case END_CANCELLED:
+    case END_PUT_BACK:
         return UNIT_CANCELLED;
     case END_EXPIRED:
     case END_PURGED:

@@ -9,12 +9,14 @@
 #include "core/dependency.h"
 #include "core/digest.h"
 #include "core/group.h"
+#include "core/made_match.h"
 #include "core/move.h"
 #include "core/publisher.h"
 #include "core/queue.h"
 #include "core/relay_record.h"
 #include "core/schedule.h"
 #include "core/shelf.h"
+#include "core/ticket_pool.h"
 #include "core/type_order.h"
 
 /* How much of a segment of the log is alive. There is one for each segment that a live message has its content in. */
@@ -86,6 +88,22 @@ struct core {
     struct moves moves;
     struct relay_records relays;
     struct publishers publishers;
+
+    struct pool ticket_pools;
+    uint32_t *pool_order_owned; /* slots of ticket pools, by name */
+    uint32_t pool_count;
+    uint32_t pool_capacity;
+    uint32_t pool_id; /* the newest given out, as the next two */
+    uint64_t ticket_number;
+    uint64_t match_number;
+    struct heap pool_timers;
+    struct list fed_pools;     /* whose feed has grown since the api last asked */
+    struct list leaving_pools; /* deleted: their memory is given back in portions */
+    struct pool made_matches;
+    struct table match_by_number;
+    struct table match_by_message;
+    struct table match_by_proposal; /* of its pool */
+    struct heap holds;              /* matches that wait for confirmations, by confirm_by_ms */
 
     struct extent *extents_owned; /* rising by ordinal */
     size_t extent_count;

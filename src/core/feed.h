@@ -1,0 +1,41 @@
+/* The feed of a pool: everything that happens to its tickets, numbered from 1 without gaps. The numbers are part of the state; the newest
+ * events are kept in a ring, in memory only. Who asks for an older one is told to read the tickets anew (RESYNC). */
+#ifndef TALLY_CORE_FEED_H
+#define TALLY_CORE_FEED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FEED_EVENTS_MAX 100000u
+
+enum feed_kind { FEED_OFFER = 1, FEED_RETIRE, FEED_WIDEN, FEED_RULES };
+enum feed_reason { FEED_BY_MATCH = 1, FEED_BY_CANCEL, FEED_BY_TTL, FEED_BY_HOLD };
+
+struct feed_event {
+    uint64_t ticket;  /* number */
+    uint64_t match;   /* number, of a retirement by match or hold */
+    uint32_t version; /* of the ticket, or of the rules */
+    uint8_t kind;
+    uint8_t reason; /* of a retirement */
+    uint8_t level;  /* of a widening */
+};
+
+struct feed {
+    struct feed_event *ring_owned; /* NULL until somebody reads; FEED_EVENTS_MAX places, by number */
+    uint64_t last;                 /* number of the newest event; 0: none yet */
+    uint64_t first;                /* number of the oldest in the ring; last + 1: the ring is empty */
+};
+
+void feed_init(struct feed *feed);
+void feed_deinit(struct feed *feed);
+
+/* From now on events are kept. The ring takes 3 MB. */
+void feed_begin(struct feed *feed);
+
+/* O(1). */
+void feed_add(struct feed *feed, const struct feed_event *event);
+
+/* The event of that number; NULL if it is not in the ring. */
+const struct feed_event *feed_at(const struct feed *feed, uint64_t number);
+
+#endif

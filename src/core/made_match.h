@@ -1,0 +1,74 @@
+/* Matches that were made, or are being confirmed: who is in them, and the message that tells of them. A match can be put back until its
+ * message has gone; then it is settled, and remembered for a while so that a repeated proposal or put back gets its answer. */
+#ifndef TALLY_CORE_MADE_MATCH_H
+#define TALLY_CORE_MADE_MATCH_H
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "core/digest.h"
+#include "core/event.h"
+#include "match/rules.h"
+
+struct core;
+struct core_writer;
+struct ticket_pool;
+struct message;
+
+/* In a snapshot. */
+enum match_state {
+    MATCH_HELD = 1, /* waits for confirmations */
+    MATCH_MADE,     /* its message is there */
+    MATCH_ACKED,    /* its message has gone: settled */
+    MATCH_PUT_BACK, /* settled */
+    MATCH_REFUSED,  /* a hold that was refused or timed out: settled */
+};
+
+/* Why a match was undone. In the log. */
+enum match_undoing { MATCH_UNDONE_PUT_BACK = 1, MATCH_UNDONE_REFUSED = 2, MATCH_UNDONE_TIMED_OUT = 3 };
+
+struct match_member {
+    uint64_t ticket; /* number */
+    uint8_t team;
+    bool has_confirmed;
+};
+
+struct made_match {
+    uint64_t number;  /* in the namespace */
+    uint64_t message; /* number of its result message; 0: none (any more) */
+    uint64_t made_at_ms;
+    uint64_t confirm_by_ms; /* while held */
+    uint64_t ended_at_ms;
+    struct digest_tag digest;           /* of the proposal */
+    struct bytes proposal_owned;        /* ProposalId; empty: the built-in matcher's */
+    struct bytes body_owned;            /* of the proposal, while held */
+    struct match_member *members_owned; /* in the order of the event; NULL once settled */
+    uint32_t member_count;
+    uint32_t pool;       /* id */
+    uint32_t prev, next; /* among the pool's settled ones */
+    uint32_t hold_index; /* in core->holds */
+    uint8_t state;       /* enum match_state */
+    bool has_body;
+};
+
+struct made_match *made_match_at(const struct core *core, uint32_t slot);
+/* Slots, 0: none. */
+uint32_t made_match_find(const struct core *core, uint64_t number);
+uint32_t made_match_find_proposal(const struct core *core, const struct ticket_pool *pool, struct bytes proposal);
+
+/* A result message has ended, or got another number by a move. For apply.c; `message` says that it is one. */
+void made_match_message_ended(struct core *core, uint64_t message);
+void made_match_message_moved(struct core *core, uint64_t from, uint64_t to);
+
+/* Forgets the oldest settled match of the pool. For apply_tickets_forgotten(). */
+void made_match_forget(struct core *core, struct ticket_pool *pool);
+/* Takes all matches of a pool that is deleted out of reach. */
+void made_match_forget_all(struct core *core, struct ticket_pool *pool);
+
+void made_match_init(struct core *core);
+void made_match_deinit(struct core *core);
+void made_match_encode(const struct core *core, struct core_writer *writer);
+/* After messages and ticket pools. */
+bool made_match_decode(struct core *core, struct cursor *cursor);
+void made_match_check(const struct core *core);
+
+#endif

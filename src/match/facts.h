@@ -1,0 +1,93 @@
+/* Facts: what one ticket says of itself and asks of others: values by attribute, and needs.
+ *
+ * Encoded (in the log, so this is a format): u16 count of values, each u8 attribute and, by its type, f64, text (u16 size + bytes) or
+ * u16 count of texts, rising; then u16 count of needs, each u8 attribute, u8 clauses (bits of enum need_clause), and for each clause that
+ * is there, in the order of its bit, f64, one value or u16 count of values; a value in a need is u8 type (enum attribute_type: number or
+ * text) and the number or text. Little-endian. Attributes rise.
+ * Decoded, everything stands in one allocation. Pure. */
+#ifndef TALLY_MATCH_FACTS_H
+#define TALLY_MATCH_FACTS_H
+
+#include "match/rules.h"
+#include <yyjson.h>
+
+#define FACTS_SET_SIZE_MAX 64u
+#define FACTS_NEEDS_MAX 16u
+#define FACTS_CLAUSE_VALUES_MAX 64u
+
+/* A text with its hash, so that most comparisons never look at the bytes. */
+struct fact_text {
+    uint64_t hash; /* bytes_hash() */
+    struct bytes bytes;
+};
+
+struct fact_set {
+    const struct fact_text *items; /* rising by hash, then bytes; distinct */
+    uint32_t count;
+};
+
+struct fact {
+    bool is_there;
+    union {
+        double number;
+        struct fact_text text;
+        struct fact_set set;
+    };
+};
+
+enum need_clause {
+    NEED_EQUAL = 1,
+    NEED_IN = 2,
+    NEED_NOT = 4,
+    NEED_MIN = 8,
+    NEED_MAX = 16,
+    NEED_ANY = 32,
+    NEED_ALL = 64,
+};
+
+/* A value inside a need: a number or a text. A value of the wrong type for its attribute is refused when it is read. */
+struct need_value {
+    double number;
+    struct fact_text text;
+};
+
+struct need_values {
+    const struct need_value *items;
+    uint32_t count;
+};
+
+struct need {
+    uint32_t attribute;
+    enum attribute_type type; /* the attribute's */
+    unsigned clauses;         /* bits of enum need_clause */
+    double min, max;
+    struct need_values equal, in, not, any, all; /* `equal` has one */
+};
+
+struct facts {
+    const struct need *needs;
+    uint32_t need_count;
+    uint32_t fact_count; /* attributes beyond are missing */
+    struct fact facts[];
+};
+
+/* Reads Attributes and Need (objects, or NULL) of a ticket and appends the encoded form. ERROR_INVALID_PARAMETER_VALUE with what is
+ * wrong: an unknown attribute, a value of another type, not finite, too long, too many; `out` is then as it was. */
+enum error facts_encode(const struct rules *rules, yyjson_val *attributes, yyjson_val *need, struct buffer *out,
+                        struct failure *failure);
+
+/* Decodes; copies. NULL if `encoded` is none, or does not fit the rules' attributes. Free with free(). */
+struct facts *facts_create(const struct rules *rules, struct bytes encoded);
+
+/* The fact of an attribute; one that is not there if it is missing. */
+const struct fact *facts_at(const struct facts *facts, uint32_t attribute);
+
+bool fact_text_equal(const struct fact_text *a, const struct fact_text *b);
+
+/* How many values two sets have in common. O(a + b). */
+uint32_t fact_set_common(const struct fact_set *a, const struct fact_set *b);
+
+/* Does a ticket with these facts meet what `facts` needs? *attribute, if not NULL, is that of the first need which it fails. */
+bool facts_meet(const struct facts *facts, const struct facts *other, uint32_t *attribute);
+
+#endif

@@ -1,0 +1,36 @@
+/* Do two tickets fit; does a whole group? The one place that knows what rules mean; indexes only save asking. Pure. */
+#ifndef TALLY_MATCH_PAIR_H
+#define TALLY_MATCH_PAIR_H
+
+#include "match/entry.h"
+
+enum pair_verdict {
+    PAIR_FITS = 0,
+    PAIR_RULE,       /* `rule` does not hold */
+    PAIR_NEED_FIRST, /* the second fails what the first needs */
+    PAIR_NEED_SECOND,
+    PAIR_EXCLUSIVE, /* both are of one exclusive set */
+};
+
+struct pair_check {
+    enum pair_verdict verdict;
+    uint32_t rule;
+    uint32_t expression_errors; /* adds up over checks */
+};
+
+/* Checks exclusive set, rules in order, needs, at the levels that the entries have. True if they fit. O(rules + needs). */
+bool pair_fits(const struct rules *rules, const struct entry *a, const struct entry *b, struct pair_check *check);
+
+/* The bound of a near or share rule for two levels; RULE_OFF: it is off. */
+double pair_bound(const struct rule *rule, uint32_t level_a, uint32_t level_b);
+
+/* Do the members, which all fit each other, fill the teams: a division with the right weights, for which the team rules hold? Writes
+ * the team of each. O(divisions), at most `*budget` of them tried; *budget sinks. Without teams: is the weight right? */
+bool group_divide(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
+                  uint32_t *budget);
+
+/* The whole check of a proposal: every pair, then the teams. For Verify. */
+bool group_fits(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
+                struct pair_check *check);
+
+#endif
