@@ -6,8 +6,6 @@
 
 #define NAME_SIZE_MAX 256u
 #define TYPE_SIZE_MAX 256u
-#define VALUE_TEXT 1u
-#define VALUE_BINARY 2u
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
@@ -256,7 +254,7 @@ const struct attribute *attributes_find(const struct attributes *attributes, str
 void attributes_add(struct attributes *attributes, struct bytes name, struct bytes value)
 {
     ASSERT(attributes->count < ARRAY_LENGTH(attributes->items));
-    attributes->items[attributes->count++] = (struct attribute){.name = name, .type = BYTES("String"), .value = value};
+    attributes->items[attributes->count++] = attribute_text(name, value);
 }
 
 /* Insertion sort: there are at most twelve. */
@@ -275,52 +273,13 @@ void attributes_sort(struct attributes *attributes)
 
 void attributes_encode(const struct attributes *attributes, struct buffer *out)
 {
-    buffer_append_u16(out, (uint16_t)attributes->count);
-    for (uint32_t i = 0; i < attributes->count; i++) {
-        const struct attribute *attribute = &attributes->items[i];
-        buffer_append_sized(out, attribute->name);
-        buffer_append_sized(out, attribute->type);
-        buffer_append_u8(out, attribute->is_binary ? VALUE_BINARY : VALUE_TEXT);
-        buffer_append_sized(out, attribute->value);
-    }
-}
-
-static struct attribute decode_attribute(struct cursor *cursor)
-{
-    struct attribute attribute = {.name = cursor_sized(cursor)};
-    attribute.type = cursor_sized(cursor);
-    attribute.is_binary = cursor_u8(cursor) == VALUE_BINARY;
-    attribute.value = cursor_sized(cursor);
-    return attribute;
-}
-
-static void append_big_endian_sized(struct buffer *out, struct bytes value)
-{
-    uint8_t *size = buffer_extend(out, 4);
-    for (unsigned i = 0; i < 4; i++)
-        size[i] = (uint8_t)(value.size >> (24 - 8 * i));
-    buffer_append_bytes(out, value);
-}
-
-/* What SQS hashes of one attribute. */
-static void append_hashed(struct buffer *out, const struct attribute *attribute)
-{
-    append_big_endian_sized(out, attribute->name);
-    append_big_endian_sized(out, attribute->type);
-    buffer_append_u8(out, attribute->is_binary ? VALUE_BINARY : VALUE_TEXT);
-    append_big_endian_sized(out, attribute->value);
+    attribute_encode_all(attributes->items, attributes->count, out);
 }
 
 void attributes_md5(const struct attributes *attributes, struct digest *digest, struct buffer *scratch,
                     uint8_t md5[DIGEST_MD5_SIZE])
 {
-    memset(md5, 0, DIGEST_MD5_SIZE);
-    if (attributes->count == 0)
-        return;
-    buffer_truncate(scratch, 0);
-    for (uint32_t i = 0; i < attributes->count; i++)
-        append_hashed(scratch, &attributes->items[i]);
-    digest_md5(digest, buffer_bytes(scratch), md5);
+    attribute_md5(attributes->items, attributes->count, digest, scratch, md5);
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -369,7 +328,7 @@ static bool write_if_asked_for(struct written *written, const struct attribute *
         return false;
     if (written->count++ == 0)
         writer_object_begin(written->writer, "MessageAttributes");
-    append_hashed(written->hashed, attribute);
+    attribute_append_hashed(attribute, written->hashed);
     write_attribute(written->writer, attribute);
     return true;
 }
@@ -384,7 +343,7 @@ void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZ
     unsigned stored_count = 0;
     buffer_truncate(scratch, 0);
     for (uint16_t i = 0; i < count; i++) {
-        struct attribute attribute = decode_attribute(&cursor);
+        struct attribute attribute = attribute_decode(&cursor);
         ASSERT(!cursor.is_failed); /* the content's checksum was right */
         while (next_own < own->count && bytes_compare(own->items[next_own].name, attribute.name) < 0)
             write_if_asked_for(&written, &own->items[next_own++]);

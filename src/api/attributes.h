@@ -1,26 +1,16 @@
-/* Message attributes: reading them from a request, their digest, their form in the log, and writing those that a receive
- * asked for.
- *
- * Form in the log, sorted by name: u16 count; each: sized name, sized data type, u8 1 (text) or 2 (binary), sized value.
- * Source: SQS developer guide, "Amazon SQS message metadata". */
+/* Message attributes: reading them from a request, and writing those that a receive asked for. Their form in the log and their digest
+ * are core/attribute.h's. Source: SQS developer guide, "Amazon SQS message metadata". */
 #ifndef TALLY_API_ATTRIBUTES_H
 #define TALLY_API_ATTRIBUTES_H
 
 #include "api/params.h"
 #include "api/writer.h"
-#include "core/digest.h"
+#include "core/attribute.h"
 
 #define ATTRIBUTES_MAX 10u
 
 /* The uid of the row of an outbox that the message was. A relay adds it to what the application gave, so it is not one of the ten. */
 #define ATTRIBUTE_OUTBOX_ID "Tally.OutboxId"
-
-struct attribute {
-    struct bytes name;
-    struct bytes type;  /* with its label */
-    struct bytes value; /* binary values decoded */
-    bool is_binary;
-};
 
 struct attributes {
     struct attribute items[ATTRIBUTES_MAX + 3]; /* a target's own two come on top, and the uid of a row */

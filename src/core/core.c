@@ -182,6 +182,26 @@ void core_emit_sent(struct core *core, const struct queue *queue, const struct e
     core_emit(core, &event);
 }
 
+uint64_t core_send_own(struct core *core, const struct queue *queue, struct content *content, uint64_t batch,
+                       uint8_t completes)
+{
+    uint64_t number = core->message_number + 1;
+    uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
+    digest_md5(core->digest_owned, content->body, content->body_md5);
+    buffer_truncate(&core->scratch, 0);
+    content_encode(content, &core->scratch);
+    core_emit_sent(core, queue,
+                   &(struct event_sent_in_group){.number = number,
+                                                 .queue = queue->id,
+                                                 .visible_at_ms = delay_ms == 0 ? 0 : core->now_ms + delay_ms,
+                                                 .batch = batch,
+                                                 .completes = completes,
+                                                 .priority = PRIORITY_DEFAULT,
+                                                 .group = content->group,
+                                                 .content = buffer_bytes(&core->scratch)});
+    return number;
+}
+
 bool core_replay(struct core *core, struct bytes payload, uint64_t position, uint64_t time_ms, struct failure *failure)
 {
     ASSERT(core->frame == NULL);

@@ -472,6 +472,7 @@ struct proposal_result {
     uint64_t match;                     /* PROPOSAL_MATCHED: its number */
     bool is_stale_rules;                /* PROPOSAL_STALE: the rules are newer, not a member */
     bool is_wrong_weight;               /* PROPOSAL_INVALID: the sum, or no division into teams */
+    bool is_too_large;                  /* PROPOSAL_INVALID: the members say more than TICKET_GROUP_SIZE_MAX together */
     struct pair_check check;            /* PROPOSAL_BY_RULES */
     uint8_t faults[RULES_WEIGHT_MAX];   /* enum member_fault, by member */
     uint32_t tickets[RULES_WEIGHT_MAX]; /* slots, by member; 0: unknown */
@@ -491,5 +492,8 @@ enum match_outcome decide_put_back(struct core *core, struct ticket_pool *pool, 
  * before (too late); MATCH_IS_UNKNOWN: no such match, or no such member. A repeated yes waits. */
 enum match_outcome decide_confirm(struct core *core, struct ticket_pool *pool, uint64_t match, struct bytes key,
                                   bool accepts);
+
+/* Undoes held matches whose time is over, at most `portion` of them: those who did not answer are cancelled. */
+void decide_end_holds(struct core *core, unsigned portion);
 
 #endif

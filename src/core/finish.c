@@ -63,20 +63,8 @@ static bool send_event_message(struct core *core, const struct batch *batch, enu
         .sender = core->name_owned,
     };
     identity_completion(core->digest_owned, core->name_owned, batch->id_owned, batch->number, event, content.id);
-    digest_md5(core->digest_owned, content.body, content.body_md5);
     memcpy(content.attributes_md5, target->attributes_md5, sizeof(content.attributes_md5));
-    buffer_truncate(&core->scratch, 0);
-    content_encode(&content, &core->scratch);
-    uint64_t delay_ms = (uint64_t)queue->settings.delay_s * 1000;
-    core_emit_sent(core, queue,
-                   &(struct event_sent_in_group){.number = core->message_number + 1,
-                                                 .queue = queue->id,
-                                                 .visible_at_ms = delay_ms == 0 ? 0 : core->now_ms + delay_ms,
-                                                 .batch = batch->number,
-                                                 .completes = (uint8_t)event,
-                                                 .priority = PRIORITY_DEFAULT,
-                                                 .group = target->group,
-                                                 .content = buffer_bytes(&core->scratch)});
+    core_send_own(core, queue, &content, batch->number, (uint8_t)event);
     buffer_deinit(&body);
     return true;
 }

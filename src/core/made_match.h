@@ -7,12 +7,12 @@
 #include "base/cursor.h"
 #include "core/digest.h"
 #include "core/event.h"
+#include "core/message.h"
 #include "match/rules.h"
 
 struct core;
 struct core_writer;
 struct ticket_pool;
-struct message;
 
 /* In a snapshot. */
 enum match_state {
@@ -44,25 +44,31 @@ struct made_match {
     struct match_member *members_owned; /* in the order of the event; NULL once settled */
     uint32_t member_count;
     uint32_t pool;       /* id */
-    uint32_t prev, next; /* among the pool's settled ones */
+    uint32_t prev, next; /* among the pool's settled ones, or those that are not */
     uint32_t hold_index; /* in core->holds */
     uint8_t state;       /* enum match_state */
     bool has_body;
 };
 
 struct made_match *made_match_at(const struct core *core, uint32_t slot);
-/* Slots, 0: none. */
+/* Slots, 0: none. Those of a pool that was deleted are not found. */
 uint32_t made_match_find(const struct core *core, uint64_t number);
 uint32_t made_match_find_proposal(const struct core *core, const struct ticket_pool *pool, struct bytes proposal);
 
-/* A result message has ended, or got another number by a move. For apply.c; `message` says that it is one. */
-void made_match_message_ended(struct core *core, uint64_t message);
+/* A result message has ended, or got another number by a move. For apply.c; the message says that it is one. By an end the tickets are
+ * settled with their match, but for END_PUT_BACK, behind which comes `match_undone`. */
+void made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason);
 void made_match_message_moved(struct core *core, uint64_t from, uint64_t to);
 
 /* Forgets the oldest settled match of the pool. For apply_tickets_forgotten(). */
 void made_match_forget(struct core *core, struct ticket_pool *pool);
-/* Takes all matches of a pool that is deleted out of reach. */
+/* Takes all matches of a pool that is deleted out of reach. O(held ones): their memory is given back in portions, of `*left` matches at
+ * most; true when none is left. */
 void made_match_forget_all(struct core *core, struct ticket_pool *pool);
+bool made_match_give_back(struct core *core, struct ticket_pool *pool, unsigned *left);
+
+/* When a hold is over next; UINT64_MAX: never. decide_end_holds() then ends it. O(1). */
+uint64_t made_match_due_ms(const struct core *core);
 
 void made_match_init(struct core *core);
 void made_match_deinit(struct core *core);

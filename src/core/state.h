@@ -133,6 +133,11 @@ void core_emit(struct core *core, const struct event *event);
  * a group; of the others the log says less. */
 void core_emit_sent(struct core *core, const struct queue *queue, const struct event_sent_in_group *sent);
 
+/* Sends a message of the server's own, under the id that `content` has, and with the queue's delay; the digest of its body is filled in.
+ * `batch` and `completes` as in the event. Returns its number. The body is not in core->scratch. */
+uint64_t core_send_own(struct core *core, const struct queue *queue, struct content *content, uint64_t batch,
+                       uint8_t completes);
+
 /* Applies an event whose fields lie at `position` in the log. False, with nothing changed, if it does not fit the state. */
 bool core_apply(struct core *core, const struct event *event, uint64_t position);
 

@@ -81,12 +81,13 @@ struct ticket_pool {
     uint32_t settled_first; /* matches that are over for good, the same (made_match.h): slots in core->made_matches */
     uint32_t settled_last;
     uint32_t settled_count;
+    uint32_t unsettled_first; /* the others: held, or with a result message */
     struct ticket_counts counts;
     uint64_t weight; /* of the waiting */
     uint64_t matches;
     uint64_t put_backs;
     uint64_t
-        results; /* result messages that are in the result queue or under way from it: of matches that are not settled */
+        results; /* matches that are not settled: each has a message in the result queue or under way from it, or a place there */
     uint64_t set_number;
     struct feed feed;
 
