@@ -1,0 +1,321 @@
+#include "match/rehearsal.h"
+
+#include "base/memory.h"
+#include <stdlib.h>
+
+#define TIME_S_MAX 1e12 /* of a recorded ticket */
+
+struct rehearsal_set {
+    struct list tickets; /* those that wait */
+    struct bytes name_owned;
+};
+
+static struct rehearsal_ticket *ticket_at(const struct rehearsal *rehearsal, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    return pool_at(&rehearsal->tickets, slot);
+}
+
+static struct rehearsal_set *set_at(const struct rehearsal *rehearsal, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    return pool_at(&rehearsal->sets, slot);
+}
+
+void rehearsal_init(struct rehearsal *rehearsal, const struct rules *rules, uint64_t window_ms, uint64_t ttl_ms,
+                    uint32_t budget, const struct rehearsal_watcher *watcher)
+{
+    ASSERT(budget > 0);
+    *rehearsal = (struct rehearsal){.rules = rules, .watcher = *watcher, .ttl_ms = ttl_ms, .budget = budget};
+    pool_init(&rehearsal->tickets, sizeof(struct rehearsal_ticket));
+    pool_init(&rehearsal->sets, sizeof(struct rehearsal_set));
+    table_init(&rehearsal->set_by_name);
+    heap_init(&rehearsal->expiries, &rehearsal->tickets, offsetof(struct rehearsal_ticket, expiry_index),
+              offsetof(struct rehearsal_ticket, entry.number));
+    matcher_init(&rehearsal->matcher, rules, &rehearsal->tickets, offsetof(struct rehearsal_ticket, entry), window_ms);
+}
+
+static void take_out(struct rehearsal *rehearsal, uint32_t slot)
+{
+    struct rehearsal_ticket *ticket = ticket_at(rehearsal, slot);
+    matcher_remove(&rehearsal->matcher, slot);
+    heap_set(&rehearsal->expiries, HEAP_NEVER, slot);
+    if (ticket->set != 0)
+        list_remove(&ticket->set_link);
+}
+
+static void forget(struct rehearsal *rehearsal, uint32_t slot)
+{
+    struct rehearsal_ticket *ticket = ticket_at(rehearsal, slot);
+    free(ticket->facts_owned);
+    ticket->entry.number = 0;
+    pool_free(&rehearsal->tickets, slot);
+}
+
+void rehearsal_deinit(struct rehearsal *rehearsal)
+{
+    matcher_deinit(&rehearsal->matcher);
+    for (uint32_t slot = 1; slot < rehearsal->tickets.slot_end; slot++)
+        if (ticket_at(rehearsal, slot)->entry.number != 0)
+            free(ticket_at(rehearsal, slot)->facts_owned);
+    for (uint32_t slot = 1; slot < rehearsal->sets.slot_end; slot++)
+        free((void *)(uintptr_t)set_at(rehearsal, slot)->name_owned.ptr);
+    heap_deinit(&rehearsal->expiries);
+    table_deinit(&rehearsal->set_by_name);
+    pool_deinit(&rehearsal->sets);
+    pool_deinit(&rehearsal->tickets);
+}
+
+const struct rehearsal_ticket *rehearsal_ticket(const struct rehearsal *rehearsal, uint32_t slot)
+{
+    return ticket_at(rehearsal, slot);
+}
+
+/* --- What happens ------------------------------------------------------------------------------------------------- */
+
+static void end_ticket(struct rehearsal *rehearsal, uint32_t slot, enum rehearsal_end end)
+{
+    take_out(rehearsal, slot);
+    rehearsal->watcher.ended(rehearsal->watcher.context, rehearsal, slot, end);
+    forget(rehearsal, slot);
+}
+
+/* Of the tickets that share a set one was matched: the others are not wanted any more. */
+static void cancel_others(struct rehearsal *rehearsal, uint32_t set)
+{
+    struct list_link *link;
+    while ((link = list_first(&set_at(rehearsal, set)->tickets)) != NULL) {
+        const char *ticket = (const char *)link - offsetof(struct rehearsal_ticket, set_link);
+        end_ticket(rehearsal, ((const struct rehearsal_ticket *)(const void *)ticket)->slot, REHEARSAL_CANCELLED);
+    }
+}
+
+static void make_match(struct rehearsal *rehearsal, const struct matcher_group *group)
+{
+    for (uint32_t i = 0; i < group->count; i++)
+        take_out(rehearsal, group->slots[i]);
+    rehearsal->watcher.matched(rehearsal->watcher.context, rehearsal, group);
+    for (uint32_t i = 0; i < group->count; i++) {
+        uint32_t set = ticket_at(rehearsal, group->slots[i])->set;
+        if (set != 0)
+            cancel_others(rehearsal, set);
+        forget(rehearsal, group->slots[i]);
+    }
+}
+
+static void look(struct rehearsal *rehearsal)
+{
+    for (;;) {
+        struct matcher_group group;
+        uint32_t budget = rehearsal->budget;
+        switch (matcher_look(&rehearsal->matcher, rehearsal->now_ms, &budget, &group)) {
+        case MATCHER_FOUND:
+            make_match(rehearsal, &group);
+            break;
+        case MATCHER_TIRED:
+            break;
+        case MATCHER_IDLE:
+            return;
+        }
+    }
+}
+
+/* When something next falls due by itself. */
+static uint64_t due_ms(const struct rehearsal *rehearsal)
+{
+    uint64_t matcher_ms = matcher_due_ms(&rehearsal->matcher);
+    if (rehearsal->expiries.count == 0)
+        return matcher_ms;
+    uint64_t expiry_ms = heap_top(&rehearsal->expiries).key;
+    return expiry_ms < matcher_ms ? expiry_ms : matcher_ms;
+}
+
+void rehearsal_advance(struct rehearsal *rehearsal, uint64_t until_ms)
+{
+    uint64_t due;
+    while ((due = due_ms(rehearsal)) < until_ms) {
+        uint32_t slot, level;
+        rehearsal->now_ms = due > rehearsal->now_ms ? due : rehearsal->now_ms;
+        while ((slot = matcher_take_step(&rehearsal->matcher, rehearsal->now_ms, &level)) != 0) {
+            if (level != ticket_at(rehearsal, slot)->entry.level)
+                matcher_widen(&rehearsal->matcher, slot, level, rehearsal->now_ms);
+            look(rehearsal);
+        }
+        look(rehearsal); /* a window may have ended */
+        while (rehearsal->expiries.count > 0 && heap_top(&rehearsal->expiries).key <= rehearsal->now_ms)
+            end_ticket(rehearsal, heap_top(&rehearsal->expiries).slot, REHEARSAL_EXPIRED);
+    }
+}
+
+/* --- Offers --------------------------------------------------------------------------------------------------------- */
+
+/* The set of that name, made if there is none. */
+static uint32_t find_set(struct rehearsal *rehearsal, struct bytes name)
+{
+    uint64_t hash = bytes_hash(name);
+    struct table_probe probe = table_probe_start(&rehearsal->set_by_name, hash);
+    while (table_probe_next(&rehearsal->set_by_name, &probe))
+        if (bytes_equal(set_at(rehearsal, probe.slot)->name_owned, name))
+            return probe.slot;
+    uint32_t slot = pool_allocate(&rehearsal->sets);
+    list_init(&set_at(rehearsal, slot)->tickets);
+    set_at(rehearsal, slot)->name_owned = memory_duplicate(name);
+    table_insert(&rehearsal->set_by_name, hash, slot);
+    return slot;
+}
+
+/* NULL with `failure` filled. */
+static struct facts *make_facts(const struct rules *rules, const struct rehearsal_offer *offer, struct failure *failure)
+{
+    struct buffer encoded;
+    struct facts *facts = NULL;
+    buffer_init(&encoded);
+    if (facts_encode(rules, offer->attributes, offer->need, &encoded, failure) == OK) {
+        facts = facts_create(rules, buffer_bytes(&encoded));
+        ASSERT(facts != NULL);
+    }
+    buffer_deinit(&encoded);
+    return facts;
+}
+
+static uint64_t expiry_of(const struct rehearsal *rehearsal, const struct rehearsal_offer *offer)
+{
+    uint64_t ttl_ms = offer->has_ttl ? offer->ttl_ms : rehearsal->ttl_ms;
+    return ttl_ms == 0 ? UINT64_MAX : offer->at_ms + ttl_ms;
+}
+
+static uint32_t add_ticket(struct rehearsal *rehearsal, const struct rehearsal_offer *offer, struct facts *facts)
+{
+    uint32_t slot = pool_allocate(&rehearsal->tickets);
+    struct rehearsal_ticket *ticket = ticket_at(rehearsal, slot);
+    ticket->slot = slot;
+    ticket->facts_owned = facts;
+    ticket->entry.number = ++rehearsal->offered;
+    ticket->entry.offered_at_ms = offer->at_ms;
+    ticket->entry.expires_at_ms = expiry_of(rehearsal, offer);
+    ticket->entry.facts = facts;
+    ticket->entry.weight = offer->weight;
+    ticket->entry.priority = offer->priority;
+    if (offer->set.size > 0) {
+        ticket->set = find_set(rehearsal, offer->set);
+        ticket->entry.exclusive_set = ticket->set;
+        list_append(&set_at(rehearsal, ticket->set)->tickets, &ticket->set_link);
+    }
+    heap_set(&rehearsal->expiries, ticket->entry.expires_at_ms, slot); /* HEAP_NEVER is UINT64_MAX, too */
+    return slot;
+}
+
+bool rehearsal_offer(struct rehearsal *rehearsal, const struct rehearsal_offer *offer, struct failure *failure)
+{
+    if (offer->at_ms < rehearsal->now_ms) {
+        failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "its t is below that of the ticket before it");
+        return false;
+    }
+    if (offer->weight < 1 || offer->weight > rehearsal->rules->party_max || offer->priority > ENTRY_PRIORITY_MAX) {
+        failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "n must be 1 to %u and prio 0 to %u",
+                    rehearsal->rules->party_max, ENTRY_PRIORITY_MAX);
+        return false;
+    }
+    struct facts *facts = make_facts(rehearsal->rules, offer, failure);
+    if (facts == NULL)
+        return false;
+    rehearsal_advance(rehearsal, offer->at_ms);
+    rehearsal->now_ms = offer->at_ms;
+    matcher_add(&rehearsal->matcher, add_ticket(rehearsal, offer, facts), rehearsal->now_ms, true);
+    look(rehearsal);
+    return true;
+}
+
+/* --- Reading -------------------------------------------------------------------------------------------------------- */
+
+bool rehearsal_duration(struct bytes text, uint64_t *ms)
+{
+    static const struct {
+        struct bytes unit;
+        uint64_t ms;
+    } units[] = {{BYTES("ms"), 1}, {BYTES("s"), 1000}, {BYTES("m"), 60000}, {BYTES("h"), 3600000}};
+    for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
+        uint64_t number;
+        if (!bytes_ends_with(text, units[i].unit))
+            continue;
+        if (!bytes_to_u64(bytes_make(text.ptr, text.size - units[i].unit.size), &number) || number > UINT32_MAX)
+            continue;
+        *ms = number * units[i].ms;
+        return true;
+    }
+    return false;
+}
+
+/* A time in seconds as milliseconds. */
+static bool read_seconds(yyjson_val *value, uint64_t *ms)
+{
+    double seconds = yyjson_get_num(value);
+    if (!yyjson_is_num(value) || !(seconds >= 0 && seconds <= TIME_S_MAX))
+        return false;
+    *ms = (uint64_t)(seconds * 1000 + 0.5);
+    return true;
+}
+
+static struct bytes text_of(yyjson_val *value)
+{
+    return bytes_make(yyjson_get_str(value), yyjson_get_len(value));
+}
+
+/* A member that is absent, or a whole number up to `max`. */
+static bool read_number(yyjson_val *line, const char *name, uint64_t max, uint64_t *number)
+{
+    yyjson_val *value = yyjson_obj_get(line, name);
+    if (value == NULL)
+        return true;
+    if (!yyjson_is_uint(value) || yyjson_get_uint(value) > max)
+        return false;
+    *number = yyjson_get_uint(value);
+    return true;
+}
+
+static bool read_ttl(yyjson_val *line, struct rehearsal_offer *offer)
+{
+    yyjson_val *value = yyjson_obj_get(line, "ttl");
+    offer->has_ttl = value != NULL;
+    if (value == NULL)
+        return true;
+    return yyjson_is_str(value) ? rehearsal_duration(text_of(value), &offer->ttl_ms)
+                                : read_seconds(value, &offer->ttl_ms);
+}
+
+/* What is wrong with the line; NULL: nothing. */
+static const char *read_members(yyjson_val *line, struct rehearsal_offer *offer)
+{
+    uint64_t weight = 1, priority = 0;
+    yyjson_val *set = yyjson_obj_get(line, "xid");
+    if (!yyjson_is_obj(line))
+        return "it is no JSON object";
+    if (!read_seconds(yyjson_obj_get(line, "t"), &offer->at_ms))
+        return "t must be a number of seconds";
+    if (!read_number(line, "n", RULES_WEIGHT_MAX, &weight))
+        return "n must be a whole number";
+    if (!read_number(line, "prio", ENTRY_PRIORITY_MAX, &priority))
+        return "prio must be 0 to 9";
+    if (!read_ttl(line, offer))
+        return "ttl must be a duration like \"30s\" or a number of seconds";
+    if (set != NULL && !yyjson_is_str(set))
+        return "xid must be a text";
+    offer->attributes = yyjson_obj_get(line, "attrs");
+    offer->need = yyjson_obj_get(line, "need");
+    offer->weight = (uint32_t)weight;
+    offer->priority = (uint8_t)priority;
+    offer->set = text_of(set);
+    return NULL;
+}
+
+bool rehearsal_read(yyjson_val *line, struct rehearsal_offer *offer, struct failure *failure)
+{
+    struct rehearsal_offer read = {.weight = 1};
+    const char *why = read_members(line, &read);
+    if (why != NULL) {
+        failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s", why);
+        return false;
+    }
+    *offer = read;
+    return true;
+}
