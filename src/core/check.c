@@ -160,6 +160,8 @@ void core_check(const struct core *core)
     relay_record_check(core);
     move_check(core);
     publisher_check(core);
+    ticket_pool_check_all(core);
+    made_match_check(core);
     free(census.pins_owned);
     free(census.origin_counts_owned);
     free(census.extents_owned);

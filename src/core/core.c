@@ -37,6 +37,8 @@ struct core *core_create(void)
     move_init(&core->moves);
     relay_record_init(&core->relays);
     publisher_init(&core->publishers);
+    ticket_pool_init_all(core);
+    made_match_init(core);
     buffer_init(&core->scratch);
     return core;
 }
@@ -92,6 +94,8 @@ static void destroy_places_and_groups(struct core *core)
 
 void core_destroy(struct core *core)
 {
+    ticket_pool_deinit_all(core);
+    made_match_deinit(core);
     relay_record_deinit(&core->relays);
     publisher_deinit(&core->publishers);
     move_deinit(core);
@@ -656,7 +660,9 @@ uint64_t core_due_ms(const struct core *core)
                       type_order_due_ms(core),
                       schedule_due_ms(core),
                       move_due_ms(core),
-                      publisher_due_ms(core)};
+                      publisher_due_ms(core),
+                      ticket_pool_due_ms(core),
+                      made_match_due_ms(core)};
     uint64_t earliest_ms = UINT64_MAX;
     for (size_t i = 0; i < ARRAY_LENGTH(due); i++)
         earliest_ms = due[i] < earliest_ms ? due[i] : earliest_ms;

@@ -12,8 +12,9 @@
 #include "base/cursor.h"
 #include "base/memory.h"
 
-#define SNAPSHOT_VERSION 4u
-#define SNAPSHOT_VERSION_3 3u /* without relays and publishers */
+#define SNAPSHOT_VERSION 5u
+#define SNAPSHOT_VERSION_4 4u /* without pools of tickets */
+#define SNAPSHOT_VERSION_3 3u /* without relays and publishers either */
 #define SNAPSHOT_VERSION_2 2u /* without tags and move tasks either */
 #define PIECE_SIZE (256u << 10)
 
@@ -232,6 +233,8 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     move_encode(core, &writer);
     relay_record_encode(core, &writer);
     publisher_encode(core, &writer);
+    ticket_pool_encode_all(core, &writer);
+    made_match_encode(core, &writer);
     hand_on(&writer);
     buffer_deinit(&writer.piece);
 }
@@ -594,6 +597,8 @@ bool core_decode(struct core *core, struct bytes encoded)
     if (version > SNAPSHOT_VERSION_2 && (!read_records(core, &cursor, read_tags) || !move_decode(core, &cursor)))
         return false;
     if (version > SNAPSHOT_VERSION_3 && (!relay_record_decode(core, &cursor) || !publisher_decode(core, &cursor)))
+        return false;
+    if (version > SNAPSHOT_VERSION_4 && (!ticket_pool_decode_all(core, &cursor) || !made_match_decode(core, &cursor)))
         return false;
     if (!cursor_is_done(&cursor) || !core_waits_add_up(core))
         return false;

@@ -90,13 +90,15 @@ struct core {
     struct publishers publishers;
 
     struct pool ticket_pools;
+    struct table pool_by_id;
     uint32_t *pool_order_owned; /* slots of ticket pools, by name */
     uint32_t pool_count;
     uint32_t pool_capacity;
     uint32_t pool_id; /* the newest given out, as the next two */
     uint64_t ticket_number;
     uint64_t match_number;
-    struct heap pool_timers;
+    struct heap pool_timers;   /* ticket pools by what they have due next */
+    uint32_t pool_turn;        /* id of the one that was served last */
     struct list fed_pools;     /* whose feed has grown since the api last asked */
     struct list leaving_pools; /* deleted: their memory is given back in portions */
     struct pool made_matches;

@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "base/pool.h"
-#include "base/table.h"
 #include "core/digest.h"
+#include "core/exclusive_set.h"
 #include "match/entry.h"
 
 struct core;
@@ -49,24 +49,16 @@ struct ticket {
     struct ticket_content content;
     struct facts *facts_owned; /* entry.facts; NULL once it is over for good */
     uint32_t version;          /* from 1; rises with each change that a proposal must know of */
-    uint32_t level_version;    /* rules_version that entry.level belongs to; under another one it has taken no step */
+    uint32_t
+        level_version; /* rules_version that entry.level belongs to; under another one it has taken no step: ticket_level() */
     uint32_t ttl_s;
-    uint32_t expiry_index;       /* in the pool's heap */
-    uint32_t prev, next;         /* among the pool's ended ones */
-    uint32_t set_prev, set_next; /* among the waiting and held ones of its exclusive set */
-    uint32_t set;                /* slot in the pool's sets; 0: none */
+    uint32_t expiry_index; /* in the pool's heap */
+    uint32_t prev, next;   /* among the pool's tickets that are not over for good, by number; or among the ended ones */
+    uint32_t set_prev, set_next; /* among those of its exclusive set that are not over for good, by number */
+    uint32_t set;                /* slot in the pool's sets; 0: none, or over for good */
     uint32_t conflicts;          /* proposals with it that failed, since the start */
     uint8_t state;               /* enum ticket_state */
     bool is_settled;             /* over for good: among the ended */
-};
-
-/* An exclusive set that has tickets that wait or are held. */
-struct exclusive_set {
-    uint64_t number;
-    struct bytes name_owned;
-    uint32_t first; /* ticket slots */
-    uint32_t last;
-    uint32_t held; /* how many of them are held or matched and may come back: then no other may be matched */
 };
 
 static inline struct ticket *ticket_at(const struct pool *tickets, uint32_t slot)
@@ -79,15 +71,38 @@ static inline struct ticket *ticket_at(const struct pool *tickets, uint32_t slot
 uint32_t ticket_find(const struct ticket_pool *pool, struct bytes key);
 uint32_t ticket_find_by_number(const struct ticket_pool *pool, uint64_t number);
 
-/* The level of a waiting ticket under the pool's present rules. */
+/* The level of a ticket under the pool's present rules. */
 uint32_t ticket_level(const struct ticket_pool *pool, const struct ticket *ticket);
 
-/* For made_match.c: moves a ticket from one state to another: matcher, expiries, counts, sets and feed follow. A ticket that waits again has a
- * higher version. `reason` is that of its retirement (enum feed_reason; 0 when it waits again). */
+/* Its entry, with that level in it: what rules are checked against. After a change of the rules entry.level may be an old one until the
+ * matcher comes to the ticket, so nobody else may read it. */
+const struct entry *ticket_entry(const struct ticket_pool *pool, uint32_t slot);
+
+/* May a match take it, as far as its exclusive set goes: no other one of it is held, or matched and may come back? */
+bool ticket_is_free(const struct ticket_pool *pool, const struct ticket *ticket);
+
+/* Puts a waiting ticket into the matcher, if that is awake and the ticket is free. It must not be in it. */
+void ticket_join_matcher(struct core *core, struct ticket_pool *pool, uint32_t slot);
+
+/* For made_match.c: moves a ticket from one state to another: matcher, expiries, counts, sets and feed follow. `state` is held, matched,
+ * cancelled or expired; the last two are over for good at once. `reason` (enum feed_reason) is what the feed says of it. */
 void ticket_retire(struct core *core, struct ticket_pool *pool, uint32_t slot, enum ticket_state state, uint64_t match,
                    unsigned reason);
+/* It waits again, with a higher version. */
 void ticket_return(struct core *core, struct ticket_pool *pool, uint32_t slot);
-/* It is over for good: only its key, state and match are kept, for a while. */
+/* It is matched, cancelled or expired, and that is final: only its key, state and match are kept, for a while. Nothing happens if it was. */
 void ticket_settle(struct core *core, struct ticket_pool *pool, uint32_t slot);
+
+/* Forgets the one that ended first. There is one. */
+void ticket_forget_oldest(struct ticket_pool *pool);
+
+/* Gives it a copy of what it says, in one block, in place of what it said; `facts` become its own. */
+void ticket_adopt_content(struct ticket *ticket, const struct ticket_content *content, struct facts *facts);
+
+/* A ticket of which everything but links and set is there takes its place behind all others, in the lists, its state and its set. */
+void ticket_restore(struct core *core, struct ticket_pool *pool, uint32_t slot, struct bytes set);
+
+/* Frees what a ticket owns that is in a pool about to go. */
+void ticket_free(struct ticket *ticket);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/cursor.h"
 #include "base/list.h"
+#include "base/table.h"
 #include "core/feed.h"
 #include "core/ticket.h"
 #include "core/waits.h"
@@ -69,13 +70,14 @@ struct ticket_pool {
     struct rules *rules_owned;
 
     struct pool tickets;
-    struct pool sets;           /* exclusive sets that have a ticket (ticket.h) */
+    struct pool sets;           /* exclusive_set.h */
     struct table ticket_by_key; /* all, the ended ones too */
     struct table ticket_by_number;
     struct table set_by_name;
-    struct table set_by_number;
     struct heap expiries; /* waiting tickets, by expires_at_ms */
-    uint32_t ended_first; /* tickets that are over for good, in order of their end: slots */
+    uint32_t live_first;  /* tickets that are not over for good, by number: slots */
+    uint32_t live_last;
+    uint32_t ended_first; /* those that are, in order of their end */
     uint32_t ended_last;
     uint32_t ended_count;
     uint32_t settled_first; /* matches that are over for good, the same (made_match.h): slots in core->made_matches */
@@ -99,9 +101,10 @@ struct ticket_pool {
     struct waits
         *waits_owned; /* how long the matched ones waited, by level, since the start; NULL: none was matched yet */
 
-    uint32_t due_index;         /* in core->pool_timers */
-    struct list_link feed_link; /* in core->fed_pools: the feed has grown since the api last asked */
-    void *waiters;              /* the api's list of waiting FeedTickets; never touched by the core */
+    uint32_t due_index; /* in core->pool_timers */
+    struct list_link
+        feed_link; /* in core->fed_pools: the feed has grown since the api last asked; deleted: in leaving_pools */
+    void *waiters; /* the api's list of waiting FeedTickets; never touched by the core */
 };
 
 /* Ticket pools in order of name: how many, the i-th, the place of the first whose name is not below `name`; by name; by id (NULL: none). */
@@ -110,6 +113,24 @@ struct ticket_pool *ticket_pool_at(const struct core *core, uint32_t index);
 uint32_t ticket_pool_place(const struct core *core, struct bytes name);
 struct ticket_pool *ticket_pool_find(const struct core *core, struct bytes name);
 struct ticket_pool *ticket_pool_find_by_id(const struct core *core, uint32_t id);
+
+/* Pools whose feed has grown since the last call, one by one; NULL when there are no more. */
+struct ticket_pool *ticket_pool_take_fed(struct core *core);
+
+/* From now on the matcher follows the tickets; those that are there are put into it in portions. Live only; nothing happens if it is awake. */
+void ticket_pool_wake(struct ticket_pool *pool);
+
+/* May the built-in matcher make a match now: is it to, and has the result queue room? */
+bool ticket_pool_may_match(const struct core *core, const struct ticket_pool *pool);
+
+/* When it next has something to forget; UINT64_MAX: never. */
+uint64_t ticket_pool_forget_due_ms(const struct core *core, const struct ticket_pool *pool);
+
+/* Gives back a portion of the memory of deleted pools; true if more is left. */
+bool ticket_pool_drain(struct core *core);
+
+/* Says to the feed what happened to a ticket. */
+void ticket_pool_tell(struct core *core, struct ticket_pool *pool, const struct feed_event *event);
 
 /* Tells the core's timers when the pool next has something to do. After whatever changes that. */
 void ticket_pool_set_timer(struct core *core, struct ticket_pool *pool);
@@ -120,6 +141,13 @@ uint64_t ticket_pool_due_ms(const struct core *core);
 /* Does what is due in pools, each a portion: fills indexes, expires tickets, ends holds, takes widening steps, looks for matches (at most
  * `candidates` visited in all), forgets. Live only. For decide_due(). */
 void ticket_pool_do_due(struct core *core, unsigned portion, uint32_t candidates);
+
+/* Is the set of names, ids and timers complete, for ticket_pool_snapshot.c: makes a pool. Its spec can be decoded and `rules` are its rules, which
+ * become the pool's. */
+struct ticket_pool *ticket_pool_add(struct core *core, uint32_t id, struct bytes name, struct bytes spec,
+                                    struct rules *rules);
+/* Are its queues there, and standard ones? */
+bool ticket_pool_has_queues(const struct core *core, const struct pool_spec *spec);
 
 void ticket_pool_encode_all(const struct core *core, struct core_writer *writer);
 bool ticket_pool_decode_all(struct core *core, struct cursor *cursor);

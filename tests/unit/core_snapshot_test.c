@@ -170,7 +170,7 @@ static void many_dead_letters_of_one_group_are_read_soon(void **state)
     core_rig_deinit(&rig);
 }
 
-/* The second version knew no tags and ends before them, the third no relays and no publishers. */
+/* The second version knew no tags and ends before them, the third no relays and no publishers, the fourth no pools of tickets. */
 static void states_of_earlier_versions_are_read(void **state)
 {
     (void)state;
@@ -183,8 +183,10 @@ static void states_of_earlier_versions_are_read(void **state)
     buffer_init(&encoded);
     core_rig_encode(rig.core, &encoded);
     static const unsigned sizes[] = {
-        [3] = 12 + 12, [2] = 4 + 12}; /* of what the version before knew not: relays, publishers; tags, move tasks */
-    for (uint32_t version = 3; version >= 2; version--) {
+        [4] = 16,
+        [3] = 12 + 12,
+        [2] = 4 + 12}; /* of what the version knew not: pools; relays, publishers; tags, move tasks */
+    for (uint32_t version = 4; version >= 2; version--) {
         bytes_put_u32(encoded.data_owned, version);
         assert_null(decode(buffer_bytes(&encoded)));
         buffer_truncate(&encoded, encoded.size - sizes[version]);

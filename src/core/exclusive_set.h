@@ -1,0 +1,34 @@
+/* Exclusive sets (ExclusiveSet): tickets of a pool of which only one may be matched. A set is there while it has a ticket that is not over
+ * for good. Its number tells the matcher that two tickets are of one set; it is in no log and no snapshot. */
+#ifndef TALLY_CORE_EXCLUSIVE_SET_H
+#define TALLY_CORE_EXCLUSIVE_SET_H
+
+#include "base/bytes.h"
+
+struct ticket_pool;
+
+#define EXCLUSIVE_SET_NAME_SIZE_MAX 128u
+
+struct exclusive_set {
+    uint64_t number;
+    struct bytes name_owned;
+    uint32_t first; /* ticket slots, by number of the ticket */
+    uint32_t last;
+    uint32_t held; /* how many of them are held, or matched and may come back: then no other may be matched */
+};
+
+/* Makes the ticket the last one of the set of that name, which is made if there is none. */
+void exclusive_set_join(struct ticket_pool *pool, uint32_t ticket, struct bytes name);
+
+/* Takes it out of its set, which goes with its last ticket. */
+void exclusive_set_leave(struct ticket_pool *pool, uint32_t ticket);
+
+struct exclusive_set *exclusive_set_at(const struct ticket_pool *pool, uint32_t slot);
+
+/* Frees all, tickets' links untouched. */
+void exclusive_set_deinit_all(struct ticket_pool *pool);
+
+/* Asserts that each set and its tickets agree. */
+void exclusive_set_check_all(const struct ticket_pool *pool);
+
+#endif

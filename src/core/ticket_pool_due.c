@@ -1,0 +1,229 @@
+/* What time makes due in pools of tickets, live only, a portion at a time. At one instant arrivals come first (they have been: each was
+ * an event of its own), then steps, then expiries: a ticket whose ttl ends at its own step may still match. */
+#include "core/ticket_pool.h"
+
+#include "core/decide.h"
+#include "core/match_result.h"
+#include <stdlib.h>
+
+/* A ticket is put into the matcher in a fraction of the time of anything that is logged. */
+#define FILL_SHARE 4u
+
+/* Widening steps in one event. */
+#define STEPS_MAX 250u
+#define STEP_SIZE (sizeof(uint64_t) + 1)
+
+/* A busy matcher holds up an expiry no longer than this. */
+#define EXPIRY_PATIENCE_MS 1000u
+
+/* What is over is forgotten up to this much later: one event for many. */
+#define FORGET_DELAY_MS 1000u
+
+/* What one pool may do in one call, of each kind. */
+struct share {
+    unsigned portion;
+    uint32_t candidates;
+};
+
+static uint64_t heap_due_ms(const struct heap *heap)
+{
+    return heap->count == 0 ? UINT64_MAX : heap_top(heap).key;
+}
+
+/* Puts waiting tickets into the matcher after a start or a change of the rules; each is a seed. */
+static void fill(struct core *core, struct ticket_pool *pool, unsigned portion)
+{
+    for (; pool->index_next != 0 && portion > 0; portion--) {
+        uint32_t slot = pool->index_next++;
+        if (slot >= pool->tickets.slot_end) {
+            pool->index_next = 0;
+            return;
+        }
+        /* A freed slot has no state; a ticket that came since is in the matcher. */
+        if (ticket_at(&pool->tickets, slot)->state == TICKET_WAITING && !matcher_has(&pool->matcher, slot))
+            ticket_join_matcher(core, pool, slot);
+    }
+}
+
+/* Takes the widening steps that are due by `until_ms`; they become known in one event. Returns how many. */
+static unsigned take_steps(struct core *core, struct ticket_pool *pool, uint64_t until_ms, unsigned portion)
+{
+    uint8_t run[STEPS_MAX * STEP_SIZE];
+    uint32_t level, slot, count = 0;
+    unsigned taken = 0;
+    while (taken < portion && count < STEPS_MAX && (slot = matcher_take_step(&pool->matcher, until_ms, &level)) != 0) {
+        const struct ticket *ticket = ticket_at(&pool->tickets, slot);
+        taken++;
+        if (level == ticket_level(pool, ticket))
+            continue; /* it only became urgent */
+        bytes_put_u64(run + count * STEP_SIZE, ticket->entry.number);
+        run[count * STEP_SIZE + sizeof(uint64_t)] = (uint8_t)level;
+        count++;
+    }
+    if (count > 0)
+        core_emit(core, &(struct event){.kind = EVENT_TICKETS_WIDENED,
+                                        .tickets_widened = {.pool = pool->id,
+                                                            .count = count,
+                                                            .tickets = bytes_make(run, count * STEP_SIZE)}});
+    return taken;
+}
+
+static bool has_left(const struct core *core, unsigned portion)
+{
+    return portion > 0 && !core_frame_is_ample(core);
+}
+
+/* Is there something to be looked for, now? */
+static bool has_work(const struct core *core, const struct ticket_pool *pool)
+{
+    return pool->index_next != 0 ||
+           (ticket_pool_may_match(core, pool) && matcher_has_work(&pool->matcher, core->now_ms));
+}
+
+static void look(struct core *core, struct ticket_pool *pool, uint32_t *candidates)
+{
+    if (pool->index_next != 0 || *candidates == 0 || core_frame_is_ample(core) || !has_work(core, pool))
+        return;
+    uint64_t before = pool->matcher.counters.candidates;
+    decide_match(core, pool, *candidates);
+    uint64_t visited = pool->matcher.counters.candidates - before;
+    *candidates -= visited < *candidates ? (uint32_t)visited : *candidates;
+}
+
+static void expire(struct core *core, struct ticket_pool *pool, uint32_t slot)
+{
+    match_result_send_expiry(core, pool, slot);
+    core_emit(core, &(struct event){.kind = EVENT_TICKET_ENDED,
+                                    .ticket_ended = {.pool = pool->id,
+                                                     .number = ticket_at(&pool->tickets, slot)->entry.number,
+                                                     .reason = TICKET_END_EXPIRED}});
+}
+
+/* Steps up to the next expiry, the looks that they cause, expiries up to the next step, and so on up to now. */
+static void pass_time(struct core *core, struct ticket_pool *pool, struct share share)
+{
+    unsigned left = share.portion;
+    while (has_left(core, left)) {
+        uint64_t expires_at_ms = heap_due_ms(&pool->expiries);
+        uint64_t until_ms = expires_at_ms < core->now_ms ? expires_at_ms : core->now_ms;
+        while (has_left(core, left) && heap_due_ms(&pool->matcher.steps) <= until_ms)
+            left -= take_steps(core, pool, until_ms, left);
+        look(core, pool, &share.candidates);
+        bool is_busy = left == 0 || (has_work(core, pool) && core->now_ms < expires_at_ms + EXPIRY_PATIENCE_MS);
+        expires_at_ms = heap_due_ms(&pool->expiries); /* it may have been matched */
+        if (is_busy || expires_at_ms > core->now_ms)
+            return;
+        uint64_t step_ms = heap_due_ms(&pool->matcher.steps);
+        while (has_left(core, left) && expires_at_ms <= core->now_ms && expires_at_ms < step_ms) {
+            expire(core, pool, heap_top(&pool->expiries).slot);
+            expires_at_ms = heap_due_ms(&pool->expiries);
+            left--;
+        }
+    }
+}
+
+/* --- forgetting --------------------------------------------------------------------------------------------------- */
+
+/* When what ended at ended_at_ms is over, one of `count`, the oldest. */
+static uint64_t forget_at_ms(const struct ticket_pool *pool, uint32_t count, uint64_t ended_at_ms)
+{
+    return count > TICKET_POOL_ENDED_MAX ? 0 : ended_at_ms + (uint64_t)pool->spec.retention_s * 1000;
+}
+
+uint64_t ticket_pool_forget_due_ms(const struct core *core, const struct ticket_pool *pool)
+{
+    uint64_t at_ms = UINT64_MAX, match_ms = UINT64_MAX;
+    if (pool->ended_count > 0)
+        at_ms = forget_at_ms(pool, pool->ended_count, ticket_at(&pool->tickets, pool->ended_first)->ended_at_ms);
+    if (pool->settled_count > 0)
+        match_ms = forget_at_ms(pool, pool->settled_count, made_match_at(core, pool->settled_first)->ended_at_ms);
+    at_ms = match_ms < at_ms ? match_ms : at_ms;
+    return at_ms == 0 || at_ms == UINT64_MAX ? at_ms : at_ms + FORGET_DELAY_MS;
+}
+
+static uint32_t count_over_tickets(const struct core *core, const struct ticket_pool *pool, unsigned portion)
+{
+    uint32_t count = 0;
+    for (uint32_t slot = pool->ended_first; slot != 0 && count < portion; count++) {
+        const struct ticket *ticket = ticket_at(&pool->tickets, slot);
+        if (forget_at_ms(pool, pool->ended_count - count, ticket->ended_at_ms) > core->now_ms)
+            break;
+        slot = ticket->next;
+    }
+    return count;
+}
+
+static uint32_t count_over_matches(const struct core *core, const struct ticket_pool *pool, unsigned portion)
+{
+    uint32_t count = 0;
+    for (uint32_t slot = pool->settled_first; slot != 0 && count < portion; count++) {
+        const struct made_match *match = made_match_at(core, slot);
+        if (forget_at_ms(pool, pool->settled_count - count, match->ended_at_ms) > core->now_ms)
+            break;
+        slot = match->next;
+    }
+    return count;
+}
+
+static void forget(struct core *core, struct ticket_pool *pool, unsigned portion)
+{
+    if (core_frame_is_ample(core) || ticket_pool_forget_due_ms(core, pool) > core->now_ms)
+        return;
+    uint32_t tickets = count_over_tickets(core, pool, portion), matches = count_over_matches(core, pool, portion);
+    if (tickets > 0 || matches > 0)
+        core_emit(core,
+                  &(struct event){.kind = EVENT_TICKETS_FORGOTTEN,
+                                  .tickets_forgotten = {.pool = pool->id, .tickets = tickets, .matches = matches}});
+}
+
+/* --- all pools ---------------------------------------------------------------------------------------------------- */
+
+static void serve(struct core *core, struct ticket_pool *pool, struct share share)
+{
+    ticket_pool_wake(pool);
+    fill(core, pool, share.portion * FILL_SHARE);
+    pass_time(core, pool, share);
+    forget(core, pool, share.portion);
+    ticket_pool_set_timer(core, pool);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* Ids of the pools that have something due, rising. */
+static uint32_t list_due(const struct core *core, uint32_t ids[TICKET_POOLS_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < core->pool_timers.count; i++) {
+        struct heap_entry entry = core->pool_timers.entries_owned[i];
+        if (entry.key <= core->now_ms)
+            ids[count++] = ((const struct ticket_pool *)pool_at(&core->ticket_pools, entry.slot))->id;
+    }
+    qsort(ids, count, sizeof(*ids), compare_ids);
+    return count;
+}
+
+/* Every pool gets the same share. If the frame becomes ample before all had theirs, the next call goes on behind the last one. */
+static void serve_all(struct core *core, unsigned portion, uint32_t candidates)
+{
+    uint32_t ids[TICKET_POOLS_MAX];
+    uint32_t count = list_due(core, ids), first = 0;
+    struct share share = {.portion = portion / (count + 1) + 1, .candidates = candidates / (count + 1) + 1};
+    while (first < count && ids[first] <= core->pool_turn)
+        first++;
+    for (uint32_t i = 0; i < count && !core_frame_is_ample(core); i++) {
+        core->pool_turn = ids[(first + i) % count];
+        serve(core, ticket_pool_find_by_id(core, core->pool_turn), share);
+    }
+}
+
+void ticket_pool_do_due(struct core *core, unsigned portion, uint32_t candidates)
+{
+    (void)ticket_pool_drain(core);
+    decide_end_holds(core, portion);
+    if (core->pool_timers.count > 0 && heap_top(&core->pool_timers).key <= core->now_ms)
+        serve_all(core, portion, candidates);
+}
