@@ -102,6 +102,19 @@ DECLARE_ACTION(resume_group)
 DECLARE_ACTION(release_group)
 DECLARE_ACTION(list_groups)
 DECLARE_ACTION(explain_message)
+DECLARE_ACTION(create_pool)
+DECLARE_ACTION(update_pool)
+DECLARE_ACTION(describe_pool)
+DECLARE_ACTION(list_pools)
+DECLARE_ACTION(delete_pool)
+DECLARE_ACTION(offer_tickets)
+DECLARE_ACTION(update_ticket)
+DECLARE_ACTION(cancel_tickets)
+DECLARE_ACTION(get_ticket)
+DECLARE_ACTION(list_tickets)
+DECLARE_ACTION(count_tickets)
+DECLARE_ACTION(feed_tickets)
+DECLARE_ACTION(explain_ticket)
 
 /* --- what several actions use (call.c) ---------------------------------------------------------------------------- */
 
@@ -120,10 +133,11 @@ enum error call_fail(struct call *call, enum error error, const char *format, ..
 /* Fails it because `handle` is no receipt handle of the queue. */
 enum error call_fail_handle(struct call *call, struct bytes handle);
 
-/* The queue that QueueUrl, or a member of that name in `params`, names, if the caller may use it. ERROR_ACCESS_DENIED,
+/* The queue that QueueUrl, a member of that name in `params`, or `url` names, if the caller may use it. ERROR_ACCESS_DENIED,
  * ERROR_QUEUE_DOES_NOT_EXIST. */
 enum error call_queue(struct call *call, struct queue **queue);
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);
+enum error call_find_queue_at(struct call *call, struct bytes url, struct queue **queue);
 
 /* What stands in a queue URL where the account should be; of a URL of another form, whatever is there. */
 struct bytes call_account_of_url(struct bytes url);

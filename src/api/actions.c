@@ -66,6 +66,19 @@ const struct action actions[] = {
     {"Tally.ReleaseGroup", true, action_release_group, RIGHT_ADMIN, NULL},
     {"Tally.ListGroups", false, action_list_groups, RIGHT_ANY, NULL},
     {"Tally.ExplainMessage", false, action_explain_message, RIGHT_ANY, NULL},
+    {"Tally.CreatePool", false, action_create_pool, RIGHT_ADMIN, NULL},
+    {"Tally.UpdatePool", false, action_update_pool, RIGHT_ADMIN, NULL},
+    {"Tally.DescribePool", false, action_describe_pool, RIGHT_ANY, NULL},
+    {"Tally.ListPools", false, action_list_pools, RIGHT_ANY, NULL},
+    {"Tally.DeletePool", true, action_delete_pool, RIGHT_ADMIN, NULL},
+    {"Tally.OfferTickets", false, action_offer_tickets, RIGHT_WRITE, NULL},
+    {"Tally.UpdateTicket", false, action_update_ticket, RIGHT_WRITE, NULL},
+    {"Tally.CancelTickets", false, action_cancel_tickets, RIGHT_WRITE, NULL},
+    {"Tally.GetTicket", false, action_get_ticket, RIGHT_READ, NULL},
+    {"Tally.ListTickets", false, action_list_tickets, RIGHT_READ, NULL},
+    {"Tally.CountTickets", false, action_count_tickets, RIGHT_READ, NULL},
+    {"Tally.FeedTickets", false, action_feed_tickets, RIGHT_READ, NULL},
+    {"Tally.ExplainTicket", false, action_explain_ticket, RIGHT_READ, NULL},
 };
 
 const size_t action_count = ARRAY_LENGTH(actions);

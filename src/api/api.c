@@ -1,6 +1,7 @@
 #include "api/api.h"
 
 #include "api/access.h"
+#include "api/pool_wait.h"
 #include "api/reply.h"
 #include "api/state.h"
 #include "base/memory.h"
@@ -20,6 +21,7 @@ struct api *api_create(struct namespace *ns, const struct api_options *options)
     pool_init(&api->waiters, sizeof(struct waiter));
     heap_init(&api->waiter_deadlines, &api->waiters, offsetof(struct waiter, deadline_index),
               offsetof(struct waiter, number));
+    pool_wait_init(api);
     list_init(&api->finished);
     api->sigv4_owned = sigv4_create("sqs");
     buffer_init(&api->scratch);
@@ -41,6 +43,7 @@ struct namespace *api_namespace(const struct api *api)
 void api_destroy(struct api *api)
 {
     ASSERT(api->waiters.used == 0);
+    pool_wait_deinit(api);
     heap_deinit(&api->waiter_deadlines);
     pool_deinit(&api->waiters);
     table_deinit(&api->action_by_target);
@@ -169,7 +172,9 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
 
 void api_abandon(struct api *api, struct exchange *exchange)
 {
-    if (exchange->state == EXCHANGE_WAITING)
+    if (exchange->state == EXCHANGE_WAITING && exchange->waits_for_pool)
+        pool_wait_abandon(api, exchange);
+    else if (exchange->state == EXCHANGE_WAITING)
         wait_abandon(api, exchange);
     else if (list_is_linked(&exchange->api_link))
         list_remove(&exchange->api_link);
@@ -178,6 +183,7 @@ void api_abandon(struct api *api, struct exchange *exchange)
 void api_release_waiting(struct api *api)
 {
     wait_release_all(api);
+    pool_wait_release_all(api);
 }
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
@@ -185,10 +191,12 @@ void api_release_waiting(struct api *api)
 uint64_t api_due_ms(const struct api *api)
 {
     const struct core *core = namespace_core(api->ns);
-    if (core_has_ready_queue(core) && api->waiters.used > 0)
+    if ((core_has_ready_queue(core) && api->waiters.used > 0) || pool_wait_has_work(api))
         return 0;
     uint64_t core_ms = core_due_ms(core);
     uint64_t waiter_ms = api->waiter_deadlines.count == 0 ? UINT64_MAX : heap_top(&api->waiter_deadlines).key;
+    uint64_t feed_ms = pool_wait_deadline_ms(api);
+    waiter_ms = feed_ms < waiter_ms ? feed_ms : waiter_ms;
     return core_ms < waiter_ms ? core_ms : waiter_ms;
 }
 
@@ -198,11 +206,14 @@ void api_tick(struct api *api, uint64_t now_ms)
     decide_due(core);
     wait_serve(api, now_ms);
     wait_expire(api, now_ms);
+    pool_wait_serve(api, now_ms);
+    pool_wait_expire(api, now_ms);
 }
 
 bool api_is_settling(const struct api *api)
 {
-    return core_is_settling(namespace_core(api->ns));
+    /* Whoever waits for a feed is told once in a turn of what all requests of that turn did. */
+    return core_is_settling(namespace_core(api->ns)) || pool_wait_has_news(api);
 }
 
 void api_flush(struct api *api)

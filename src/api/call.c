@@ -74,11 +74,14 @@ enum error call_find_queue(struct call *call, const struct params *params, struc
 {
     struct bytes url = {NULL, 0};
     enum error error = params_text(params, "QueueUrl", &url);
-    if (error != OK)
-        return error;
+    return error == OK ? call_find_queue_at(call, url, queue) : error;
+}
+
+enum error call_find_queue_at(struct call *call, struct bytes url, struct queue **queue)
+{
     struct bytes name = name_of_url(call->core, url);
     *queue = name.size == 0 ? NULL : core_find_queue(call->core, name);
-    error = access_check_queue(call, name, *queue);
+    enum error error = access_check_queue(call, name, *queue);
     if (error != OK)
         return error;
     return *queue == NULL ? call_fail(call, ERROR_QUEUE_DOES_NOT_EXIST, "The specified queue does not exist.") : OK;

@@ -34,4 +34,5 @@ void exchange_reset(struct exchange *exchange)
     exchange->hold_sequence = 0;
     exchange->state = EXCHANGE_NEW;
     exchange->waiter_slot = 0;
+    exchange->waits_for_pool = false;
 }

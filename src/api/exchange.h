@@ -42,7 +42,7 @@ struct api;
 
 enum exchange_state {
     EXCHANGE_NEW,
-    EXCHANGE_WAITING,  /* in the api, waiting for messages */
+    EXCHANGE_WAITING,  /* in the api, waiting for messages or tickets */
     EXCHANGE_FINISHED, /* reply is complete; show it when hold_sequence is durable */
 };
 
@@ -58,6 +58,7 @@ struct exchange {
     struct api *api;           /* that has or had it: that of its namespace */
     struct list_link api_link; /* in the api: among the waiting or the finished */
     uint32_t waiter_slot;      /* in the api, while EXCHANGE_WAITING */
+    bool waits_for_pool;       /* and it is a slot of those who wait for something of a pool */
 };
 
 void exchange_init(struct exchange *exchange);

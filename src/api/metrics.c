@@ -1,5 +1,7 @@
 /* Metrics in Prometheus text format: a row of the list for each that a namespace has one of. Where there are several namespaces, each
  * has its own, told apart by a label. */
+#include "api/metrics.h"
+
 #include "api/relay_view.h"
 #include "api/state.h"
 
@@ -17,6 +19,8 @@
     X(REUSED_IDS, "tally_published_ids_reused_total", "counter",                                                       \
       "Published rows whose id another row had, since the namespace was founded.")                                     \
     X(WAITING, "tally_receives_waiting", "gauge", "Long polls that wait for messages.")                                \
+    X(POOLS, "tally_pools", "gauge", "Pools of tickets.")                                                              \
+    X(FEEDS, "tally_feeds_waiting", "gauge", "Long polls that wait for the feed of a pool.")                           \
     X(SENT, "tally_messages_sent_total", "counter", "Messages accepted since the namespace was founded.")              \
     X(DELIVERED, "tally_deliveries_total", "counter", "Deliveries since the namespace was founded.")                   \
     X(DURABLE, "tally_frames_durable_total", "counter", "Frames made durable since the namespace was founded.")        \
@@ -80,11 +84,18 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_PUBLISHED_ROWS] = now.published_rows;
     values[METRIC_REUSED_IDS] = now.reused_ids;
     values[METRIC_WAITING] = api->waiters.used;
+    values[METRIC_POOLS] = ticket_pool_count(core);
+    values[METRIC_FEEDS] = api->feed_deadlines.count;
     values[METRIC_SENT] = now.sent;
     values[METRIC_DELIVERED] = now.delivered;
     values[METRIC_DURABLE] = namespace_durable(api->ns);
     values[METRIC_DAMAGED] = api->damaged_count;
     values[METRIC_REFUSED] = api->refused_count;
+}
+
+void metric_write_head(struct buffer *text, const char *name, const char *kind, const char *help)
+{
+    buffer_append_format(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind);
 }
 
 /* A metric's name with its labels: that of the namespace, where there are several, and others. */
@@ -101,11 +112,18 @@ static void write_name(const struct api *api, struct buffer *text, const char *n
         buffer_append_u8(text, '}');
 }
 
-static void write_value(const struct api *api, struct buffer *text, const char *name, struct bytes labels,
+void metric_write_value(const struct api *api, struct buffer *text, const char *name, struct bytes labels,
                         uint64_t value)
 {
     write_name(api, text, name, labels);
     buffer_append_format(text, " %llu\n", (unsigned long long)value);
+}
+
+void metric_write_time(const struct api *api, struct buffer *text, const char *name, struct bytes labels,
+                       uint64_t time_ms)
+{
+    write_name(api, text, name, labels);
+    buffer_append_format(text, " %llu.%03u\n", (unsigned long long)(time_ms / 1000), (unsigned)(time_ms % 1000));
 }
 
 static void write_queues(const struct api *api, struct arena *arena, struct buffer *text)
@@ -121,7 +139,7 @@ static void write_queues(const struct api *api, struct arena *arena, struct buff
                       {"in_flight", shelf->in_flight_count},
                       {"delayed", shelf->delayed_count}};
         for (size_t k = 0; k < ARRAY_LENGTH(states); k++)
-            write_value(
+            metric_write_value(
                 api, text, "tally_queue_messages",
                 arena_format(arena, "queue=\"%.*s\",state=\"%s\"", BYTES_FORMAT(queue->name_owned), states[k].state),
                 states[k].count);
@@ -161,19 +179,18 @@ static void write_relays(const struct relay_series *series, size_t count, struct
     buffer_append_format(text, "# HELP tally_relay_state The state of a relay: 1 for the one it is in.\n"
                                "# TYPE tally_relay_state gauge\n");
     for (size_t i = 0; i < count; i++)
-        write_value(
+        metric_write_value(
             series[i].api, text, "tally_relay_state",
             arena_format(arena, "relay=\"%.*s\",state=\"%s\"", BYTES_FORMAT(series[i].name), series[i].report.state),
             1);
     for (size_t k = 0; k < ARRAY_LENGTH(relay_metrics); k++) {
         const char *name = relay_metrics[k].name;
-        buffer_append_format(text, "# HELP %s %s\n# TYPE %s %s\n", name, relay_metrics[k].help, name,
-                             relay_metrics[k].kind);
+        metric_write_head(text, name, relay_metrics[k].kind, relay_metrics[k].help);
         for (size_t i = 0; i < count; i++) {
             uint64_t value;
             memcpy(&value, (const char *)&series[i].report + relay_metrics[k].offset, sizeof(value));
-            write_value(series[i].api, text, name, arena_format(arena, "relay=\"%.*s\"", BYTES_FORMAT(series[i].name)),
-                        value);
+            metric_write_value(series[i].api, text, name,
+                               arena_format(arena, "relay=\"%.*s\"", BYTES_FORMAT(series[i].name)), value);
         }
     }
 }
@@ -182,20 +199,20 @@ static void write_calls(const struct api *api, struct arena *arena, struct buffe
 {
     for (size_t i = 0; i < action_count; i++)
         for (unsigned k = 0; k < 2; k++)
-            write_value(api, text, "tally_calls_total",
-                        arena_format(arena, "action=\"%s\",result=\"%s\"", actions[i].target, k == 0 ? "ok" : "error"),
-                        api->call_counts_owned[2 * i + k]);
+            metric_write_value(
+                api, text, "tally_calls_total",
+                arena_format(arena, "action=\"%s\",result=\"%s\"", actions[i].target, k == 0 ? "ok" : "error"),
+                api->call_counts_owned[2 * i + k]);
 }
 
 void api_metrics_write(struct api *const *members, size_t count, struct arena *arena, struct buffer *text)
 {
     for (size_t i = 0; i < METRIC_COUNT; i++) {
-        buffer_append_format(text, "# HELP %s %s\n# TYPE %s %s\n", metrics[i].name, metrics[i].help, metrics[i].name,
-                             metrics[i].kind);
+        metric_write_head(text, metrics[i].name, metrics[i].kind, metrics[i].help);
         for (size_t k = 0; k < count; k++) {
             uint64_t values[METRIC_COUNT];
             read_values(members[k], values);
-            write_value(members[k], text, metrics[i].name, bytes_make(NULL, 0), values[i]);
+            metric_write_value(members[k], text, metrics[i].name, bytes_make(NULL, 0), values[i]);
         }
     }
     buffer_append_format(text, "# HELP tally_queue_messages Messages in a queue by state.\n"
@@ -206,6 +223,7 @@ void api_metrics_write(struct api *const *members, size_t count, struct arena *a
     const struct relay_series *relays = read_relays(members, count, arena, &relay_count);
     if (relay_count > 0)
         write_relays(relays, relay_count, arena, text);
+    pool_metrics_write(members, count, arena, text);
     buffer_append_format(text,
                          "# HELP tally_calls_total Calls by action and result.\n# TYPE tally_calls_total counter\n");
     for (size_t k = 0; k < count; k++)

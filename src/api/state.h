@@ -18,8 +18,12 @@ struct api {
     struct table action_by_target; /* index in actions, plus 1 */
     struct pool waiters;
     struct heap waiter_deadlines;
-    uint64_t waiter_number;
-    struct list finished; /* exchanges whose replies are complete */
+    uint64_t waiter_number;     /* of the next, also of those of pools */
+    struct pool pool_waiters;   /* who waits for something of a pool (pool_wait.h) */
+    struct heap feed_deadlines; /* FeedTickets among them */
+    struct list woken_desks;    /* pools whose feed has grown and somebody waits */
+    struct list counting;       /* CountTickets among them, in turn */
+    struct list finished;       /* exchanges whose replies are complete */
     struct buffer scratch;
     uint64_t *call_counts_owned; /* by action: [2 * i] good, [2 * i + 1] failed */
     uint64_t refused_count;      /* requests refused before an action saw them */

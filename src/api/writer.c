@@ -1,7 +1,10 @@
 #include "api/writer_xml.h"
 
+#include "base/assert.h"
 #include "base/base64.h"
 #include "base/quote.h"
+#include <stdio.h>
+#include <stdlib.h>
 
 struct writer writer_make(struct buffer *out)
 {
@@ -133,6 +136,28 @@ void writer_boolean(struct writer *writer, const char *name, bool value)
 {
     begin_value(writer, name);
     buffer_append_bytes(writer->out, value ? BYTES("true") : BYTES("false"));
+    end_value(writer);
+}
+
+void writer_real(struct writer *writer, const char *name, double value)
+{
+    char text[32];
+    /* The shortest that is read back as the same. */
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    begin_value(writer, name);
+    buffer_append_bytes(writer->out, bytes_from_string(text));
+    end_value(writer);
+}
+
+void writer_json(struct writer *writer, const char *name, struct bytes json)
+{
+    ASSERT(writer->xml == NULL);
+    begin_value(writer, name);
+    buffer_append_bytes(writer->out, json);
     end_value(writer);
 }
 

@@ -36,6 +36,10 @@ void writer_string(struct writer *writer, const char *name, const char *value);
 void writer_number(struct writer *writer, const char *name, uint64_t value);
 void writer_integer(struct writer *writer, const char *name, int64_t value);
 void writer_boolean(struct writer *writer, const char *name, bool value);
+void writer_real(struct writer *writer, const char *name, double value); /* finite */
+
+/* A value that is JSON already. For what only JSON has. */
+void writer_json(struct writer *writer, const char *name, struct bytes json);
 
 /* Seconds since the epoch, with milliseconds. */
 void writer_time(struct writer *writer, const char *name, uint64_t time_ms);

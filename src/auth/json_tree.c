@@ -56,9 +56,14 @@ struct bytes json_tree_write(const yyjson_mut_doc *doc, struct arena *arena)
 
 struct bytes json_tree_compact(const yyjson_doc *doc, struct arena *arena)
 {
+    return json_tree_compact_value(yyjson_doc_get_root((yyjson_doc *)(uintptr_t)doc), arena);
+}
+
+struct bytes json_tree_compact_value(const yyjson_val *value, struct arena *arena)
+{
     const yyjson_alc allocator = allocator_of(arena);
     size_t size;
-    const char *text = yyjson_write_opts(doc, YYJSON_WRITE_NOFLAG, &allocator, &size, NULL);
+    const char *text = yyjson_val_write_opts(value, YYJSON_WRITE_NOFLAG, &allocator, &size, NULL);
     ASSERT(text != NULL);
     return bytes_make(text, size);
 }

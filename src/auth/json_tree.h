@@ -14,6 +14,7 @@ struct bytes json_tree_write(const yyjson_mut_doc *doc, struct arena *arena);
 
 /* A tree that was read, as compact text: the same members in the same order, without blanks. */
 struct bytes json_tree_compact(const yyjson_doc *doc, struct arena *arena);
+struct bytes json_tree_compact_value(const yyjson_val *value, struct arena *arena);
 
 /* A tree that was read, to build on. */
 yyjson_mut_doc *json_tree_copy(yyjson_doc *doc, struct arena *arena);

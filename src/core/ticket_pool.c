@@ -183,6 +183,11 @@ void ticket_pool_tell(struct core *core, struct ticket_pool *pool, const struct 
         list_append(&core->fed_pools, &pool->feed_link);
 }
 
+bool ticket_pool_has_fed(const struct core *core)
+{
+    return !list_is_empty(&core->fed_pools);
+}
+
 struct ticket_pool *ticket_pool_take_fed(struct core *core)
 {
     struct list_link *link = list_first(&core->fed_pools);

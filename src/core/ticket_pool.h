@@ -116,6 +116,7 @@ struct ticket_pool *ticket_pool_find_by_id(const struct core *core, uint32_t id)
 
 /* Pools whose feed has grown since the last call, one by one; NULL when there are no more. */
 struct ticket_pool *ticket_pool_take_fed(struct core *core);
+bool ticket_pool_has_fed(const struct core *core);
 
 /* From now on the matcher follows the tickets; those that are there are put into it in portions. Live only; nothing happens if it is awake. */
 void ticket_pool_wake(struct ticket_pool *pool);

@@ -1,0 +1,27 @@
+/* CountTickets: how many tickets wait, or how many of them meet a filter. */
+#include "api/pool_wait.h"
+
+enum error action_count_tickets(struct call *call)
+{
+    struct ticket_pool *pool;
+    yyjson_val *filter = NULL;
+    enum error error = pool_call_find(call, &pool);
+    if (error == OK)
+        error = params_object(&call->params, "Filter", &filter);
+    if (error != OK)
+        return error;
+    if (filter == NULL) {
+        writer_number(call->reply, "Tickets", pool->counts.waiting);
+        writer_number(call->reply, "Weight", pool->weight);
+        return OK;
+    }
+    struct buffer *encoded = call_scratch(call);
+    buffer_truncate(encoded, 0);
+    error = facts_encode(pool->rules_owned, NULL, filter, encoded, call->failure);
+    if (error != OK)
+        return error;
+    struct facts *facts = facts_create(pool->rules_owned, buffer_bytes(encoded));
+    ASSERT(facts != NULL);
+    pool_wait_count(call, pool, facts);
+    return OK;
+}

@@ -1,0 +1,296 @@
+#include "api/pool_wait.h"
+
+#include "api/reply.h"
+#include "api/state.h"
+#include "base/memory.h"
+#include <stdlib.h>
+
+/* Of one turn: bytes of replies to feeds, after which the others are answered in the next; and tickets that a count looks at. */
+#define SERVED_SIZE_MAX ((size_t)8 * 1024 * 1024)
+#define COUNT_PORTION 4096u
+
+/* --- desks and waiters -------------------------------------------------------------------------------------------- */
+
+static struct pool_waiter *waiter_at(const struct api *api, uint32_t slot)
+{
+    ASSERT(slot != 0);
+    return pool_at(&api->pool_waiters, slot);
+}
+
+struct pool_desk *pool_desk_of(struct ticket_pool *pool)
+{
+    if (pool->waiters == NULL) {
+        struct pool_desk *desk = memory_allocate_zeroed(sizeof(*desk));
+        list_init(&desk->waiters);
+        pool->waiters = desk;
+    }
+    return pool->waiters;
+}
+
+static void desk_free(struct pool_desk *desk)
+{
+    ASSERT(list_is_empty(&desk->waiters));
+    if (list_is_linked(&desk->woken_link))
+        list_remove(&desk->woken_link);
+    free(desk);
+}
+
+void pool_wait_init(struct api *api)
+{
+    pool_init(&api->pool_waiters, sizeof(struct pool_waiter));
+    heap_init(&api->feed_deadlines, &api->pool_waiters, offsetof(struct pool_waiter, deadline_index),
+              offsetof(struct pool_waiter, number));
+    list_init(&api->woken_desks);
+    list_init(&api->counting);
+}
+
+void pool_wait_deinit(struct api *api)
+{
+    const struct core *core = namespace_core(api->ns);
+    ASSERT(api->pool_waiters.used == 0);
+    for (uint32_t i = 0; i < ticket_pool_count(core); i++) {
+        struct ticket_pool *pool = ticket_pool_at(core, i);
+        if (pool->waiters != NULL)
+            desk_free(pool->waiters);
+        pool->waiters = NULL;
+    }
+    heap_deinit(&api->feed_deadlines);
+    pool_deinit(&api->pool_waiters);
+}
+
+static struct pool_waiter *waiter_add(struct call *call, struct ticket_pool *pool)
+{
+    struct api *api = call->api;
+    uint32_t slot = pool_allocate(&api->pool_waiters);
+    struct pool_waiter *waiter = waiter_at(api, slot);
+    waiter->number = ++api->waiter_number;
+    waiter->exchange = call->exchange;
+    waiter->pool = pool;
+    call->exchange->waiter_slot = slot;
+    call->exchange->waits_for_pool = true;
+    call->exchange->state = EXCHANGE_WAITING;
+    call->is_waiting = true;
+    return waiter;
+}
+
+void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct feed_command *command,
+                    uint64_t deadline_ms)
+{
+    struct pool_waiter *waiter = waiter_add(call, pool);
+    waiter->feed = *command;
+    list_append(&pool_desk_of(pool)->waiters, &waiter->link);
+    heap_push(&call->api->feed_deadlines, deadline_ms, call->exchange->waiter_slot);
+}
+
+void pool_wait_count(struct call *call, struct ticket_pool *pool, struct facts *filter)
+{
+    struct pool_waiter *waiter = waiter_add(call, pool);
+    waiter->is_count = true;
+    waiter->count = (struct ticket_count){.filter_owned = filter, .slot = 1};
+    list_append(&call->api->counting, &waiter->link);
+}
+
+static void waiter_remove(struct api *api, uint32_t slot)
+{
+    struct pool_waiter *waiter = waiter_at(api, slot);
+    list_remove(&waiter->link);
+    if (!waiter->is_count)
+        heap_remove(&api->feed_deadlines, slot);
+    free(waiter->count.filter_owned);
+    waiter->exchange->waiter_slot = 0;
+    waiter->exchange->waits_for_pool = false;
+    pool_free(&api->pool_waiters, slot);
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+/* Ends the wait with the reply that stands in the exchange. */
+static void waiter_finish(struct api *api, struct pool_waiter *waiter)
+{
+    struct exchange *exchange = waiter->exchange;
+    waiter_remove(api, exchange->waiter_slot);
+    api_finish(api, exchange);
+}
+
+static void write_answer(struct call *call, const struct pool_waiter *waiter)
+{
+    if (!waiter->is_count) {
+        feed_write(call, waiter->pool, &waiter->feed);
+        return;
+    }
+    writer_number(call->reply, "Tickets", waiter->count.tickets);
+    writer_number(call->reply, "Weight", waiter->count.weight);
+}
+
+/* Returns the reply's size. */
+static size_t answer(struct api *api, struct pool_waiter *waiter, uint64_t now_ms)
+{
+    struct exchange *exchange = waiter->exchange;
+    struct failure failure = {.error = OK};
+    struct reply_draft draft;
+    reply_begin(exchange, &draft);
+    struct call call = {
+        .api = api,
+        .exchange = exchange,
+        .ns = api->ns,
+        .core = namespace_begin(api->ns, now_ms),
+        .arena = &exchange->arena,
+        .failure = &failure,
+        .reply = &draft.writer,
+        .now_ms = now_ms,
+    };
+    write_answer(&call, waiter);
+    reply_end(exchange, &draft, false);
+    size_t size = exchange->reply.body.size;
+    waiter_finish(api, waiter);
+    return size;
+}
+
+/* --- feeds -------------------------------------------------------------------------------------------------------- */
+
+bool pool_wait_has_news(const struct api *api)
+{
+    if (!list_is_empty(&api->woken_desks))
+        return true;
+    return api->feed_deadlines.count > 0 && ticket_pool_has_fed(namespace_core(api->ns));
+}
+
+bool pool_wait_has_work(const struct api *api)
+{
+    return pool_wait_has_news(api) || !list_is_empty(&api->counting);
+}
+
+uint64_t pool_wait_deadline_ms(const struct api *api)
+{
+    return api->feed_deadlines.count == 0 ? UINT64_MAX : heap_top(&api->feed_deadlines).key;
+}
+
+static void wake_desks(struct api *api, struct core *core)
+{
+    for (struct ticket_pool *pool; (pool = ticket_pool_take_fed(core)) != NULL;) {
+        struct pool_desk *desk = pool->waiters;
+        if (desk != NULL && !list_is_empty(&desk->waiters) && !list_is_linked(&desk->woken_link))
+            list_append(&api->woken_desks, &desk->woken_link);
+    }
+}
+
+/* Answers whoever has something to be told, in order of arrival. False: there is no more room in *left. */
+static bool serve_desk(struct api *api, struct pool_desk *desk, uint64_t now_ms, size_t *left)
+{
+    struct list_link *next;
+    for (struct list_link *link = list_first(&desk->waiters); link != NULL; link = next) {
+        next = list_next(&desk->waiters, link);
+        struct pool_waiter *waiter = CONTAINER_OF(link, struct pool_waiter, link);
+        if (!feed_has_answer(waiter->pool, &waiter->feed))
+            continue;
+        if (*left == 0)
+            return false;
+        size_t size = answer(api, waiter, now_ms);
+        *left -= size < *left ? size : *left;
+    }
+    return true;
+}
+
+static void serve_feeds(struct api *api, struct core *core, uint64_t now_ms)
+{
+    size_t left = SERVED_SIZE_MAX;
+    if (api->feed_deadlines.count > 0)
+        wake_desks(api, core);
+    while (!list_is_empty(&api->woken_desks)) {
+        struct pool_desk *desk = CONTAINER_OF(list_first(&api->woken_desks), struct pool_desk, woken_link);
+        if (!serve_desk(api, desk, now_ms, &left))
+            return;
+        list_remove(&desk->woken_link);
+    }
+}
+
+/* --- counts ------------------------------------------------------------------------------------------------------- */
+
+/* Looks at the next slots; true when it has seen them all. */
+static bool count_portion(const struct ticket_pool *pool, struct ticket_count *count)
+{
+    uint32_t end = pool_slot_end(pool);
+    uint32_t portion_end = end - count->slot > COUNT_PORTION ? count->slot + COUNT_PORTION : end;
+    for (; count->slot < portion_end; count->slot++) {
+        const struct ticket *ticket = ticket_at(&pool->tickets, count->slot);
+        if (ticket->state != TICKET_WAITING || !facts_meet(count->filter_owned, ticket->entry.facts, NULL))
+            continue;
+        count->tickets++;
+        count->weight += ticket->entry.weight;
+    }
+    return count->slot == end;
+}
+
+/* One portion of the first; the others' turn comes then. */
+static void serve_counts(struct api *api, uint64_t now_ms)
+{
+    if (list_is_empty(&api->counting))
+        return;
+    struct pool_waiter *waiter = CONTAINER_OF(list_first(&api->counting), struct pool_waiter, link);
+    if (count_portion(waiter->pool, &waiter->count)) {
+        answer(api, waiter, now_ms);
+        return;
+    }
+    list_remove(&waiter->link);
+    list_append(&api->counting, &waiter->link);
+}
+
+/* --- time, and the end -------------------------------------------------------------------------------------------- */
+
+void pool_wait_serve(struct api *api, uint64_t now_ms)
+{
+    if (!pool_wait_has_work(api))
+        return;
+    serve_feeds(api, namespace_begin(api->ns, now_ms), now_ms);
+    serve_counts(api, now_ms);
+}
+
+void pool_wait_expire(struct api *api, uint64_t now_ms)
+{
+    while (api->feed_deadlines.count > 0 && heap_top(&api->feed_deadlines).key <= now_ms)
+        answer(api, waiter_at(api, heap_top(&api->feed_deadlines).slot), now_ms);
+}
+
+void pool_wait_release_all(struct api *api)
+{
+    while (api->feed_deadlines.count > 0)
+        answer(api, waiter_at(api, heap_top(&api->feed_deadlines).slot), namespace_time(api->ns));
+    while (!list_is_empty(&api->counting)) {
+        struct pool_waiter *waiter = CONTAINER_OF(list_first(&api->counting), struct pool_waiter, link);
+        reply_fail(waiter->exchange, ERROR_SERVICE_UNAVAILABLE, NULL);
+        waiter_finish(api, waiter);
+    }
+}
+
+void pool_wait_abandon(struct api *api, struct exchange *exchange)
+{
+    waiter_remove(api, exchange->waiter_slot);
+    exchange->state = EXCHANGE_NEW;
+}
+
+struct pool_desk *pool_wait_take_all(struct api *api, struct ticket_pool *pool)
+{
+    struct pool_desk *desk = pool_desk_of(pool);
+    pool->waiters = NULL;
+    struct list_link *next;
+    for (struct list_link *link = list_first(&api->counting); link != NULL; link = next) {
+        next = list_next(&api->counting, link);
+        if (CONTAINER_OF(link, struct pool_waiter, link)->pool != pool)
+            continue;
+        list_remove(link);
+        list_append(&desk->waiters, link);
+    }
+    for (struct list_link *link = list_first(&desk->waiters); link != NULL; link = list_next(&desk->waiters, link))
+        CONTAINER_OF(link, struct pool_waiter, link)->pool = NULL;
+    return desk;
+}
+
+void pool_wait_deleted(struct api *api, struct pool_desk *desk)
+{
+    while (!list_is_empty(&desk->waiters)) {
+        struct pool_waiter *waiter = CONTAINER_OF(list_first(&desk->waiters), struct pool_waiter, link);
+        reply_fail(waiter->exchange, ERROR_POOL_DOES_NOT_EXIST, NULL);
+        waiter_finish(api, waiter);
+    }
+    desk_free(desk);
+}

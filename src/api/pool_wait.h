@@ -1,0 +1,82 @@
+/* Who waits for something of a pool: FeedTickets for its next event, CountTickets for their next portion. Private to src/api. */
+#ifndef TALLY_API_POOL_WAIT_H
+#define TALLY_API_POOL_WAIT_H
+
+#include "api/action.h"
+#include "api/pool_call.h"
+
+/* The callers of FeedTickets who share a pool's seeds out by the same number of parts. */
+struct part_callers {
+    uint32_t parts;                    /* 0: nobody's */
+    uint64_t used_at_ms;               /* of the newest of them */
+    uint64_t until_ms[POOL_PARTS_MAX]; /* until when the caller of each part counts as being there; 0: it never was */
+};
+
+#define PART_CALLERS_MAX 4u
+
+/* What the api knows of a pool, behind its `waiters`: made when somebody first reads the feed, freed with the pool. */
+struct pool_desk {
+    struct list waiters;         /* FeedTickets, in order of arrival */
+    struct list_link woken_link; /* in api->woken_desks: the feed has grown, and some wait */
+    struct part_callers callers[PART_CALLERS_MAX];
+};
+
+struct feed_command {
+    uint64_t from;
+    int64_t results_max;
+    uint32_t part;
+    uint32_t parts; /* 0: events say no part */
+    bool has_part;
+};
+
+/* A CountTickets with a filter, on its way through the slots. */
+struct ticket_count {
+    struct facts *filter_owned; /* its needs are the filter */
+    uint32_t slot;              /* the next */
+    uint64_t tickets;
+    uint64_t weight;
+};
+
+struct pool_waiter {
+    uint64_t number;
+    struct exchange *exchange;
+    struct ticket_pool *pool; /* NULL: it is being deleted */
+    struct list_link link;    /* among the waiters of its desk, or in api->counting */
+    uint32_t deadline_index;  /* of feeds */
+    bool is_count;
+    struct feed_command feed;
+    struct ticket_count count;
+};
+
+struct pool_desk *pool_desk_of(struct ticket_pool *pool);
+
+/* Lets the exchange wait: until deadline_ms for the feed to grow; for the first portion of a count, whose filter is then owned here. */
+void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct feed_command *command,
+                    uint64_t deadline_ms);
+void pool_wait_count(struct call *call, struct ticket_pool *pool, struct facts *filter);
+
+void pool_wait_init(struct api *api);
+/* No exchange waits any more. */
+void pool_wait_deinit(struct api *api);
+
+/* Is there something to do now; and when does the next wait end? */
+bool pool_wait_has_work(const struct api *api);
+bool pool_wait_has_news(const struct api *api);
+uint64_t pool_wait_deadline_ms(const struct api *api);
+
+/* Answers whoever waits for a feed that grew, all of them in order of arrival, and counts a portion: a bounded amount. */
+void pool_wait_serve(struct api *api, uint64_t now_ms);
+/* Answers those whose time is over, with no events. */
+void pool_wait_expire(struct api *api, uint64_t now_ms);
+void pool_wait_release_all(struct api *api);
+void pool_wait_abandon(struct api *api, struct exchange *exchange);
+
+/* Takes what waits off a pool that is about to go; and when it has gone, answers it with ERROR_POOL_DOES_NOT_EXIST. */
+struct pool_desk *pool_wait_take_all(struct api *api, struct ticket_pool *pool);
+void pool_wait_deleted(struct api *api, struct pool_desk *desk);
+
+/* Writes the members of a FeedTickets reply, as things are now (feed_tickets.c). */
+void feed_write(struct call *call, struct ticket_pool *pool, const struct feed_command *command);
+bool feed_has_answer(const struct ticket_pool *pool, const struct feed_command *command);
+
+#endif
