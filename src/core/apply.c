@@ -411,8 +411,11 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     if (slot == 0 || ended->reason < END_DELETED || ended->reason > END_PUT_BACK)
         return false;
     struct message *message = core_message(core, slot);
+    if (ended->reason == END_PUT_BACK && !message->is_result)
+        return false;
     uint32_t shelf_slot = message->shelf;
     uint32_t batch = message->batch;
+    bool is_result = message->is_result;
     /* One that was dead-lettered has failed already. */
     enum unit_state outcome = message->is_moved ? UNIT_FAILED : end_outcome((enum end_reason)ended->reason);
     core_leave_state(core, slot);
@@ -425,6 +428,8 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     pool_free(&core->messages, slot);
     if (batch != 0)
         core_unpin_batch(core, batch);
+    if (is_result)
+        made_match_message_ended(core, ended->number, (enum end_reason)ended->reason);
     struct shelf *shelf = core_shelf_at(core, shelf_slot);
     if (shelf->queue == 0 && shelf->count == 0)
         free_shelf(core, shelf_slot);
@@ -603,6 +608,8 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
     rejoin_batch(core, message, moved->successor);
     renew(core, slot, moved);
     dependency_message_moved(core, moved->number, slot);
+    if (message->is_result)
+        made_match_message_moved(core, moved->number, moved->successor);
     core_place_message(core, slot, target->shelf);
     bool is_placed = true;
     if (group.size > 0 || priority != PRIORITY_DEFAULT) {

@@ -70,11 +70,24 @@ bool made_match_give_back(struct core *core, struct ticket_pool *pool, unsigned 
 /* When a hold is over next; UINT64_MAX: never. decide_end_holds() then ends it. O(1). */
 uint64_t made_match_due_ms(const struct core *core);
 
+/* Have all members said yes? */
+bool made_match_is_confirmed(const struct made_match *match);
+
 void made_match_init(struct core *core);
 void made_match_deinit(struct core *core);
+
+/* --- snapshots (made_match_snapshot.c) ------------------------------------------------------------------------------ */
+
 void made_match_encode(const struct core *core, struct core_writer *writer);
 /* After messages and ticket pools. */
 bool made_match_decode(struct core *core, struct cursor *cursor);
 void made_match_check(const struct core *core);
+
+/* How it is made again: a match of that number, which is in no list yet; it takes its place behind those that are not settled, or are;
+ * that is its result (slots). */
+uint32_t made_match_add(struct core *core, struct ticket_pool *pool, uint64_t number, struct bytes proposal);
+void made_match_link_unsettled(struct core *core, struct ticket_pool *pool, uint32_t match);
+void made_match_link_settled(struct core *core, struct ticket_pool *pool, uint32_t match);
+void made_match_link_message(struct core *core, uint32_t match, uint32_t message);
 
 #endif

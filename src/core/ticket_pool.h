@@ -83,7 +83,8 @@ struct ticket_pool {
     uint32_t settled_first; /* matches that are over for good, the same (made_match.h): slots in core->made_matches */
     uint32_t settled_last;
     uint32_t settled_count;
-    uint32_t unsettled_first; /* the others: held, or with a result message */
+    uint32_t unsettled_first; /* the others, by number: held, or with a result message */
+    uint32_t unsettled_last;
     struct ticket_counts counts;
     uint64_t weight; /* of the waiting */
     uint64_t matches;

@@ -177,6 +177,32 @@ static void xor_ids_are_distinct_and_never_zero(void **state)
     digest_destroy(digest);
 }
 
+/* MR28, MR38: a match is known by one id, whoever replays and however often its result is delivered. */
+static void match_ids_lead_back_to_their_number_and_are_no_message_ids(void **state)
+{
+    (void)state;
+    struct digest *digest = digest_create(key), *other = digest_create(other_key);
+    uint8_t before[MESSAGE_ID_SIZE] = {0}, id[MESSAGE_ID_SIZE], again[MESSAGE_ID_SIZE];
+    for (uint64_t number = 1; number < 100000; number = number * 3 / 2 + 1) {
+        identity_match(digest, number, id);
+        identity_match(digest, number, again);
+        assert_memory_equal(id, again, sizeof(id));
+        assert_true(memcmp(before, id, sizeof(id)) < 0);
+        assert_true(identity_match_number(digest, id) == number);
+        assert_int_equal(identity_match_number(other, id), 0);
+        assert_int_equal(identity_message_number(digest, id), 0);
+        assert_true(id[6] >> 4 == 8 && id[8] >> 6 == 2);
+        id[9] ^= 1;
+        assert_int_equal(identity_match_number(digest, id), 0);
+        id[9] ^= 1;
+        memcpy(before, id, sizeof(before));
+    }
+    identity_match(digest, IDENTITY_NUMBER_MAX, id);
+    assert_true(identity_match_number(digest, id) == IDENTITY_NUMBER_MAX);
+    digest_destroy(digest);
+    digest_destroy(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +213,7 @@ int main(void)
         cmocka_unit_test(texts_that_are_no_uuids_are_refused),
         cmocka_unit_test(completion_ids_depend_on_all_they_are_made_of_and_on_no_key),
         cmocka_unit_test(xor_ids_are_distinct_and_never_zero),
+        cmocka_unit_test(match_ids_lead_back_to_their_number_and_are_no_message_ids),
     };
     return cmocka_run_group_tests_name("core identity", tests, NULL, NULL);
 }

@@ -183,9 +183,9 @@ static void states_of_earlier_versions_are_read(void **state)
     buffer_init(&encoded);
     core_rig_encode(rig.core, &encoded);
     static const unsigned sizes[] = {
-        [4] = 16,
+        [4] = 16 + 8,
         [3] = 12 + 12,
-        [2] = 4 + 12}; /* of what the version knew not: pools; relays, publishers; tags, move tasks */
+        [2] = 4 + 12}; /* of what the version knew not: pools, matches; relays, publishers; tags, move tasks */
     for (uint32_t version = 4; version >= 2; version--) {
         bytes_put_u32(encoded.data_owned, version);
         assert_null(decode(buffer_bytes(&encoded)));
