@@ -1,107 +1,379 @@
 #include "match/matcher.h"
 
+#include "base/assert.h"
+#include "base/memory.h"
+#include "match/look.h"
+#include <stdlib.h>
+
+#define SEED_KEY_SHIFT 56u
+#define SEED_KEY_STOPPED (UINT64_C(15) << SEED_KEY_SHIFT) /* behind all others */
+
+static size_t matcher_offset(const struct matcher *matcher, size_t member)
+{
+    return matcher->entry_offset + member;
+}
+
+/* The index and the looks for the rules that the matcher has. */
+static void private_init(struct matcher *matcher, uint64_t window_ms)
+{
+    struct matcher_private *private = matcher->private_owned;
+    *private = (struct matcher_private){.window_ms = window_ms};
+    ticket_index_init(&private->index, matcher->rules);
+    pool_init(&private->looks, sizeof(struct look));
+    private->finds_pairs = matcher->rules->weight == 2;
+}
+
+static void private_deinit(struct matcher_private *private)
+{
+    ticket_index_deinit(&private->index);
+    pool_deinit(&private->looks);
+    streams_deinit(&private->streams);
+    walk_deinit(&private->walk);
+}
+
 void matcher_init(struct matcher *matcher, const struct rules *rules, const struct pool *records, size_t entry_offset,
                   uint64_t window_ms)
 {
-    (void)window_ms;
-    *matcher = (struct matcher){.rules = rules, .records = records, .entry_offset = (uint32_t)entry_offset};
+    *matcher =
+        (struct matcher){.rules = rules, .records = records, .entry_offset = (uint32_t)entry_offset, .generation = 1};
+    heap_init(&matcher->seeds, records, matcher_offset(matcher, offsetof(struct entry, seed_index)),
+              matcher_offset(matcher, offsetof(struct entry, number)));
+    heap_init(&matcher->steps, records, matcher_offset(matcher, offsetof(struct entry, step_index)),
+              matcher_offset(matcher, offsetof(struct entry, number)));
+    matcher->private_owned = memory_allocate(sizeof(*matcher->private_owned));
+    private_init(matcher, window_ms);
 }
 
 void matcher_deinit(struct matcher *matcher)
 {
-    (void)matcher;
+    if (matcher->private_owned != NULL)
+        private_deinit(matcher->private_owned);
+    free(matcher->private_owned);
+    heap_deinit(&matcher->seeds);
+    heap_deinit(&matcher->steps);
+    *matcher = (struct matcher){.private_owned = NULL};
 }
 
 void matcher_reset(struct matcher *matcher, const struct rules *rules, uint64_t window_ms)
 {
-    (void)window_ms;
+    private_deinit(matcher->private_owned);
     matcher->rules = rules;
-}
-
-void matcher_add(struct matcher *matcher, uint32_t slot, uint64_t now_ms, bool is_seed)
-{
-    (void)matcher;
-    (void)slot;
-    (void)now_ms;
-    (void)is_seed;
-}
-
-void matcher_remove(struct matcher *matcher, uint32_t slot)
-{
-    (void)matcher;
-    (void)slot;
+    matcher->seeds.count = matcher->steps.count =
+        0; /* what entries say of their places there is written anew when they are added */
+    matcher->count = 0;
+    matcher->generation++;
+    ASSERT(matcher->generation != 0);
+    private_init(matcher, window_ms);
 }
 
 bool matcher_has(const struct matcher *matcher, uint32_t slot)
 {
-    (void)matcher;
-    (void)slot;
-    return false;
+    return matcher->generation != 0 && matcher_entry(matcher, slot)->generation == matcher->generation;
+}
+
+/* When the entry becomes urgent; UINT64_MAX: never, or it is. */
+static uint64_t entry_urgent_ms(const struct entry *entry)
+{
+    if (entry->is_urgent || entry->expires_at_ms == UINT64_MAX)
+        return UINT64_MAX;
+    uint64_t ttl_ms = entry->expires_at_ms > entry->offered_at_ms ? entry->expires_at_ms - entry->offered_at_ms : 0;
+    return entry->expires_at_ms - ttl_ms / MATCHER_URGENT_SHARE;
+}
+
+/* When it reaches its next level. */
+static uint64_t matcher_widens_ms(const struct matcher *matcher, const struct entry *entry)
+{
+    uint64_t age_ms = rules_step_ms(matcher->rules, entry->level);
+    return age_ms > UINT64_MAX - entry->offered_at_ms ? UINT64_MAX : entry->offered_at_ms + age_ms;
+}
+
+static void matcher_set_step(struct matcher *matcher, uint32_t slot)
+{
+    const struct entry *entry = matcher_entry(matcher, slot);
+    uint64_t widens_ms = matcher_widens_ms(matcher, entry), urgent_ms = entry_urgent_ms(entry);
+    heap_set(&matcher->steps, widens_ms < urgent_ms ? widens_ms : urgent_ms, slot);
+}
+
+/* Puts the newest entry into the index after all. */
+static void matcher_settle(struct matcher *matcher)
+{
+    struct matcher_private *private = matcher->private_owned;
+    if (private->fresh != 0)
+        ticket_index_insert(&private->index, matcher_entry(matcher, private->fresh), private->fresh);
+    private->fresh = 0;
+}
+
+static void matcher_drop_look(struct matcher *matcher, struct entry *entry)
+{
+    if (entry->probe == 0)
+        return;
+    pool_free(&matcher->private_owned->looks, entry->probe);
+    entry->probe = 0;
+}
+
+void matcher_add(struct matcher *matcher, uint32_t slot, uint64_t now_ms, bool is_seed)
+{
+    struct matcher_private *private = matcher->private_owned;
+    struct entry *entry = matcher_entry(matcher, slot);
+    ASSERT(!matcher_has(matcher, slot));
+    ASSERT(entry->level < matcher->rules->level_count && entry->priority <= ENTRY_PRIORITY_MAX && entry->weight > 0);
+    matcher_settle(matcher);
+    entry->generation = matcher->generation;
+    entry->seed_index = entry->step_index = entry->probe = 0;
+    entry->is_urgent = false;
+    entry->is_urgent = now_ms >= entry_urgent_ms(entry);
+    matcher->count++;
+    private->parties += entry->weight > 1;
+    if (is_seed)
+    private->fresh = slot;
+    else ticket_index_insert(&private->index, entry, slot);
+    if (is_seed)
+        matcher_seed(matcher, slot);
+    matcher_set_step(matcher, slot);
+}
+
+void matcher_remove(struct matcher *matcher, uint32_t slot)
+{
+    struct matcher_private *private = matcher->private_owned;
+    struct entry *entry = matcher_entry(matcher, slot);
+    ASSERT(matcher_has(matcher, slot));
+    if (private->fresh == slot)
+    private->fresh = 0;
+    else ticket_index_remove(&private->index, entry);
+    matcher_drop_look(matcher, entry);
+    heap_set(&matcher->seeds, HEAP_NEVER, slot);
+    heap_set(&matcher->steps, HEAP_NEVER, slot);
+    private->parties -= entry->weight > 1;
+    entry->generation = 0;
+    matcher->count--;
 }
 
 void matcher_seed(struct matcher *matcher, uint32_t slot)
 {
-    (void)matcher;
-    (void)slot;
+    struct entry *entry = matcher_entry(matcher, slot);
+    ASSERT(matcher_has(matcher, slot));
+    ASSERT(entry->offered_at_ms >> SEED_KEY_SHIFT == 0);
+    matcher_drop_look(matcher, entry);
+    uint64_t class = ENTRY_PRIORITY_URGENT - plan_class(entry);
+    heap_set(&matcher->seeds, class << SEED_KEY_SHIFT | entry->offered_at_ms, slot);
 }
 
 uint64_t matcher_due_ms(const struct matcher *matcher)
 {
-    (void)matcher;
-    return UINT64_MAX;
+    return matcher->steps.count > 0 ? heap_top(&matcher->steps).key : UINT64_MAX;
+}
+
+/* Gives an entry, which the index may know, another level or urgency. */
+static void matcher_change(struct matcher *matcher, uint32_t slot, uint32_t level, bool is_urgent)
+{
+    struct entry *entry = matcher_entry(matcher, slot);
+    struct ticket_index *index = &matcher->private_owned->index;
+    matcher_settle(matcher);
+    ticket_index_remove(index, entry);
+    entry->level = (uint8_t)level;
+    entry->is_urgent = is_urgent;
+    ticket_index_insert(index, entry, slot);
+    matcher_set_step(matcher, slot);
+    matcher_seed(matcher, slot);
 }
 
 uint32_t matcher_take_step(struct matcher *matcher, uint64_t now_ms, uint32_t *level)
 {
-    (void)matcher;
-    (void)now_ms;
-    (void)level;
-    return 0;
+    if (matcher->steps.count == 0 || heap_top(&matcher->steps).key > now_ms)
+        return 0;
+    uint32_t slot = heap_top(&matcher->steps).slot;
+    const struct entry *entry = matcher_entry(matcher, slot);
+    *level = entry->level;
+    if (matcher_widens_ms(matcher, entry) <= now_ms) {
+        *level = rules_level(matcher->rules, now_ms - entry->offered_at_ms);
+        heap_remove(&matcher->steps, slot); /* until it is widened */
+    } else {
+        matcher_change(matcher, slot, entry->level, true);
+    }
+    return slot;
 }
 
 void matcher_widen(struct matcher *matcher, uint32_t slot, uint32_t level, uint64_t now_ms)
 {
-    (void)matcher;
-    (void)slot;
-    (void)level;
-    (void)now_ms;
+    const struct entry *entry = matcher_entry(matcher, slot);
+    ASSERT(matcher_has(matcher, slot) && level < matcher->rules->level_count);
+    matcher_change(matcher, slot, level, entry->is_urgent || now_ms >= entry_urgent_ms(entry));
+}
+
+/* Keeps a look that goes on later. */
+static void matcher_keep_look(struct matcher *matcher, const struct look *look)
+{
+    struct matcher_private *private = matcher->private_owned;
+    struct entry *entry = matcher_entry(matcher, look->seed);
+    if (entry->probe == 0)
+        entry->probe = pool_allocate(&private->looks);
+    struct look *kept = pool_at(&private->looks, entry->probe);
+    if (kept != look)
+        *kept = *look;
+}
+
+/* Makes the group of a seed alone, or with its best choice. False: the seed alone is none. */
+static bool matcher_found(const struct matcher *matcher, const struct look *look, struct matcher_group *group)
+{
+    bool has_partner = look->choice_count > 0;
+    group->count = has_partner ? 2 : 1;
+    group->slots[0] = look->seed;
+    group->slots[1] = has_partner ? look->choices[0].slot : 0;
+    group->score = has_partner ? look->choices[0].rank : 0;
+    const struct entry *members[2] = {matcher_entry(matcher, look->seed),
+                                      has_partner ? matcher_entry(matcher, look->choices[0].slot) : NULL};
+    uint32_t divisions = MATCHER_PROBE_MAX;
+    return group_divide(matcher->rules, members, group->count, group->teams, &divisions);
+}
+
+/* Goes on with the look of a seed, or begins it. */
+static enum look_end matcher_look_pair(struct matcher *matcher, uint32_t slot, uint32_t *budget,
+                                       struct matcher_group *group)
+{
+    struct matcher_private *private = matcher->private_owned;
+    const struct entry *entry = matcher_entry(matcher, slot);
+    struct look *look = &private->look;
+    if (entry->probe != 0) {
+        look = pool_at(&private->looks, entry->probe);
+    } else {
+        look_begin(matcher, look, slot);
+        matcher->counters.probes++;
+        --*budget;
+    }
+    if (entry->weight >= matcher->rules->weight) /* a party that fills a match alone, or that fits into none */
+        return matcher_found(matcher, look, group) ? LOOK_FOUND : LOOK_NOBODY;
+    enum look_end end = look_on(matcher, look, 1, budget);
+    if (end == LOOK_TIRED || end == LOOK_STOPPED)
+        matcher_keep_look(matcher, look);
+    if (end == LOOK_FOUND && !matcher_found(matcher, look, group))
+        end = LOOK_NOBODY;
+    return end;
+}
+
+/* Takes a seed out of its turn, for good or until all others have had theirs. */
+static void matcher_end_turn(struct matcher *matcher, uint32_t slot, enum look_end end)
+{
+    struct matcher_private *private = matcher->private_owned;
+    struct entry *entry = matcher_entry(matcher, slot);
+    if (end == LOOK_STOPPED) {
+        ((struct look *)pool_at(&private->looks, entry->probe))->visited = 0;
+        heap_update(&matcher->seeds, SEED_KEY_STOPPED + private->stops++, slot);
+        matcher->counters.budget_stops++;
+        return;
+    }
+    matcher_drop_look(matcher, entry);
+    heap_remove(&matcher->seeds, slot);
 }
 
 enum matcher_outcome matcher_look(struct matcher *matcher, uint64_t now_ms, uint32_t *budget,
                                   struct matcher_group *group)
 {
-    (void)matcher;
+    struct matcher_private *private = matcher->private_owned;
     (void)now_ms;
-    (void)budget;
-    (void)group;
+    while (matcher->seeds.count > 0) {
+        if (*budget == 0)
+            return MATCHER_TIRED;
+        uint32_t slot = heap_top(&matcher->seeds).slot;
+        if (private->fresh != slot)
+            matcher_settle(matcher);
+        enum look_end end = private->finds_pairs ? matcher_look_pair(matcher, slot, budget, group) : LOOK_NOBODY;
+        if (end == LOOK_TIRED)
+            return MATCHER_TIRED;
+        matcher_end_turn(matcher, slot, end);
+        if (end == LOOK_FOUND)
+            return MATCHER_FOUND;
+        matcher_settle(matcher);
+    }
     return MATCHER_IDLE;
 }
 
 bool matcher_has_work(const struct matcher *matcher, uint64_t now_ms)
 {
-    (void)matcher;
     (void)now_ms;
-    return false;
+    return matcher->seeds.count > 0;
 }
 
 uint32_t matcher_seed_count(const struct matcher *matcher)
 {
-    (void)matcher;
-    return 0;
+    return matcher->seeds.count;
+}
+
+/* One candidate of a survey. */
+static void survey_visit(const struct matcher *matcher, const struct entry *entry, uint32_t slot,
+                         void (*visit)(void *context, uint32_t slot, const struct pair_check *check), void *context)
+{
+    struct pair_check check = {.verdict = PAIR_FITS};
+    (void)pair_fits(matcher->rules, entry, matcher_entry(matcher, slot), &check);
+    visit(context, slot, &check);
 }
 
 bool matcher_survey(const struct matcher *matcher, const struct entry *entry, uint32_t limit,
                     void (*visit)(void *context, uint32_t slot, const struct pair_check *check), void *context)
 {
-    (void)matcher;
-    (void)entry;
-    (void)limit;
-    (void)visit;
-    (void)context;
-    return true;
+    const struct matcher_private *private = matcher->private_owned;
+    const struct ticket_index *index = &private->index;
+    struct streams streams = {.count = 0};
+    struct walk walk = {.capacity = 0};
+    ticket_index_streams(index, entry, ticket_index_values(index, entry), &streams);
+    double center;
+    bool is_outward = look_center(matcher, entry, &center), is_whole = true;
+    if (private->fresh != 0 && matcher_entry(matcher, private->fresh) != entry && limit > 0 && limit--)
+        survey_visit(matcher, entry, private->fresh, visit, context);
+    for (uint32_t class = PLAN_CLASSES; class -- > 0 && is_whole;) {
+        if (index->class_counts[class] == 0)
+            continue;
+        walk_start(&walk, index, &streams, class, is_outward ? &center : NULL, &(struct walk_marks){0});
+        struct candidate candidate;
+        for (; walk_peek(&walk, &candidate) && is_whole; walk_take(&walk)) {
+            if (matcher_entry(matcher, candidate.slot) == entry)
+                continue;
+            is_whole = limit > 0;
+            if (limit > 0 && limit--)
+                survey_visit(matcher, entry, candidate.slot, visit, context);
+        }
+    }
+    streams_deinit(&streams);
+    walk_deinit(&walk);
+    return is_whole;
+}
+
+/* Is the entry where the index says that it is? */
+static uint32_t matcher_check_entry(const struct matcher *matcher, uint32_t slot)
+{
+    const struct entry *entry = matcher_entry(matcher, slot);
+    const struct ticket_index *index = &matcher->private_owned->index;
+    struct plan_stands stands;
+    plan_stand(&index->plan, entry, &stands);
+    for (uint32_t i = 0; i < stands.count; i++) {
+        struct ordered_key key = {stands.buckets[i] | plan_class(entry), stands.place, entry->number};
+        struct ordered_cursor cursor = ordered_seek(&index->ordered, &key);
+        ASSERT(cursor.leaf != NULL && ordered_slot(cursor) == slot);
+    }
+    return stands.count;
 }
 
 void matcher_check(const struct matcher *matcher)
 {
-    (void)matcher;
+    const struct matcher_private *private = matcher->private_owned;
+    if (private == NULL)
+        return;
+    heap_check(&matcher->seeds);
+    heap_check(&matcher->steps);
+    uint32_t count = 0, standing = 0, looks = 0;
+    size_t stands = 0;
+    for (uint32_t slot = 1; slot < matcher->records->slot_end; slot++) {
+        if (!matcher_has(matcher, slot))
+            continue;
+        const struct entry *entry = matcher_entry(matcher, slot);
+        count++;
+        looks += entry->probe != 0;
+        ASSERT(entry->probe == 0 || ((struct look *)pool_at(&private->looks, entry->probe))->seed == slot);
+        if (slot == private->fresh)
+            continue;
+        uint32_t places = matcher_check_entry(matcher, slot);
+        standing += places > 0;
+        stands += places;
+    }
+    ASSERT(count == matcher->count && looks == private->looks.used && stands == private->index.ordered.count);
+    ticket_index_check(&private->index, standing);
 }
