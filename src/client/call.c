@@ -61,6 +61,19 @@ static const struct repeatable {
     {"Tally.DeleteRelay", NULL},
     {"Tally.ListDoubts", NULL},
     {"Tally.ResolveDoubt", NULL},
+    {"Tally.CreatePool", NULL},
+    {"Tally.UpdatePool", NULL},
+    {"Tally.DescribePool", NULL},
+    {"Tally.ListPools", NULL},
+    {"Tally.OfferTickets", NULL}, /* a ticket is offered once */
+    {"Tally.CancelTickets", NULL},
+    {"Tally.GetTicket", NULL},
+    {"Tally.ListTickets", NULL},
+    {"Tally.CountTickets", NULL},
+    {"Tally.FeedTickets", NULL},
+    {"Tally.ProposeMatches", NULL}, /* a proposal is accepted once, and what was refused may be by now */
+    {"Tally.PutBackMatch", NULL},
+    {"Tally.ExplainTicket", NULL},
 };
 
 static bool has_member(const char *body, const char *name)

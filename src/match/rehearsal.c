@@ -120,8 +120,7 @@ static void look(struct rehearsal *rehearsal)
     }
 }
 
-/* When something next falls due by itself. */
-static uint64_t due_ms(const struct rehearsal *rehearsal)
+uint64_t rehearsal_due_ms(const struct rehearsal *rehearsal)
 {
     uint64_t matcher_ms = matcher_due_ms(&rehearsal->matcher);
     if (rehearsal->expiries.count == 0)
@@ -133,7 +132,7 @@ static uint64_t due_ms(const struct rehearsal *rehearsal)
 void rehearsal_advance(struct rehearsal *rehearsal, uint64_t until_ms)
 {
     uint64_t due;
-    while ((due = due_ms(rehearsal)) < until_ms) {
+    while ((due = rehearsal_due_ms(rehearsal)) < until_ms) {
         uint32_t slot, level;
         rehearsal->now_ms = due > rehearsal->now_ms ? due : rehearsal->now_ms;
         while ((slot = matcher_take_step(&rehearsal->matcher, rehearsal->now_ms, &level)) != 0) {
@@ -261,10 +260,16 @@ static struct bytes text_of(yyjson_val *value)
     return bytes_make(yyjson_get_str(value), yyjson_get_len(value));
 }
 
-/* A member that is absent, or a whole number up to `max`. */
-static bool read_number(yyjson_val *line, const char *name, uint64_t max, uint64_t *number)
+/* A member by its name in a file, or in a feed. */
+static yyjson_val *member_of(yyjson_val *line, const char *name, const char *feed_name)
 {
     yyjson_val *value = yyjson_obj_get(line, name);
+    return value == NULL ? yyjson_obj_get(line, feed_name) : value;
+}
+
+/* A value that is absent, or a whole number up to `max`. */
+static bool read_number(yyjson_val *value, uint64_t max, uint64_t *number)
+{
     if (value == NULL)
         return true;
     if (!yyjson_is_uint(value) || yyjson_get_uint(value) > max)
@@ -276,32 +281,39 @@ static bool read_number(yyjson_val *line, const char *name, uint64_t max, uint64
 static bool read_ttl(yyjson_val *line, struct rehearsal_offer *offer)
 {
     yyjson_val *value = yyjson_obj_get(line, "ttl");
-    offer->has_ttl = value != NULL;
-    if (value == NULL)
+    yyjson_val *expiry = yyjson_obj_get(line, "ExpiresAt");
+    uint64_t expires_ms;
+    offer->has_ttl = value != NULL || expiry != NULL;
+    if (value == NULL && expiry == NULL)
         return true;
-    return yyjson_is_str(value) ? rehearsal_duration(text_of(value), &offer->ttl_ms)
-                                : read_seconds(value, &offer->ttl_ms);
+    if (value != NULL)
+        return yyjson_is_str(value) ? rehearsal_duration(text_of(value), &offer->ttl_ms)
+                                    : read_seconds(value, &offer->ttl_ms);
+    if (!read_seconds(expiry, &expires_ms) || expires_ms <= offer->at_ms)
+        return false;
+    offer->ttl_ms = expires_ms - offer->at_ms;
+    return true;
 }
 
 /* What is wrong with the line; NULL: nothing. */
 static const char *read_members(yyjson_val *line, struct rehearsal_offer *offer)
 {
     uint64_t weight = 1, priority = 0;
-    yyjson_val *set = yyjson_obj_get(line, "xid");
+    yyjson_val *set = member_of(line, "xid", "ExclusiveSet");
     if (!yyjson_is_obj(line))
         return "it is no JSON object";
-    if (!read_seconds(yyjson_obj_get(line, "t"), &offer->at_ms))
+    if (!read_seconds(member_of(line, "t", "OfferedAt"), &offer->at_ms))
         return "t must be a number of seconds";
-    if (!read_number(line, "n", RULES_WEIGHT_MAX, &weight))
+    if (!read_number(member_of(line, "n", "Weight"), RULES_WEIGHT_MAX, &weight))
         return "n must be a whole number";
-    if (!read_number(line, "prio", ENTRY_PRIORITY_MAX, &priority))
+    if (!read_number(member_of(line, "prio", "Priority"), ENTRY_PRIORITY_MAX, &priority))
         return "prio must be 0 to 9";
     if (!read_ttl(line, offer))
         return "ttl must be a duration like \"30s\" or a number of seconds";
     if (set != NULL && !yyjson_is_str(set))
         return "xid must be a text";
-    offer->attributes = yyjson_obj_get(line, "attrs");
-    offer->need = yyjson_obj_get(line, "need");
+    offer->attributes = member_of(line, "attrs", "Attributes");
+    offer->need = member_of(line, "need", "Need");
     offer->weight = (uint32_t)weight;
     offer->priority = (uint8_t)priority;
     offer->set = text_of(set);

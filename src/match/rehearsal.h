@@ -63,8 +63,9 @@ void rehearsal_init(struct rehearsal *rehearsal, const struct rules *rules, uint
                     uint32_t budget, const struct rehearsal_watcher *watcher);
 void rehearsal_deinit(struct rehearsal *rehearsal);
 
-/* Reads {"t": seconds, "attrs", "need", "n", "prio", "ttl": "30s" or seconds, "xid"}, all but t optional; other members are passed over. False with
- * `failure` filled if it is none. */
+/* Reads {"t": seconds, "attrs", "need", "n", "prio", "ttl": "30s" or seconds, "xid"}, all but t optional, or an offer of a feed: {"OfferedAt",
+ * "Attributes", "Need", "Weight", "Priority", "ExpiresAt", "ExclusiveSet"}; other members are passed over. False with `failure` filled if it is
+ * none. */
 bool rehearsal_read(yyjson_val *line, struct rehearsal_offer *offer, struct failure *failure);
 
 /* "500ms", "10s", "5m", "1h". False, with *ms untouched, if the text is none. */
@@ -73,6 +74,9 @@ bool rehearsal_duration(struct bytes text, uint64_t *ms);
 /* Does everything that falls due before `until_ms`, and then offers the ticket at its time, which is not before those of the tickets offered
  * so far. False, with `failure` filled and nothing done, if the rules don't take such a ticket. */
 bool rehearsal_offer(struct rehearsal *rehearsal, const struct rehearsal_offer *offer, struct failure *failure);
+
+/* When something next falls due by itself; UINT64_MAX: never. O(1). */
+uint64_t rehearsal_due_ms(const struct rehearsal *rehearsal);
 
 /* Does everything that falls due before `until_ms`. */
 void rehearsal_advance(struct rehearsal *rehearsal, uint64_t until_ms);

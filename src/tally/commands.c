@@ -13,7 +13,9 @@ extern const struct command command_queue_create, command_queue_list, command_qu
     command_schedule_list, command_schedule_show, command_schedule_pause, command_schedule_resume,
     command_schedule_delete, command_relay_schema, command_relay_run, command_relay_create, command_relay_list,
     command_relay_show, command_relay_pause, command_relay_resume, command_relay_delete, command_relay_doubts,
-    command_relay_resolve;
+    command_relay_resolve, command_pool_create, command_pool_update, command_pool_list, command_pool_show,
+    command_pool_delete, command_pool_offer, command_pool_tickets, command_pool_ticket, command_pool_count,
+    command_pool_explain, command_pool_cancel, command_pool_putback, command_pool_feed, command_pool_simulate;
 
 const struct command_row commands[] = {
     {"queue create", "make a queue", &command_queue_create},
@@ -65,6 +67,20 @@ const struct command_row commands[] = {
     {"relay delete", "delete a relay", &command_relay_delete},
     {"relay doubts", "list the rows that a relay has put aside", &command_relay_doubts},
     {"relay resolve", "send or drop one of them", &command_relay_resolve},
+    {"pool create", "make a pool: tickets that wait until some of them fit together", &command_pool_create},
+    {"pool update", "change what a pool asks of its tickets", &command_pool_update},
+    {"pool list", "list the pools", &command_pool_list},
+    {"pool show", "show a pool, and how long its tickets wait", &command_pool_show},
+    {"pool delete", "delete a pool and forget its tickets", &command_pool_delete},
+    {"pool offer", "put tickets into a pool", &command_pool_offer},
+    {"pool tickets", "list the tickets that wait", &command_pool_tickets},
+    {"pool ticket", "show a ticket", &command_pool_ticket},
+    {"pool count", "count the tickets that wait, or some of them", &command_pool_count},
+    {"pool explain", "say why a ticket is not matched", &command_pool_explain},
+    {"pool cancel", "take tickets out of a pool", &command_pool_cancel},
+    {"pool putback", "undo a match whose message has not been deleted", &command_pool_putback},
+    {"pool feed", "print what happens to the tickets of a pool", &command_pool_feed},
+    {"pool simulate", "try rules on recorded tickets", &command_pool_simulate},
     {"bench", "measure how fast the server is", &command_bench},
     {"call", "call any action of the server with a JSON body", &command_call},
 };

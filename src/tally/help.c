@@ -49,6 +49,18 @@ static const struct group_text {
      "  tally relay run --source postgres://relay@localhost/mydb --sink queue\n"
      "  tally relay create orders --source postgres://tally@db/shop --sink queue\n"
      "  tally relay show orders\n"},
+    {"pool",
+     "A pool holds tickets that wait until some of them fit together, like players for a game or drivers for a ride. "
+     "Each is\n"
+     "matched at most once, whoever looks; a match is one message in the pool's result queue. The server looks itself, "
+     "or\n"
+     "programs do (`tally match`).\n"
+     "\n"
+     "  tally queue create duels\n"
+     "  tally pool create duel --rules duel.json --result duels\n"
+     "  tally pool offer duel --tickets players.jsonl\n"
+     "  tally pool explain duel ann\n"
+     "  tally receive duels --delete\n"},
 };
 
 static const char overview_end[] =

@@ -8,6 +8,9 @@
  * can't be read, is larger than `size_max` bytes or holds a NUL. The caller ends the buffer either way. */
 bool input_read(struct buffer *buffer, size_t size_max);
 
+/* The same of a file, or of standard input where the path is "-". */
+bool input_read_file(const char *path, struct buffer *buffer, size_t size_max);
+
 /* The lines of a text, without their ends; empty ones are left out. Points into the text, which it cuts with NULs. */
 struct lines {
     char **items_owned;

@@ -269,7 +269,7 @@ class Pool:
         return check
 
     def fits(self, a, b):
-        if a.exclusive_set is not None and a.exclusive_set == b.exclusive_set:
+        if is_sibling(a, b):
             return False
         return all(check(a, b) for check in self.checks) and meets(a.need, b) and meets(b.need, a)
 
@@ -356,6 +356,10 @@ def compare_values(name, is_any, holds):
 ARRIVAL, STEP, EXPIRY = range(3)
 
 
+def is_sibling(a, b):
+    return a.exclusive_set is not None and a.exclusive_set == b.exclusive_set
+
+
 def schedule(pool, tickets):
     """Everything that may happen, in its order: at one instant arrivals, then steps, then expiries, by number."""
     events = []
@@ -389,12 +393,12 @@ def replay(pool, tickets, decide, tell):
         group = decide(at, ticket, list(waiting.values()))
         if group:
             tell("match", at, group)
-            sets = {member.exclusive_set for member in group} - {None}
             for member in group:
                 ended.add(member.number)
                 del waiting[member.number]
-            for other in [other for other in waiting.values() if other.exclusive_set in sets]:
-                ended.add(other.number)
-                del waiting[other.number]
-                tell("cancelled", at, other)
+            for member in group:
+                for other in [other for other in waiting.values() if is_sibling(member, other)]:
+                    ended.add(other.number)
+                    del waiting[other.number]
+                    tell("cancelled", at, other)
     return list(waiting.values())

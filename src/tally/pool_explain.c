@@ -1,0 +1,130 @@
+/* tally pool explain: why a ticket is not matched. */
+#include "tally/output.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char *text_of(yyjson_val *object, const char *name)
+{
+    const char *text = json_text(object, name);
+    return text == NULL ? "" : text;
+}
+
+/* A reject's name in words. */
+static const char *in_words(const char *rule)
+{
+    if (strcmp(rule, "need") == 0)
+        return "what this ticket needs";
+    if (strcmp(rule, "their-need") == 0)
+        return "what they need themselves";
+    return rule;
+}
+
+static yyjson_val *greatest_reject(yyjson_val *rejects)
+{
+    yyjson_val *greatest = NULL, *reject;
+    size_t i, max;
+    yyjson_arr_foreach(rejects, i, max, reject)
+    {
+        if (greatest == NULL || json_number(reject, "Count") > json_number(greatest, "Count"))
+            greatest = reject;
+    }
+    return greatest;
+}
+
+/* The sentence that most people want. */
+static void print_why(yyjson_val *answer)
+{
+    char why[512];
+    unsigned long long candidates = json_number(answer, "Candidates"), fits = json_number(answer, "Fits");
+    yyjson_val *reject = greatest_reject(yyjson_obj_get(answer, "Rejects"));
+    if (candidates == 0)
+        snprintf(why, sizeof why, "nobody waits whom the rules would let it meet");
+    else if (fits > 0)
+        snprintf(why, sizeof why, "%llu of %llu fit it, but no whole match was made of them yet", fits, candidates);
+    else if (reject == NULL)
+        snprintf(why, sizeof why, "none of %llu fits", candidates);
+    else
+        snprintf(why, sizeof why, "none of %llu fits; most, %llu, fail %s", candidates,
+                 (unsigned long long)json_number(reject, "Count"), in_words(text_of(reject, "Rule")));
+    output_field("why", why);
+    if (yyjson_is_false(yyjson_obj_get(answer, "Complete")))
+        output_field("", "there are more that were not looked at");
+}
+
+static void print_value(char *line, size_t size, yyjson_val *rule)
+{
+    yyjson_val *value = yyjson_obj_get(rule, "Value");
+    if (yyjson_is_num(value))
+        snprintf(line, size, "%s: %g", text_of(rule, "Rule"), yyjson_get_num(value));
+    else if (yyjson_is_str(value))
+        snprintf(line, size, "%s: %s", text_of(rule, "Rule"), yyjson_get_str(value));
+    else
+        snprintf(line, size, "%s", text_of(rule, "Rule"));
+}
+
+static void print_rules(yyjson_val *answer)
+{
+    char line[512];
+    size_t i, max;
+    yyjson_val *item;
+    yyjson_arr_foreach(yyjson_obj_get(answer, "Rules"), i, max, item)
+    {
+        print_value(line, sizeof line, item);
+        output_field(i == 0 ? "asks" : "", line);
+    }
+    yyjson_arr_foreach(yyjson_obj_get(answer, "Rejects"), i, max, item)
+    {
+        snprintf(line, sizeof line, "%llu by %s", (unsigned long long)json_number(item, "Count"),
+                 in_words(text_of(item, "Rule")));
+        output_field(i == 0 ? "rejected" : "", line);
+    }
+}
+
+static void print_text(yyjson_val *answer)
+{
+    output_field("ticket", text_of(answer, "TicketId"));
+    output_field("state", text_of(answer, "Status"));
+    if (json_text(answer, "MatchId") != NULL)
+        output_field("match", json_text(answer, "MatchId"));
+    if (strcmp(text_of(answer, "Status"), "waiting") != 0)
+        return;
+    print_why(answer);
+    output_number("level", json_number(answer, "Level"));
+    print_rules(answer);
+    output_time("next step", json_real(answer, "NextStepAt"));
+    output_time("expires", json_real(answer, "ExpiresAt"));
+    if (json_number(answer, "Conflicts") > 0)
+        output_number("conflicts", json_number(answer, "Conflicts"));
+}
+
+static int run(struct invocation *invocation)
+{
+    struct json_body body;
+    struct tally_reply reply;
+    int status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
+    json_add_text(&body, body.root, "TicketId", invocation->arguments[1]);
+    if (json_body_call(&body, invocation->client, "Tally.ExplainTicket", &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    if (invocation->is_json)
+        output_reply(&reply);
+    else
+        print_text(json_root(&reply));
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
+
+const struct command command_pool_explain = {
+    .arguments = "POOL TICKET",
+    .text = "Says why a ticket is not matched: what the rules ask of it now, whom it could meet, which rule turned how "
+            "many of\n"
+            "them away, and when it will ask for less.\n",
+    .examples = "  tally pool explain duel ann\n"
+                "  tally pool explain duel ann --json | jq .Rejects\n",
+    .arguments_min = 2,
+    .arguments_max = 2,
+    .run = run,
+};

@@ -1,0 +1,225 @@
+/* tally pool ticket, cancel, count and putback: one request each, about tickets or a match of one pool. */
+#include "base/assert.h"
+#include "tally/keys.h"
+#include "tally/output.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IDS_PER_REQUEST 1000
+
+/* Texts as they are, everything else as JSON. */
+static void print_member(const char *name, yyjson_val *value)
+{
+    char *text;
+    if (value == NULL)
+        return;
+    if (yyjson_is_str(value)) {
+        output_field(name, yyjson_get_str(value));
+        return;
+    }
+    text = yyjson_val_write(value, YYJSON_WRITE_NOFLAG, NULL);
+    if (text != NULL)
+        output_field(name, text);
+    free(text);
+}
+
+static void print_ticket(yyjson_val *ticket)
+{
+    static const char *const rows[][2] = {{"ticket", "TicketId"},  {"state", "Status"},  {"match", "MatchId"},
+                                          {"version", "Version"},  {"level", "Level"},   {"says", "Attributes"},
+                                          {"needs", "Need"},       {"weight", "Weight"}, {"priority", "Priority"},
+                                          {"set", "ExclusiveSet"}, {"body", "Body"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        print_member(rows[i][0], yyjson_obj_get(ticket, rows[i][1]));
+    output_time("offered", json_real(ticket, "OfferedAt"));
+    output_time("expires", json_real(ticket, "ExpiresAt"));
+}
+
+static int run_ticket(struct invocation *invocation)
+{
+    struct json_body body;
+    struct tally_reply reply;
+    int status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
+    json_add_text(&body, body.root, "TicketId", invocation->arguments[1]);
+    if (json_body_call(&body, invocation->client, "Tally.GetTicket", &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    if (invocation->is_json)
+        output_reply(&reply);
+    else
+        print_ticket(json_root(&reply));
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
+
+/* --- cancel --------------------------------------------------------------------------------------------------------- */
+
+static int print_cancelled(const struct invocation *invocation, yyjson_val *results)
+{
+    int status = EXIT_DONE;
+    size_t i, max;
+    yyjson_val *result;
+    yyjson_arr_foreach(results, i, max, result)
+    {
+        const char *id = json_text(result, "TicketId"), *state = json_text(result, "Status");
+        const char *match = json_text(result, "MatchId");
+        if (state == NULL || strcmp(state, "cancelled") != 0)
+            status = EXIT_REFUSED;
+        if (!invocation->is_json)
+            printf("%-10s %s%s%s\n", state == NULL ? "" : state, id == NULL ? "" : id, match == NULL ? "" : " match ",
+                   match == NULL ? "" : match);
+    }
+    return status;
+}
+
+static int cancel_some(struct invocation *invocation, char *const *ids, size_t count)
+{
+    struct json_body body;
+    struct tally_reply reply;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
+    yyjson_mut_val *list = json_add_array(&body, body.root, "TicketIds");
+    for (size_t i = 0; i < count; i++)
+        yyjson_mut_arr_add_str(body.doc_owned, list, ids[i]);
+    if (json_body_call(&body, invocation->client, "Tally.CancelTickets", &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    if (invocation->is_json)
+        output_reply(&reply);
+    int status = print_cancelled(invocation, yyjson_obj_get(json_root(&reply), "Results"));
+    tally_reply_deinit(&reply);
+    return status;
+}
+
+static int run_cancel(struct invocation *invocation)
+{
+    struct keys keys;
+    int status = keys_init(&keys, invocation, 1);
+    if (status == EXIT_DONE)
+        status = invocation_connect(invocation);
+    for (size_t i = 0; i < keys.count && status <= EXIT_REFUSED; i += IDS_PER_REQUEST) {
+        size_t some = keys.count - i < IDS_PER_REQUEST ? keys.count - i : IDS_PER_REQUEST;
+        int some_status = cancel_some(invocation, keys.items + i, some);
+        if (some_status != EXIT_DONE)
+            status = some_status;
+        if (tally_client_error(invocation->client)->status != TALLY_OK)
+            break;
+    }
+    keys_deinit(&keys);
+    return status;
+}
+
+/* --- count ---------------------------------------------------------------------------------------------------------- */
+
+/* Adds the filter, which is a need; false, with the user told, if it is no JSON. */
+static bool add_filter(const struct invocation *invocation, struct json_body *body)
+{
+    if (invocation->argument_count < 2)
+        return true;
+    const char *text = invocation->arguments[1];
+    yyjson_doc *doc = yyjson_read(text, strlen(text), YYJSON_READ_NOFLAG);
+    if (doc == NULL) {
+        (void)complain_usage(invocation, "the filter is JSON, like '{\"mode\": {\"eq\": \"duel\"}}', not %s", text);
+        return false;
+    }
+    yyjson_mut_obj_add_val(body->doc_owned, body->root, "Filter",
+                           yyjson_val_mut_copy(body->doc_owned, yyjson_doc_get_root(doc)));
+    yyjson_doc_free(doc);
+    return true;
+}
+
+static int run_count(struct invocation *invocation)
+{
+    struct json_body body;
+    struct tally_reply reply;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
+    int status = add_filter(invocation, &body) ? invocation_connect(invocation) : EXIT_USAGE;
+    if (status != EXIT_DONE) {
+        yyjson_mut_doc_free(body.doc_owned);
+        return status;
+    }
+    if (json_body_call(&body, invocation->client, "Tally.CountTickets", &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    if (invocation->is_json)
+        output_reply(&reply);
+    else
+        printf("%llu tickets, weight %llu\n", (unsigned long long)json_number(json_root(&reply), "Tickets"),
+               (unsigned long long)json_number(json_root(&reply), "Weight"));
+    tally_reply_deinit(&reply);
+    return EXIT_DONE;
+}
+
+/* --- putback -------------------------------------------------------------------------------------------------------- */
+
+static int run_putback(struct invocation *invocation)
+{
+    struct json_body body;
+    struct tally_reply reply;
+    int status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
+    json_add_text(&body, body.root, "MatchId", invocation->arguments[1]);
+    if (json_body_call(&body, invocation->client, "Tally.PutBackMatch", &reply) != TALLY_OK)
+        return invocation_failed(invocation, invocation->client);
+    const char *state = json_text(json_root(&reply), "Status");
+    status = state != NULL && strcmp(state, "put-back") == 0 ? EXIT_DONE : EXIT_REFUSED;
+    if (invocation->is_json)
+        output_reply(&reply);
+    else
+        puts(state == NULL ? "" : state);
+    tally_reply_deinit(&reply);
+    return status;
+}
+
+const struct command command_pool_ticket = {
+    .arguments = "POOL TICKET",
+    .text = "Prints a ticket: its state (waiting, held, matched, cancelled, expired), its match, and what it says.\n",
+    .examples = "  tally pool ticket duel ann\n"
+                "  tally pool ticket duel ann --json | jq .Status\n",
+    .arguments_min = 2,
+    .arguments_max = 2,
+    .run = run_ticket,
+};
+
+const struct command command_pool_cancel = {
+    .arguments = "POOL TICKET... | POOL -",
+    .text =
+        "Takes tickets out of a pool; - reads their ids from standard input, one a line. Prints what each one is now:\n"
+        "cancelled, too-late with its match, expired, or unknown. Exit status 1 if one of them is not cancelled.\n",
+    .examples = "  tally pool cancel duel ann\n"
+                "  tally pool cancel duel - < gone.txt\n",
+    .arguments_min = 2,
+    .arguments_max = -1,
+    .run = run_cancel,
+};
+
+const struct command command_pool_count = {
+    .arguments = "POOL [FILTER]",
+    .text = "Counts the tickets that wait, or those that meet a filter, which is written like a ticket's need, and "
+            "adds up\n"
+            "their weight. Looks at every one of them.\n",
+    .examples = "  tally pool count duel\n"
+                "  tally pool count duel '{\"mode\": {\"eq\": \"ranked\"}, \"mmr\": {\"min\": 1500}}'\n",
+    .arguments_min = 1,
+    .arguments_max = 2,
+    .run = run_count,
+};
+
+const struct command command_pool_putback = {
+    .arguments = "POOL MATCH",
+    .text = "Undoes a match whose message has not been deleted: all its tickets wait again with the age they had, and "
+            "the\n"
+            "message is gone. Prints put-back (also if it had been before), acked (the message was deleted: nothing is "
+            "done)\n"
+            "or unknown; the last two with exit status 1.\n",
+    .examples = "  tally pool putback duel 6f1e8a34-0f5f-5c51-9d8a-3a2b1c4d5e6f\n",
+    .arguments_min = 2,
+    .arguments_max = 2,
+    .run = run_putback,
+};

@@ -1,0 +1,66 @@
+/* What `tally pool simulate` measures: recorded tickets are offered to a rehearsal, and everything that happens is kept until it is
+ * asked for. */
+#ifndef TALLY_TALLY_SIMULATION_H
+#define TALLY_TALLY_SIMULATION_H
+
+#include "base/buffer.h"
+#include "match/rehearsal.h"
+#include <stdio.h>
+
+/* How long a ticket waited that was matched, and the level that it had reached. */
+struct simulation_wait {
+    uint64_t ms;
+    uint32_t level;
+};
+
+/* How many tickets waited from this time on. */
+struct simulation_point {
+    uint64_t at_ms;
+    uint64_t waiting;
+};
+
+struct simulation_distances {
+    uint32_t attribute;
+    struct buffer values; /* double: how far the members of a match are apart in it; of matches that all have it */
+};
+
+struct simulation {
+    const struct rules *rules; /* borrowed */
+    struct rehearsal rehearsal;
+    FILE *matches;        /* borrowed: where each match is told as a line of JSON; NULL: nowhere */
+    struct buffer keys;   /* char *, owned, by number of the ticket; only where matches are told */
+    struct buffer waits;  /* struct simulation_wait; by ms after simulation_finish() */
+    struct buffer points; /* struct simulation_point */
+    struct simulation_distances distances[RULES_ATTRIBUTES_MAX]; /* of what near rules and nearest compare */
+    uint32_t distance_count;
+    uint64_t until_ms; /* what would happen from then on doesn't */
+    uint64_t first_ms; /* of the first ticket */
+    uint64_t matches_made;
+    uint64_t expired;
+    uint64_t cancelled;
+};
+
+void simulation_init(struct simulation *simulation, const struct rules *rules, uint64_t window_ms, uint64_t ttl_ms,
+                     uint64_t until_ms, FILE *matches);
+void simulation_deinit(struct simulation *simulation);
+
+/* Offers the ticket of a line, unless it comes too late; false with `failure` filled if it can't be. */
+bool simulation_offer(struct simulation *simulation, yyjson_val *line, struct failure *failure);
+
+/* Lets the time pass until `until_ms`, or until nothing happens any more, and puts what was measured in order. */
+void simulation_finish(struct simulation *simulation);
+
+size_t simulation_wait_count(const struct simulation *simulation);
+const struct simulation_wait *simulation_waits(const struct simulation *simulation);
+size_t simulation_point_count(const struct simulation *simulation);
+const struct simulation_point *simulation_points(const struct simulation *simulation);
+
+/* The wait that `part` (0 to 1) of the matched tickets of a level did not exceed; RULES_LEVELS_MAX: of all. 0 where there are none. */
+uint64_t simulation_quantile_ms(const struct simulation *simulation, uint32_t level, double part);
+/* How many there are. */
+uint64_t simulation_count(const struct simulation *simulation, uint32_t level);
+
+/* Mean and quantile of a distance; false where no match has it. */
+bool simulation_distance(const struct simulation_distances *distances, double part, double *mean, double *quantile);
+
+#endif
