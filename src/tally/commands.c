@@ -15,7 +15,8 @@ extern const struct command command_queue_create, command_queue_list, command_qu
     command_relay_show, command_relay_pause, command_relay_resume, command_relay_delete, command_relay_doubts,
     command_relay_resolve, command_pool_create, command_pool_update, command_pool_list, command_pool_show,
     command_pool_delete, command_pool_offer, command_pool_tickets, command_pool_ticket, command_pool_count,
-    command_pool_explain, command_pool_cancel, command_pool_putback, command_pool_feed, command_pool_simulate;
+    command_pool_explain, command_pool_cancel, command_pool_putback, command_pool_feed, command_pool_simulate,
+    command_match;
 
 const struct command_row commands[] = {
     {"queue create", "make a queue", &command_queue_create},
@@ -81,6 +82,7 @@ const struct command_row commands[] = {
     {"pool putback", "undo a match whose message has not been deleted", &command_pool_putback},
     {"pool feed", "print what happens to the tickets of a pool", &command_pool_feed},
     {"pool simulate", "try rules on recorded tickets", &command_pool_simulate},
+    {"match", "look for matches in a pool from outside of the server", &command_match},
     {"bench", "measure how fast the server is", &command_bench},
     {"call", "call any action of the server with a JSON body", &command_call},
 };
