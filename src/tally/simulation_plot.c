@@ -11,7 +11,7 @@
 #define FIRST_TOP 92.0
 #define SECOND_TOP 342.0
 #define PLOT_WIDTH (WIDTH - LEFT - RIGHT)
-#define COLUMNS 772 /* of the second panel: one for each pixel of its width */
+#define COLUMNS 386 /* of the second panel: one for every two pixels of its width */
 
 /* One panel: where it stands, and what its axes say. */
 struct panel {
@@ -22,20 +22,21 @@ struct panel {
     bool is_log; /* x is a logarithm of seconds */
 };
 
+/* The colours stand twice: a picture in a page follows the reader's choice of light or dark. */
 static const char head[] =
     "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 560\" width=\"860\" height=\"560\" role=\"img\">\n"
     "<style>\n"
-    "  svg { --paper: #fcfcfb; --ink: #1f2328; --soft: #656b73; --line: #e3e5e8; --blue: #2a78d6; --fill: #2a78d622;\n"
-    "        font: 13px system-ui, -apple-system, \"Segoe UI\", Roboto, sans-serif; }\n"
+    "  text { font: 13px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; fill: #1f2328; }\n"
+    "  .paper { fill: #fcfcfb; } .soft { font-size: 12px; fill: #656b73; }\n"
+    "  .title { font-size: 17px; font-weight: 600; } .name { font-weight: 600; } .plain { font-weight: 400; }\n"
+    "  .grid { stroke: #e3e5e8; stroke-width: 1; } .area { fill: #2a78d6; fill-opacity: 0.14; }\n"
+    "  .curve { fill: none; stroke: #2a78d6; stroke-width: 2; stroke-linejoin: round; }\n"
+    "  .mark { fill: #2a78d6; stroke: #fcfcfb; stroke-width: 2; }\n"
     "  @media (prefers-color-scheme: dark) {\n"
-    "    svg { --paper: #16181b; --ink: #e8eaed; --soft: #9aa1a9; --line: #33373c; --blue: #5b9cf0; --fill: #5b9cf033; "
-    "}\n"
+    "    text { fill: #e8eaed; } .soft { fill: #9aa1a9; } .paper { fill: #16181b; } .grid { stroke: #33373c; }\n"
+    "    .area { fill: #5b9cf0; fill-opacity: 0.2; } .curve { stroke: #5b9cf0; }\n"
+    "    .mark { fill: #5b9cf0; stroke: #16181b; }\n"
     "  }\n"
-    "  .paper { fill: var(--paper); } text { fill: var(--ink); } .soft { fill: var(--soft); font-size: 12px; }\n"
-    "  .title { font-size: 17px; font-weight: 600; } .name { font-weight: 600; }\n"
-    "  .grid { stroke: var(--line); stroke-width: 1; } .curve { fill: none; stroke: var(--blue); stroke-width: 2; "
-    "stroke-linejoin: round; }\n"
-    "  .area { fill: var(--fill); } .mark { fill: var(--blue); stroke: var(--paper); stroke-width: 2; }\n"
     "</style>\n"
     "<rect class=\"paper\" width=\"860\" height=\"560\"/>\n";
 
@@ -86,20 +87,21 @@ static void draw_y_axis(const struct panel *panel, const char *unit)
         draw_y_tick(panel, value, unit);
 }
 
-static void draw_x_tick(const struct panel *panel, double value, bool is_line)
+static void draw_x_tick(const struct panel *panel, double value)
 {
-    if (is_line)
+    bool is_edge = panel->is_log && x_of(panel, value) <= LEFT; /* shorter waits stand there, too */
+    if (panel->is_log)
         fprintf(panel->out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.0f\" y2=\"%.0f\"/>\n",
                 x_of(panel, value), x_of(panel, value), panel->top, panel->top + PANEL_HEIGHT);
-    fprintf(panel->out, "<text class=\"soft\" x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%.6g s</text>\n",
-            x_of(panel, value), panel->top + PANEL_HEIGHT + 18, value);
+    fprintf(panel->out, "<text class=\"soft\" x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%s%.6g s</text>\n",
+            x_of(panel, value), panel->top + PANEL_HEIGHT + 18, is_edge ? "\u2264 " : "", value);
 }
 
 static void draw_name(const struct panel *panel, const char *name, const char *more)
 {
     fprintf(panel->out,
-            "<text class=\"name\" x=\"%.0f\" y=\"%.0f\">%s <tspan class=\"soft\" dx=\"6\">%s</tspan></text>\n", LEFT,
-            panel->top - 16, name, more);
+            "<text class=\"name\" x=\"%.0f\" y=\"%.0f\">%s <tspan class=\"soft plain\" dx=\"6\">%s</tspan></text>\n",
+            LEFT, panel->top - 16, name, more);
 }
 
 /* --- How long they waited ------------------------------------------------------------------------------------------- */
@@ -174,7 +176,7 @@ static void draw_waits(const struct simulation *simulation, FILE *out)
     draw_name(&panel, "How long they waited", "share of all tickets that were matched within this time");
     draw_y_axis(&panel, " %");
     for (double power = panel.x_min; power <= panel.x_max; power++)
-        draw_x_tick(&panel, pow(10, power), true);
+        draw_x_tick(&panel, pow(10, power));
     if (simulation_wait_count(simulation) == 0)
         return;
     draw_shares(simulation, &panel);
@@ -183,50 +185,39 @@ static void draw_waits(const struct simulation *simulation, FILE *out)
 
 /* --- How many waited ------------------------------------------------------------------------------------------------ */
 
-struct column {
-    uint64_t last; /* waiting at its end */
-    uint64_t most;
-};
-
-/* How many waited, by pixel of the width. The most of all. */
-static uint64_t fill_columns(const struct simulation *simulation, double seconds, struct column columns[COLUMNS])
+/* The most that waited within each column. The most of all. */
+static uint64_t fill_columns(const struct simulation *simulation, double seconds, uint64_t columns[COLUMNS])
 {
     const struct simulation_point *points = simulation_points(simulation);
     size_t count = simulation_point_count(simulation), next = 0;
     uint64_t waiting = 0, most = 0;
     for (size_t i = 0; i < COLUMNS; i++) {
         double end_ms = seconds * 1000 * (double)(i + 1) / COLUMNS;
-        columns[i].most = waiting;
+        columns[i] = waiting;
         for (; next < count && (double)(points[next].at_ms - simulation->first_ms) <= end_ms; next++) {
             waiting = points[next].waiting;
-            columns[i].most = waiting > columns[i].most ? waiting : columns[i].most;
+            columns[i] = waiting > columns[i] ? waiting : columns[i];
         }
-        columns[i].last = waiting;
-        most = columns[i].most > most ? columns[i].most : most;
+        most = columns[i] > most ? columns[i] : most;
     }
     return most;
 }
 
-static void draw_columns(const struct panel *panel, const struct column columns[COLUMNS], bool is_area)
+static void draw_columns(const struct panel *panel, const uint64_t columns[COLUMNS], bool is_area)
 {
-    double width = PLOT_WIDTH / COLUMNS;
     fprintf(panel->out, "<path class=\"%s\" d=\"M%.1f %.1f", is_area ? "area" : "curve", LEFT, y_of(panel, 0));
-    for (size_t i = 0; i < COLUMNS; i++) {
-        double x = LEFT + width * (double)i;
-        bool is_same = i > 0 && columns[i].most == columns[i - 1].last && columns[i].last == columns[i].most;
-        if (is_same)
-            continue;
-        fprintf(panel->out, "H%.1fV%.1f", x, y_of(panel, (double)columns[i].most));
-        if (columns[i].last != columns[i].most)
-            fprintf(panel->out, "H%.1fV%.1f", x + width / 2, y_of(panel, (double)columns[i].last));
-    }
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (i == 0 || columns[i] != columns[i - 1])
+            fprintf(panel->out, "H%.1fV%.1f", LEFT + PLOT_WIDTH / COLUMNS * (double)i, y_of(panel, (double)columns[i]));
     fprintf(panel->out, "H%.1f", WIDTH - RIGHT);
-    fprintf(panel->out, is_area ? "V%.1fZ\"/>\n" : "\"/>\n", y_of(panel, 0));
+    if (is_area)
+        fprintf(panel->out, "V%.1fZ", y_of(panel, 0));
+    fprintf(panel->out, "\"/>\n");
 }
 
 static void draw_waiting(const struct simulation *simulation, FILE *out)
 {
-    struct column columns[COLUMNS];
+    uint64_t columns[COLUMNS];
     struct panel panel = {.out = out, .top = SECOND_TOP};
     size_t count = simulation_point_count(simulation);
     uint64_t last_ms = count == 0 ? 0 : simulation_points(simulation)[count - 1].at_ms - simulation->first_ms;
@@ -241,7 +232,7 @@ static void draw_waiting(const struct simulation *simulation, FILE *out)
         draw_y_tick(&panel, value, "");
     double x_step = tick_size(panel.x_max, 10);
     for (double value = 0; value <= panel.x_max; value += x_step)
-        draw_x_tick(&panel, value, false);
+        draw_x_tick(&panel, value);
     draw_columns(&panel, columns, true);
     draw_columns(&panel, columns, false);
 }
