@@ -1,35 +1,179 @@
 #include "match/expression.h"
 
-struct expression *expression_create(const struct rules *rules, struct bytes text, bool is_score,
-                                     struct failure *failure)
-{
-    (void)rules;
-    (void)text;
-    (void)is_score;
-    failure_set(failure, ERROR_UNSUPPORTED_OPERATION, "not yet");
-    return NULL;
-}
+#include "base/assert.h"
+#include "match/expression_code.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 void expression_destroy(struct expression *expression)
 {
-    (void)expression;
+    free(expression);
+}
+
+/* One value. Its type is known from the instruction that takes it. */
+union value {
+    double number;
+    const struct fact_text *text;
+    const struct fact_set *set;
+    bool truth;
+};
+
+static bool holds_number(enum operation operation, double a, double b)
+{
+    switch (operation) {
+    case OPERATION_LESS:
+        return a < b;
+    case OPERATION_LESS_EQUAL:
+        return a <= b;
+    case OPERATION_MORE:
+        return a > b;
+    case OPERATION_MORE_EQUAL:
+        return a >= b;
+    case OPERATION_EQUAL:
+        return a == b;
+    default:
+        return a != b;
+    }
+}
+
+static bool holds_text(enum operation operation, const struct fact_text *a, const struct fact_text *b)
+{
+    if (operation == OPERATION_EQUAL || operation == OPERATION_DIFFER)
+        return fact_text_equal(a, b) == (operation == OPERATION_EQUAL);
+    return holds_number(operation, bytes_compare(a->bytes, b->bytes), 0);
+}
+
+static bool has_text(const struct fact_set *set, const struct fact_text *text)
+{
+    const struct fact_set one = {.items = text, .count = 1};
+    return fact_set_common(set, &one) == 1;
+}
+
+static bool compare(const struct instruction *instruction, const union value *a, const union value *b)
+{
+    const enum operation operation = (enum operation)instruction->operation;
+    switch ((enum value_type)instruction->type) {
+    case VALUE_NUMBER:
+        return holds_number(operation, a->number, b->number);
+    case VALUE_TEXT:
+        return holds_text(operation, a->text, b->text);
+    case VALUE_TRUTH:
+        return (a->truth == b->truth) == (operation == OPERATION_EQUAL);
+    case VALUE_SET:
+        break;
+    }
+    bool is_equal = a->set->count == b->set->count && fact_set_common(a->set, b->set) == a->set->count;
+    return is_equal == (operation == OPERATION_EQUAL);
+}
+
+/* False for a result that is none. */
+static bool calculate(enum operation operation, double *a, double b)
+{
+    switch (operation) {
+    case OPERATION_ADD:
+        *a += b;
+        break;
+    case OPERATION_SUBTRACT:
+        *a -= b;
+        break;
+    case OPERATION_MULTIPLY:
+        *a *= b;
+        break;
+    default:
+        *a /= b;
+        break;
+    }
+    return isfinite(*a);
+}
+
+/* Pushes what a ticket says; false if it does not say it. */
+static bool load(const struct instruction *instruction, const struct facts *facts, union value *value)
+{
+    const struct fact *fact = facts_at(facts, instruction->attribute);
+    if (!fact->is_there)
+        return false;
+    if (instruction->type == VALUE_NUMBER)
+        value->number = fact->number;
+    else if (instruction->type == VALUE_TEXT)
+        value->text = &fact->text;
+    else
+        value->set = &fact->set;
+    return true;
+}
+
+/* Each instruction is taken at most once, since jumps go forwards. False on an error. */
+static bool run(const struct expression *expression, const struct facts *a, const struct facts *b, union value *result)
+{
+    union value stack[EXPRESSION_PARTS_MAX];
+    uint32_t top = 0; /* how many stand there */
+    for (uint32_t at = 0; at < expression->count; at++) {
+        const struct instruction *instruction = &expression->instructions[at];
+        switch ((enum operation)instruction->operation) {
+        case OPERATION_NUMBER:
+            stack[top++].number = instruction->number;
+            break;
+        case OPERATION_TEXT:
+            stack[top++].text = &instruction->text;
+            break;
+        case OPERATION_LOAD_A:
+        case OPERATION_LOAD_B:
+            if (!load(instruction, instruction->operation == OPERATION_LOAD_A ? a : b, &stack[top++]))
+                return false;
+            break;
+        case OPERATION_NOT:
+            stack[top - 1].truth = !stack[top - 1].truth;
+            break;
+        case OPERATION_NEGATE:
+            stack[top - 1].number = -stack[top - 1].number;
+            break;
+        case OPERATION_AND:
+        case OPERATION_OR:
+            /* The first operand stands there. If it decides, it is the result, else the second one is. */
+            if (stack[top - 1].truth == (instruction->operation == OPERATION_OR))
+                at = instruction->target - 1;
+            else
+                top--;
+            break;
+        case OPERATION_ADD:
+        case OPERATION_SUBTRACT:
+        case OPERATION_MULTIPLY:
+        case OPERATION_DIVIDE:
+            top--;
+            if (!calculate((enum operation)instruction->operation, &stack[top - 1].number, stack[top].number))
+                return false;
+            break;
+        case OPERATION_IN:
+            top--;
+            stack[top - 1].truth = has_text(stack[top].set, stack[top - 1].text);
+            break;
+        default:
+            top--;
+            stack[top - 1].truth = compare(instruction, &stack[top - 1], &stack[top]);
+            break;
+        }
+    }
+    *result = stack[0];
+    return true;
 }
 
 enum expression_result expression_holds(const struct expression *expression, const struct facts *a,
                                         const struct facts *b)
 {
-    (void)expression;
-    (void)a;
-    (void)b;
-    return EXPRESSION_ERROR;
+    union value result;
+    ASSERT(expression->type == VALUE_TRUTH);
+    if (!run(expression, a, b, &result))
+        return EXPRESSION_ERROR;
+    return result.truth ? EXPRESSION_TRUE : EXPRESSION_FALSE;
 }
 
 bool expression_number(const struct expression *expression, const struct facts *a, const struct facts *b,
                        double *number)
 {
-    (void)expression;
-    (void)a;
-    (void)b;
-    (void)number;
-    return false;
+    union value result;
+    ASSERT(expression->type == VALUE_NUMBER);
+    if (!run(expression, a, b, &result))
+        return false;
+    *number = result.number;
+    return true;
 }

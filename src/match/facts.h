@@ -52,7 +52,7 @@ struct need_value {
 };
 
 struct need_values {
-    const struct need_value *items;
+    const struct need_value *items; /* texts rise by hash, then bytes */
     uint32_t count;
 };
 
@@ -72,20 +72,32 @@ struct facts {
 };
 
 /* Reads Attributes and Need (objects, or NULL) of a ticket and appends the encoded form. ERROR_INVALID_PARAMETER_VALUE with what is
- * wrong: an unknown attribute, a value of another type, not finite, too long, too many; `out` is then as it was. */
+ * wrong: an unknown attribute, a value of another type, not finite, too long, too many; `out` is then as it was. An attribute that is null
+ * is missing; a set has each value once, however often it is given. */
 enum error facts_encode(const struct rules *rules, yyjson_val *attributes, yyjson_val *need, struct buffer *out,
                         struct failure *failure);
 
 /* Decodes; copies. NULL if `encoded` is none, or does not fit the rules' attributes. Free with free(). */
 struct facts *facts_create(const struct rules *rules, struct bytes encoded);
 
-/* The fact of an attribute; one that is not there if it is missing. */
-const struct fact *facts_at(const struct facts *facts, uint32_t attribute);
+extern const struct fact fact_missing;
 
-bool fact_text_equal(const struct fact_text *a, const struct fact_text *b);
+/* The fact of an attribute; one that is not there if it is missing. */
+static inline const struct fact *facts_at(const struct facts *facts, uint32_t attribute)
+{
+    return attribute < facts->fact_count ? &facts->facts[attribute] : &fact_missing;
+}
+
+static inline bool fact_text_equal(const struct fact_text *a, const struct fact_text *b)
+{
+    return a->hash == b->hash && bytes_equal(a->bytes, b->bytes);
+}
 
 /* How many values two sets have in common. O(a + b). */
 uint32_t fact_set_common(const struct fact_set *a, const struct fact_set *b);
+
+/* Are two facts that are there, of that type, equal? Sets are if they have the same values. */
+bool fact_equal(enum attribute_type type, const struct fact *a, const struct fact *b);
 
 /* Does a ticket with these facts meet what `facts` needs? *attribute, if not NULL, is that of the first need which it fails. */
 bool facts_meet(const struct facts *facts, const struct facts *other, uint32_t *attribute);

@@ -162,26 +162,35 @@ static bool teams_fit(const struct division *division)
     return true;
 }
 
+/* Would this team be a mere repetition: is an earlier one of its size as empty? */
+static bool is_tried(const struct division *division, uint32_t team)
+{
+    const struct team *teams = division->rules->teams;
+    for (uint32_t earlier = 0; earlier < team; earlier++)
+        if (teams[earlier].size == teams[team].size && division->room[earlier] == teams[earlier].size &&
+            division->room[team] == teams[team].size)
+            return true;
+    return false;
+}
+
 /* Puts members from `next` on into teams, the first team that has room first. At most RULES_WEIGHT_MAX deep. */
 static bool place_from(struct division *division, uint32_t next, uint32_t *budget)
 {
-    if (*budget == 0)
-        return false;
-    if (next == division->count) {
-        (*budget)--;
+    if (next == division->count)
         return teams_fit(division);
-    }
     uint32_t weight = division->members[next]->weight;
     for (uint32_t team = 0; team < division->rules->team_count; team++) {
-        if (division->room[team] < weight)
+        if (division->room[team] < weight || is_tried(division, team))
             continue;
+        if (*budget == 0)
+            return false;
+        (*budget)--;
         division->room[team] -= weight;
         division->teams[next] = (uint8_t)team;
         if (place_from(division, next + 1, budget))
             return true;
         division->room[team] += weight;
     }
-    *budget -= *budget > 0; /* a dead end counts too: weights that fit no teams would be tried for ever */
     return false;
 }
 
@@ -204,7 +213,14 @@ bool group_divide(const struct rules *rules, const struct entry *const *members,
     return place_from(&division, 0, budget);
 }
 
-#define DIVISIONS_MAX 100000u
+/* The first team rule, to name it; rule_count if there is none. */
+static uint32_t team_rule(const struct rules *rules)
+{
+    uint32_t rule = 0;
+    while (rule < rules->rule_count && rules->rules[rule].type != RULE_TEAM_NEAR)
+        rule++;
+    return rule;
+}
 
 bool group_fits(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
                 struct pair_check *check)
@@ -213,7 +229,11 @@ bool group_fits(const struct rules *rules, const struct entry *const *members, u
         for (uint32_t j = i + 1; j < count; j++)
             if (!pair_fits(rules, members[i], members[j], check))
                 return false;
-    uint32_t budget = DIVISIONS_MAX;
+    uint32_t budget = GROUP_PLACES_MAX;
     check->verdict = PAIR_FITS;
-    return group_divide(rules, members, count, teams, &budget);
+    if (group_divide(rules, members, count, teams, &budget))
+        return true;
+    check->verdict = PAIR_TEAMS;
+    check->rule = team_rule(rules);
+    return false;
 }

@@ -10,6 +10,7 @@ enum pair_verdict {
     PAIR_NEED_FIRST, /* the second fails what the first needs */
     PAIR_NEED_SECOND,
     PAIR_EXCLUSIVE, /* both are of one exclusive set */
+    PAIR_TEAMS, /* of groups only: all fit, but no division into teams was found; `rule` is the first team_near, or rule_count */
 };
 
 struct pair_check {
@@ -18,14 +19,20 @@ struct pair_check {
     uint32_t expression_errors; /* adds up over checks */
 };
 
-/* Checks exclusive set, rules in order, needs, at the levels that the entries have. True if they fit. O(rules + needs). */
+/* Checks exclusive set, rules in order, needs, at the levels that the entries have. True if they fit. Fills *check, whose
+ * expression_errors the caller has set. Allocates nothing. O(rules + needs). */
 bool pair_fits(const struct rules *rules, const struct entry *a, const struct entry *b, struct pair_check *check);
 
 /* The bound of a near or share rule for two levels; RULE_OFF: it is off. */
 double pair_bound(const struct rule *rule, uint32_t level_a, uint32_t level_b);
 
+/* How many times group_fits() puts a member into a team before it gives up. */
+#define GROUP_PLACES_MAX 20000u
+
 /* Do the members, which all fit each other, fill the teams: a division with the right weights, for which the team rules hold? Writes
- * the team of each. O(divisions), at most `*budget` of them tried; *budget sinks. Without teams: is the weight right? */
+ * the team of each. Goes through the divisions in order, the first member's team changing last, and takes the first that holds; puts a
+ * member into a team at most `*budget` times, which sinks by each; a whole division costs O(count x team rules) besides. Without teams:
+ * is the weight right? */
 bool group_divide(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
                   uint32_t *budget);
 

@@ -1,7 +1,8 @@
 /* Rules: what a pool says about which tickets fit together (docs/protocol.md, "The rule language"), read from JSON and compiled.
  *
- * The text is an object with the members attrs, rules, size or teams, and pick, all optional; others are passed over, so that the same
- * file serves to create a pool and to match with. Rules never change; a pool that gets new ones compiles them anew. Pure. */
+ * The text is an object with the members attrs (or Attributes), rules (Rules), size (Size) or teams (Teams), and pick (Pick), all optional;
+ * others are passed over, so that the same file serves to create a pool and to match with. A rule, a step or a team with a member that is not
+ * known is refused: a misspelt one must not be silent. Rules never change; a pool that gets new ones compiles them anew. Pure. */
 #ifndef TALLY_MATCH_RULES_H
 #define TALLY_MATCH_RULES_H
 
@@ -19,6 +20,7 @@
 #define RULES_TEAMS_MAX 16u
 #define RULES_WEIGHT_MAX 200u /* of a whole match, and so the most members that one can have */
 #define RULES_NAME_SIZE_MAX 80u
+#define RULES_DURATION_MAX_MS 31536000000u /* a year */
 #define RULES_TEXT_VALUE_SIZE_MAX 256u
 
 struct expression;
@@ -27,7 +29,7 @@ enum attribute_type { ATTRIBUTE_NUMBER, ATTRIBUTE_TEXT, ATTRIBUTE_SET };
 
 /* What tickets may say. */
 struct ticket_attribute {
-    struct bytes name; /* into the rules' text, as all names here */
+    struct bytes name; /* lives as long as the rules, as all views here */
     enum attribute_type type;
 };
 
@@ -39,6 +41,8 @@ enum rule_type { RULE_EQUAL, RULE_DIFFER, RULE_PAIRS, RULE_NEAR, RULE_SHARE, RUL
 struct rule_pair {
     struct bytes first;
     struct bytes second;
+    uint64_t first_hash; /* bytes_hash() */
+    uint64_t second_hash;
 };
 
 struct rule {
@@ -76,7 +80,7 @@ struct rules {
     enum pick pick;
     uint32_t pick_attribute;             /* PICK_NEAREST */
     struct expression *pick_score_owned; /* PICK_SCORE */
-    void *labels_owned;
+    void *names_owned;                   /* what the views point into */
 };
 
 /* Reads and compiles; copies the text. NULL with `failure` filled (ERROR_INVALID_PARAMETER_VALUE, with what is wrong and where, like
@@ -93,6 +97,20 @@ bool rules_extend(const struct rules *rules, const struct rules *old);
 /* The level of a ticket of that age; and the age at which it reaches the level after `level`, UINT64_MAX: never. */
 uint32_t rules_level(const struct rules *rules, uint64_t age_ms);
 uint64_t rules_step_ms(const struct rules *rules, uint32_t level);
+
+#define RULES_NONE UINT32_MAX
+
+/* By which rules partners can be looked up, because each partner must have what they ask; the others only filter. All are indices of
+ * rules. The tickets that `near` means can be without the attribute, or anywhere, where the rule is off (bound RULE_OFF at a level). */
+struct rules_search {
+    uint32_t equal[RULES_MAX]; /* of equal without "missing": "any" */
+    uint32_t equal_count;
+    uint32_t pairs; /* the first without "missing": "any"; RULES_NONE: there is none */
+    uint32_t share; /* the same, and at least 1 in common and never off */
+    uint32_t near;  /* the same; one that is never off before one that may be */
+};
+
+void rules_search(const struct rules *rules, struct rules_search *search);
 
 /* How the rules are searched, in words, like "bucket(mode) -> window(mmr) -> filter(user, maps, expr)"; and what should be said
  * about them, nothing if all is well (docs/protocol.md: Plan, Warnings). */
