@@ -121,7 +121,7 @@ static void connection_go_on(struct generator *generator, struct connection *con
     if (generator->plan->rate > 0)
         generator->idle_owned[generator->idle_count++] = (unsigned)(connection - generator->connections_owned);
     else
-        connection_ask(generator, connection, now_ns);
+        connection_ask(generator, connection, connection->is_part ? connection->asked_at_ns : now_ns);
 }
 
 /* Uses up the whole replies among the bytes that have arrived. */
@@ -159,7 +159,7 @@ static void connection_read(struct generator *generator, struct connection *conn
     uint64_t now_ns = clock_now_ns();
     generator->last_answer_at_ns = now_ns;
     generator->busy--;
-    if (generator->phase == PHASE_MEASURE)
+    if (generator->phase == PHASE_MEASURE && !connection->is_part)
         histogram_add(&generator->result->latency, now_ns - connection->asked_at_ns);
     connection_go_on(generator, connection, now_ns);
 }

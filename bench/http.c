@@ -49,14 +49,14 @@ bool http_message_find(struct view in, struct http_message *message)
     return true;
 }
 
-void http_request_begin(struct text *out, const char *action, uint16_t port)
+void http_request_begin(struct text *out, const char *target, uint16_t port)
 {
     text_append_format(
         out,
         "POST / HTTP/1.1\r\n"
         "Host: 127.0.0.1:%u\r\n"
         "Accept-Encoding: identity\r\n"
-        "X-Amz-Target: AmazonSQS.%s\r\n"
+        "X-Amz-Target: %s\r\n"
         "Content-Type: application/x-amz-json-1.0\r\n"
         "User-Agent: Boto3/1.34.0 md/Botocore#1.34.0 ua/2.0 os/linux lang/python#3.11.2 Botocore/1.34.0\r\n"
         "X-Amz-Date: 20260101T000000Z\r\n"
@@ -66,7 +66,7 @@ void http_request_begin(struct text *out, const char *action, uint16_t port)
         "amz-sdk-invocation-id: 6e27bb7e-0d54-4a4c-9c0b-7a7d6c1c7f3e\r\n"
         "amz-sdk-request: attempt=1\r\n"
         "Content-Length: ",
-        port, action);
+        port, target);
 }
 
 void http_request_end(struct text *out, struct view body)

@@ -15,10 +15,10 @@ struct http_message {
  * untouched, while bytes are missing; ends the program on a chunked message. Views borrow from `in`. */
 bool http_message_find(struct view in, struct http_message *message);
 
-/* Appends the head of a request for an SQS action up to and including "Content-Length: ": about 650 bytes with the
+/* Appends the head of a request for an action (`target`: AmazonSQS.SendMessage) up to and including "Content-Length: ": about 650 bytes with the
  * names and sizes that boto3 sends. The signature has the right form and is not valid, until signer.h puts another in its place: tallyd
  * without credentials, like nginx, does not check it. */
-void http_request_begin(struct text *out, const char *action, uint16_t port);
+void http_request_begin(struct text *out, const char *target, uint16_t port);
 
 /* Appends what follows "Content-Length: ". */
 void http_request_end(struct text *out, struct view body);

@@ -1,5 +1,6 @@
 /* load: asks a server on this machine as fast as it answers, or at a rate, and prints what was confirmed as JSON. */
 #include "generator.h"
+#include "tickets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,13 +27,17 @@ static void usage_print(FILE *file)
           "\n"
           "Options:\n"
           "  --port PORT        where the server listens\n"
-          "  --queue NAME       queue, list (default bench); an SQS queue must exist\n"
+          "  --queue NAME       queue, list, pool (default bench); an SQS queue and a pool must exist\n"
           "  --connections N    each with one write in flight (default 64)\n"
           "  --pipeline N       commands in one write, Redis and beanstalkd only (default 1)\n"
           "  --body BYTES       size of one message (default 200)\n"
           "  --groups N         each message belongs to one of N groups, in turn (default 0: to none)\n"
           "  --group-first N    the number of the first of them (default 0)\n"
-          "  --id-first N       each message has a deduplication id, counted from N (default 0: none has)\n"
+          "  --id-first N       each message has a deduplication id, counted from N (default 0: none has); of tickets, "
+          "pairs and\n"
+          "                     keys the number of the first\n"
+          "  --tickets KIND     pools only: what tickets say (default pair), see below\n"
+          "  --batch N          pools and redis-claim: tickets or pairs in one request (default 100)\n"
           "  --attribute N=V    each message has this attribute\n"
           "  --sign             each SQS request is signed, with the credential of AWS's documentation\n"
           "  --warm-up S        seconds before the measured window (default 1)\n"
@@ -41,8 +46,13 @@ static void usage_print(FILE *file)
           "  --rate R           open loop: R writes a second; latency counts from when each was due\n"
           "  --core C           run on this core only\n"
           "  --cpu-of PIDS      report the CPU time of these processes (12,13) in the window\n"
-          "  --file FILE        for disk-sync; made, 16 MiB, and removed\n",
+          "  --file FILE        for disk-sync; made, 16 MiB, and removed\n"
+          "\n"
+          "Kinds of tickets:\n",
           file);
+    const struct ticket_kind *kind;
+    for (unsigned index = 0; (kind = ticket_kind_at(index)) != NULL; index++)
+        fprintf(file, "  %-16s %s\n", kind->name, kind->help);
 }
 
 static void core_pin(unsigned core)
@@ -118,6 +128,8 @@ enum option_name {
     OPTION_GROUP_FIRST,
     OPTION_ID_FIRST,
     OPTION_ATTRIBUTE,
+    OPTION_TICKETS,
+    OPTION_BATCH,
     OPTION_SIGN,
     OPTION_WARM_UP,
     OPTION_SECONDS,
@@ -139,6 +151,8 @@ static const struct option OPTIONS[] = {
     {"group-first", required_argument, NULL, OPTION_GROUP_FIRST},
     {"id-first", required_argument, NULL, OPTION_ID_FIRST},
     {"attribute", required_argument, NULL, OPTION_ATTRIBUTE},
+    {"tickets", required_argument, NULL, OPTION_TICKETS},
+    {"batch", required_argument, NULL, OPTION_BATCH},
     {"sign", no_argument, NULL, OPTION_SIGN},
     {"warm-up", required_argument, NULL, OPTION_WARM_UP},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
@@ -199,6 +213,12 @@ static void option_apply(struct plan *plan, const char **file, int option, const
     case OPTION_ATTRIBUTE:
         plan->attribute = value;
         break;
+    case OPTION_TICKETS:
+        plan->ticket_kind = value;
+        break;
+    case OPTION_BATCH:
+        plan->batch = positive("batch", value, 1000);
+        break;
     case OPTION_SIGN:
         plan->is_signed = true;
         break;
@@ -238,6 +258,8 @@ int main(int argc, char **argv)
         .connections = 64,
         .pipeline = 1,
         .body_size = 200,
+        .ticket_kind = "pair",
+        .batch = 100,
         .warm_up_s = 1,
         .duration_s = 3,
     };

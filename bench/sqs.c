@@ -73,11 +73,11 @@ static void request_sign(const struct sqs *sqs, struct text *request)
 }
 
 /* Makes the request; the places were counted from the beginning of the body, and now are from that of the request. */
-static void template_finish(const struct sqs *sqs, struct send_template *template, const char *action,
+static void template_finish(const struct sqs *sqs, struct send_template *template, const char *target,
                             const struct text *body)
 {
     text_init(&template->bytes);
-    http_request_begin(&template->bytes, action, sqs->plan->port);
+    http_request_begin(&template->bytes, target, sqs->plan->port);
     http_request_end(&template->bytes, text_view(body));
     request_sign(sqs, &template->bytes);
     size_t head_size = template->bytes.size - body->size;
@@ -94,7 +94,7 @@ static void send_build(const struct sqs *sqs, struct send_template *template)
     text_init(&body);
     queue_url_append(&body, plan);
     message_append(template, &body, plan);
-    template_finish(sqs, template, "SendMessage", &body);
+    template_finish(sqs, template, "AmazonSQS.SendMessage", &body);
     text_deinit(&body);
 }
 
@@ -110,7 +110,7 @@ static void send_batch_build(const struct sqs *sqs, struct send_template *templa
         message_append(template, &body, plan);
     }
     text_append(&body, VIEW("]}"));
-    template_finish(sqs, template, "SendMessageBatch", &body);
+    template_finish(sqs, template, "AmazonSQS.SendMessageBatch", &body);
     text_deinit(&body);
 }
 
@@ -148,7 +148,7 @@ static void receive_build(const struct sqs *sqs, struct text *out, const char *m
     text_init(&body);
     queue_url_append(&body, plan);
     text_append_format(&body, ",\"MaxNumberOfMessages\":%d%s}", TEN, more);
-    http_request_begin(out, "ReceiveMessage", plan->port);
+    http_request_begin(out, "AmazonSQS.ReceiveMessage", plan->port);
     http_request_end(out, text_view(&body));
     request_sign(sqs, out);
     text_deinit(&body);
@@ -168,7 +168,7 @@ static void *sqs_create(const struct plan *plan)
     text_init(&sqs->take);
     receive_build(sqs, &sqs->take, ",\"VisibilityTimeout\":43200");
     text_init(&sqs->delete_begin);
-    http_request_begin(&sqs->delete_begin, "DeleteMessageBatch", plan->port);
+    http_request_begin(&sqs->delete_begin, "AmazonSQS.DeleteMessageBatch", plan->port);
     text_init(&sqs->delete_body);
     queue_url_append(&sqs->delete_body, plan);
     text_append(&sqs->delete_body, VIEW(",\"Entries\":["));

@@ -10,16 +10,19 @@
 struct plan {
     const char *mode;
     uint16_t port;
-    const char *queue;     /* name of the SQS queue, made before */
-    uint64_t groups;       /* 0: none; else each message belongs to one of so many, in turn */
-    uint64_t group_first;  /* the number of the first */
-    uint64_t id_first;     /* 0: none; else each message has a deduplication id, counted from here */
+    const char *queue;    /* name of the SQS queue, made before */
+    uint64_t groups;      /* 0: none; else each message belongs to one of so many, in turn */
+    uint64_t group_first; /* the number of the first */
+    uint64_t
+        id_first; /* 0: none; else each message has a deduplication id, counted from here; of tickets, keys: the first number */
     const char *attribute; /* NULL, or one message attribute of each message: NAME=VALUE */
     bool is_signed;        /* SQS only: requests carry a signature that is valid (signer.h) */
     unsigned connections;
-    unsigned pipeline;  /* requests in one write; Redis and beanstalkd only */
-    unsigned body_size; /* of one message */
-    double warm_up_s;   /* left out of every figure */
+    const char *ticket_kind; /* pools only: what tickets say (tickets.h) */
+    unsigned batch;          /* pools, redis-claim: tickets, pairs in one request */
+    unsigned pipeline;       /* requests in one write; Redis and beanstalkd only */
+    unsigned body_size;      /* of one message */
+    double warm_up_s;        /* left out of every figure */
     double duration_s;
     uint64_t count;       /* 0, or the number of writes after which the run ends; then there is no warm-up */
     double rate;          /* 0: closed loop; else requests per second, each due at a fixed time */
@@ -41,6 +44,7 @@ struct connection {
     struct view out;      /* what is left to write; borrowed from the workload or from `own` */
     struct text own;      /* a request made for this connection alone */
     struct text in;       /* bytes that no reply has used up yet */
+    bool is_part;         /* the last answer was not the end of an operation: its latency goes on with the next write */
     bool is_drained;      /* a drain: there was nothing more to receive */
 };
 
@@ -77,7 +81,11 @@ extern const struct workload WORKLOAD_HTTP_LIFE;
 extern const struct workload WORKLOAD_HTTP_TAKE;
 extern const struct workload WORKLOAD_HTTP_DRAIN;
 extern const struct workload WORKLOAD_REDIS_LPUSH;
+extern const struct workload WORKLOAD_REDIS_CLAIM;
 extern const struct workload WORKLOAD_BEANSTALK_PUT;
 extern const struct workload WORKLOAD_BEANSTALK_LIFE;
+extern const struct workload WORKLOAD_POOL_OFFER;
+extern const struct workload WORKLOAD_POOL_PROPOSE;
+extern const struct workload WORKLOAD_POOL_DUEL;
 
 #endif

@@ -1,5 +1,6 @@
 """bench/run works: every row is there, and every load was checked against what the server then held."""
 
+import importlib.util
 import json
 import pathlib
 import shutil
@@ -71,6 +72,9 @@ def test_every_bar_of_the_design_has_a_row(results):
         "relay: COMMIT to a waiting receiver, p50",
         "relay: KiB of the table after rows flowed past a stand-by",
         "relay: oldest snapshot of any relay",
+        "pool: durable matches, 1,000 waiting",
+        "pool: CPU time of a ticket, 1,000 waiting",
+        "pool: p99 of a send to another queue, 1,000 waiting",
     }
     for row in results["rows"]:
         assert row["name"] in results["printed"]
@@ -96,6 +100,16 @@ def test_a_peer_of_order_has_a_figure_or_says_why_not(results):
     for row in results["rows"]:
         if row["name"].startswith(("jobs of many keys", "fan-in of")):
             assert row["reference_value"] or row["problem"] or "n/a" in row["reference"], row
+
+
+def test_pools_are_measured_and_counted(results):
+    """bench-M1 to bench-M7."""
+    for key in ("rate", "commit", "conflict", "search", "pass", "team", "life", "quality"):
+        part = results["parts"][f"pool.{key}"]
+        if key == "quality" and importlib.util.find_spec("networkx") is None:
+            assert "python3-networkx" in part["problem"]
+        else:
+            assert part["problem"] == "" and part["results"], f"{key}: {part['problem']}"
 
 
 def test_the_generator_states_its_ceiling(results):
