@@ -41,10 +41,10 @@ def test_the_outbox_of_the_readme_works(daemon, postgres):
 
     postgres.sql("CREATE DATABASE shop")
     text = (ROOT / "README.md").read_text()
-    send, receive = re.findall(r"```sql\n(.*?)```", text[text.index("## The outbox, at last") : text.index("## Five problems")], re.DOTALL)
+    send, receive = re.findall(r"```sql\n(.*?)```", text[text.index("## The outbox, at last") : text.index("## Matched once, at last")], re.DOTALL)
     uri = postgres.uri.replace("/postgres", "/shop")
     assert "postgres:///shop" in text
-    commands = commands_of("## The outbox, at last", "## Five problems").replace("postgres:///shop", uri)
+    commands = commands_of("## The outbox, at last", "## Matched once, at last").replace("postgres:///shop", uri)
     environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}", PGHOST="127.0.0.1",
                                     PGPORT=str(postgres.port), PGUSER="tally")
     done = subprocess.run(["sh", "-c", commands], capture_output=True, text=True, timeout=120 * PATIENCE, env=environment)
@@ -113,6 +113,74 @@ def test_the_guide_to_relays_works(daemon, postgres, tmp_path):
     run(sqs)
     run(hook)
     assert run("tally relay list").count("\n") == 4
+
+
+def test_the_pool_of_the_readme_works(daemon, tmp_path):
+    done = subprocess.run(
+        ["sh", "-c", commands_of("## Matched once, at last", "## Five problems")],
+        capture_output=True,
+        text=True,
+        timeout=120 * PATIENCE,
+        cwd=tmp_path,
+        env=clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    matches = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert sorted(sorted(member["ticket"] for member in match["members"]) for match in matches) == [["A", "B"], ["C", "E"], ["D", "F"]]
+    assert re.search(r"^state +waiting$", done.stdout, re.MULTILINE)
+
+
+def receive_matches(daemon, queue, count):
+    """So many matches, each as the names of its tickets."""
+    found = []
+
+    def receive():
+        _, answer = daemon.call("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "WaitTimeSeconds": 1, "MaxNumberOfMessages": 10})
+        found.extend(sorted(member["ticket"] for member in json.loads(message["Body"])["members"]) for message in answer.get("Messages", []))
+        return len(found) >= count
+
+    wait_until(receive, what=f"{count} matches")
+    return found
+
+
+def test_the_guide_to_pools_works(daemon, tmp_path):
+    text = (ROOT / "docs" / "pools.md").read_text()
+    duel, curl, tens, start = blocks_of(text, "sh")
+    (matcher,) = blocks_of(text, "python")
+    environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:/usr/bin:{os.environ['PATH']}",
+                                    PYTHONDONTWRITEBYTECODE="1")
+
+    def run(commands):
+        commands = commands.replace("http://127.0.0.1:9324", daemon.endpoint)
+        done = subprocess.run(["sh", "-ec", commands], capture_output=True, text=True, timeout=60 * PATIENCE, cwd=tmp_path, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    told = run(duel)
+    match = json.loads(next(line for line in told.splitlines() if line.startswith('{"pool"')))
+    assert sorted(member["ticket"] for member in match["members"]) == ["ann", "cid"]
+    assert re.search(r"^ticket +ben$", told, re.MULTILINE) and re.search(r"^state +waiting$", told, re.MULTILINE)
+    run(curl)
+    assert receive_matches(daemon, "duels", 1) == [["ben", "dan"]]
+
+    assert "http://127.0.0.1:9324/" in matcher and start.count("python3 matcher.py") == 2
+    (tmp_path / "matcher.py").write_text(matcher.replace("http://127.0.0.1:9324", daemon.endpoint))
+    run(tens)
+    matchers = [subprocess.Popen(["/usr/bin/python3", "matcher.py", str(part), "2"], cwd=tmp_path, env=environment) for part in range(2)]
+    try:
+        numbers = list(range(10)) * 6
+        tickets = [{"TicketId": f"t{at}", "Attributes": {"n": number}} for at, number in enumerate(numbers)]
+        for at in range(0, len(tickets), 7):
+            status, answer = daemon.call("Tally.OfferTickets", {"PoolName": "tens", "Tickets": tickets[at : at + 7]})
+            assert status == 200, answer
+        found = receive_matches(daemon, "tens", 27)  # each but the zeros
+        assert all(matcher.poll() is None for matcher in matchers)
+    finally:
+        for process in matchers:
+            process.kill()
+            process.wait()
+    assert all(sum(numbers[int(name[1:])] for name in pair) == 10 for pair in found)
+    assert len({name for pair in found for name in pair}) == 54
 
 
 def snippets(language):
