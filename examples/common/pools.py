@@ -3,6 +3,7 @@
 import json
 import os
 import time
+import urllib.error
 import urllib.request
 
 SUFFIX = os.environ.get("TALLY_EXAMPLE_SUFFIX", "")
@@ -11,8 +12,11 @@ SUFFIX = os.environ.get("TALLY_EXAMPLE_SUFFIX", "")
 def post(target, **request):
     headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": target}
     question = urllib.request.Request(os.environ["TALLY_URL"], json.dumps(request).encode(), headers)
-    with urllib.request.urlopen(question, timeout=60) as reply:
-        return json.loads(reply.read() or b"{}")
+    try:
+        with urllib.request.urlopen(question, timeout=60) as reply:
+            return json.loads(reply.read() or b"{}")
+    except urllib.error.HTTPError as refusal:
+        raise SystemExit(f"{target}: {json.load(refusal).get('message')}") from None
 
 
 def tally(action, **request):
