@@ -236,8 +236,9 @@ class Life(PoolPart):
                             f"and the pool says {described}")
 
     def rows(self, setting):
+        kills = self.median("life", "kills")
         return [self.row("pool: offer to delete, killed every 2 s", self.median("life", "matches_per_s"), "/s",
-                         "kills; nothing lost, nothing twice", self.median("life", "kills"), "", of=[])]
+                         f"{kills or 0:g} kills; nothing lost, nothing twice", of=[])]
 
 
 # --- bench-M7: how good are they? ---

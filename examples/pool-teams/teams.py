@@ -29,13 +29,21 @@ pool = Pool(
 )
 
 
+offered = []
+
+
+def offer(name, weight, region, mmr):
+    offered.append(name)
+    pool.offer({"TicketId": name, "Weight": weight, "Attributes": {"region": region, "mmr": mmr}})
+
+
 def ticket(name):
     return pool.call("GetTicket", TicketId=name)
 
 
 def held():
     """The match that waits for its confirmations, and its tickets."""
-    found = {name: ticket(name) for name, *_ in PLAYERS}
+    found = {name: ticket(name) for name in offered}
     names = [name for name, state in found.items() if state["Status"] == "held"]
     return (found[names[0]]["MatchId"], names) if names else (None, [])
 
@@ -58,8 +66,8 @@ def mean(team):
 
 
 print("They arrive: " + ", ".join(name for name, *_ in PLAYERS[:4]))
-for name, weight, region, mmr in PLAYERS[:4]:
-    pool.offer({"TicketId": name, "Weight": weight, "Attributes": {"region": region, "mmr": mmr}})
+for player in PLAYERS[:4]:
+    offer(*player)
 first, first_names = wait_for_match()
 print(f"A game for {', '.join(first_names)}, if all of them want it. Eve, in another region, waits.")
 confirm(first, "ann+ben")
@@ -67,8 +75,7 @@ confirm(first, "dan", accept=False)
 print(f"Dan is out ({ticket('dan')['Status']}); ann+ben and cid wait again, as long as they have ({ticket('ann+ben')['Status']}, {ticket('cid')['Status']}).")
 
 print("\nFlo arrives.")
-name, weight, region, mmr = PLAYERS[4]
-pool.offer({"TicketId": name, "Weight": weight, "Attributes": {"region": region, "mmr": mmr}})
+offer(*PLAYERS[4])
 second, second_names = wait_for_match()
 for name in second_names:
     confirm(second, name)
