@@ -65,11 +65,11 @@ class PoolBench(Bench):
         return self.call("DescribePool")
 
     def offer(self, kind, tickets, first=0, connections=8):
-        """Offers so many tickets of a kind, in hundreds; what the generator says of it."""
-        batch = min(BATCH, tickets)
+        """Offers so many tickets of a kind, in hundreds or a little fewer; what the generator says of it."""
+        batch = next(size for size in range(min(BATCH, tickets), 0, -1) if tickets % size == 0)
         return measure.server_load(self.setting, self.server, "pool-offer", "--tickets", kind, "--connections",
-                                   min(connections, max(1, tickets // batch)), "--batch", batch, "--count",
-                                   max(1, tickets // batch), "--id-first", first)
+                                   min(connections, tickets // batch), "--batch", batch, "--count", tickets // batch,
+                                   "--id-first", first)
 
     def wait(self, claim, what):
         """Until claim(description) is true; the description."""
