@@ -55,7 +55,8 @@ static unsigned take_steps(struct core *core, struct ticket_pool *pool, uint64_t
         const struct ticket *ticket = ticket_at(&pool->tickets, slot);
         taken++;
         if (level == ticket_level(pool, ticket))
-            continue; /* it only became urgent */
+            continue;                                     /* it only became urgent */
+        heap_set(&pool->matcher.steps, HEAP_NEVER, slot); /* until its level is known, and the next step with it */
         bytes_put_u64(run + count * STEP_SIZE, ticket->entry.number);
         run[count * STEP_SIZE + sizeof(uint64_t)] = (uint8_t)level;
         count++;
