@@ -114,6 +114,9 @@ DECLARE_ACTION(get_ticket)
 DECLARE_ACTION(list_tickets)
 DECLARE_ACTION(count_tickets)
 DECLARE_ACTION(feed_tickets)
+DECLARE_ACTION(propose_matches)
+DECLARE_ACTION(put_back_match)
+DECLARE_ACTION(confirm_match)
 DECLARE_ACTION(explain_ticket)
 
 /* --- what several actions use (call.c) ---------------------------------------------------------------------------- */

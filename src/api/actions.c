@@ -78,6 +78,9 @@ const struct action actions[] = {
     {"Tally.ListTickets", false, action_list_tickets, RIGHT_READ, NULL},
     {"Tally.CountTickets", false, action_count_tickets, RIGHT_READ, NULL},
     {"Tally.FeedTickets", false, action_feed_tickets, RIGHT_READ, NULL},
+    {"Tally.ProposeMatches", false, action_propose_matches, RIGHT_WRITE, NULL},
+    {"Tally.PutBackMatch", false, action_put_back_match, RIGHT_WRITE, NULL},
+    {"Tally.ConfirmMatch", false, action_confirm_match, RIGHT_WRITE, NULL},
     {"Tally.ExplainTicket", false, action_explain_ticket, RIGHT_READ, NULL},
 };
 

@@ -1,6 +1,8 @@
 /* CountTickets: how many tickets wait, or how many of them meet a filter. */
 #include "api/pool_wait.h"
 
+#include <stdlib.h>
+
 enum error action_count_tickets(struct call *call)
 {
     struct ticket_pool *pool;
@@ -20,8 +22,13 @@ enum error action_count_tickets(struct call *call)
     error = facts_encode(pool->rules_owned, NULL, filter, encoded, call->failure);
     if (error != OK)
         return error;
-    struct facts *facts = facts_create(pool->rules_owned, buffer_bytes(encoded));
-    ASSERT(facts != NULL);
-    pool_wait_count(call, pool, facts);
+    struct ticket_count count = {.slot = 1, .filter_owned = facts_create(pool->rules_owned, buffer_bytes(encoded))};
+    ASSERT(count.filter_owned != NULL);
+    if (!ticket_count_portion(pool, &count)) {
+        pool_wait_count(call, pool, &count);
+        return OK;
+    }
+    ticket_count_write(call, &count);
+    free(count.filter_owned);
     return OK;
 }

@@ -30,11 +30,11 @@ enum error action_delete_queue(struct call *call)
     if (error != OK)
         return error;
     if (queue->target_count > 0)
-        return call_fail(
-            call, ERROR_QUEUE_IN_USE,
-            "%u targets of batches that have not completed, and schedules, send messages to this queue; complete or "
-            "cancel those batches and delete those schedules first.",
-            queue->target_count);
+        return call_fail(call, ERROR_QUEUE_IN_USE,
+                         "%u targets of batches that have not completed, schedules and pools send messages to this "
+                         "queue; complete or "
+                         "cancel those batches and delete those schedules and pools first.",
+                         queue->target_count);
     remember_deleted(call, queue->name_owned);
     struct list *waiters = wait_take_all(queue);
     error = decide_delete_queue(call->core, queue);

@@ -165,6 +165,7 @@ void feed_write(struct call *call, struct ticket_pool *pool, const struct feed_c
 
 /* --- the action --------------------------------------------------------------------------------------------------- */
 
+/* A part is one of those that the request says itself. */
 static enum error read_part(struct call *call, struct feed_command *command)
 {
     int64_t part = 0;
@@ -173,7 +174,7 @@ static enum error read_part(struct call *call, struct feed_command *command)
         error = params_integer(&call->params, "Part", &part, &command->has_part);
     if (error != OK || !command->has_part)
         return error;
-    if (part < 0 || part >= (int64_t)command->parts)
+    if (part < 0 || part >= (int64_t)command->parts || yyjson_obj_get(call->params.object, "Parts") == NULL)
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "Part must be from 0 to Parts - 1, and Parts must be given with it.");
     command->part = (uint32_t)part;

@@ -98,7 +98,7 @@ enum error pool_call_ticket(struct call *call, const struct ticket_pool *pool, u
 
 enum error pool_call_parts(struct call *call, uint32_t *parts)
 {
-    int64_t number = 0;
+    int64_t number = POOL_PARTS_MAX;
     enum error error =
         params_integer_in(&call->params, "Parts", 1, POOL_PARTS_MAX, "It must be from 1 to 64.", &number);
     *parts = (uint32_t)number;
@@ -214,8 +214,7 @@ void pool_write_ticket(struct call *call, const struct ticket_pool *pool, const 
     struct writer *writer = call->reply;
     writer_text(writer, "TicketId", ticket->key_owned);
     writer_number(writer, "Version", ticket->version);
-    if (parts > 0)
-        writer_number(writer, "Part", table_hash_u64(entry->number) % parts);
+    writer_number(writer, "Part", table_hash_u64(entry->number) % parts);
     pool_write_facts(call, pool, ticket);
     writer_number(writer, "Weight", entry->weight);
     writer_number(writer, "Priority", entry->priority);

@@ -24,7 +24,7 @@ bool pool_call_is_id(struct bytes id);
 /* The slot of the ticket that TicketId names. ERROR_MISSING_PARAMETER, ERROR_TICKET_DOES_NOT_EXIST. */
 enum error pool_call_ticket(struct call *call, const struct ticket_pool *pool, uint32_t *ticket);
 
-/* Parts (1 to 64); 0 where it is absent. ERROR_INVALID_PARAMETER_VALUE. */
+/* Parts: 1 to 64, 64 where it is absent. ERROR_INVALID_PARAMETER_VALUE. */
 enum error pool_call_parts(struct call *call, uint32_t *parts);
 
 /* The tickets in slots below this one are all there are; a slot without a ticket is in no state. */
@@ -43,7 +43,7 @@ void pool_write_match_id(struct call *call, uint64_t match);
 /* The number of the match that MatchId names; 0 where it names none. ERROR_MISSING_PARAMETER. */
 enum error pool_call_match(struct call *call, uint64_t *match);
 
-/* What an offer event says of a waiting ticket, from TicketId on; with its Part if `parts` is not 0. */
+/* What an offer event says of a waiting ticket, from TicketId on, with which of so many parts it is in. */
 void pool_write_ticket(struct call *call, const struct ticket_pool *pool, const struct ticket *ticket, uint32_t parts);
 
 /* Attributes and, where there is one, Need of a ticket that is not over. */

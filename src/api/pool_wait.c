@@ -82,11 +82,11 @@ void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct fe
     heap_push(&call->api->feed_deadlines, deadline_ms, call->exchange->waiter_slot);
 }
 
-void pool_wait_count(struct call *call, struct ticket_pool *pool, struct facts *filter)
+void pool_wait_count(struct call *call, struct ticket_pool *pool, const struct ticket_count *count)
 {
     struct pool_waiter *waiter = waiter_add(call, pool);
     waiter->is_count = true;
-    waiter->count = (struct ticket_count){.filter_owned = filter, .slot = 1};
+    waiter->count = *count;
     list_append(&call->api->counting, &waiter->link);
 }
 
@@ -114,12 +114,10 @@ static void waiter_finish(struct api *api, struct pool_waiter *waiter)
 
 static void write_answer(struct call *call, const struct pool_waiter *waiter)
 {
-    if (!waiter->is_count) {
+    if (waiter->is_count)
+        ticket_count_write(call, &waiter->count);
+    else
         feed_write(call, waiter->pool, &waiter->feed);
-        return;
-    }
-    writer_number(call->reply, "Tickets", waiter->count.tickets);
-    writer_number(call->reply, "Weight", waiter->count.weight);
 }
 
 /* Returns the reply's size. */
@@ -206,8 +204,7 @@ static void serve_feeds(struct api *api, struct core *core, uint64_t now_ms)
 
 /* --- counts ------------------------------------------------------------------------------------------------------- */
 
-/* Looks at the next slots; true when it has seen them all. */
-static bool count_portion(const struct ticket_pool *pool, struct ticket_count *count)
+bool ticket_count_portion(const struct ticket_pool *pool, struct ticket_count *count)
 {
     uint32_t end = pool_slot_end(pool);
     uint32_t portion_end = end - count->slot > COUNT_PORTION ? count->slot + COUNT_PORTION : end;
@@ -221,13 +218,19 @@ static bool count_portion(const struct ticket_pool *pool, struct ticket_count *c
     return count->slot == end;
 }
 
+void ticket_count_write(struct call *call, const struct ticket_count *count)
+{
+    writer_number(call->reply, "Tickets", count->tickets);
+    writer_number(call->reply, "Weight", count->weight);
+}
+
 /* One portion of the first; the others' turn comes then. */
 static void serve_counts(struct api *api, uint64_t now_ms)
 {
     if (list_is_empty(&api->counting))
         return;
     struct pool_waiter *waiter = CONTAINER_OF(list_first(&api->counting), struct pool_waiter, link);
-    if (count_portion(waiter->pool, &waiter->count)) {
+    if (ticket_count_portion(waiter->pool, &waiter->count)) {
         answer(api, waiter, now_ms);
         return;
     }

@@ -25,7 +25,7 @@ struct feed_command {
     uint64_t from;
     int64_t results_max;
     uint32_t part;
-    uint32_t parts; /* 0: events say no part */
+    uint32_t parts;
     bool has_part;
 };
 
@@ -50,10 +50,14 @@ struct pool_waiter {
 
 struct pool_desk *pool_desk_of(struct ticket_pool *pool);
 
-/* Lets the exchange wait: until deadline_ms for the feed to grow; for the first portion of a count, whose filter is then owned here. */
+/* Looks at the next 4,096 slots; true when it has seen them all. */
+bool ticket_count_portion(const struct ticket_pool *pool, struct ticket_count *count);
+void ticket_count_write(struct call *call, const struct ticket_count *count);
+
+/* Lets the exchange wait: until deadline_ms for the feed to grow; or for the next portion of a count, whose filter is then owned here. */
 void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct feed_command *command,
                     uint64_t deadline_ms);
-void pool_wait_count(struct call *call, struct ticket_pool *pool, struct facts *filter);
+void pool_wait_count(struct call *call, struct ticket_pool *pool, const struct ticket_count *count);
 
 void pool_wait_init(struct api *api);
 /* No exchange waits any more. */

@@ -140,7 +140,7 @@ enum error action_get_ticket(struct call *call)
         writer_number(call->reply, "Version", ticket->version);
         return OK;
     }
-    pool_write_ticket(call, pool, ticket, 0);
+    pool_write_ticket(call, pool, ticket, POOL_PARTS_MAX);
     if (ticket->content.has_body)
         writer_text(call->reply, "Body", ticket->content.body);
     return OK;

@@ -82,7 +82,7 @@
       "Only a completed batch can be deleted.")                                                                        \
     X(UNIT_DOES_NOT_EXIST, "com.tally#UnitDoesNotExist", "UnitDoesNotExist", 400, "The batch has no such unit.")       \
     X(QUEUE_IN_USE, "com.tally#QueueInUse", "QueueInUse", 400,                                                         \
-      "A batch that has not completed, or a schedule, will send messages to this queue.")                              \
+      "A batch that has not completed, a schedule or a pool will send messages to this queue.")                        \
     X(GROUP_NOT_HELD, "com.tally#GroupNotHeld", "GroupNotHeld", 400, "The group is not held.")                         \
     X(DEPENDENCY_DOES_NOT_EXIST, "com.tally#DependencyDoesNotExist", "DependencyDoesNotExist", 400,                    \
       "A message can't wait for something that is not known.")                                                         \
