@@ -5,59 +5,40 @@
 
 #include <math.h>
 
-/* --- bounds ------------------------------------------------------------------------------------------------------- */
-
-/* The bound that asks more: the smaller distance, the greater number in common. */
-static double stricter(const struct rule *rule, double a, double b)
-{
-    return (rule->type == RULE_SHARE) == (a > b) ? a : b;
-}
-
 double pair_bound(const struct rule *rule, uint32_t level_a, uint32_t level_b)
 {
-    double a = rule->bound[level_a], b = rule->bound[level_b];
-    if (a == b)
-        return a;
-    if (a == RULE_OFF || b == RULE_OFF) /* it is off for one of them */
-        return rule->is_either ? RULE_OFF : a == RULE_OFF ? b : a;
-    double strict = stricter(rule, a, b);
-    return !rule->is_either ? strict : strict == a ? b : a;
-}
-
-/* --- rules -------------------------------------------------------------------------------------------------------- */
-
-static bool facts_equal(enum attribute_type type, const struct fact *a, const struct fact *b)
-{
-    switch (type) {
-    case ATTRIBUTE_NUMBER:
-        return a->number == b->number;
-    case ATTRIBUTE_TEXT:
-        return fact_text_equal(&a->text, &b->text);
-    case ATTRIBUTE_SET:
-        break;
+    const double a = rule->bound[level_a], b = rule->bound[level_b];
+    const double low = a < b ? a : b, high = a < b ? b : a;
+    const bool is_off = low == RULE_OFF;
+    if (rule->is_either) {
+        if (is_off)
+            return RULE_OFF;
+        return rule->type == RULE_SHARE ? low : high;
     }
-    return a->set.count == b->set.count && fact_set_common(&a->set, &b->set) == a->set.count;
+    /* Off is below everything: of the two the stricter is the other one, or off if that is off too. */
+    return rule->type == RULE_SHARE || is_off ? high : low;
 }
 
-static bool is_allowed(const struct rule *rule, struct bytes a, struct bytes b)
-{
-    for (uint32_t i = 0; i < rule->pair_count; i++) {
-        const struct rule_pair *pair = &rule->pairs_owned[i];
-        if ((bytes_equal(a, pair->first) && bytes_equal(b, pair->second)) ||
-            (bytes_equal(b, pair->first) && bytes_equal(a, pair->second)))
-            return true;
-    }
-    return false;
-}
-
-static bool expression_fits(const struct rule *rule, const struct facts *a, const struct facts *b,
+static bool expression_fits(const struct expression *expression, const struct entry *a, const struct entry *b,
                             struct pair_check *check)
 {
-    enum expression_result result = expression_holds(rule->expression_owned, a, b);
-    if (result == EXPRESSION_TRUE)
-        result = expression_holds(rule->expression_owned, b, a);
+    enum expression_result result = expression_holds(expression, a->facts, b->facts);
     check->expression_errors += result == EXPRESSION_ERROR;
     return result == EXPRESSION_TRUE;
+}
+
+static bool is_pair_of(const struct rule_pair *pair, const struct fact_text *first, const struct fact_text *second)
+{
+    return pair->first_hash == first->hash && pair->second_hash == second->hash &&
+           bytes_equal(pair->first, first->bytes) && bytes_equal(pair->second, second->bytes);
+}
+
+static bool pairs_fit(const struct rule *rule, const struct fact_text *a, const struct fact_text *b)
+{
+    for (uint32_t i = 0; i < rule->pair_count; i++)
+        if (is_pair_of(&rule->pairs_owned[i], a, b) || is_pair_of(&rule->pairs_owned[i], b, a))
+            return true;
+    return false;
 }
 
 /* A rule of two values, which are both there. `bound` is that of the pair, for near and share. */
@@ -65,16 +46,16 @@ static bool values_fit(const struct rule *rule, enum attribute_type type, const 
                        double bound)
 {
     switch (rule->type) {
-    case RULE_EQUAL:
-        return facts_equal(type, a, b);
-    case RULE_DIFFER:
-        return !facts_equal(type, a, b);
-    case RULE_PAIRS:
-        return is_allowed(rule, a->text.bytes, b->text.bytes);
     case RULE_NEAR:
         return fabs(a->number - b->number) <= bound;
     case RULE_SHARE:
         return fact_set_common(&a->set, &b->set) >= bound;
+    case RULE_PAIRS:
+        return pairs_fit(rule, &a->text, &b->text);
+    case RULE_EQUAL:
+        return fact_equal(type, a, b);
+    case RULE_DIFFER:
+        return !fact_equal(type, a, b);
     case RULE_EXPRESSION:
     case RULE_TEAM_NEAR:
         break;
@@ -86,39 +67,41 @@ static bool values_fit(const struct rule *rule, enum attribute_type type, const 
 static bool rule_fits(const struct rules *rules, const struct rule *rule, const struct entry *a, const struct entry *b,
                       struct pair_check *check)
 {
+    double bound = 0;
+    if (rule->type == RULE_EXPRESSION)
+        return expression_fits(rule->expression_owned, a, b, check) &&
+               expression_fits(rule->expression_owned, b, a, check);
     if (rule->type == RULE_TEAM_NEAR)
         return true; /* of whole groups: group_divide() */
-    if (rule->type == RULE_EXPRESSION)
-        return expression_fits(rule, a->facts, b->facts, check);
-    double bound = 0;
     if (rule->type == RULE_NEAR || rule->type == RULE_SHARE) {
         bound = pair_bound(rule, a->level, b->level);
         if (bound == RULE_OFF)
             return true; /* whether or not the attribute is there */
     }
-    const struct fact *mine = facts_at(a->facts, rule->attribute);
-    const struct fact *theirs = facts_at(b->facts, rule->attribute);
-    if (!mine->is_there || !theirs->is_there)
+    const struct fact *x = facts_at(a->facts, rule->attribute), *y = facts_at(b->facts, rule->attribute);
+    if (!x->is_there || !y->is_there)
         return rule->may_be_missing;
-    return values_fit(rule, rules->attributes[rule->attribute].type, mine, theirs, bound);
+    return values_fit(rule, rules->attributes[rule->attribute].type, x, y, bound);
 }
 
 bool pair_fits(const struct rules *rules, const struct entry *a, const struct entry *b, struct pair_check *check)
 {
+    ASSERT(a->level < RULES_LEVELS_MAX && b->level < RULES_LEVELS_MAX);
     check->verdict = PAIR_EXCLUSIVE;
     if (a->exclusive_set != 0 && a->exclusive_set == b->exclusive_set)
         return false;
     check->verdict = PAIR_RULE;
     for (uint32_t i = 0; i < rules->rule_count; i++) {
+        if (rule_fits(rules, &rules->rules[i], a, b, check))
+            continue;
         check->rule = i;
-        if (!rule_fits(rules, &rules->rules[i], a, b, check))
-            return false;
+        return false;
     }
     check->verdict = PAIR_NEED_FIRST;
-    if (!facts_meet(a->facts, b->facts, NULL))
+    if (a->facts->need_count != 0 && !facts_meet(a->facts, b->facts, NULL))
         return false;
     check->verdict = PAIR_NEED_SECOND;
-    if (!facts_meet(b->facts, a->facts, NULL))
+    if (b->facts->need_count != 0 && !facts_meet(b->facts, a->facts, NULL))
         return false;
     check->verdict = PAIR_FITS;
     return true;
@@ -126,95 +109,103 @@ bool pair_fits(const struct rules *rules, const struct entry *a, const struct en
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
-/* A division that is being tried: members up to the one that is placed next have their teams. */
-struct division {
-    const struct rules *rules;
-    const struct entry *const *members;
-    uint32_t count;
-    uint8_t *teams;
-    uint32_t room[RULES_TEAMS_MAX];
-};
-
-static bool means_are_near(const struct division *division, const struct rule *rule)
+/* Do the teams' means differ by at most the bound? */
+static bool team_rule_holds(const struct rules *rules, const struct rule *rule, const struct entry *const *members,
+                            uint32_t count, const uint8_t *teams)
 {
     double sums[RULES_TEAMS_MAX] = {0};
-    for (uint32_t i = 0; i < division->count; i++) {
-        const struct fact *fact = facts_at(division->members[i]->facts, rule->attribute);
+    double low = INFINITY, high = -INFINITY;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fact *fact = facts_at(members[i]->facts, rule->attribute);
         if (!fact->is_there)
             return rule->may_be_missing;
-        sums[division->teams[i]] += fact->number * division->members[i]->weight;
+        sums[teams[i]] += fact->number * members[i]->weight;
     }
-    double lowest = INFINITY, highest = -INFINITY;
-    for (uint32_t team = 0; team < division->rules->team_count; team++) {
-        double mean = sums[team] / division->rules->teams[team].size;
-        lowest = mean < lowest ? mean : lowest;
-        highest = mean > highest ? mean : highest;
+    for (uint32_t team = 0; team < rules->team_count; team++) {
+        double mean = sums[team] / rules->teams[team].size;
+        low = mean < low ? mean : low;
+        high = mean > high ? mean : high;
     }
-    return highest - lowest <= rule->bound[0];
+    return high - low <= rule->bound[0];
 }
 
-static bool teams_fit(const struct division *division)
+static bool team_rules_hold(const struct rules *rules, const struct entry *const *members, uint32_t count,
+                            const uint8_t *teams)
 {
-    const struct rules *rules = division->rules;
     for (uint32_t i = 0; i < rules->rule_count; i++)
-        if (rules->rules[i].type == RULE_TEAM_NEAR && !means_are_near(division, &rules->rules[i]))
+        if (rules->rules[i].type == RULE_TEAM_NEAR && !team_rule_holds(rules, &rules->rules[i], members, count, teams))
             return false;
     return true;
 }
 
-/* Would this team be a mere repetition: is an earlier one of its size as empty? */
-static bool is_tried(const struct division *division, uint32_t team)
+/* Two teams of one size that are both empty are the same team: only the first of them is worth a try. */
+static bool has_empty_twin(const struct rules *rules, const uint32_t *left, uint32_t team)
 {
-    const struct team *teams = division->rules->teams;
-    for (uint32_t earlier = 0; earlier < team; earlier++)
-        if (teams[earlier].size == teams[team].size && division->room[earlier] == teams[earlier].size &&
-            division->room[team] == teams[team].size)
+    const uint32_t size = rules->teams[team].size;
+    if (left[team] != size)
+        return false;
+    for (uint32_t i = 0; i < team; i++)
+        if (rules->teams[i].size == size && left[i] == size)
             return true;
     return false;
 }
 
-/* Puts members from `next` on into teams, the first team that has room first. At most RULES_WEIGHT_MAX deep. */
-static bool place_from(struct division *division, uint32_t next, uint32_t *budget)
+/* The next team from `team` on that the weight fits into; team_count: none. */
+static uint32_t find_team(const struct rules *rules, const uint32_t *left, uint32_t weight, uint32_t team)
 {
-    if (next == division->count)
-        return teams_fit(division);
-    uint32_t weight = division->members[next]->weight;
-    for (uint32_t team = 0; team < division->rules->team_count; team++) {
-        if (division->room[team] < weight || is_tried(division, team))
-            continue;
-        if (*budget == 0)
+    while (team < rules->team_count && (left[team] < weight || has_empty_twin(rules, left, team)))
+        team++;
+    return team;
+}
+
+/* Goes through the divisions in order: the first member's team changes last. */
+static bool search_division(const struct rules *rules, const struct entry *const *members, uint32_t count,
+                            uint8_t *teams, uint32_t *budget)
+{
+    uint32_t left[RULES_TEAMS_MAX];
+    uint32_t placed = 0, team = 0;
+    for (uint32_t i = 0; i < rules->team_count; i++)
+        left[i] = rules->teams[i].size;
+    for (;;) {
+        team = find_team(rules, left, members[placed]->weight, team);
+        if (team < rules->team_count) {
+            if (*budget == 0)
+                return false;
+            (*budget)--;
+            teams[placed] = (uint8_t)team;
+            left[team] -= members[placed]->weight;
+            team = 0;
+            if (++placed < count)
+                continue;
+            if (team_rules_hold(rules, members, count, teams))
+                return true;
+        }
+        if (placed == 0)
             return false;
-        (*budget)--;
-        division->room[team] -= weight;
-        division->teams[next] = (uint8_t)team;
-        if (place_from(division, next + 1, budget))
-            return true;
-        division->room[team] += weight;
+        placed--;
+        left[teams[placed]] += members[placed]->weight;
+        team = teams[placed] + 1u;
     }
-    return false;
 }
 
 bool group_divide(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
                   uint32_t *budget)
 {
     uint32_t weight = 0;
+    ASSERT(count <= RULES_WEIGHT_MAX);
     for (uint32_t i = 0; i < count; i++)
         weight += members[i]->weight;
-    memset(teams, 0, count);
-    if (rules->weight == 0)
-        return true;
-    if (weight != rules->weight)
+    if (count == 0 || (rules->weight != 0 && weight != rules->weight))
         return false;
-    if (!rules->has_teams)
+    if (!rules->has_teams) {
+        memset(teams, 0, count);
         return true;
-    struct division division = {.rules = rules, .members = members, .count = count, .teams = teams};
-    for (uint32_t team = 0; team < rules->team_count; team++)
-        division.room[team] = rules->teams[team].size;
-    return place_from(&division, 0, budget);
+    }
+    return search_division(rules, members, count, teams, budget);
 }
 
-/* The first team rule, to name it; rule_count if there is none. */
-static uint32_t team_rule(const struct rules *rules)
+/* Where the teams' rules begin; without any, behind the last rule. */
+static uint32_t first_team_rule(const struct rules *rules)
 {
     uint32_t rule = 0;
     while (rule < rules->rule_count && rules->rules[rule].type != RULE_TEAM_NEAR)
@@ -225,15 +216,13 @@ static uint32_t team_rule(const struct rules *rules)
 bool group_fits(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
                 struct pair_check *check)
 {
+    uint32_t budget = GROUP_PLACES_MAX;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = i + 1; j < count; j++)
             if (!pair_fits(rules, members[i], members[j], check))
                 return false;
-    uint32_t budget = GROUP_PLACES_MAX;
-    check->verdict = PAIR_FITS;
-    if (group_divide(rules, members, count, teams, &budget))
-        return true;
-    check->verdict = PAIR_TEAMS;
-    check->rule = team_rule(rules);
-    return false;
+    bool is_divided = group_divide(rules, members, count, teams, &budget);
+    check->verdict = is_divided ? PAIR_FITS : PAIR_TEAMS;
+    check->rule = is_divided ? 0 : first_team_rule(rules);
+    return is_divided;
 }

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "match/expression.h"
+#include "match/plan.h"
 #include "match/rules_parse.h"
 #include "match/value.h"
 
@@ -85,38 +86,6 @@ uint64_t rules_step_ms(const struct rules *rules, uint32_t level)
 
 /* --- the search --------------------------------------------------------------------------------------------------- */
 
-/* Does it ask at least `least` at every level? */
-static bool is_always_asked(const struct rules *rules, const struct rule *rule, double least)
-{
-    for (uint32_t level = 0; level < rules->level_count; level++)
-        if (rule->bound[level] < least)
-            return false;
-    return true;
-}
-
-void rules_search(const struct rules *rules, struct rules_search *search)
-{
-    *search = (struct rules_search){.pairs = RULES_NONE, .share = RULES_NONE, .near = RULES_NONE};
-    bool is_near_firm = false;
-    for (uint32_t i = 0; i < rules->rule_count; i++) {
-        const struct rule *rule = &rules->rules[i];
-        if (rule->may_be_missing)
-            continue;
-        if (rule->type == RULE_EQUAL)
-            search->equal[search->equal_count++] = i;
-        else if (rule->type == RULE_PAIRS && search->pairs == RULES_NONE)
-            search->pairs = i;
-        else if (rule->type == RULE_SHARE && search->share == RULES_NONE && is_always_asked(rules, rule, 1))
-            search->share = i;
-        else if (rule->type == RULE_NEAR && !is_near_firm) {
-            bool is_firm = is_always_asked(rules, rule, 0);
-            if (is_firm || search->near == RULES_NONE)
-                search->near = i;
-            is_near_firm = is_firm;
-        }
-    }
-}
-
 static void append_attribute(const struct rules *rules, const struct rule *rule, bool is_first, struct buffer *out)
 {
     if (!is_first)
@@ -131,6 +100,7 @@ static void append_attribute(const struct rules *rules, const struct rule *rule,
 static void append_step(const struct rules *rules, const char *word, uint32_t bits, struct buffer *out, size_t start)
 {
     bool is_first = true;
+    bits &= rules->rule_count == 32 ? UINT32_MAX : (1u << rules->rule_count) - 1;
     if (bits == 0)
         return;
     buffer_append_format(out, "%s%s(", out->size == start ? "" : " -> ", word);
@@ -143,44 +113,48 @@ static void append_step(const struct rules *rules, const char *word, uint32_t bi
     buffer_append_u8(out, ')');
 }
 
-static uint32_t bit_of(uint32_t rule)
+static_assert(RULES_MAX <= 32, "a bit for each rule");
+
+static uint32_t bit_of(const struct rules *rules, const struct rule *rule)
 {
-    return rule == RULES_NONE ? 0 : 1u << rule;
+    return rule == NULL ? 0 : 1u << (rule - rules->rules);
 }
 
-static_assert(RULES_MAX <= 32, "a bit for each rule");
+static uint32_t bits_of(const struct rules *rules, enum rule_type type, bool may_be_missing)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < rules->rule_count; i++)
+        if (rules->rules[i].type == type && (may_be_missing || !rules->rules[i].may_be_missing))
+            bits |= 1u << i;
+    return bits;
+}
 
 void rules_plan(const struct rules *rules, struct buffer *out)
 {
-    struct rules_search search;
-    uint32_t equal = 0, teams = 0, rest = 0;
+    struct plan plan;
     size_t start = out->size;
-    rules_search(rules, &search);
-    for (uint32_t i = 0; i < search.equal_count; i++)
-        equal |= bit_of(search.equal[i]);
-    uint32_t searched = equal | bit_of(search.pairs) | bit_of(search.share) | bit_of(search.near);
-    for (uint32_t i = 0; i < rules->rule_count; i++)
-        if (rules->rules[i].type == RULE_TEAM_NEAR)
-            teams |= 1u << i;
-        else if ((searched & 1u << i) == 0)
-            rest |= 1u << i;
-    append_step(rules, "bucket", equal | bit_of(search.pairs), out, start);
-    append_step(rules, "lists", bit_of(search.share), out, start);
-    append_step(rules, "window", bit_of(search.near), out, start);
+    plan_init(&plan, rules);
+    uint32_t buckets = bits_of(rules, RULE_EQUAL, false) | bit_of(rules, plan.kinds);
+    uint32_t lists = bit_of(rules, plan.share), window = bit_of(rules, plan.near);
+    uint32_t teams = bits_of(rules, RULE_TEAM_NEAR, true);
+    uint32_t searched = buckets | lists | window;
+    append_step(rules, "bucket", buckets, out, start);
+    append_step(rules, "lists", lists, out, start);
+    append_step(rules, "window", window, out, start);
     if (searched == 0)
         buffer_append_bytes(out, BYTES("all"));
-    append_step(rules, "filter", rest, out, start);
+    append_step(rules, "filter", ~(searched | teams), out, start);
     append_step(rules, "teams", teams, out, start);
 }
 
 bool rules_warning(const struct rules *rules, struct buffer *out)
 {
-    struct rules_search search;
-    rules_search(rules, &search);
-    if (search.equal_count != 0 || search.pairs != RULES_NONE || search.share != RULES_NONE ||
-        search.near != RULES_NONE)
+    struct plan plan;
+    plan_init(&plan, rules);
+    if (plan.equal_count != 0 || plan.kinds != NULL || plan.share != NULL || plan.near != NULL)
         return false;
-    buffer_append_bytes(out, BYTES("The rules name no attribute to search by (equal, pairs, near or share, without "
-                                   "\"missing\": \"any\"): each look goes through all tickets."));
+    buffer_append_bytes(
+        out, BYTES("The rules name no attribute to search by (equal, pairs, near or share; of these only near "
+                   "with \"missing\": \"any\"): each look goes through all tickets."));
     return true;
 }

@@ -98,20 +98,6 @@ bool rules_extend(const struct rules *rules, const struct rules *old);
 uint32_t rules_level(const struct rules *rules, uint64_t age_ms);
 uint64_t rules_step_ms(const struct rules *rules, uint32_t level);
 
-#define RULES_NONE UINT32_MAX
-
-/* By which rules partners can be looked up, because each partner must have what they ask; the others only filter. All are indices of
- * rules. The tickets that `near` means can be without the attribute, or anywhere, where the rule is off (bound RULE_OFF at a level). */
-struct rules_search {
-    uint32_t equal[RULES_MAX]; /* of equal without "missing": "any" */
-    uint32_t equal_count;
-    uint32_t pairs; /* the first without "missing": "any"; RULES_NONE: there is none */
-    uint32_t share; /* the same, and at least 1 in common and never off */
-    uint32_t near;  /* the same; one that is never off before one that may be */
-};
-
-void rules_search(const struct rules *rules, struct rules_search *search);
-
 /* How the rules are searched, in words, like "bucket(mode) -> window(mmr) -> filter(user, maps, expr)"; and what should be said
  * about them, nothing if all is well (docs/protocol.md: Plan, Warnings). */
 void rules_plan(const struct rules *rules, struct buffer *out);

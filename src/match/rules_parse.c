@@ -5,7 +5,6 @@
 #include "match/expression.h"
 #include "match/value.h"
 
-#include <math.h>
 #include <stdio.h>
 
 /* The values of a rule with steps, until the times of all rules are known. */
@@ -206,7 +205,7 @@ static enum error read_pair(struct reader *reader, const char *place, yyjson_val
 
 static enum error read_pairs(struct reader *reader, const char *parent, yyjson_val *list, struct rule *rule)
 {
-    char place[VALUE_PLACE_SIZE], item_place[VALUE_PLACE_SIZE + 24];
+    char place[VALUE_PLACE_SIZE], item_place[VALUE_PLACE_SIZE];
     size_t index, count;
     yyjson_val *item;
     place_of(place, parent, "allow");
@@ -217,7 +216,7 @@ static enum error read_pairs(struct reader *reader, const char *parent, yyjson_v
     rule->pairs_owned = memory_allocate(yyjson_arr_size(list) * sizeof(*rule->pairs_owned));
     yyjson_arr_foreach(list, index, count, item)
     {
-        snprintf(item_place, sizeof(item_place), "%s[%zu]", place, index);
+        snprintf(item_place, sizeof(item_place), "%.160s[%zu]", place, index);
         enum error error = read_pair(reader, item_place, item, &rule->pairs_owned[rule->pair_count]);
         if (error != OK)
             return error;
@@ -313,7 +312,7 @@ static enum error read_expand(struct reader *reader, const char *parent, enum ru
         return refuse(reader, "%s has %zu steps; there can be %u.", place, yyjson_arr_size(list), RULES_STEPS_MAX);
     yyjson_arr_foreach(list, index, count, item)
     {
-        snprintf(item_place, sizeof(item_place), "%.150s[%zu]", place, index);
+        snprintf(item_place, sizeof(item_place), "%.160s[%zu]", place, index);
         enum error error = read_step(reader, item_place, type, item, widening);
         if (error != OK)
             return error;

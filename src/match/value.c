@@ -68,7 +68,7 @@ bool value_number(yyjson_val *value, double *number)
 bool value_whole(yyjson_val *value, uint32_t min, uint32_t max, uint32_t *number)
 {
     double given;
-    if (!value_number(value, &given) || given < min || given > max || given != floor(given))
+    if (!value_number(value, &given) || given < min || given > max || given != (uint32_t)given)
         return false;
     *number = (uint32_t)given;
     return true;
