@@ -144,7 +144,7 @@ static bool next_sign(struct compiler *compiler, size_t at)
 {
     uint8_t first = byte_at(compiler, at), second = byte_at(compiler, at + 1);
     bool is_double = second == '=' && (first == '<' || first == '>' || first == '=' || first == '!');
-    bool is_single = first != 0 && first != '=' && first != '!' && strchr("<>+-*/()", first) != NULL;
+    bool is_single = memchr("<>+-*/()", first, 8) != NULL;
     if (!is_double && !is_single)
         return first == '=' ? refuse(compiler, at, "\"=\" alone is nothing; equal is ==.")
                             : refuse(compiler, at, "there is something here that is no part of an expression.");
