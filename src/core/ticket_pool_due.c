@@ -207,7 +207,8 @@ static uint32_t list_due(const struct core *core, uint32_t ids[TICKET_POOLS_MAX]
     return count;
 }
 
-/* Every pool gets the same share. If the frame becomes ample before all had theirs, the next call goes on behind the last one. */
+/* Every pool gets the same share, in order of id. If the frame becomes ample before all had theirs, the next call goes on behind the last
+ * one; whose turn it is says nothing else, so a core that was read from a snapshot goes on like the live one. */
 static void serve_all(struct core *core, unsigned portion, uint32_t candidates)
 {
     uint32_t ids[TICKET_POOLS_MAX];
@@ -215,10 +216,13 @@ static void serve_all(struct core *core, unsigned portion, uint32_t candidates)
     struct share share = {.portion = portion / (count + 1) + 1, .candidates = candidates / (count + 1) + 1};
     while (first < count && ids[first] <= core->pool_turn)
         first++;
-    for (uint32_t i = 0; i < count && !core_frame_is_ample(core); i++) {
-        core->pool_turn = ids[(first + i) % count];
+    uint32_t served = 0;
+    for (; served < count && !core_frame_is_ample(core); served++) {
+        core->pool_turn = ids[(first + served) % count];
         serve(core, ticket_pool_find_by_id(core, core->pool_turn), share);
     }
+    if (served == count)
+        core->pool_turn = 0;
 }
 
 void ticket_pool_do_due(struct core *core, unsigned portion, uint32_t candidates)

@@ -55,6 +55,9 @@ enum error core_rig_send(struct core *core, struct queue *queue, struct bytes ba
 /* One random decision of any kind, or some time that passes; in a frame of its own. */
 void core_rig_step(struct core_rig *rig);
 
+/* What it does with pools of tickets, in the open frame (core_rig_pools.c). */
+void core_rig_step_pool(struct core_rig *rig);
+
 /* A number below `end`. */
 uint32_t core_rig_draw(struct core_rig *rig, uint32_t end);
 

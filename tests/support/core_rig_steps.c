@@ -620,11 +620,11 @@ void core_rig_step(struct core_rig *rig)
         unsigned weight;
         void (*run)(struct core_rig *rig);
     } steps[] = {
-        {4, step_queue},           {4, step_create_batch}, {20, step_send},      {14, step_receive},
-        {14, step_handle},         {5, step_group},        {3, step_type_order}, {6, step_add_units},
-        {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},  {1, step_restart},
-        {5, step_commit},          {3, step_schedule},     {2, step_tags},       {8, step_move},
-        {2, step_relay},           {10, step_publish},
+        {4, step_queue},           {4, step_create_batch}, {20, step_send},          {14, step_receive},
+        {14, step_handle},         {5, step_group},        {3, step_type_order},     {6, step_add_units},
+        {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},      {1, step_restart},
+        {5, step_commit},          {3, step_schedule},     {2, step_tags},           {8, step_move},
+        {2, step_relay},           {10, step_publish},     {16, core_rig_step_pool},
     };
     core_set_calendar(rig->core, next_due, NULL);
     if (core_rig_draw(rig, 3) == 0)
