@@ -160,9 +160,11 @@ static uint64_t due_ms(const struct core *core, const struct ticket_pool *pool)
     uint64_t due_ms = earlier(heap_due_ms(&pool->expiries), ticket_pool_forget_due_ms(core, pool));
     if (!pool->is_awake)
         return pool->counts.waiting > 0 ? 0 : due_ms;
-    if (pool->index_next != 0 || (ticket_pool_may_match(core, pool) && matcher_has_work(&pool->matcher, core->now_ms)))
+    bool may_match = ticket_pool_may_match(core, pool);
+    if (pool->index_next != 0 || (may_match && matcher_has_work(&pool->matcher, core->now_ms)))
         return 0;
-    return earlier(due_ms, matcher_due_ms(&pool->matcher));
+    /* Where no match can be made, tickets still take their steps, but the end of a window must not wake the pool again and again. */
+    return earlier(due_ms, may_match ? matcher_due_ms(&pool->matcher) : heap_due_ms(&pool->matcher.steps));
 }
 
 void ticket_pool_set_timer(struct core *core, struct ticket_pool *pool)

@@ -27,6 +27,8 @@ struct look {
     struct choice choices[LOOK_CHOICES_MAX]; /* in order */
 };
 
+struct gathering;
+
 struct matcher_private {
     struct ticket_index index;
     struct pool looks;                 /* those that have stopped, and those with a proposal */
@@ -39,13 +41,16 @@ struct matcher_private {
     uint32_t parties;   /* entries with a weight above 1 */
     bool finds_pairs;   /* whole matches weigh 2 */
     uint64_t window_ms; /* 0: none */
+    uint64_t window_ends_ms;  /* 0: no window is open */
+    struct ordered proposals; /* looks with a proposal, the best first: slots in `looks` */
 };
 
 enum look_end {
-    LOOK_FOUND,   /* choices, or *group, are what it found */
-    LOOK_NOBODY,  /* it has seen all candidates */
-    LOOK_STOPPED, /* at MATCHER_PROBE_MAX, without a fit */
-    LOOK_TIRED,   /* the caller's budget is used up */
+    LOOK_FOUND,    /* choices, or *group, are what it found */
+    LOOK_NOBODY,   /* it has seen all candidates */
+    LOOK_STOPPED,  /* at MATCHER_PROBE_MAX, without a fit */
+    LOOK_TIRED,    /* the caller's budget is used up */
+    LOOK_PROPOSED, /* found, and kept for the end of the window */
 };
 
 static inline struct entry *matcher_entry(const struct matcher *matcher, uint32_t slot)

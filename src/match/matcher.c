@@ -2,7 +2,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
-#include "match/look.h"
+#include "match/gathering.h"
+#include "match/window.h"
 #include <stdlib.h>
 
 #define SEED_KEY_SHIFT 56u
@@ -20,6 +21,7 @@ static void private_init(struct matcher *matcher, uint64_t window_ms)
     *private = (struct matcher_private){.window_ms = window_ms};
     ticket_index_init(&private->index, matcher->rules);
     pool_init(&private->looks, sizeof(struct look));
+    ordered_init(&private->proposals);
     private->finds_pairs = matcher->rules->weight == 2;
 }
 
@@ -29,6 +31,8 @@ static void private_deinit(struct matcher_private *private)
     pool_deinit(&private->looks);
     streams_deinit(&private->streams);
     walk_deinit(&private->walk);
+    gathering_destroy(private->gathering_owned);
+    ordered_deinit(&private->proposals);
 }
 
 void matcher_init(struct matcher *matcher, const struct rules *rules, const struct pool *records, size_t entry_offset,
@@ -107,6 +111,9 @@ static void matcher_drop_look(struct matcher *matcher, struct entry *entry)
 {
     if (entry->probe == 0)
         return;
+    struct look *look = pool_at(&matcher->private_owned->looks, entry->probe);
+    if (look->is_proposal)
+        window_withdraw(matcher, look);
     pool_free(&matcher->private_owned->looks, entry->probe);
     entry->probe = 0;
 }
@@ -160,7 +167,9 @@ void matcher_seed(struct matcher *matcher, uint32_t slot)
 
 uint64_t matcher_due_ms(const struct matcher *matcher)
 {
-    return matcher->steps.count > 0 ? heap_top(&matcher->steps).key : UINT64_MAX;
+    uint64_t step_ms = matcher->steps.count > 0 ? heap_top(&matcher->steps).key : UINT64_MAX;
+    uint64_t window_ms = window_due_ms(matcher);
+    return step_ms < window_ms ? step_ms : window_ms;
 }
 
 /* Gives an entry, which the index may know, another level or urgency. */
@@ -212,22 +221,36 @@ static void matcher_keep_look(struct matcher *matcher, const struct look *look)
         *kept = *look;
 }
 
-/* Makes the group of a seed alone, or with its best choice. False: the seed alone is none. */
+/* Makes the group of a seed alone, or with its choice. False: the seed alone is none. */
 static bool matcher_found(const struct matcher *matcher, const struct look *look, struct matcher_group *group)
 {
-    bool has_partner = look->choice_count > 0;
-    group->count = has_partner ? 2 : 1;
+    const struct choice *choice = look->choice < look->choice_count ? &look->choices[look->choice] : NULL;
+    group->count = choice != NULL ? 2 : 1;
     group->slots[0] = look->seed;
-    group->slots[1] = has_partner ? look->choices[0].slot : 0;
-    group->score = has_partner ? look->choices[0].rank : 0;
+    group->slots[1] = choice != NULL ? choice->slot : 0;
+    group->score = choice != NULL ? choice->rank : 0;
     const struct entry *members[2] = {matcher_entry(matcher, look->seed),
-                                      has_partner ? matcher_entry(matcher, look->choices[0].slot) : NULL};
+                                      choice != NULL ? matcher_entry(matcher, choice->slot) : NULL};
     uint32_t divisions = MATCHER_PROBE_MAX;
     return group_divide(matcher->rules, members, group->count, group->teams, &divisions);
 }
 
+/* Goes on with a look of a pool of pairs. */
+static enum look_end matcher_look_pair(struct matcher *matcher, struct look *look, uint32_t *budget,
+                                       struct matcher_group *group)
+{
+    bool is_alone = matcher_entry(matcher, look->seed)->weight >= matcher->rules->weight;
+    if (!is_alone) { /* else a party that fills a match, or that fits into none */
+        bool proposes = window_proposes(matcher);
+        enum look_end end = look_on(matcher, look, proposes ? LOOK_CHOICES_MAX : 1, budget);
+        if (end != LOOK_FOUND || proposes)
+            return end;
+    }
+    return matcher_found(matcher, look, group) ? LOOK_FOUND : LOOK_NOBODY;
+}
+
 /* Goes on with the look of a seed, or begins it. */
-static enum look_end matcher_look_pair(struct matcher *matcher, uint32_t slot, uint32_t *budget,
+static enum look_end matcher_look_once(struct matcher *matcher, uint32_t slot, uint32_t *budget,
                                        struct matcher_group *group)
 {
     struct matcher_private *private = matcher->private_owned;
@@ -240,14 +263,17 @@ static enum look_end matcher_look_pair(struct matcher *matcher, uint32_t slot, u
         matcher->counters.probes++;
         --*budget;
     }
-    if (entry->weight >= matcher->rules->weight) /* a party that fills a match alone, or that fits into none */
-        return matcher_found(matcher, look, group) ? LOOK_FOUND : LOOK_NOBODY;
-    enum look_end end = look_on(matcher, look, 1, budget);
-    if (end == LOOK_TIRED || end == LOOK_STOPPED)
+    enum look_end end = LOOK_NOBODY; /* where any weight makes a match, nothing says what a whole one is */
+    if (matcher->rules->weight > 0)
+        end = private->finds_pairs ? matcher_look_pair(matcher, look, budget, group)
+                                   : gathering_look(matcher, look, budget, group);
+    bool is_proposal = end == LOOK_FOUND && look->choice_count > 0 && window_proposes(matcher);
+    if (end == LOOK_TIRED || end == LOOK_STOPPED || is_proposal)
         matcher_keep_look(matcher, look);
-    if (end == LOOK_FOUND && !matcher_found(matcher, look, group))
-        end = LOOK_NOBODY;
-    return end;
+    if (!is_proposal)
+        return end;
+    window_propose(matcher, pool_at(&private->looks, entry->probe));
+    return LOOK_PROPOSED;
 }
 
 /* Takes a seed out of its turn, for good or until all others have had theirs. */
@@ -261,22 +287,40 @@ static void matcher_end_turn(struct matcher *matcher, uint32_t slot, enum look_e
         matcher->counters.budget_stops++;
         return;
     }
-    matcher_drop_look(matcher, entry);
+    if (end != LOOK_PROPOSED)
+        matcher_drop_look(matcher, entry);
     heap_remove(&matcher->seeds, slot);
+}
+
+/* Gives out what was proposed within a window that is over. */
+static bool matcher_take_proposal(struct matcher *matcher, uint32_t *budget, struct matcher_group *group)
+{
+    struct look *look = window_take(matcher, budget);
+    if (look == NULL)
+        return false;
+    bool is_whole = matcher_found(matcher, look, group);
+    ASSERT(is_whole);
+    matcher_drop_look(matcher, matcher_entry(matcher, look->seed));
+    return true;
 }
 
 enum matcher_outcome matcher_look(struct matcher *matcher, uint64_t now_ms, uint32_t *budget,
                                   struct matcher_group *group)
 {
     struct matcher_private *private = matcher->private_owned;
-    (void)now_ms;
-    while (matcher->seeds.count > 0) {
+    if (window_proposes(matcher) && window_is_over(matcher, now_ms)) {
+        if (matcher_take_proposal(matcher, budget, group))
+            return MATCHER_FOUND;
+        if (private->proposals.count > 0)
+            return MATCHER_TIRED;
+    }
+    while (matcher->seeds.count > 0 && window_lets_look(matcher, now_ms)) {
         if (*budget == 0)
             return MATCHER_TIRED;
         uint32_t slot = heap_top(&matcher->seeds).slot;
         if (private->fresh != slot)
             matcher_settle(matcher);
-        enum look_end end = private->finds_pairs ? matcher_look_pair(matcher, slot, budget, group) : LOOK_NOBODY;
+        enum look_end end = matcher_look_once(matcher, slot, budget, group);
         if (end == LOOK_TIRED)
             return MATCHER_TIRED;
         matcher_end_turn(matcher, slot, end);
@@ -284,13 +328,15 @@ enum matcher_outcome matcher_look(struct matcher *matcher, uint64_t now_ms, uint
             return MATCHER_FOUND;
         matcher_settle(matcher);
     }
+    window_rest(matcher, now_ms);
     return MATCHER_IDLE;
 }
 
 bool matcher_has_work(const struct matcher *matcher, uint64_t now_ms)
 {
-    (void)now_ms;
-    return matcher->seeds.count > 0;
+    const struct matcher_private *private = matcher->private_owned;
+    bool may_look = private->window_ms == 0 || private->window_ends_ms == 0 || window_proposes(matcher);
+    return (matcher->seeds.count > 0 && may_look) || window_is_over(matcher, now_ms);
 }
 
 uint32_t matcher_seed_count(const struct matcher *matcher)
@@ -352,6 +398,16 @@ static uint32_t matcher_check_entry(const struct matcher *matcher, uint32_t slot
     return stands.count;
 }
 
+/* A look that is kept: of a seed that goes on later, or a proposal. */
+static bool matcher_check_look(const struct matcher *matcher, uint32_t slot)
+{
+    const struct entry *entry = matcher_entry(matcher, slot);
+    const struct look *look = pool_at(&matcher->private_owned->looks, entry->probe);
+    ASSERT(look->seed == slot);
+    ASSERT(look->is_proposal == (entry->seed_index == 0));
+    return look->is_proposal;
+}
+
 void matcher_check(const struct matcher *matcher)
 {
     const struct matcher_private *private = matcher->private_owned;
@@ -359,7 +415,7 @@ void matcher_check(const struct matcher *matcher)
         return;
     heap_check(&matcher->seeds);
     heap_check(&matcher->steps);
-    uint32_t count = 0, standing = 0, looks = 0;
+    uint32_t count = 0, standing = 0, looks = 0, proposals = 0;
     size_t stands = 0;
     for (uint32_t slot = 1; slot < matcher->records->slot_end; slot++) {
         if (!matcher_has(matcher, slot))
@@ -367,7 +423,8 @@ void matcher_check(const struct matcher *matcher)
         const struct entry *entry = matcher_entry(matcher, slot);
         count++;
         looks += entry->probe != 0;
-        ASSERT(entry->probe == 0 || ((struct look *)pool_at(&private->looks, entry->probe))->seed == slot);
+        if (entry->probe != 0)
+            proposals += matcher_check_look(matcher, slot);
         if (slot == private->fresh)
             continue;
         uint32_t places = matcher_check_entry(matcher, slot);
@@ -375,5 +432,7 @@ void matcher_check(const struct matcher *matcher)
         stands += places;
     }
     ASSERT(count == matcher->count && looks == private->looks.used && stands == private->index.ordered.count);
+    ASSERT(proposals == private->proposals.count);
+    ordered_check(&private->proposals);
     ticket_index_check(&private->index, standing);
 }

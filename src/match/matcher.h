@@ -25,7 +25,7 @@ struct matcher_counters {
     uint64_t expression_errors;
 };
 
-struct matcher_private; /* index and looks that have stopped: matcher.c */
+struct matcher_private; /* index and looks that have stopped: look.h */
 
 struct matcher {
     const struct rules *rules;  /* borrowed */
@@ -80,7 +80,9 @@ enum matcher_outcome {
     MATCHER_TIRED, /* *budget is used up, and something is left to do */
 };
 
-/* Looks on until a group is found or the budget, in candidates visited, is used up. */
+/* Looks on until a group is found or the budget, in candidates visited, is used up; each look that begins costs one besides. A look for a
+ * group of more than two is not interrupted: it goes on to its end or to MATCHER_PROBE_MAX candidates, whatever the budget says. What is found and not
+ * removed is not looked for again before matcher_seed(). */
 enum matcher_outcome matcher_look(struct matcher *matcher, uint64_t now_ms, uint32_t *budget,
                                   struct matcher_group *group);
 

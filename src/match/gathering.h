@@ -1,0 +1,25 @@
+/* A gathering: the candidates that fit one seed, in the order of pick, and the search among them for a group that is whole: all fit each
+ * other, the weights make up a match, and the teams can be filled. Part of the matcher; nobody else includes this.
+ *
+ * The smallest group comes first, then the one whose members come first. The search is bounded: by pairs that are checked, by steps, by
+ * divisions into teams that are tried. Within its bounds it finds a group wherever there is one. */
+#ifndef TALLY_MATCH_GATHERING_H
+#define TALLY_MATCH_GATHERING_H
+
+#include "match/look.h"
+
+#define GATHERING_MAX 512u          /* candidates among which a group is searched */
+#define GATHERING_CHECKS_MAX 16384u /* pairs */
+#define GATHERING_STEPS_MAX 16384u
+#define GATHERING_DIVISIONS_MAX 16384u
+#define GATHERING_CHECKS_A_CANDIDATE 4u /* so many pairs cost as much as one candidate of the caller's budget */
+
+struct gathering;
+
+/* Goes on with a look for a seed of a pool of groups, to the end or to MATCHER_PROBE_MAX candidates, whatever *budget says, which sinks by
+ * what it cost. LOOK_FOUND fills *group. */
+enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_t *budget, struct matcher_group *group);
+
+void gathering_destroy(struct gathering *gathering);
+
+#endif
