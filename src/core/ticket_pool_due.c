@@ -213,7 +213,8 @@ static void serve_all(struct core *core, unsigned portion, uint32_t candidates)
 {
     uint32_t ids[TICKET_POOLS_MAX];
     uint32_t count = list_due(core, ids), first = 0;
-    struct share share = {.portion = portion / (count + 1) + 1, .candidates = candidates / (count + 1) + 1};
+    struct share share = {.portion = portion / (count == 0 ? 1 : count) + 1,
+                          .candidates = candidates / (count == 0 ? 1 : count) + 1};
     while (first < count && ids[first] <= core->pool_turn)
         first++;
     uint32_t served = 0;

@@ -569,6 +569,26 @@ static struct ticket_pool *change_pool(struct core_rig *rig, struct ticket_pool 
     return pool_rig_put(rig, "duel", &spec);
 }
 
+static bool waits_freely(const struct ticket_pool *pool, uint32_t slot)
+{
+    const struct ticket *ticket = ticket_at(&pool->tickets, slot);
+    return ticket->state == TICKET_WAITING && ticket_is_free(pool, ticket);
+}
+
+/* M18: where the built-in matcher has nothing left to do, no two tickets that could be matched fit each other. */
+static void expect_idle(const struct ticket_pool *pool)
+{
+    if (pool->spec.matcher == MATCHER_EXTERNAL || pool->spec.window_ms != 0 || pool->spec.results_max != 0)
+        return;
+    for (uint32_t a = pool->live_first; a != 0; a = ticket_at(&pool->tickets, a)->next) {
+        for (uint32_t b = pool->live_first; b != a; b = ticket_at(&pool->tickets, b)->next) {
+            struct pair_check check = {0};
+            if (waits_freely(pool, a) && waits_freely(pool, b))
+                assert_false(pair_fits(pool->rules_owned, ticket_entry(pool, a), ticket_entry(pool, b), &check));
+        }
+    }
+}
+
 static struct ticket_pool *step(struct core_rig *rig, struct ticket_pool *pool)
 {
     char texts[3][64];
@@ -589,6 +609,7 @@ static struct ticket_pool *step(struct core_rig *rig, struct ticket_pool *pool)
     case 4:
     case 5:
         pool_rig_pass(rig, core_rig_draw(rig, 4) == 0 ? core_rig_draw(rig, 60000) : core_rig_draw(rig, 3000));
+        expect_idle(pool);
         break;
     case 6:
         return change_pool(rig, pool);
