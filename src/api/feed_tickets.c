@@ -26,9 +26,7 @@ static struct part_callers *callers_of(struct pool_desk *desk, uint32_t parts)
     return chosen;
 }
 
-/* The caller is there until its lease is over, which begins at until_ms: now, or when its wait ends at the latest. */
-static void note_caller(struct ticket_pool *pool, const struct feed_command *command, uint64_t now_ms,
-                        uint64_t until_ms)
+void feed_note_caller(struct ticket_pool *pool, const struct feed_command *command, uint64_t now_ms, uint64_t until_ms)
 {
     if (!command->has_part)
         return;
@@ -158,7 +156,7 @@ void feed_write(struct call *call, struct ticket_pool *pool, const struct feed_c
     writer_number(call->reply, "Next", next);
     if (!is_good)
         writer_boolean(call->reply, "Resync", true);
-    note_caller(pool, command, core_now_ms(call->core), core_now_ms(call->core));
+    feed_note_caller(pool, command, core_now_ms(call->core), core_now_ms(call->core));
     if (command->has_part)
         write_seed_parts(call, pool, command);
 }
@@ -218,7 +216,7 @@ enum error action_feed_tickets(struct call *call)
     }
     uint64_t now_ms = core_now_ms(call->core);
     uint64_t deadline_ms = call->now_ms + (uint64_t)wait_s * 1000;
-    note_caller(pool, &command, now_ms, deadline_ms);
+    feed_note_caller(pool, &command, now_ms, deadline_ms);
     pool_wait_feed(call, pool, &command, deadline_ms);
     return OK;
 }

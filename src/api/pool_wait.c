@@ -267,6 +267,10 @@ void pool_wait_release_all(struct api *api)
 
 void pool_wait_abandon(struct api *api, struct exchange *exchange)
 {
+    const struct pool_waiter *waiter = waiter_at(api, exchange->waiter_slot);
+    const uint64_t now_ms = namespace_time(api->ns);
+    if (!waiter->is_count)
+        feed_note_caller(waiter->pool, &waiter->feed, now_ms, now_ms); /* it waits no more */
     waiter_remove(api, exchange->waiter_slot);
     exchange->state = EXCHANGE_NEW;
 }

@@ -81,6 +81,8 @@ void pool_wait_deleted(struct api *api, struct pool_desk *desk);
 
 /* Writes the members of a FeedTickets reply, as things are now (feed_tickets.c). */
 void feed_write(struct call *call, struct ticket_pool *pool, const struct feed_command *command);
+/* Who asks for a part is there until a lease is over that begins at until_ms: now, or when its wait ends at the latest. */
+void feed_note_caller(struct ticket_pool *pool, const struct feed_command *command, uint64_t now_ms, uint64_t until_ms);
 bool feed_has_answer(const struct ticket_pool *pool, const struct feed_command *command);
 
 #endif

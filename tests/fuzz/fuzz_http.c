@@ -45,6 +45,11 @@ static struct disk *founded_disk(void)
         {"Tally.Publish",
          BYTES("{" FUZZED_PUBLISHER ",\"Epoch\":1,\"Batch\":1,\"ConfirmedBatch\":0,\"Rows\":[{\"Id\":1,"
                "\"Uid\":" FUZZED_UUID ",\"QueueUrl\":\"q\",\"MessageBody\":\"three\"}]}")},
+        {"Tally.CreatePool",
+         BYTES("{\"PoolName\":\"p\",\"ResultQueueUrl\":\"d\",\"Matcher\":\"both\",\"Attributes\":{\"s\":\"str\",\"n\":"
+               "\"num\",\"m\":\"set\"},\"Rules\":[{\"type\":\"equal\",\"attr\":\"s\"}]}")},
+        {"Tally.OfferTickets", BYTES("{\"PoolName\":\"p\",\"Tickets\":[{\"TicketId\":\"t\",\"Attributes\":{\"s\":\"x\"}"
+                                     "},{\"TicketId\":\"u\"}]}")},
     };
     if (disk == NULL) {
         struct backend backend;
@@ -236,7 +241,31 @@ static const char *const words[] = {
     "\"Order\":\"strict\"",
     "\"Refused\":\"block\"",
     "\"MessageGroupId\":",
+    "\"PoolName\":\"p\"",
+    "\"PoolName\":",
+    "\"ResultQueueUrl\":\"d\"",
+    "\"Tickets\":[{\"TicketId\":",
+    "\"TicketId\":\"t\"",
+    "\"TicketIds\":[",
+    "\"Need\":{",
+    "{\"s\":\"x\"}",
+    "\"n\":{\"min\":",
+    "\"m\":{\"any\":[",
+    "\"Attributes\":{\"s\":\"x\",\"n\":",
+    "\"Rules\":[{\"type\":",
+    "\"near\",\"attr\":\"n\",\"max\":",
+    "\"expand\":[{\"after\":\"1s\",\"max\":",
+    "\"Size\":",
+    "\"ConfirmSeconds\":",
+    "\"Proposals\":[{\"ProposalId\":",
+    "\"Members\":[{\"Version\":1,\"TicketId\":\"t\"},{\"Version\":1,\"TicketId\":\"u\"}]",
+    "\"MatchId\":",
+    "\"From\":",
+    "\"Parts\":4",
+    "\"Part\":",
+    "\"Filter\":{",
 };
+static_assert(ARRAY_LENGTH(words) <= 128, "each has a byte of its own");
 
 /* Writes out what the fuzzer abbreviated. */
 static void expand(struct bytes text, struct buffer *body)

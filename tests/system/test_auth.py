@@ -435,6 +435,20 @@ NEEDED = {
     "Tally.ResolveDoubt": ("admin", {"RelayName": "r"}),
     "Tally.PutTypeOrder": ("admin", {"Name": "o", "Types": ["a", "b"]}),
     "Tally.DeleteTypeOrder": ("admin", {"Name": "o"}),
+    "Tally.CreatePool": ("admin", {"PoolName": "p"}),
+    "Tally.UpdatePool": ("admin", {"PoolName": "p"}),
+    "Tally.DeletePool": ("admin", {"PoolName": "p"}),
+    "Tally.OfferTickets": ("write", {"PoolName": "p"}),
+    "Tally.UpdateTicket": ("write", {"PoolName": "p"}),
+    "Tally.CancelTickets": ("write", {"PoolName": "p"}),
+    "Tally.ProposeMatches": ("write", {"PoolName": "p"}),
+    "Tally.PutBackMatch": ("write", {"PoolName": "p"}),
+    "Tally.ConfirmMatch": ("write", {"PoolName": "p"}),
+    "Tally.FeedTickets": ("read", {"PoolName": "p"}),
+    "Tally.ListTickets": ("read", {"PoolName": "p"}),
+    "Tally.GetTicket": ("read", {"PoolName": "p"}),
+    "Tally.CountTickets": ("read", {"PoolName": "p"}),
+    "Tally.ExplainTicket": ("read", {"PoolName": "p"}),
     "Tally.CreateBatch": ("write", {"BatchId": "b"}),
     "Tally.AddUnits": ("write", {"BatchId": "b", "Units": ["u"]}),
     "Tally.CompleteUnits": ("write", {"BatchId": "b", "Units": [{"Unit": "u"}]}),
@@ -460,6 +474,8 @@ NEEDED = {
     "Tally.DescribeRelay": (None, {"RelayName": "r"}),
     "Tally.ListRelays": (None, {}),
     "Tally.ListDoubts": (None, {"RelayName": "r"}),
+    "Tally.DescribePool": (None, {"PoolName": "p"}),
+    "Tally.ListPools": (None, {}),
     "Tally.ListGroups": (None, Q),
     "Tally.ExplainMessage": (None, {**Q, "MessageId": "x"}),
 }
@@ -521,6 +537,9 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
         ok(guarded, "BOSS", "CreateQueue", {"QueueName": name})
     schedule = {"Name": "rent", "Cron": "* * * * *", "MessageBody": "m"}
     ok(guarded, "BOSS", "Tally.PutSchedule", {**schedule, "QueueUrl": url_of("bank")})
+    ok(guarded, "BOSS", "Tally.CreatePool", {"PoolName": "loans", "ResultQueueUrl": url_of("bank")})
+    ok(guarded, "BOSS", "Tally.CreatePool", {"PoolName": "late", "ResultQueueUrl": url_of("shop-1"), "OnExpiryQueueUrl": url_of("bank")})
+    ok(guarded, "SHOP", "Tally.CreatePool", {"PoolName": "mine", "ResultQueueUrl": url_of("shop-1")})
     names = [url.split("/")[-1] for url in ok(guarded, "SHOP", "ListQueues")["QueueUrls"]]
     assert names == ["common", "shop-1", "shop-2"]
     pages, token = [], {}
@@ -568,10 +587,24 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
         ("StartMessageMoveTask", {"SourceArn": arn("shop-1"), "DestinationArn": arn("bank")}),
         ("CancelMessageMoveTask", {"TaskHandle": task_handle}),
         ("Tally.DeleteSchedule", {"Name": "rent"}),
+        ("Tally.CreatePool", {"PoolName": "new", "ResultQueueUrl": url_of("bank")}),
+        ("Tally.CreatePool", {"PoolName": "new", "ResultQueueUrl": url_of("shop-1"), "OnExpiryQueueUrl": url_of("bank")}),
+        ("Tally.CreatePool", {"PoolName": "loans", "ResultQueueUrl": url_of("shop-1")}),
+        ("Tally.UpdatePool", {"PoolName": "mine", "ResultQueueUrl": url_of("bank")}),
+        ("Tally.UpdatePool", {"PoolName": "loans", "ResultQueueUrl": url_of("shop-1")}),
+        *[
+            (f"Tally.{action}", {"PoolName": pool})
+            for pool in ("loans", "late")
+            for action in ("DescribePool", "DeletePool", "OfferTickets", "CancelTickets", "GetTicket", "ListTickets", "CountTickets",
+                           "FeedTickets", "ProposeMatches", "PutBackMatch", "ConfirmMatch", "UpdateTicket", "ExplainTicket")
+        ],
     ]:
         assert "does not cover" in denied(guarded, "SHOP", action, parameters)
     assert ok(guarded, "SHOP", "Tally.ListSchedules") == {}
     assert len(ok(guarded, "BOSS", "Tally.ListSchedules")["Schedules"]) == 1
+    assert [pool["PoolName"] for pool in ok(guarded, "SHOP", "Tally.ListPools")["Pools"]] == ["mine"]
+    assert len(ok(guarded, "BOSS", "Tally.ListPools")["Pools"]) == 3
+    assert ok(guarded, "SHOP", "Tally.OfferTickets", {"PoolName": "mine", "Tickets": [{"TicketId": "t"}]})["Results"][0]["Status"] == "waiting"
     ok(guarded, "SHOP", "CreateQueue", {"QueueName": "shop-3"})
     missing = call(guarded, "SHOP", "SendMessage", {**message, "QueueUrl": url_of("shop-9")})[1]
     assert missing["__type"].endswith("#QueueDoesNotExist")

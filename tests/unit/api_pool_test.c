@@ -816,6 +816,14 @@ static void MR13_each_part_is_looked_after_by_one_who_is_there(void **state)
     }
     world_pass_time(world, 1000);
     EXPECT(world, end_events(world, &poll) == 0);
+    /* Whoever goes while he waits is not there any longer than who waited no more. */
+    begin(world, &poll, "FeedTickets", ",'From':1,'WaitTimeSeconds':20,'Part':1,'Parts':4");
+    api_abandon(world->api, &poll.exchange);
+    exchange_deinit(&poll.exchange);
+    world_pass_time(world, 9999);
+    EXPECT(world, seed_parts(world, 0, 4) == 0x1);
+    world_pass_time(world, 1);
+    EXPECT(world, seed_parts(world, 0, 4) == 0xf);
     sqs_close(world);
 }
 
