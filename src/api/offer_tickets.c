@@ -163,7 +163,11 @@ static struct offered offer(struct call *call, struct ticket_pool *pool, yyjson_
         return offered;
     }
     call->core = namespace_begin(call->ns, call->now_ms);
-    offered.is_reused = decide_offer(call->core, pool, &command, &offered.ticket, &offered.is_known) != OK;
+    enum error error = decide_offer(call->core, pool, &command, &offered.ticket, &offered.is_known);
+    offered.is_reused = error == ERROR_INVALID_PARAMETER_VALUE;
+    if (error == ERROR_OVER_LIMIT)
+        offered.why = arena_format(call->arena, "Its ExclusiveSet has %u tickets, as many as there can be.",
+                                   EXCLUSIVE_SET_TICKETS_MAX);
     return offered;
 }
 

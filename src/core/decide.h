@@ -407,8 +407,9 @@ struct offer_command {
     uint8_t priority;
 };
 
-/* Offers a ticket, or finds the one that was offered under this key (*is_known; whatever its state is now). ERROR_INVALID_PARAMETER_VALUE: it was offered
- * with other content. The looking is done by decide_match(). O(log waiting). */
+/* Offers a ticket, or finds the one that was offered under this key (*is_known; whatever its state is now). ERROR_INVALID_PARAMETER_VALUE: it was
+ * offered with other content; ERROR_OVER_LIMIT: its exclusive set has EXCLUSIVE_SET_TICKETS_MAX. The looking is done by decide_match().
+ * O(log waiting). */
 enum error decide_offer(struct core *core, struct ticket_pool *pool, const struct offer_command *command,
                         uint32_t *ticket, bool *is_known);
 

@@ -81,6 +81,8 @@ enum error decide_offer(struct core *core, struct ticket_pool *pool, const struc
     uint32_t known = ticket_find(pool, command->key);
     if (known != 0 && !digest_tag_equal(ticket_at(&pool->tickets, known)->offer, digest))
         return ERROR_INVALID_PARAMETER_VALUE;
+    if (known == 0 && command->set.size > 0 && exclusive_set_is_full(pool, command->set))
+        return ERROR_OVER_LIMIT;
     ticket_pool_wake(pool);
     if (known == 0)
         emit_offer(core, pool, command, digest);

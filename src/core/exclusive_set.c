@@ -28,6 +28,12 @@ static uint32_t add(struct ticket_pool *pool, struct bytes name)
     return slot;
 }
 
+bool exclusive_set_is_full(const struct ticket_pool *pool, struct bytes name)
+{
+    uint32_t found = find(pool, name);
+    return found != 0 && exclusive_set_at(pool, found)->count >= EXCLUSIVE_SET_TICKETS_MAX;
+}
+
 void exclusive_set_join(struct ticket_pool *pool, uint32_t slot, struct bytes name)
 {
     struct ticket *ticket = ticket_at(&pool->tickets, slot);
@@ -43,6 +49,7 @@ void exclusive_set_join(struct ticket_pool *pool, uint32_t slot, struct bytes na
     else
         ticket_at(&pool->tickets, set->last)->set_next = slot;
     set->last = slot;
+    set->count++;
 }
 
 static void remove_set(struct ticket_pool *pool, uint32_t slot)
@@ -66,6 +73,8 @@ void exclusive_set_leave(struct ticket_pool *pool, uint32_t slot)
         set->last = ticket->set_prev;
     else
         ticket_at(&pool->tickets, ticket->set_next)->set_prev = ticket->set_prev;
+    ASSERT(set->count > 0);
+    set->count--;
     if (set->first == 0)
         remove_set(pool, ticket->set);
     ticket->set = ticket->set_prev = ticket->set_next = 0;
@@ -84,7 +93,7 @@ void exclusive_set_deinit_all(struct ticket_pool *pool)
 static void check_set(const struct ticket_pool *pool, uint32_t slot)
 {
     const struct exclusive_set *set = exclusive_set_at(pool, slot);
-    uint32_t held = 0, prev = 0;
+    uint32_t held = 0, prev = 0, count = 0;
     for (uint32_t at = set->first; at != 0; at = ticket_at(&pool->tickets, at)->set_next) {
         const struct ticket *ticket = ticket_at(&pool->tickets, at);
         ASSERT(ticket->set == slot && ticket->entry.exclusive_set == set->number && ticket->set_prev == prev);
@@ -92,8 +101,9 @@ static void check_set(const struct ticket_pool *pool, uint32_t slot)
         ASSERT(!ticket->is_settled);
         held += ticket->state == TICKET_HELD || ticket->state == TICKET_MATCHED;
         prev = at;
+        count++;
     }
-    ASSERT(prev != 0 && set->last == prev && set->held == held);
+    ASSERT(count == set->count && prev != 0 && set->last == prev && set->held == held);
     ASSERT(set->number <= pool->set_number && find(pool, set->name_owned) == slot);
 }
 

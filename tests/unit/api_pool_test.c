@@ -413,6 +413,30 @@ static void an_offer_larger_than_a_frame_is_taken_whole(void **state)
     world_destroy(world);
 }
 
+/* The record of a match names all tickets of the set, and must fit a frame. */
+static void an_exclusive_set_has_a_thousand_tickets_at_most(void **state)
+{
+    struct world *world = open_pool(state, "external", "");
+    struct buffer body;
+    buffer_init(&body);
+    buffer_append_format(&body, "{'PoolName':'duel','Tickets':[");
+    for (size_t i = 0; i < 1000; i++)
+        buffer_append_format(&body, "%s{'TicketId':'t%zu','ExclusiveSet':'s'}", i == 0 ? "" : ",", i);
+    buffer_append_format(&body, "]}%c", '\0');
+    struct answer answer = sqs_call(world, "Tally.OfferTickets", (const char *)body.data_owned);
+    buffer_deinit(&body);
+    EXPECT(world, says(item(answer, "Results", 999), "Status", "waiting"));
+    const char *more = ",'Tickets':[{'TicketId':'u','ExclusiveSet':'s'},{'TicketId':'t0','ExclusiveSet':'s'}]";
+    answer = call(world, "OfferTickets", more);
+    EXPECT(world, says(item(answer, "Results", 0), "Status", "invalid"));
+    EXPECT(world, strstr(sqs_text(item(answer, "Results", 0), "Why"), "1000") != NULL);
+    EXPECT(world, says(item(answer, "Results", 1), "Status", "waiting"));
+    call(world, "CancelTickets", ",'TicketIds':['t7']");
+    answer = call(world, "OfferTickets", more);
+    EXPECT(world, says(item(answer, "Results", 0), "Status", "waiting"));
+    sqs_close(world);
+}
+
 static void the_built_in_matcher_answers_within_the_offer(void **state)
 {
     struct world *world = open_pool(state, "built-in", "");
@@ -1095,6 +1119,7 @@ int main(void)
         cmocka_unit_test(an_offer_with_a_fault_in_its_structure_is_refused_whole),
         cmocka_unit_test(a_ticket_may_say_as_much_as_a_match_has_room_for),
         cmocka_unit_test(an_offer_larger_than_a_frame_is_taken_whole),
+        cmocka_unit_test(an_exclusive_set_has_a_thousand_tickets_at_most),
         cmocka_unit_test(the_built_in_matcher_answers_within_the_offer),
         cmocka_unit_test(an_update_replaces_what_it_names),
         cmocka_unit_test(MR5_a_cancel_says_which_way_each_ticket_went),
