@@ -2,12 +2,13 @@
 
 SEEDS ?= 2000
 SECONDS ?= 60
+POOLS ?= 100000
 BUILD = build
 WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-relay campaign-takeover bench asan tsan valgrind format format-check install clean
+.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-relay campaign-takeover match-agree bench asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -20,6 +21,7 @@ help:
 	@echo 'make campaign      a million groups under kills: order, nothing lost, nothing twice (CAMPAIGN=options)'
 	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
+	@echo 'make match-agree   the matcher held against a slow evaluator, on POOLS random pools ($(POOLS))'
 	@echo 'make bench         the numbers, each beside its reference'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
@@ -73,6 +75,9 @@ campaign-relay: build
 
 campaign-takeover: build
 	@/usr/bin/python3 -B tests/campaign/takeover_campaign.py $(CAMPAIGN)
+
+match-agree: all
+	@/usr/bin/python3 -B tests/match/agree.py $(BUILD)/release/tests/match/replay --pools $(POOLS) --jobs 2
 
 bench: build
 	@./setup bench
