@@ -38,6 +38,7 @@ extern "C" {
 
 struct tally_client;
 struct yyjson_doc; /* include <yyjson.h> to look inside */
+struct yyjson_val;
 
 #define TALLY_ENDPOINT_DEFAULT "http://127.0.0.1:9324"
 
@@ -532,6 +533,95 @@ enum tally_status tally_batch_units(struct tally_client *client, const char *bat
 
 /* Frees what a page owns and zeroes it; a zeroed one is allowed. */
 void tally_units_deinit(struct tally_units *units);
+
+/* ---- Pools: Tally's own ------------------------------------------------------------------------------------------ */
+
+#define TALLY_MATCH_ID_SIZE 37 /* characters of a match id with its NUL */
+
+/* A ticket to be offered to a pool. */
+struct tally_ticket {
+    const char *id;
+    const char *attributes; /* JSON object; NULL: none */
+    const char *need;       /* JSON object; NULL: none */
+    unsigned weight;        /* 0: 1 */
+    unsigned priority;      /* 0 to 9, 9 first */
+    bool has_ttl;
+    uint64_t ttl_s;            /* 0: none; else the pool's, if it is not given */
+    const char *exclusive_set; /* NULL: none */
+    const char *body;          /* NULL: none */
+};
+
+struct tally_offered {
+    char status[16]; /* "waiting", "matched", "held", "cancelled", "expired", "invalid", "key-reused" */
+    char match_id[TALLY_MATCH_ID_SIZE]; /* "": none */
+    uint64_t version;
+    bool was_offered; /* it had been before: nothing was done */
+    char why[400];    /* of "invalid" */
+};
+
+/* Offers tickets, 1,000 a request; `offered`, of `count` places, may be NULL. Doing it again is harmless, so after an error the
+ * whole call may be repeated. Errors: TALLY_INVALID where attributes or need are no JSON; TALLY_REFUSED with PoolDoesNotExist. */
+enum tally_status tally_pool_offer(struct tally_client *client, const char *pool, const struct tally_ticket *tickets,
+                                   size_t count, struct tally_offered *offered);
+
+struct tally_member {
+    const char *ticket; /* id */
+    uint64_t version;
+};
+
+struct tally_proposal {
+    const char *id; /* of this attempt: the same again is answered the same */
+    const struct tally_member *members;
+    size_t member_count;
+    uint64_t rules_version; /* 0: not checked */
+    const char *body;       /* goes into the match's message; NULL: none */
+};
+
+struct tally_proposed {
+    char status[16]; /* "matched", "conflict", "stale", "rules", "invalid", "key-reused", "result-full" */
+    char match_id[TALLY_MATCH_ID_SIZE];
+    char why[400];
+};
+
+/* Proposes matches, 100 a request, each by itself; `proposed` has `count` places. A status is no error of the call. Errors: TALLY_REFUSED
+ * with PoolDoesNotExist. */
+enum tally_status tally_pool_propose(struct tally_client *client, const char *pool,
+                                     const struct tally_proposal *proposals, size_t count,
+                                     struct tally_proposed *proposed);
+
+/* Something that happened to a ticket; of tally_pool_tickets() a ticket that waits. */
+struct tally_feed_event {
+    uint64_t sequence;
+    const char *type;        /* "offer", "retire", "widen" or "rules" */
+    const char *ticket;      /* id; NULL of "rules" */
+    uint64_t version;        /* of "offer" */
+    unsigned level;          /* of "offer" and "widen" */
+    const char *reason;      /* of "retire": "match", "cancel", "ttl", "hold"; else NULL */
+    const char *match_id;    /* of "retire"; NULL: none */
+    struct yyjson_val *json; /* the whole event, for <yyjson.h> */
+};
+
+struct tally_feed {
+    struct tally_feed_event *items_owned;
+    size_t count;
+    uint64_t next; /* what to read from the next time */
+    bool
+        must_read_tickets; /* the feed doesn't reach back so far: read all of tally_pool_tickets(), then go on at `next` */
+    const char *next_token;         /* of tally_pool_tickets(): for the next page; NULL: this was the last */
+    struct tally_reply reply_owned; /* what the strings point into */
+};
+
+/* What happened in a pool from event number `from` on (0: only where the feed stands), waiting up to `wait_s` seconds (0 to 20) for something.
+ * The caller ends it with tally_feed_deinit(). Errors: TALLY_REFUSED with PoolDoesNotExist. */
+enum tally_status tally_pool_feed(struct tally_client *client, const char *pool, uint64_t from, unsigned wait_s,
+                                  struct tally_feed *feed);
+
+/* A page of the tickets that wait. `token`: next_token of the page before; NULL: the first page. The rest as tally_pool_feed(). */
+enum tally_status tally_pool_tickets(struct tally_client *client, const char *pool, const char *token,
+                                     struct tally_feed *tickets);
+
+/* Frees what an answer owns and zeroes it; a zeroed one is allowed. */
+void tally_feed_deinit(struct tally_feed *feed);
 
 #ifdef __cplusplus
 }

@@ -241,6 +241,53 @@ static void effects(struct tally_client *client)
     assert(tally_commit(client, &(struct tally_commit){.sends = &send, .send_count = 11}, NULL, NULL) == TALLY_INVALID);
 }
 
+static void pools(struct tally_client *client)
+{
+    const struct tally_ticket tickets[] = {
+        {.id = "ann", .attributes = "{\"mmr\": 1500}", .body = "hello"},
+        {.id = "bob", .attributes = "{\"mmr\": 1600}", .need = "{\"mmr\": {\"max\": 1550}}", .weight = 1, .priority = 9},
+        {.id = "cem", .attributes = "{\"height\": 3}"},
+    };
+    const struct tally_ticket broken = {.id = "dan", .attributes = "mmr"};
+    struct tally_offered offered[3];
+    struct tally_proposed proposed[2];
+    struct tally_member members[2] = {{"ann", 1}, {"bob", 1}};
+    const struct tally_proposal proposals[2] = {{.id = "first", .members = members, .member_count = 2},
+                                                {.id = "second", .members = members, .member_count = 2}};
+    struct tally_feed feed;
+    uint64_t from;
+
+    CHECK(tally_queue_create(client, "duels", NULL, 0, NULL));
+    CHECK(tally_call(client, "Tally.CreatePool",
+                     "{\"PoolName\": \"duel\", \"ResultQueueUrl\": \"duels\", \"Matcher\": \"external\","
+                     " \"Attributes\": {\"mmr\": \"num\"}}", NULL));
+    CHECK(tally_pool_feed(client, "duel", 0, 0, &feed));
+    assert(feed.must_read_tickets && feed.count == 0);
+    from = feed.next;
+    tally_feed_deinit(&feed);
+    CHECK(tally_pool_offer(client, "duel", tickets, 3, offered));
+    assert(strcmp(offered[0].status, "waiting") == 0 && offered[0].version == 1 && !offered[0].was_offered);
+    assert(strcmp(offered[2].status, "invalid") == 0 && strstr(offered[2].why, "height") != NULL);
+    CHECK(tally_pool_offer(client, "duel", tickets, 1, offered));
+    assert(offered[0].was_offered);
+    assert(tally_pool_offer(client, "duel", &broken, 1, NULL) == TALLY_INVALID);
+
+    CHECK(tally_pool_tickets(client, "duel", NULL, &feed));
+    assert(feed.count == 2 && strcmp(feed.items_owned[1].ticket, "bob") == 0 && feed.next_token == NULL);
+    members[0].version = feed.items_owned[0].version;
+    tally_feed_deinit(&feed);
+    CHECK(tally_pool_propose(client, "duel", proposals, 2, proposed));
+    assert(strcmp(proposed[0].status, "matched") == 0 && strlen(proposed[0].match_id) == TALLY_MATCH_ID_SIZE - 1);
+    assert(strcmp(proposed[1].status, "conflict") == 0);
+
+    CHECK(tally_pool_feed(client, "duel", from, 1, &feed));
+    assert(feed.count == 4 && strcmp(feed.items_owned[3].type, "retire") == 0);
+    assert(strcmp(feed.items_owned[3].reason, "match") == 0);
+    assert(strcmp(feed.items_owned[3].match_id, proposed[0].match_id) == 0 && feed.next == from + 4);
+    tally_feed_deinit(&feed);
+    CHECK(tally_call(client, "Tally.DeletePool", "{\"PoolName\": \"duel\"}", NULL));
+}
+
 static void errors(struct tally_client *client)
 {
     struct tally_messages received = {.count = 77};
@@ -275,6 +322,7 @@ int main(void)
     batches(client);
     order(client);
     effects(client);
+    pools(client);
     errors(client);
     tally_client_destroy(client);
     tally_client_destroy(NULL);
