@@ -17,7 +17,9 @@ class Maker:
         self.is_distinct = is_distinct
         self.is_grid = not is_distinct and self.chance(0.5)
         self.missing = self.random.choice([0, 0, 0.1, 0.3])
+        self.span = self.random.choice([5, 10, 20])  # of numbers
         self.has_halves = self.chance(0.2)
+        self.is_two_sided = self.chance(0.3)  # many of one kind wait, and who is of the other has the choice
 
     def chance(self, part):
         return self.random.random() < part
@@ -31,7 +33,7 @@ class Maker:
     # --- Values -------------------------------------------------------------------------------------------------------
 
     def number(self):
-        value = self.random.randint(-3, 20)
+        value = self.random.randint(-3, self.span)
         if self.has_halves and self.chance(0.5):
             value += self.pick(0.5, 0.25, 0.1)
         return -0.0 if value == 0 and self.chance(0.1) else value
@@ -43,7 +45,8 @@ class Maker:
             return self.some(MAPS, 0, 4)
         if name == "tags":
             return self.some(USERS, 0, 3)
-        return self.random.choice({"mode": MODES[: self.modes], "kind": KINDS, "user": USERS}[name])
+        kinds = ["A", "A", "A", "B"] if self.is_two_sided else KINDS
+        return self.random.choice({"mode": MODES[: self.modes], "kind": kinds, "user": USERS}[name])
 
     # --- Rules --------------------------------------------------------------------------------------------------------
 
@@ -126,7 +129,9 @@ class Maker:
         return {"teams": [{"name": f"team{i}", "size": size} for i, size in enumerate(sizes)]}
 
     def rules(self, shape):
-        rules = [self.rule() for _ in range(self.random.randint(0 if self.chance(0.1) else 1, 4))]
+        rules = [self.rule() for _ in range(self.random.randint(0 if self.chance(0.1) else 1, 3))]
+        if self.is_two_sided:
+            rules = [{"type": "pairs", "attr": "kind", "allow": [["A", "B"]]}, *rules[: self.random.randint(0, 1)]]
         if "teams" in shape and self.chance(0.6):
             rules.append({"type": "team_near", "scope": "match", "attr": "mmr", "max": self.random.randint(0, 8),
                           **self.missing_any()})
