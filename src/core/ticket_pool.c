@@ -281,7 +281,13 @@ static bool change(struct core *core, struct ticket_pool *pool, struct bytes spe
     if (!rules_extend(rules, pool->rules_owned))
         return false;
     bool has_other_rules = !bytes_equal(rules->text_owned, pool->rules_owned->text_owned);
+    enum matcher_kind kind = pool->spec.matcher;
+    uint64_t window_ms = pool->spec.window_ms;
     adopt_spec(core, pool, spec);
+    if (!has_other_rules && pool->spec.matcher == kind && pool->spec.window_ms == window_ms) {
+        rules_destroy(rules); /* nothing that a ticket could look for has changed (M19) */
+        return true;
+    }
     matcher_reset(&pool->matcher, rules, pool->spec.window_ms);
     rules_destroy(pool->rules_owned);
     pool->rules_owned = rules;
