@@ -3,10 +3,11 @@
  *   FAIL_CALL    pwrite | fdatasync | fsync | fallocate | renameat
  *   FAIL_SUFFIX  ending of the path, such as .segment; for renameat, of the old name
  *   FAIL_AFTER   calls that still succeed (0)
+ *   FAIL_WHILE   a path: calls succeed, and are not counted, until there is such a file
  *   FAIL_ERRNO   what it fails with (EIO)
  *   FAIL_SHORT   1: a pwrite that fails writes its first sector before, as a disk does that breaks in the middle
  *
- * For tests/system/test_damage.py, which compiles it. */
+ * For tests/system/disk.py, which compiles it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,6 +34,9 @@ static int falls_due(const char *call, const char *path)
 {
     const char *wanted = getenv("FAIL_CALL");
     if (wanted == NULL || strcmp(wanted, call) != 0 || !has_suffix(path))
+        return 0;
+    const char *file = getenv("FAIL_WHILE");
+    if (file != NULL && access(file, F_OK) != 0)
         return 0;
     const char *after = getenv("FAIL_AFTER");
     if (atomic_fetch_add(&calls, 1) < (after == NULL ? 0 : atol(after)))

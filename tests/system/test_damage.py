@@ -9,7 +9,6 @@ import fcntl
 import hashlib
 import json
 import os
-import pathlib
 import re
 import resource
 import shutil
@@ -18,10 +17,10 @@ import subprocess
 import sys
 import threading
 import time
-import types
 
 import pytest
 from conftest import BIN, PATIENCE, WRAPPER, clean_environment, wait_until
+from disk import start_failing
 from wire import Connection, Lost, some
 
 SEGMENT = 5 << 20
@@ -605,31 +604,6 @@ def test_a_limit_on_the_size_of_files(make_world):
     world.stop()
 
 
-@pytest.fixture(scope="session")
-def shim(tmp_path_factory):
-    library = tmp_path_factory.mktemp("shim") / "failing_disk.so"
-    source = pathlib.Path(__file__).with_name("failing_disk.c")
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
-    return library
-
-
-def start_failing(world, shim, **variables):
-    """Starts the daemon with the shim under it."""
-    daemon = world.daemon
-    command = [*WRAPPER, str(BIN / "tallyd"), "--listen", f"127.0.0.1:{daemon.port}", "--data", str(daemon.data)]
-    daemon.errors = open(daemon.folder / "tallyd.err", "ab")
-    variables = {name: str(value) for name, value in variables.items()}
-    # The runtime of a sanitizer wants to come first; this shim only wraps what it wraps.
-    variables["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
-    daemon.process = subprocess.Popen(
-        [*command, *daemon.options],
-        stdout=subprocess.PIPE,
-        stderr=daemon.errors,
-        env=clean_environment(LD_PRELOAD=str(shim), **variables),
-    )
-    return daemon.process.stdout.readline().decode()
-
-
 FAULTS = {
     "write": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5}, r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
     "write-torn": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5, "FAIL_SHORT": 1}, r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
@@ -640,14 +614,14 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_failed_write_or_flush_ends_the_process(make_world, shim, fault):
+def test_a_failed_write_or_flush_ends_the_process(make_world, fault):
     """A failed flush is never repeated: what the disk then holds is unknown until it is read again."""
     variables, pattern = FAULTS[fault]
     world = make_world("--snapshot-bytes", "0")
     url = world.queue("q")
     world.fill(url, 20)
     world.stop()
-    ready = start_failing(world, shim, FAIL_SUFFIX=".segment", **variables)
+    ready = start_failing(world.daemon, FAIL_SUFFIX=".segment", **variables)
     assert ready.startswith("tallyd ready"), world.daemon.error_text()
     assert send_until_lost(world, url) == 1
     said = world.daemon.error_text()
@@ -658,11 +632,11 @@ def test_a_failed_write_or_flush_ends_the_process(make_world, shim, fault):
     world.stop()
 
 
-def test_a_new_data_folder_is_made_durable_in_its_parent(daemon_factory, shim):
+def test_a_new_data_folder_is_made_durable_in_its_parent(daemon_factory):
     """Else a power cut could take the folder, with all that was acknowledged since the first start."""
     daemon = daemon_factory(*OPTIONS)
     for folder in (daemon.folder, daemon.data):
-        assert start_failing(types.SimpleNamespace(daemon=daemon), shim, FAIL_SUFFIX=folder, FAIL_CALL="fsync") == ""
+        assert start_failing(daemon, FAIL_SUFFIX=folder, FAIL_CALL="fsync") == ""
         assert daemon.process.wait(60 * PATIENCE) == 1
         daemon.kill9()
         assert "syncing the parent of" in daemon.error_text()
@@ -670,12 +644,12 @@ def test_a_new_data_folder_is_made_durable_in_its_parent(daemon_factory, shim):
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fdatasync"])
-def test_a_disk_that_fails_at_the_start(make_world, shim, call):
+def test_a_disk_that_fails_at_the_start(make_world, call):
     world = make_world()
     url = world.queue("q")
     world.fill(url, 3)
     world.stop()
-    assert start_failing(world, shim, FAIL_SUFFIX=".segment", FAIL_CALL=call) == ""
+    assert start_failing(world.daemon, FAIL_SUFFIX=".segment", FAIL_CALL=call) == ""
     assert world.daemon.process.wait(60 * PATIENCE) == 1
     world.daemon.kill9()
     assert f"{world.folder}/{0:016x}.segment failed: Input/output error" in world.daemon.error_text()
@@ -693,12 +667,12 @@ SNAPSHOT_FAULTS = {
 
 
 @pytest.mark.parametrize("fault", SNAPSHOT_FAULTS)
-def test_a_snapshot_that_fails_is_reported_and_the_log_goes_on(make_world, shim, fault):
+def test_a_snapshot_that_fails_is_reported_and_the_log_goes_on(make_world, fault):
     world = make_world(*SNAPSHOTS)
     url = world.queue("q")
     world.fill(url, 3)
     world.stop()
-    assert start_failing(world, shim, **SNAPSHOT_FAULTS[fault]).startswith("tallyd ready"), world.daemon.error_text()
+    assert start_failing(world.daemon, **SNAPSHOT_FAULTS[fault]).startswith("tallyd ready"), world.daemon.error_text()
     world.fill(url, 30)
     wait_until(lambda: "no snapshot was taken, the log goes on" in world.daemon.error_text(), 20, "the report")
     assert str(world.folder) in world.daemon.error_text()
