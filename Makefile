@@ -8,7 +8,7 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-relay campaign-takeover match-agree bench asan tsan valgrind format format-check install clean
+.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-pool campaign-relay campaign-takeover match-agree bench asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -19,6 +19,7 @@ help:
 	@echo 'make sim SEEDS=N   the simulator, N seeds ($(SEEDS))'
 	@echo 'make fuzz SECONDS=N   each fuzz target for N seconds ($(SECONDS)); needs clang'
 	@echo 'make campaign      a million groups under kills: order, nothing lost, nothing twice (CAMPAIGN=options)'
+	@echo 'make campaign-pool   a million tickets, 64 matchers that race for them, the daemon killed every 3 s (CAMPAIGN=options)'
 	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
 	@echo 'make match-agree   the matcher held against a slow evaluator, on POOLS random pools ($(POOLS))'
@@ -68,6 +69,11 @@ fuzz:
 campaign: all
 	@rm -rf $(BUILD)/campaign $(BUILD)/campaign.log
 	@$(BUILD)/release/tests/campaign/groups --tallyd $(BUILD)/bin/tallyd --folder $(BUILD)/campaign $(CAMPAIGN)
+	@rm -rf $(BUILD)/campaign $(BUILD)/campaign.log
+
+campaign-pool: all
+	@rm -rf $(BUILD)/campaign $(BUILD)/campaign.log
+	@$(BUILD)/release/tests/campaign/pool --tallyd $(BUILD)/bin/tallyd --folder $(BUILD)/campaign $(CAMPAIGN)
 	@rm -rf $(BUILD)/campaign $(BUILD)/campaign.log
 
 campaign-relay: build
