@@ -154,7 +154,7 @@ class Rate(PoolPart):
     def matches(self, setting, bench, first, tickets):
         before_matches = bench.describe()["Matches"]
         clocks, begin = measure.Clocks.read(setting, bench.server), time.monotonic()
-        offered = bench.offer("pair", tickets, first=first)
+        offered = bench.offer("pair", tickets, first=first, connections=setting.connections)
         bench.wait(lambda described: described["Matches"] - before_matches >= tickets // 2, "every pair is a match")
         seconds = time.monotonic() - begin
         server_s = machine.cpu_of_s(bench.server.process.pid) - clocks.server_s
