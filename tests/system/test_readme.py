@@ -145,7 +145,7 @@ def receive_matches(daemon, queue, count):
 
 def test_the_guide_to_pools_works(daemon, tmp_path):
     text = (ROOT / "docs" / "pools.md").read_text()
-    duel, curl, tens, start = blocks_of(text, "sh")
+    duel, curl, tens, start, simulate = blocks_of(text, "sh")
     (matcher,) = blocks_of(text, "python")
     environment = clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:/usr/bin:{os.environ['PATH']}",
                                     PYTHONDONTWRITEBYTECODE="1")
@@ -162,6 +162,8 @@ def test_the_guide_to_pools_works(daemon, tmp_path):
     assert re.search(r"^ticket +ben$", told, re.MULTILINE) and re.search(r"^state +waiting$", told, re.MULTILINE)
     run(curl)
     assert receive_matches(daemon, "duels", 1) == [["ben", "dan"]]
+    simulated = json.loads(run(simulate).splitlines()[0])
+    assert simulated["t"] == 12 and sorted(member["ticket"] for member in simulated["members"]) == ["ann", "ben"]
 
     assert "http://127.0.0.1:9324/" in matcher and start.count("python3 matcher.py") == 2
     (tmp_path / "matcher.py").write_text(matcher.replace("http://127.0.0.1:9324", daemon.endpoint))
