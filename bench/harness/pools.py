@@ -148,8 +148,10 @@ class Rate(PoolPart):
                             break
                     self.note(str(size), {**result, "ticket_bytes": ticket_bytes})
                 if size == self.sizes(setting)[-1]:
-                    tell(f"pool with {size:,} waiting: sends to another queue meanwhile")
-                    self.note("sends", self.sends(setting, bench, first))
+                    tell(f"pool with {size:,} waiting: sends to another queue, alone and meanwhile")
+                    bench.create("other", {})
+                    self.note("sends alone", self.sends(setting, bench))
+                    self.note("sends", self.sends_meanwhile(setting, bench, first))
 
     def matches(self, setting, bench, first, tickets):
         before_matches = bench.describe()["Matches"]
@@ -164,16 +166,19 @@ class Rate(PoolPart):
         return {"matches_per_s": tickets / 2 / seconds, "ticket_us": server_s / tickets * 1e6, "others_share": share,
                 "offer_latency_us": offered["latency_us"], "generator_share": offered["generator_share"]}
 
-    def sends(self, setting, bench, first):
-        """Their latency, counted from when each was due, while pairs come as fast as they are taken."""
-        bench.create("other", {})
-        seconds = max(1.0, setting.seconds)
+    @staticmethod
+    def sends(setting, bench):
+        """Their latency, counted from when each was due."""
+        return bench.load("http-send", "--rate", OTHER_RATE, "--warm-up", 0.5, "--seconds", max(1.0, setting.seconds), queue="other")
+
+    def sends_meanwhile(self, setting, bench, first):
+        """While pairs come as fast as they are taken."""
         problems = []
 
         def arrivals():
             try:
                 measure.load_run(setting, "pool-offer", "--port", bench.server.port, "--tickets", "pair", "--connections", 4,
-                                 "--batch", BATCH, "--id-first", first, "--warm-up", 0, "--seconds", seconds + 1)
+                                 "--batch", BATCH, "--id-first", first, "--warm-up", 0, "--seconds", max(1.0, setting.seconds) + 1)
             except RunFailed as problem:
                 problems.append(problem)
 
@@ -181,7 +186,7 @@ class Rate(PoolPart):
         thread = threading.Thread(target=arrivals, daemon=True)
         thread.start()
         begin = time.monotonic()
-        result = bench.load("http-send", "--rate", OTHER_RATE, "--warm-up", 0.5, "--seconds", seconds, queue="other")
+        result = self.sends(setting, bench)
         result["matches_per_s"] = (bench.describe()["Matches"] - matches) / (time.monotonic() - begin)
         thread.join(60)
         if problems:
@@ -199,10 +204,10 @@ class Rate(PoolPart):
         made.append(self.row(f"pool: CPU time of a ticket, {most:,} waiting", self.median(str(most), "ticket_us"), "us",
                              f"{sizes[0]:,} waiting", self.median(str(sizes[0]), "ticket_us"), "us", of=[str(most), str(sizes[0])],
                              at_most=GROWTH))
-        sends = self.results.get("sends", [])
-        p99, longest = ((sends[0]["latency_us"][which] / 1000 if sends else None) for which in ("p99", "max"))
-        made.append(self.row(f"pool: p99 of a send to another queue, {most:,} waiting", p99, "ms", "the longest one", longest, "ms",
-                             of=["sends"], at_most=PAUSE_MS, bar_on_value=True))
+        p99, alone = (self.results[name][0]["latency_us"]["p99"] / 1000 if name in self.results else None
+                      for name in ("sends", "sends alone"))
+        made.append(self.row(f"pool: p99 of a send to another queue, {most:,} waiting", p99, "ms", "while nothing is matched", alone,
+                             "ms", of=["sends"], at_most=PAUSE_MS, bar_on_value=True))
         return made
 
 
@@ -338,9 +343,10 @@ class Team(PoolPart):
         return {"spread": statistics.mean(spreads) if spreads else None, "apart": statistics.mean(apart) if apart else None}
 
     def rows(self, setting):
+        share = 100 * (self.median("teams", "matched_share") or 0)
         return [
-            self.row("pool: matches of two teams of six", self.median("teams", "matches_per_s"), "/s", "share of players matched",
-                     self.median("teams", "matched_share"), "", of=["teams"]),
+            self.row("pool: matches of two teams of six", self.median("teams", "matches_per_s"), "/s",
+                     f"none; {share:.0f} % of the players", of=["teams"]),
             self.row("pool: mean spread of skill in a match", self.median("teams", "spread"), "", "between the teams' means",
                      self.median("teams", "apart"), "", of=[]),
         ]
