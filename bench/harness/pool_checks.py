@@ -212,10 +212,10 @@ class Life(PoolPart):
     def consume(self):
         client = Client(self.server.port)
         while True:
-            messages = client.call("AmazonSQS.ReceiveMessage", QueueUrl=self.url, MaxNumberOfMessages=10,
-                                   WaitTimeSeconds=1).get("Messages", [])
-            if not messages and self.is_over.is_set():
-                return
+            messages = client.call("AmazonSQS.ReceiveMessage", QueueUrl=self.url, MaxNumberOfMessages=10, WaitTimeSeconds=1,
+                                   VisibilityTimeout=2).get("Messages", [])
+            if not messages and self.is_over.is_set() and self.server.held() == 0:
+                return  # what a reply held that was lost in a kill comes again
             for message in messages:
                 body = json.loads(message["Body"])
                 for member in body["members"]:
