@@ -58,6 +58,7 @@ system: build
 
 sim: all
 	$(BUILD)/release/tests/sim/sim --seeds $(SEEDS)
+	$(BUILD)/release/tests/sim/sim_pools --seeds $(SEEDS)
 
 fuzz-build:
 	$(call configure,fuzz,-Dfuzz=true -Db_sanitize=address$(comma)undefined -Db_lundef=false,CC=clang)
