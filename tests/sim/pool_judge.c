@@ -551,14 +551,15 @@ static bool is_where(const struct core *core, const struct judge_model *model)
     for (int i = 0; i < JUDGE_TICKETS; i++)
         if (!ticket_is(pool, i, &model->tickets[i]))
             return false;
-    unsigned results = 0;
+    unsigned results = 0, known = 0;
     for (unsigned i = 0; i < model->match_count; i++) {
         if (model->matches[i].number != 0 && !match_is(core, &model->matches[i]))
             return false;
+        known += model->matches[i].number != 0;
         results += model->matches[i].number != 0 && model->matches[i].state == JUDGE_MADE;
     }
-    return core->match_number == model->match_number && count_messages(core, RESULTS) == results &&
-           count_messages(core, EXPIRED) == model->expired_count;
+    return core->match_number == model->match_number && pool->results + pool->settled_count == known &&
+           count_messages(core, RESULTS) == results && count_messages(core, EXPIRED) == model->expired_count;
 }
 
 /* In a pool that looks by itself no two tickets are left that fit (M18). */

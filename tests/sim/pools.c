@@ -481,6 +481,15 @@ static void act_kill(struct pools *pools)
     judge_compare(true);
 }
 
+/* The disk is about to stop, to fail or to be full (MR12): the server ends, and nothing that it had not logged was seen. */
+static void arm_fault(struct pools *pools)
+{
+    static const enum memory_disk_fault faults[] = {MEMORY_DISK_STOP, MEMORY_DISK_STOP, MEMORY_DISK_FAIL_WRITE,
+                                                    MEMORY_DISK_FAIL_SYNC, MEMORY_DISK_FULL};
+    memory_disk_fail_after(pools->world->disk, random_below(&pools->random, 4),
+                           faults[random_below(&pools->random, ARRAY_LENGTH(faults))]);
+}
+
 static void act(struct pools *pools)
 {
     static void (*const acts[])(struct pools * pools) = {
@@ -490,7 +499,7 @@ static void act(struct pools *pools)
     };
     unsigned drawn = random_below(&pools->random, 2 + ARRAY_LENGTH(acts));
     if (random_chance(&pools->random, pools->fault_percent))
-        memory_disk_fail_after(pools->world->disk, random_below(&pools->random, 4), MEMORY_DISK_STOP);
+        arm_fault(pools);
     if (drawn < ARRAY_LENGTH(acts))
         acts[drawn](pools);
     else if (drawn == ARRAY_LENGTH(acts))

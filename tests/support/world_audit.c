@@ -1,10 +1,11 @@
-/* Judges a world: its live state against its log, and the log's events against the rules of batches. */
+/* Judges a world: its live state against its log, and the log's events against the rules of batches and of matches. */
 #include "support/world.h"
 
 #include "base/assert.h"
 #include "base/table.h"
 #include "core/batch.h"
 #include "core/event.h"
+#include "core/made_match.h"
 #include "log/log.h"
 #include <stdio.h>
 
@@ -84,6 +85,25 @@ static void judge_frame(const struct core *core, struct bytes payload, struct se
     ASSERT(awaited_event == 0); /* invariant B2: the message is in the frame of its event */
 }
 
+/* One frame: a match stands right behind its result, and what puts it back right behind the end of that (M3). */
+static void judge_matches(struct bytes payload)
+{
+    struct event event, before = {0};
+    while (payload.size > 0) {
+        bool is_event = event_decode(&payload, &event);
+        ASSERT(is_event);
+        uint64_t message = event.kind == EVENT_MATCHED      ? event.matched.message
+                           : event.kind == EVENT_MATCH_MADE ? event.match_made.message
+                                                            : 0;
+        ASSERT(message == 0 || (before.kind == EVENT_SENT && before.sent.number == message));
+        ASSERT(event.kind != EVENT_MATCH_MADE || message != 0);
+        bool is_put_back = event.kind == EVENT_MATCH_UNDONE && event.match_undone.reason == MATCH_UNDONE_PUT_BACK;
+        ASSERT(before.kind != EVENT_ENDED || before.ended.reason != END_PUT_BACK || is_put_back);
+        before = event;
+    }
+    ASSERT(before.kind != EVENT_ENDED || before.ended.reason != END_PUT_BACK);
+}
+
 static void replay_frames(struct log *log, const struct core *live, struct core *core)
 {
     struct seen seen;
@@ -103,6 +123,7 @@ static void replay_frames(struct log *log, const struct core *live, struct core 
             fprintf(stderr, "world: %s\n", failure.text);
         ASSERT(is_replayed);
         judge_frame(live, frame.payload, &seen);
+        judge_matches(frame.payload);
     }
     table_deinit(&seen.fired);
     table_deinit(&seen.sent);
