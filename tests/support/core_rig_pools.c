@@ -147,7 +147,7 @@ static void settle(struct core_rig *rig, struct ticket_pool *pool)
         (void)decide_confirm(rig->core, pool, number, draw_name(rig, key, 't', TICKETS), core_rig_draw(rig, 5) > 0);
 }
 
-void core_rig_step_pool(struct core_rig *rig)
+static void step_once(struct core_rig *rig)
 {
     char text[8];
     struct bytes name = draw_name(rig, text, 'k', POOLS);
@@ -165,4 +165,11 @@ void core_rig_step_pool(struct core_rig *rig)
         propose(rig, pool);
     else
         settle(rig, pool);
+}
+
+/* Several at once: most of them find nothing to do. */
+void core_rig_step_pool(struct core_rig *rig)
+{
+    for (uint32_t left = 1 + core_rig_draw(rig, 6); left > 0; left--)
+        step_once(rig);
 }
