@@ -219,27 +219,69 @@ static bool gathering_search(struct gathering *gathering, uint32_t left, const s
     return false;
 }
 
+/* Can so many of the first `count` candidates weigh what is wanted: is that between the weight of the lightest and of the heaviest? */
+static bool gathering_is_possible(const struct gathering *gathering, uint32_t count, uint32_t members)
+{
+    uint32_t of_weight[RULES_WEIGHT_MAX + 1] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        of_weight[gathering->items[i].weight]++;
+    uint32_t least = 0, most = 0;
+    for (uint32_t weight = 1, left = members; weight <= RULES_WEIGHT_MAX && left > 0; weight++) {
+        uint32_t taken = of_weight[weight] < left ? of_weight[weight] : left;
+        least += taken * weight;
+        left -= taken;
+    }
+    for (uint32_t weight = RULES_WEIGHT_MAX, left = members; weight > 0 && left > 0; weight--) {
+        uint32_t taken = of_weight[weight] < left ? of_weight[weight] : left;
+        most += taken * weight;
+        left -= taken;
+    }
+    return least <= gathering->wanted && gathering->wanted <= most;
+}
+
+/* When the search came to its bounds: whoever comes first, and fits those who came before, until the weight is reached. */
+static bool gathering_fill(struct gathering *gathering, uint32_t count)
+{
+    gathering->chosen_count = gathering->chosen_weight = 0;
+    for (uint32_t i = 0; i < count && gathering->chosen_weight < gathering->wanted; i++) {
+        bool fits = gathering->chosen_weight + gathering->items[i].weight <= gathering->wanted;
+        for (uint32_t k = 0; fits && k < gathering->chosen_count; k++)
+            fits = look_fits(gathering->matcher, gathering_entry(gathering, gathering->chosen[k]),
+                             gathering_entry(gathering, i));
+        if (!fits)
+            continue;
+        gathering->chosen[gathering->chosen_count++] = i;
+        gathering->chosen_weight += gathering->items[i].weight;
+    }
+    return gathering->chosen_weight == gathering->wanted && gathering_divide(gathering);
+}
+
 /* The best group among the candidates, which are in order. */
 static bool gathering_choose(struct gathering *gathering)
 {
     uint32_t count = gathering->count < GATHERING_MAX ? gathering->count : GATHERING_MAX;
     struct crowd all = {{0}};
-    uint32_t weight = 0;
     for (uint32_t i = 0; i < count; i++) {
         crowd_add(&all, i);
-        weight += gathering->items[i].weight;
         gathering->known[i] = gathering->fits[i] = (struct crowd){{0}};
     }
-    if (weight < gathering->wanted)
-        return false;
-    for (uint32_t members = 1; members <= count && members <= gathering->wanted; members++) {
-        if (members * gathering->heaviest < gathering->wanted)
+    bool is_possible = false, is_cut = false;
+    uint32_t left = GATHERING_STEPS_MAX;
+    for (uint32_t members = 1; members <= count && members <= gathering->wanted && left > 0; members++) {
+        if (!gathering_is_possible(gathering, count, members))
             continue;
+        is_possible = true;
+        /* No size may use up what the others need. */
+        uint32_t share = left < GATHERING_STEPS_OF_A_SIZE ? left : GATHERING_STEPS_OF_A_SIZE;
+        gathering->steps = share;
         gathering->chosen_count = gathering->chosen_weight = 0;
         if (gathering_search(gathering, members, &all))
             return true;
+        left -= share - gathering->steps;
+        is_cut |= gathering->steps == 0;
     }
-    return false;
+    gathering->steps = left;
+    return is_possible && is_cut && gathering_fill(gathering, count);
 }
 
 /* Puts the candidates in order, and together what is first of them, before anything is searched. */
@@ -293,7 +335,9 @@ enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_
     if (gathering->wanted == 0) /* a party that fills a match alone, or that fits into none */
         return gathering_divide(gathering) ? LOOK_FOUND : LOOK_NOBODY;
     enum look_end end = gathering_run(gathering, look);
-    uint32_t cost = gathering->visited + (GATHERING_CHECKS_MAX - gathering->checks) / GATHERING_CHECKS_A_CANDIDATE;
+    uint32_t work = GATHERING_CHECKS_MAX - gathering->checks + GATHERING_STEPS_MAX - gathering->steps +
+                    GATHERING_DIVISIONS_MAX - gathering->divisions;
+    uint32_t cost = gathering->visited + work / GATHERING_WORK_A_CANDIDATE;
     *budget -= cost < *budget ? cost : *budget;
     return end;
 }

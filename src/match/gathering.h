@@ -11,8 +11,10 @@
 #define GATHERING_MAX 512u          /* candidates among which a group is searched */
 #define GATHERING_CHECKS_MAX 16384u /* pairs */
 #define GATHERING_STEPS_MAX 16384u
+#define GATHERING_STEPS_OF_A_SIZE 6144u /* in the search for a group of so many members */
 #define GATHERING_DIVISIONS_MAX 16384u
-#define GATHERING_CHECKS_A_CANDIDATE 4u /* so many pairs cost as much as one candidate of the caller's budget */
+#define GATHERING_WORK_A_CANDIDATE                                                                                     \
+    4u /* so many checks, steps and divisions cost as much as one candidate of the caller's budget */
 
 struct gathering;
 

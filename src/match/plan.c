@@ -114,15 +114,26 @@ static void plan_take_share(struct plan *plan, const struct rule *rule)
     plan->share_least = (uint32_t)least;
 }
 
+/* How well a near rule serves as the window: one that is never off, then the one by which pick ranks, then one that nobody escapes by missing. */
+static unsigned plan_near_worth(const struct rules *rules, const struct rule *rule)
+{
+    bool may_be_off = false;
+    for (uint32_t level = 0; level < rules->level_count; level++)
+        may_be_off |= rule->bound[level] == RULE_OFF;
+    bool is_pick = rules->pick == PICK_NEAREST && rules->pick_attribute == rule->attribute;
+    return (may_be_off ? 0 : 4u) + (is_pick ? 2u : 0) + (rule->may_be_missing ? 0 : 1u);
+}
+
 static void plan_take_near(struct plan *plan, const struct rule *rule)
 {
-    if (plan->near != NULL)
+    const struct rules *rules = plan->rules;
+    if (plan->near != NULL && plan_near_worth(rules, rule) <= plan_near_worth(rules, plan->near))
         return;
     plan->near = rule;
-    plan->has_levels = rule->is_either && plan->rules->level_count > 1;
+    plan->has_levels = rule->is_either && rules->level_count > 1;
     plan->has_place = true;
     plan->place_attribute = rule->attribute;
-    for (uint32_t level = 0; level < plan->rules->level_count; level++) {
+    for (uint32_t level = 0; level < rules->level_count; level++) {
         uint32_t group = 0;
         while (rule->bound[group] != rule->bound[level])
             group++;

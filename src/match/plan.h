@@ -4,7 +4,7 @@
  * A bucket is a hash of all `equal` attributes and, of what there is of it, the entry's own kind for the first `pairs` rule, one value of its
  * set for the first `share` rule, and its level for a `near` rule with agree "either"; its low four bits are the priority class. An entry whose own
  * need names the value of another attribute stands, instead, in a bucket that carries this attribute and value. The place is the number
- * of the first `near` rule, else of pick's nearest.
+ * of a `near` rule (of several the one that serves best: plan_near_worth), else of pick's nearest.
  *
  * Rules that skip tickets without the attribute ("missing": "any") make no buckets; a near rule that does keeps them at place 0. A hash that two
  * buckets share costs a candidate and nothing else, since every candidate is held against all rules. */

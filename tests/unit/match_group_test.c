@@ -226,6 +226,25 @@ static void a_group_of_more_candidates_than_a_part_holds_is_found_in_a_later_par
     free(some);
 }
 
+static void large_matches_of_parties_are_found_though_the_search_is_cut(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init(&rig, "{'teams':[{'name':'red','size':100},{'name':'blue','size':100}],'attrs':{'x':'num'}}", 0, 3);
+    struct matcher_group group;
+    unsigned found = 0;
+    for (unsigned i = 0; i < 400; i++) {
+        uint32_t slot = rig_make(&rig, rig_facts(&rig, "{}", NULL), NULL);
+        rig_entry(&rig, slot)->weight = 1 + random_below(&rig.random, 5);
+        matcher_add(&rig.matcher, slot, 0, true);
+        for (; rig_look(&rig, 50, &group); found++)
+            for (uint32_t k = 0; k < group.count; k++)
+                rig_remove(&rig, group.slots[k]);
+    }
+    assert_true(found >= 4); /* of a weight of about 1,200 in all */
+    rig_deinit(&rig);
+}
+
 /* --- windows ---------------------------------------------------------------------------------------------------------- */
 
 #define NEAREST "{'attrs':{'x':'num'},'pick':'nearest:x','rules':[{'type':'near','attr':'x','max':10}]}"
@@ -447,6 +466,7 @@ int main(void)
         cmocka_unit_test(a_party_with_the_weight_of_a_match_is_one_alone),
         cmocka_unit_test(a_pair_of_two_weighs_two_and_no_more),
         cmocka_unit_test(a_group_of_more_candidates_than_a_part_holds_is_found_in_a_later_part),
+        cmocka_unit_test(large_matches_of_parties_are_found_though_the_search_is_cut),
         cmocka_unit_test(within_a_window_the_nearest_pairs_win_not_the_first),
         cmocka_unit_test(who_lost_its_partner_looks_again_in_the_next_window),
         cmocka_unit_test(by_age_looks_wait_for_the_end_of_the_window),

@@ -141,6 +141,10 @@ static const char *const pair_rules[] = {
     "{'type':'expr','expr':'a.ping + b.ping <= 9'}]}",
     "{" ATTRS ",'pick':'nearest:mmr','rules':[{'type':'pairs','attr':'kind','allow':[['A','B'],['B','C'],['C','C']]},"
     "{'type':'share','attr':'maps','min':1},{'type':'near','attr':'mmr','max':8,'expand':[{'after':'6s','max':16}]}]}",
+    "{" ATTRS ",'pick':'nearest:ping','rules':[{'type':'near','attr':'mmr','max':9},"
+    "{'type':'near','attr':'ping','max':2,'agree':'either','expand':[{'after':'4s','max':1},{'after':'8s','max':4}]}]}",
+    "{" ATTRS ",'rules':[{'type':'near','attr':'mmr','max':9,'missing':'any','expand':[{'after':'4s','off':true}]},"
+    "{'type':'near','attr':'ping','max':1,'expand':[{'after':'2s','max':0},{'after':'5s','max':3}]}]}",
     "{'teams':[{'name':'x','size':1},{'name':'y','size':1}]," ATTRS ",'pick':'nearest:mmr','rules':["
     "{'type':'near','attr':'mmr','max':9},{'type':'team_near','scope':'match','attr':'ping','max':2}]}",
 };
