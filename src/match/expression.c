@@ -46,8 +46,19 @@ static bool holds_text(enum operation operation, const struct fact_text *a, cons
 
 static bool has_text(const struct fact_set *set, const struct fact_text *text)
 {
-    const struct fact_set one = {.items = text, .count = 1};
-    return fact_set_common(set, &one) == 1;
+    /* Halving, since an expression may ask this of each of its parts. */
+    uint32_t first = 0, end = set->count;
+    while (first < end) {
+        uint32_t middle = first + (end - first) / 2;
+        int order = fact_text_compare(&set->items[middle], text);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return false;
 }
 
 static bool compare(const struct instruction *instruction, const union value *a, const union value *b)

@@ -11,7 +11,7 @@ const struct fact fact_missing = {.is_there = false};
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */
 
-static int compare_texts(const struct fact_text *a, const struct fact_text *b)
+int fact_text_compare(const struct fact_text *a, const struct fact_text *b)
 {
     if (a->hash != b->hash)
         return a->hash < b->hash ? -1 : 1;
@@ -22,7 +22,7 @@ uint32_t fact_set_common(const struct fact_set *a, const struct fact_set *b)
 {
     uint32_t i = 0, j = 0, common = 0;
     while (i < a->count && j < b->count) {
-        int order = compare_texts(&a->items[i], &b->items[j]);
+        int order = fact_text_compare(&a->items[i], &b->items[j]);
         common += order == 0;
         i += order <= 0;
         j += order >= 0;
@@ -60,7 +60,7 @@ static uint32_t count_in_set(const struct need_values *values, const struct fact
 {
     uint32_t i = 0, j = 0, found = 0;
     while (i < values->count && j < set->count) {
-        int order = compare_texts(&values->items[i].text, &set->items[j]);
+        int order = fact_text_compare(&values->items[i].text, &set->items[j]);
         found += order == 0;
         i += order <= 0;
         j += order > 0;
@@ -152,12 +152,12 @@ static struct fact_text read_text(struct decoder *decoder)
 
 static int order_texts(const void *a, const void *b)
 {
-    return compare_texts(a, b);
+    return fact_text_compare(a, b);
 }
 
 static int order_values(const void *a, const void *b)
 {
-    return compare_texts(&((const struct need_value *)a)->text, &((const struct need_value *)b)->text);
+    return fact_text_compare(&((const struct need_value *)a)->text, &((const struct need_value *)b)->text);
 }
 
 static struct fact_set read_set(struct decoder *decoder)

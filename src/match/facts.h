@@ -93,6 +93,9 @@ static inline bool fact_text_equal(const struct fact_text *a, const struct fact_
     return a->hash == b->hash && bytes_equal(a->bytes, b->bytes);
 }
 
+/* The order of sets: by hash, then bytes; negative, zero or positive like memcmp. */
+int fact_text_compare(const struct fact_text *a, const struct fact_text *b);
+
 /* How many values two sets have in common. O(a + b). */
 uint32_t fact_set_common(const struct fact_set *a, const struct fact_set *b);
 

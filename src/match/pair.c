@@ -109,32 +109,72 @@ bool pair_fits(const struct rules *rules, const struct entry *a, const struct en
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
-/* Do the teams' means differ by at most the bound? */
-static bool team_rule_holds(const struct rules *rules, const struct rule *rule, const struct entry *const *members,
-                            uint32_t count, const uint8_t *teams)
+/* A division that is searched. */
+struct division {
+    const struct rules *rules;
+    const struct entry *const *members;
+    uint32_t count;
+    uint8_t *teams;                      /* of the members */
+    const struct rule *asked[RULES_MAX]; /* the teams' rules that no member without the attribute takes out */
+    uint32_t asked_count;
+};
+
+/* The sums of one rule's numbers, by weight, of each team. */
+struct team_sums {
+    double of[RULES_TEAMS_MAX];
+};
+
+static double part_of(const struct division *division, const struct rule *rule, uint32_t member)
 {
-    double sums[RULES_TEAMS_MAX] = {0};
+    const struct entry *entry = division->members[member];
+    return facts_at(entry->facts, rule->attribute)->number * entry->weight;
+}
+
+static struct team_sums sum_teams(const struct division *division, const struct rule *rule)
+{
+    struct team_sums sums = {{0}};
+    for (uint32_t i = 0; i < division->count; i++)
+        sums.of[division->teams[i]] += part_of(division, rule, i);
+    return sums;
+}
+
+/* By how much the teams' means differ. */
+static double spread_of(const struct rules *rules, const struct team_sums *sums)
+{
     double low = INFINITY, high = -INFINITY;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct fact *fact = facts_at(members[i]->facts, rule->attribute);
-        if (!fact->is_there)
-            return rule->may_be_missing;
-        sums[teams[i]] += fact->number * members[i]->weight;
-    }
     for (uint32_t team = 0; team < rules->team_count; team++) {
-        double mean = sums[team] / rules->teams[team].size;
+        double mean = sums->of[team] / rules->teams[team].size;
         low = mean < low ? mean : low;
         high = mean > high ? mean : high;
     }
-    return high - low <= rule->bound[0];
+    return high - low;
 }
 
-static bool team_rules_hold(const struct rules *rules, const struct entry *const *members, uint32_t count,
-                            const uint8_t *teams)
+static bool team_rules_hold(const struct division *division)
 {
-    for (uint32_t i = 0; i < rules->rule_count; i++)
-        if (rules->rules[i].type == RULE_TEAM_NEAR && !team_rule_holds(rules, &rules->rules[i], members, count, teams))
+    for (uint32_t i = 0; i < division->asked_count; i++) {
+        struct team_sums sums = sum_teams(division, division->asked[i]);
+        if (!(spread_of(division->rules, &sums) <= division->asked[i]->bound[0]))
             return false;
+    }
+    return true;
+}
+
+/* Finds the rules that count; false if one can't hold, whatever the division. */
+static bool find_asked(struct division *division)
+{
+    for (uint32_t i = 0; i < division->rules->rule_count; i++) {
+        const struct rule *rule = &division->rules->rules[i];
+        bool is_missing = false;
+        if (rule->type != RULE_TEAM_NEAR)
+            continue;
+        for (uint32_t member = 0; member < division->count; member++)
+            is_missing |= !facts_at(division->members[member]->facts, rule->attribute)->is_there;
+        if (is_missing && !rule->may_be_missing)
+            return false;
+        if (!is_missing)
+            division->asked[division->asked_count++] = rule;
+    }
     return true;
 }
 
@@ -158,39 +198,152 @@ static uint32_t find_team(const struct rules *rules, const uint32_t *left, uint3
     return team;
 }
 
-/* Goes through the divisions in order: the first member's team changes last. */
-static bool search_division(const struct rules *rules, const struct entry *const *members, uint32_t count,
-                            uint8_t *teams, uint32_t *budget)
+enum search_outcome { SEARCH_FOUND, SEARCH_NONE, SEARCH_TIRED };
+
+/* Goes through the divisions in order: the first member's team changes last. Keeps the first whole one in `first`, of which *has_first. */
+static enum search_outcome search_division(struct division *division, uint32_t *budget, uint8_t *first, bool *has_first)
 {
+    const struct rules *rules = division->rules;
     uint32_t left[RULES_TEAMS_MAX];
     uint32_t placed = 0, team = 0;
     for (uint32_t i = 0; i < rules->team_count; i++)
         left[i] = rules->teams[i].size;
     for (;;) {
-        team = find_team(rules, left, members[placed]->weight, team);
+        team = find_team(rules, left, division->members[placed]->weight, team);
         if (team < rules->team_count) {
             if (*budget == 0)
-                return false;
+                return SEARCH_TIRED;
             (*budget)--;
-            teams[placed] = (uint8_t)team;
-            left[team] -= members[placed]->weight;
+            division->teams[placed] = (uint8_t)team;
+            left[team] -= division->members[placed]->weight;
             team = 0;
-            if (++placed < count)
+            if (++placed < division->count)
                 continue;
-            if (team_rules_hold(rules, members, count, teams))
-                return true;
+            if (team_rules_hold(division))
+                return SEARCH_FOUND;
+            if (!*has_first)
+                memcpy(first, division->teams, division->count);
+            *has_first = true;
         }
         if (placed == 0)
-            return false;
+            return SEARCH_NONE;
         placed--;
-        left[teams[placed]] += members[placed]->weight;
-        team = teams[placed] + 1u;
+        left[division->teams[placed]] += division->members[placed]->weight;
+        team = division->teams[placed] + 1u;
     }
+}
+
+/* By how much all rules are missed together, each in its own measure. 0: they hold, but for rounding. */
+static double missed_by(const struct division *division, const struct team_sums *sums, const double *scales)
+{
+    double missed = 0;
+    for (uint32_t i = 0; i < division->asked_count; i++) {
+        double over = spread_of(division->rules, &sums[i]) - division->asked[i]->bound[0];
+        missed += over > 0 ? over / scales[i] : 0;
+    }
+    return missed;
+}
+
+static bool may_swap(const struct division *division, uint32_t a, uint32_t b)
+{
+    return division->teams[a] != division->teams[b] && division->members[a]->weight == division->members[b]->weight;
+}
+
+/* Two members change places. */
+static void swap_members(struct division *division, struct team_sums *sums, uint32_t a, uint32_t b)
+{
+    const uint8_t team_a = division->teams[a], team_b = division->teams[b];
+    for (uint32_t i = 0; i < division->asked_count; i++) {
+        double change = part_of(division, division->asked[i], b) - part_of(division, division->asked[i], a);
+        sums[i].of[team_a] += change;
+        sums[i].of[team_b] -= change;
+    }
+    division->teams[a] = team_b;
+    division->teams[b] = team_a;
+}
+
+/* Lets each two members of the same weight change places if that brings the teams nearer. True if all rules hold then; each two that are
+ * looked at cost one. */
+static bool exchange_once(struct division *division, struct team_sums *sums, const double *scales, uint32_t *budget,
+                          bool *is_nearer)
+{
+    double missed = missed_by(division, sums, scales);
+    *is_nearer = false;
+    for (uint32_t pair = 0; pair<division->count * division->count && * budget> 0; pair++) {
+        const uint32_t a = pair / division->count, b = pair % division->count;
+        (*budget)--;
+        if (b <= a || !may_swap(division, a, b))
+            continue;
+        swap_members(division, sums, a, b);
+        double now = missed_by(division, sums, scales);
+        if (!(now < missed)) {
+            swap_members(division, sums, a, b);
+            continue;
+        }
+        missed = now;
+        *is_nearer = true;
+        if (missed == 0 && team_rules_hold(division))
+            return true;
+    }
+    return false;
+}
+
+/* For groups of which not all divisions can be tried: betters the one that is there. Where no exchange betters it, two are exchanged all the
+ * same, others each time, and it goes on from there, until the budget ends. */
+static bool balance_division(struct division *division, uint32_t *budget)
+{
+    struct team_sums sums[RULES_MAX];
+    double scales[RULES_MAX];
+    uint32_t kick = 0;
+    bool is_nearer;
+    for (uint32_t i = 0; i < division->asked_count; i++) {
+        sums[i] = sum_teams(division, division->asked[i]);
+        scales[i] = spread_of(division->rules, &sums[i]);
+        scales[i] = scales[i] > 0 ? scales[i] : 1;
+    }
+    while (*budget > 0) {
+        if (exchange_once(division, sums, scales, budget, &is_nearer))
+            return true;
+        for (uint32_t swaps = 0; !is_nearer && swaps < 2; swaps++, kick++) {
+            const uint32_t a = kick * 7 % division->count,
+                           b = (kick * 11 + 1 + kick / division->count) % division->count;
+            if (may_swap(division, a, b))
+                swap_members(division, sums, a, b);
+        }
+    }
+    return false;
+}
+
+/* A division by weight alone, the heaviest first: where order runs into dead ends, because the last parties fit nowhere. */
+static bool divide_by_weight(const struct division *division, uint8_t *teams, uint32_t *budget)
+{
+    const struct entry *sorted[RULES_WEIGHT_MAX];
+    uint8_t places[RULES_WEIGHT_MAX], sorted_teams[RULES_WEIGHT_MAX], ignored[RULES_WEIGHT_MAX];
+    bool has_first = false;
+    for (uint32_t i = 0; i < division->count; i++) {
+        uint32_t at = i;
+        for (; at > 0 && sorted[at - 1]->weight < division->members[i]->weight; at--) {
+            sorted[at] = sorted[at - 1];
+            places[at] = places[at - 1];
+        }
+        sorted[at] = division->members[i];
+        places[at] = (uint8_t)i;
+    }
+    struct division bare = {
+        .rules = division->rules, .members = sorted, .count = division->count, .teams = sorted_teams};
+    if (search_division(&bare, budget, ignored, &has_first) != SEARCH_FOUND)
+        return false;
+    for (uint32_t i = 0; i < division->count; i++)
+        teams[places[i]] = sorted_teams[i];
+    return true;
 }
 
 bool group_divide(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
                   uint32_t *budget)
 {
+    struct division division = {.rules = rules, .members = members, .count = count, .teams = teams};
+    uint8_t first[RULES_WEIGHT_MAX];
+    bool has_first = false;
     uint32_t weight = 0;
     ASSERT(count <= RULES_WEIGHT_MAX);
     for (uint32_t i = 0; i < count; i++)
@@ -201,7 +354,19 @@ bool group_divide(const struct rules *rules, const struct entry *const *members,
         memset(teams, 0, count);
         return true;
     }
-    return search_division(rules, members, count, teams, budget);
+    if (!find_asked(&division))
+        return false;
+    /* Half of the budget is for the case that the divisions are too many. */
+    uint32_t kept = *budget / 2;
+    *budget -= kept;
+    enum search_outcome outcome = search_division(&division, budget, first, &has_first);
+    *budget += kept;
+    if (outcome != SEARCH_TIRED)
+        return outcome == SEARCH_FOUND;
+    if (!has_first && !divide_by_weight(&division, first, budget))
+        return false;
+    memcpy(teams, first, count);
+    return team_rules_hold(&division) || balance_division(&division, budget);
 }
 
 /* Where the teams' rules begin; without any, behind the last rule. */

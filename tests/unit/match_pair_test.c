@@ -301,6 +301,49 @@ static void teams_of_one_size_are_not_tried_twice(void **state)
     group_end(&group);
 }
 
+/* Twenty against twenty: far too many divisions to try them in order, and the first ones are the worst. */
+static void large_teams_are_balanced_by_exchange(void **state)
+{
+    (void)state;
+    struct group group = {.rules =
+                              rules_of("{'attrs':{'x':'num'},'teams':[{'name':'a','size':20},{'name':'b','size':20}],"
+                                       "'rules':[{'type':'team_near','attr':'x','max':0.5}]}")};
+    struct pair_check check = {.expression_errors = 0};
+    double sums[2] = {0, 0};
+    uint32_t counts[2] = {0, 0};
+    for (int i = 0; i < 40; i++) {
+        char attributes[40];
+        snprintf(attributes, sizeof(attributes), "{'x':%d}", i * i);
+        group_add(&group, attributes, 1);
+    }
+    assert_true(group_fits(group.rules, group.members, 40, group.teams, &check));
+    for (int i = 0; i < 40; i++) {
+        sums[group.teams[i]] += i * i;
+        counts[group.teams[i]]++;
+    }
+    assert_true(counts[0] == 20 && counts[1] == 20);
+    assert_true(sums[0] - sums[1] <= 10 && sums[1] - sums[0] <= 10);
+    group_end(&group);
+}
+
+/* Light ones first, so that in order the heavy ones are left over, after more ways than there is time for. */
+static void parties_that_come_last_find_their_place(void **state)
+{
+    (void)state;
+    struct group group = {
+        .rules = rules_of("{'teams':[{'name':'a','size':20},{'name':'b','size':20},{'name':'c','size':20}]}")};
+    uint32_t budget = 4096, sums[3] = {0, 0, 0};
+    for (int i = 0; i < 12; i++)
+        group_add(&group, "{}", 1);
+    for (int i = 0; i < 3; i++)
+        group_add(&group, "{}", 16);
+    assert_true(group_divide(group.rules, group.members, 15, group.teams, &budget));
+    for (int i = 0; i < 15; i++)
+        sums[group.teams[i]] += group.entries[i].weight;
+    assert_true(sums[0] == 20 && sums[1] == 20 && sums[2] == 20);
+    group_end(&group);
+}
+
 static void a_group_fits_if_every_pair_does(void **state)
 {
     (void)state;
@@ -333,6 +376,8 @@ int main(void)
         cmocka_unit_test(a_weight_that_no_division_gives_is_refused),
         cmocka_unit_test(without_teams_the_weight_is_all),
         cmocka_unit_test(teams_of_one_size_are_not_tried_twice),
+        cmocka_unit_test(large_teams_are_balanced_by_exchange),
+        cmocka_unit_test(parties_that_come_last_find_their_place),
         cmocka_unit_test(a_group_fits_if_every_pair_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
