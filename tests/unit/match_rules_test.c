@@ -323,7 +323,7 @@ static void the_plan_says_how_partners_are_looked_up(void **state)
         {"{'type':'near','attr':'mmr','max':1,'expand':[{'after':'1s','off':true}]}", "window(mmr)", false},
         {"{'type':'near','attr':'mmr','max':1,'expand':[{'after':'1s','off':true}]},{'type':'near','attr':'age','max':"
          "1}",
-         "window(mmr) -> filter(age)", false},
+         "window(age) -> filter(mmr)", false},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         struct rules *rules = rules_of(
