@@ -72,7 +72,6 @@ def test_example_2_a_duel_that_widens_and_MR23_a_step_matches_without_any_arriva
     assert pool.take() == [] and pool.check()["Waiting"] == 0
 
 
-@pytest.mark.xfail(strict=True, reason="the matcher knows pairs only")
 def test_example_3_two_teams_of_two_with_a_party(daemon):
     pool = Pool(daemon, "two-v-two", Matcher="built-in", Teams=[{"name": "red", "size": 2}, {"name": "blue", "size": 2}], Pick="oldest",
                 Attributes={"region": "str", "mmr": "num"}, Rules=[
@@ -364,7 +363,6 @@ def test_another_queue_answers_quickly_while_a_pool_matches_at_full_speed(daemon
     assert pool.counts().get("Waiting", 0) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="the matcher knows no window yet")
 def test_a_window_takes_the_best_that_was_found_in_it(daemon):
     pool = Pool(daemon, Matcher="built-in", WindowMilliseconds=700, Pick="score:0 - (a.x - b.x) * (a.x - b.x)", Attributes={"x": "num"},
                 Rules=[{"type": "near", "attr": "x", "max": 100}])
