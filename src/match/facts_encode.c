@@ -9,7 +9,8 @@ struct encoder {
     const struct rules *rules;
     struct buffer *out;
     struct failure *failure;
-    char place[VALUE_PLACE_SIZE]; /* of what is read now: "Attributes.mmr", "Need.qty.min" */
+    struct bytes fact;            /* the attribute whose value is read; empty: a need is read */
+    char place[VALUE_PLACE_SIZE]; /* "Need.qty.min"; of a fact "Attributes.mmr", once it is faulty */
 };
 
 static void append_number(struct buffer *out, double number)
@@ -28,6 +29,8 @@ static void append_text(struct buffer *out, struct bytes text)
 
 static enum error fault(struct encoder *encoder, const char *wanted, yyjson_val *value)
 {
+    if (encoder->fact.size > 0)
+        snprintf(encoder->place, sizeof(encoder->place), "Attributes.%.*s", BYTES_FORMAT(encoder->fact));
     return value_fault(encoder->failure, encoder->place, wanted, value);
 }
 
@@ -50,13 +53,15 @@ static enum error find_values(struct encoder *encoder, const char *word, yyjson_
     yyjson_obj_foreach(object, index, count, key, value)
     {
         int attribute = rules_attribute(encoder->rules, value_text(key));
+        if (attribute >= 0 && values[attribute] == NULL) {
+            values[attribute] = value;
+            continue;
+        }
         value_show(key, shown);
         if (attribute < 0)
             return failure_set(encoder->failure, ERROR_INVALID_PARAMETER_VALUE, "%s: the pool has no attribute %s.",
                                word, shown);
-        if (values[attribute] != NULL)
-            return failure_set(encoder->failure, ERROR_INVALID_PARAMETER_VALUE, "%s has %s twice.", word, shown);
-        values[attribute] = value;
+        return failure_set(encoder->failure, ERROR_INVALID_PARAMETER_VALUE, "%s has %s twice.", word, shown);
     }
     return OK;
 }
@@ -123,11 +128,12 @@ static enum error encode_facts(struct encoder *encoder, yyjson_val *object)
         if (values[i] == NULL || yyjson_is_null(values[i]))
             continue;
         buffer_append_u8(encoder->out, (uint8_t)i);
-        snprintf(encoder->place, sizeof(encoder->place), "Attributes.%.*s", BYTES_FORMAT(rules->attributes[i].name));
+        encoder->fact = rules->attributes[i].name;
         error = encode_fact(encoder, rules->attributes[i].type, values[i]);
         count++;
     }
     bytes_put_u16(encoder->out->data_owned + count_at, count);
+    encoder->fact.size = 0;
     return error;
 }
 
