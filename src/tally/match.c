@@ -416,8 +416,10 @@ static void print_report(const struct match *match, FILE *out)
                          matcher_seed_count(&match->replica.matcher), (unsigned long long)match->counts.proposals,
                          accepted_share(match));
     add_counts(&line, outcomes, match->counts.by_outcome, ARRAY_LENGTH(outcomes));
-    buffer_append_format(&line, "; members of conflicts");
-    add_counts(&line, reasons, match->counts.by_reason, ARRAY_LENGTH(reasons));
+    if (match->counts.by_outcome[1] + match->counts.by_outcome[2] > 0) {
+        buffer_append_format(&line, "; who was not to be had");
+        add_counts(&line, reasons, match->counts.by_reason, ARRAY_LENGTH(reasons));
+    }
     fprintf(out, "%.*s\n", BYTES_FORMAT(buffer_bytes(&line)));
     fflush(out);
     buffer_deinit(&line);
