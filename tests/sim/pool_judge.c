@@ -25,6 +25,8 @@ void judge_begin(const struct judge_rules *of_pool, const struct world *of_world
     world = of_world;
     memset(&judge_model, 0, sizeof(judge_model));
     memset(&judge_request, 0, sizeof(judge_request));
+    judge_model.rules_version = 1;
+    memcpy(judge_model.near, rules.near, sizeof(rules.near));
     durable = judge_model;
     pending_result = pending_expiry = pending_undoing = 0;
 }
@@ -88,7 +90,7 @@ bool judge_fits(const struct judge_ticket *a, const struct judge_ticket *b)
     if ((a->set != -1 && a->set == b->set) || (a->need != -1 && b->mode != a->need) ||
         (b->need != -1 && a->mode != b->need))
         return false;
-    int near_a = rules.near[a->level], near_b = rules.near[b->level];
+    int near_a = judge_model.near[a->level], near_b = judge_model.near[b->level];
     bool is_off = rules.is_either ? near_a == -1 || near_b == -1 : near_a == -1 && near_b == -1;
     if (is_off)
         return true;
@@ -219,6 +221,8 @@ static void check_cause(const struct event_matched *matched, const struct judge_
             fail("match %" PRIu64 " was proposed under an older version", match->number);
         if (judge_find_proposal(request->proposal) != NULL)
             fail("proposal p%d is matched twice", request->proposal);
+        if (!rules.verifies && request->rules_version != 0 && request->rules_version != judge_model.rules_version)
+            fail("match %" PRIu64 " was proposed under other rules", match->number);
         request->was_matched = true;
     }
     if ((matched->proposal.size == 0 || rules.verifies) && !judge_fits(first, second))
@@ -433,11 +437,26 @@ static void see_restart(const struct core *core)
         judge_model = durable;
 }
 
+/* Other rules: every ticket begins anew with its steps. */
+static void see_rules(void)
+{
+    if (judge_request.kind != ASKS_RULES ||
+        memcmp(judge_model.near, judge_request.near, sizeof(judge_request.near)) == 0)
+        fail("the pool has other rules, which nobody asked for");
+    memcpy(judge_model.near, judge_request.near, sizeof(judge_request.near));
+    judge_model.rules_version++;
+    for (int i = 0; i < JUDGE_TICKETS; i++)
+        judge_model.tickets[i].level = 0;
+}
+
 static void see(const struct core *core, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_RESTARTED:
         see_restart(core);
+        break;
+    case EVENT_POOL_PUT:
+        see_rules();
         break;
     case EVENT_TICKET_OFFERED:
         see_offer(&event->ticket_offered, core->now_ms);
@@ -548,6 +567,8 @@ static bool is_where(const struct core *core, const struct judge_model *model)
     const struct ticket_pool *pool = ticket_pool_find(core, BYTES("pool"));
     if (pool == NULL)
         return model->ticket_number == 0;
+    if (pool->rules_version != model->rules_version)
+        return false;
     for (int i = 0; i < JUDGE_TICKETS; i++)
         if (!ticket_is(pool, i, &model->tickets[i]))
             return false;

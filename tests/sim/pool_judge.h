@@ -48,6 +48,8 @@ struct judge_rules {
 };
 
 struct judge_model {
+    uint32_t rules_version;
+    int near[1 + JUDGE_STEPS]; /* as in the rules, until they are changed */
     uint64_t ticket_number, match_number, order;
     unsigned expired_count; /* messages in the expiry queue */
     struct judge_ticket tickets[JUDGE_TICKETS];
@@ -65,13 +67,16 @@ struct judge_request {
         ASKS_PROPOSE,
         ASKS_PUT_BACK,
         ASKS_CONFIRM,
-        ASKS_DELETE
+        ASKS_DELETE,
+        ASKS_RULES
     } kind;
     int tickets[3]; /* propose; the others' is the first */
     uint32_t versions[3];
     unsigned count;
     int mmr, mode, need, set;
     uint64_t ttl_ms;
+    uint32_t rules_version;    /* propose */
+    int near[1 + JUDGE_STEPS]; /* rules */
     int proposal;
     uint64_t match;
     bool accepts;

@@ -240,7 +240,8 @@ static const char *check(const struct pools *pools, const struct judge_request *
     }
     if (has_conflict)
         return "conflict";
-    if (is_stale)
+    bool has_old_rules = request->rules_version != 0 && request->rules_version != judge_model.rules_version;
+    if (is_stale || (has_old_rules && !pools->rules.verifies))
         return "stale";
     if (pools->rules.verifies &&
         !judge_fits(&judge_model.tickets[request->tickets[0]], &judge_model.tickets[request->tickets[1]]))
@@ -333,13 +334,16 @@ static void act_propose(struct pools *pools)
     judge_request.count = proposal->count;
     memcpy(judge_request.tickets, proposal->tickets, sizeof(proposal->tickets));
     memcpy(judge_request.versions, proposal->versions, sizeof(proposal->versions));
+    judge_request.rules_version =
+        random_chance(&pools->random, 60) ? 0 : judge_model.rules_version - random_chance(&pools->random, 30);
     char members[160] = "";
     for (unsigned i = 0; i < proposal->count; i++)
         snprintf(members + strlen(members), sizeof(members) - strlen(members), "%s{'TicketId':'t%d','Version':%u}",
                  i > 0 ? "," : "", proposal->tickets[i], proposal->versions[i]);
     struct answer answer;
     if (world_try(pools->world, &answer, "Tally.ProposeMatches",
-                  "{'PoolName':'pool','Proposals':[{'ProposalId':'p%d','Members':[%s]}]}", name, members))
+                  "{'PoolName':'pool','Proposals':[{'ProposalId':'p%d','RulesVersion':%u,'Members':[%s]}]}", name,
+                  judge_request.rules_version, members))
         judge_proposal(pools, proposal, first_of(answer));
 }
 
@@ -460,6 +464,41 @@ static void act_delete(struct pools *pools)
         pools->held[place] = pools->held[--pools->held_count];
 }
 
+/* --- rules -------------------------------------------------------------------------------------------------------- */
+
+/* The member Rules, with those bounds. */
+static void write_rules(const struct pools *pools, const int near[1 + JUDGE_STEPS], char text[300])
+{
+    const struct judge_rules *rules = &pools->rules;
+    char last[64];
+    snprintf(last, sizeof(last), near[2] == -1 ? "'off':true" : "'max':%d", near[2]);
+    snprintf(text, 300,
+             "'Rules':[{'type':'near','attr':'mmr','max':%d,'agree':'%s','expand':[{'after':'%" PRIu64 "ms','max':%d},"
+             "{'after':'%" PRIu64 "ms',%s}]}]",
+             near[0], rules->is_either ? "either" : "both", rules->after_ms[1], near[1], rules->after_ms[2], last);
+}
+
+static void draw_bounds(struct random *random, int near[1 + JUDGE_STEPS])
+{
+    near[0] = (int)random_below(random, 8);
+    near[1] = 10 + (int)random_below(random, 20);
+    near[2] = random_chance(random, 50) ? -1 : 40 + (int)random_below(random, 60);
+}
+
+static void act_rules(struct pools *pools)
+{
+    char text[300];
+    begin(ASKS_RULES);
+    draw_bounds(&pools->random, judge_request.near);
+    write_rules(pools, judge_request.near, text);
+    struct answer answer;
+    if (random_chance(&pools->random, 70) ||
+        !world_try(pools->world, &answer, "Tally.UpdatePool", "{'PoolName':'pool',%s}", text))
+        return;
+    if (answer.error != NULL || answer_number(answer, "RulesVersion") != judge_model.rules_version)
+        fail("UpdatePool answers %s, or another RulesVersion", answer.error == NULL ? "well" : answer.error);
+}
+
 /* --- time and faults ---------------------------------------------------------------------------------------------- */
 
 static void act_time(struct pools *pools)
@@ -495,7 +534,7 @@ static void act(struct pools *pools)
     static void (*const acts[])(struct pools * pools) = {
         act_offer,   act_offer,   act_offer,   act_offer,   act_offer,   act_propose,  act_propose,
         act_propose, act_propose, act_confirm, act_confirm, act_confirm, act_put_back, act_update,
-        act_cancel,  act_look,    act_delete,  act_delete,  act_time,    act_time,
+        act_cancel,  act_look,    act_rules,   act_delete,  act_delete,  act_time,     act_time,
     };
     unsigned drawn = random_below(&pools->random, 2 + ARRAY_LENGTH(acts));
     if (random_chance(&pools->random, pools->fault_percent))
@@ -519,14 +558,13 @@ static void draw_rules(struct pools *pools, struct random *random)
         .is_built_in = random_chance(random, 60),
         .verifies = random_chance(random, 40),
         .is_either = random_chance(random, 40),
-        .near = {(int)random_below(random, 8), 10 + (int)random_below(random, 20),
-                 random_chance(random, 50) ? -1 : 40 + (int)random_below(random, 60)},
         .after_ms = {0, 1000 + 1000 * random_below(random, 5), 7000 + 1000 * random_below(random, 30)},
         .confirm_ms = random_chance(random, 40) ? 1000 * random_between(random, 1, 20) : 0,
         .ttl_ms = random_chance(random, 40) ? 1000 * random_between(random, 5, 60) : 0,
         .retention_ms = 1000 * random_between(random, 60, 400),
         .results_max = random_chance(random, 40) ? random_between(random, 1, 6) : 0,
     };
+    draw_bounds(random, rules->near);
     pools->set_percent = random_below(random, 3) * 25;
     pools->fault_percent = random_below(random, 3) * 3;
     pools->stale_percent = random_below(random, 3) * 20;
@@ -543,24 +581,21 @@ static void draw_rules(struct pools *pools, struct random *random)
 static void create_pool(struct pools *pools)
 {
     const struct judge_rules *rules = &pools->rules;
-    char last[64], ttl[64] = "", more[128] = "";
-    snprintf(last, sizeof(last), rules->near[2] == -1 ? "'off':true" : "'max':%d", rules->near[2]);
+    char text[300], ttl[64] = "", more[128] = "";
+    write_rules(pools, rules->near, text);
     if (rules->ttl_ms != 0)
         snprintf(ttl, sizeof(ttl), ",'TicketTtlSeconds':%" PRIu64, rules->ttl_ms / 1000);
     if (rules->confirm_ms != 0)
         snprintf(more, sizeof(more), ",'ConfirmSeconds':%" PRIu64, rules->confirm_ms / 1000);
     world_create_queue(pools->world, "results", "");
     world_create_queue(pools->world, "expired", "");
-    struct answer answer = world_call(
-        pools->world, "Tally.CreatePool",
-        "{'PoolName':'pool','ResultQueueUrl':'results','OnExpiryQueueUrl':'expired','Attributes':{'mmr':'num','mode':'"
-        "str'},"
-        "'Rules':[{'type':'near','attr':'mmr','max':%d,'agree':'%s','expand':[{'after':'%" PRIu64 "ms','max':%d},"
-        "{'after':'%" PRIu64 "ms',%s}]}],'Matcher':'%s','Verify':%s,'ResultsMax':%u,'RetentionSeconds':%" PRIu64
-        "%s%s}",
-        rules->near[0], rules->is_either ? "either" : "both", rules->after_ms[1], rules->near[1], rules->after_ms[2],
-        last, rules->is_built_in ? "both" : "external", rules->verifies ? "true" : "false", rules->results_max,
-        rules->retention_ms / 1000, ttl, more);
+    struct answer answer =
+        world_call(pools->world, "Tally.CreatePool",
+                   "{'PoolName':'pool','ResultQueueUrl':'results','OnExpiryQueueUrl':'expired','Attributes':{'mmr':'"
+                   "num','mode':'str'},"
+                   "%s,'Matcher':'%s','Verify':%s,'ResultsMax':%u,'RetentionSeconds':%" PRIu64 "%s%s}",
+                   text, rules->is_built_in ? "both" : "external", rules->verifies ? "true" : "false",
+                   rules->results_max, rules->retention_ms / 1000, ttl, more);
     if (answer.error != NULL)
         fail("CreatePool answers %s", answer.error);
 }
