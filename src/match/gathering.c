@@ -26,8 +26,9 @@ struct gathering {
     uint32_t heaviest; /* of the candidates */
     uint32_t count;
     uint32_t visited;
-    uint32_t checks, steps, divisions; /* what is left of them */
-    bool is_greedy;                    /* `chosen` is filled while candidates come */
+    uint32_t checks, fill_checks, steps,
+        divisions;  /* what is left of them; fill_checks are those of gathering_fill() */
+    bool is_greedy; /* `chosen` is filled while candidates come */
     uint32_t chosen_count;
     uint32_t chosen_weight;
     uint32_t chosen[RULES_WEIGHT_MAX]; /* indexes of candidates that fit each other */
@@ -101,7 +102,11 @@ static bool gathering_divide(struct gathering *gathering)
 static bool gathering_grow(struct gathering *gathering, uint32_t index)
 {
     for (uint32_t i = 0; i < gathering->chosen_count; i++) {
-        gathering->checks -= gathering->checks > 0;
+        if (gathering->checks == 0) {
+            gathering->is_greedy = false;
+            return false;
+        }
+        gathering->checks--;
         if (!look_fits(gathering->matcher, gathering_entry(gathering, gathering->chosen[i]),
                        gathering_entry(gathering, index)))
             return false;
@@ -245,9 +250,13 @@ static bool gathering_fill(struct gathering *gathering, uint32_t count)
     gathering->chosen_count = gathering->chosen_weight = 0;
     for (uint32_t i = 0; i < count && gathering->chosen_weight < gathering->wanted; i++) {
         bool fits = gathering->chosen_weight + gathering->items[i].weight <= gathering->wanted;
-        for (uint32_t k = 0; fits && k < gathering->chosen_count; k++)
+        for (uint32_t k = 0; fits && k < gathering->chosen_count; k++) {
+            if (gathering->fill_checks == 0)
+                return false;
+            gathering->fill_checks--;
             fits = look_fits(gathering->matcher, gathering_entry(gathering, gathering->chosen[k]),
                              gathering_entry(gathering, i));
+        }
         if (!fits)
             continue;
         gathering->chosen[gathering->chosen_count++] = i;
@@ -326,7 +335,7 @@ enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_
     gathering->seed = look->seed;
     gathering->wanted = seed->weight < whole ? whole - seed->weight : 0;
     gathering->heaviest = gathering->count = gathering->visited = 0;
-    gathering->checks = GATHERING_CHECKS_MAX;
+    gathering->checks = gathering->fill_checks = GATHERING_CHECKS_MAX;
     gathering->steps = GATHERING_STEPS_MAX;
     gathering->divisions = GATHERING_DIVISIONS_MAX;
     gathering->is_greedy = private->parties == 0;
@@ -335,8 +344,8 @@ enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_
     if (gathering->wanted == 0) /* a party that fills a match alone, or that fits into none */
         return gathering_divide(gathering) ? LOOK_FOUND : LOOK_NOBODY;
     enum look_end end = gathering_run(gathering, look);
-    uint32_t work = GATHERING_CHECKS_MAX - gathering->checks + GATHERING_STEPS_MAX - gathering->steps +
-                    GATHERING_DIVISIONS_MAX - gathering->divisions;
+    uint32_t work = 2 * GATHERING_CHECKS_MAX - gathering->checks - gathering->fill_checks + GATHERING_STEPS_MAX -
+                    gathering->steps + GATHERING_DIVISIONS_MAX - gathering->divisions;
     uint32_t cost = gathering->visited + work / GATHERING_WORK_A_CANDIDATE;
     *budget -= cost < *budget ? cost : *budget;
     return end;

@@ -8,8 +8,9 @@
 
 #include "match/look.h"
 
-#define GATHERING_MAX 512u          /* candidates among which a group is searched */
-#define GATHERING_CHECKS_MAX 16384u /* pairs */
+#define GATHERING_MAX 512u /* candidates among which a group is searched */
+#define GATHERING_CHECKS_MAX                                                                                           \
+    32768u /* pairs: more than the 19,900 of a group of RULES_WEIGHT_MAX; so many again to fill one in the end */
 #define GATHERING_STEPS_MAX 16384u
 #define GATHERING_STEPS_OF_A_SIZE 6144u /* in the search for a group of so many members */
 #define GATHERING_DIVISIONS_MAX 16384u

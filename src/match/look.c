@@ -98,6 +98,14 @@ static bool look_is_whole(const struct matcher *matcher, const struct entry *see
     return group_divide(matcher->rules, members, 2, teams, &divisions);
 }
 
+bool look_holds(struct matcher *matcher, const struct entry *seed, const struct choice *choice)
+{
+    if (!matcher_has(matcher, choice->slot))
+        return false;
+    const struct entry *other = matcher_entry(matcher, choice->slot);
+    return other->number == choice->number && look_fits(matcher, seed, other) && look_is_whole(matcher, seed, other);
+}
+
 /* Keeps a candidate if it fits and is one of the best. */
 static void look_consider(struct matcher *matcher, struct look *look, uint32_t choices_max, bool is_in_order,
                           const struct candidate *candidate)
@@ -155,8 +163,7 @@ static void look_verify(struct matcher *matcher, struct look *look)
     const struct entry *seed = matcher_entry(matcher, look->seed);
     for (uint32_t i = 0; i < look->choice_count; i++) {
         const struct choice *choice = &look->choices[i];
-        if (matcher_has(matcher, choice->slot) && matcher_entry(matcher, choice->slot)->number == choice->number &&
-            look_fits(matcher, seed, matcher_entry(matcher, choice->slot)))
+        if (look_holds(matcher, seed, choice))
             continue;
         uint32_t visited = look->visited;
         look_begin(matcher, look, look->seed);

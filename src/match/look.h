@@ -76,4 +76,7 @@ double look_rank(struct matcher *matcher, const struct entry *seed, const struct
 /* Do the two fit? Counts the errors of expressions. */
 bool look_fits(struct matcher *matcher, const struct entry *a, const struct entry *b);
 
+/* Is what was chosen for the seed still there, still the same ticket, and still a match with it: they fit, and fill the teams? */
+bool look_holds(struct matcher *matcher, const struct entry *seed, const struct choice *choice);
+
 #endif

@@ -70,11 +70,7 @@ void window_withdraw(struct matcher *matcher, struct look *look)
 /* Is the partner still there, and still one? */
 static bool window_holds(struct matcher *matcher, const struct look *look)
 {
-    const struct choice *choice = &look->choices[look->choice];
-    if (!matcher_has(matcher, choice->slot))
-        return false;
-    const struct entry *seed = matcher_entry(matcher, look->seed), *other = matcher_entry(matcher, choice->slot);
-    return other->number == choice->number && look_fits(matcher, seed, other);
+    return look_holds(matcher, matcher_entry(matcher, look->seed), &look->choices[look->choice]);
 }
 
 struct look *window_take(struct matcher *matcher, uint32_t *budget)

@@ -327,6 +327,40 @@ static void by_age_looks_wait_for_the_end_of_the_window(void **state)
     rig_deinit(&rig);
 }
 
+/* Two teams of one are a pair that also has a rule of teams. One of two that were found for each other changes before the window ends. */
+static void a_pair_of_teams_that_is_none_any_more_is_not_given_out(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init(&rig,
+             "{'attrs':{'x':'num'},'pick':'nearest:x','teams':[{'name':'red','size':1},{'name':'blue','size':1}],"
+             "'rules':[{'type':'team_near','scope':'match','attr':'x','max':50}]}",
+             1000, 1);
+    struct matcher_group group;
+    uint32_t first = rig_offer(&rig, "{'x':100}", NULL);
+    rig_offer(&rig, "{'x':110}", NULL);
+    assert_false(rig_look(&rig, 50, &group));
+    struct facts *changed = rig_facts(&rig, "{'x':500}", NULL);
+    matcher_remove(&rig.matcher, first);
+    free(rig_at(&rig, first)->facts_owned);
+    rig_at(&rig, first)->facts_owned = changed;
+    rig_entry(&rig, first)->facts = changed;
+    matcher_add(&rig.matcher, first, rig.now_ms, true);
+    rig.now_ms = 1000;
+    assert_false(rig_look(&rig, 50, &group));
+    uint32_t third = rig_offer(&rig, "{'x':120}", NULL);
+    assert_false(rig_look(&rig, 50, &group)); /* the next window begins */
+    while (matcher_due_ms(&rig.matcher) != UINT64_MAX && rig.now_ms < 10000) {
+        rig.now_ms = matcher_due_ms(&rig.matcher);
+        if (rig_look(&rig, 50, &group))
+            break;
+    }
+    assert_int_equal(group.count, 2);
+    assert_true(group.slots[0] == third || group.slots[1] == third);
+    assert_true(group.slots[0] != first && group.slots[1] != first);
+    rig_deinit(&rig);
+}
+
 /* Whatever happens within windows: what is found fits, and when nothing is left to wait for no two fit. */
 static void windows_leave_no_two_that_fit(void **state)
 {
@@ -470,6 +504,7 @@ int main(void)
         cmocka_unit_test(within_a_window_the_nearest_pairs_win_not_the_first),
         cmocka_unit_test(who_lost_its_partner_looks_again_in_the_next_window),
         cmocka_unit_test(by_age_looks_wait_for_the_end_of_the_window),
+        cmocka_unit_test(a_pair_of_teams_that_is_none_any_more_is_not_given_out),
         cmocka_unit_test(windows_leave_no_two_that_fit),
         cmocka_unit_test(matches_of_twelve_are_measured),
     };
