@@ -101,7 +101,8 @@ static void write_message(struct call *call, const struct receive_command *comma
     char id[IDENTITY_TEXT_SIZE], handle[HANDLE_TEXT_SIZE];
     uint8_t raw_id[MESSAGE_ID_SIZE];
     memcpy(raw_id, content->id, sizeof(raw_id));
-    if (message->is_renamed)
+    /* An id that is not of a number, like that of a match, is the same wherever its message goes. */
+    if (message->is_renamed && identity_message_number(call_digest(call), content->id) != 0)
         identity_message(call_digest(call), message->handle.message, raw_id);
     identity_to_text(raw_id, id);
     handle_to_text(call_digest(call), &message->handle, handle);

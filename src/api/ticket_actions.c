@@ -146,12 +146,25 @@ enum error action_get_ticket(struct call *call)
     return OK;
 }
 
+/* A place in the list, in a token: the slot, and the start of the server, since another start may give other slots. */
+static uint64_t token_of_slot(const struct call *call, uint64_t slot)
+{
+    return core_epoch(call->core) << 32 | slot;
+}
+
+/* The place that a token stands for; of a token from before a start the beginning, so that nobody is left out. */
+static uint64_t slot_of_token(const struct call *call, uint64_t token)
+{
+    uint64_t slot = token & UINT32_MAX;
+    return slot > 0 && token_of_slot(call, slot) == token ? slot : 1;
+}
+
 /* Waiting tickets by slot: one that waits from the first page to the last stands in one of them, just once. */
 enum error action_list_tickets(struct call *call)
 {
     struct ticket_pool *pool;
     uint32_t parts;
-    uint64_t from = 1;
+    uint64_t from = 0;
     int64_t left;
     enum error error = pool_call_find(call, &pool);
     if (error == OK)
@@ -162,7 +175,7 @@ enum error action_list_tickets(struct call *call)
         return error;
     const uint32_t end = pool_slot_end(pool);
     const struct buffer *page = &call->exchange->reply.body;
-    uint64_t slot = from > 0 ? from : 1;
+    uint64_t slot = slot_of_token(call, from);
     const uint64_t look_end = slot + PAGE_SLOTS_MAX < end ? slot + PAGE_SLOTS_MAX : end;
     writer_list_begin(call->reply, "Tickets");
     for (; slot < look_end && left > 0 && page->size < PAGE_SIZE_MAX; slot++) {
@@ -178,6 +191,6 @@ enum error action_list_tickets(struct call *call)
     writer_number(call->reply, "Sequence", pool->feed.last);
     writer_number(call->reply, "RulesVersion", pool->rules_version);
     if (slot < end)
-        call_write_next_token(call, slot);
+        call_write_next_token(call, token_of_slot(call, slot));
     return OK;
 }

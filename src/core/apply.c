@@ -36,6 +36,7 @@ bool apply_restarted(struct core *core, const struct event_restarted *restarted)
         message->visible_at_ms = restarted->resumed_at_ms + grace_ms;
         heap_update(&core->timers, message->visible_at_ms, slot);
     }
+    made_match_restarted(core, restarted->resumed_at_ms, restarted->grace_ms);
     return true;
 }
 

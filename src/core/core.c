@@ -748,6 +748,11 @@ struct core_metrics core_metrics(const struct core *core)
     };
 }
 
+uint64_t core_epoch(const struct core *core)
+{
+    return core->epoch;
+}
+
 uint64_t core_segment_size(const struct core *core)
 {
     return core->segment_size;

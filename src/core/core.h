@@ -86,6 +86,9 @@ struct core_metrics {
 };
 struct core_metrics core_metrics(const struct core *core);
 
+/* Of the newest owner: rises with every start. */
+uint64_t core_epoch(const struct core *core);
+
 uint64_t core_segment_size(const struct core *core);
 
 /* The lowest ordinal from `ordinal` on of a segment that a live message has its content in, or UINT64_MAX. */

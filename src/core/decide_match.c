@@ -295,6 +295,17 @@ void decide_propose(struct core *core, struct ticket_pool *pool, const struct pr
 
 /* --- the built-in matcher ----------------------------------------------------------------------------------------- */
 
+/* Do the members say no more together than a result may hold? A size that was raised over waiting tickets can bring too much together. */
+static bool fits_a_result(const struct ticket_pool *pool, const struct matcher_group *group)
+{
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct ticket *ticket = ticket_at(&pool->tickets, group->slots[i]);
+        size += ticket->content.attributes.size + ticket->content.body.size;
+    }
+    return size <= TICKET_GROUP_SIZE_MAX;
+}
+
 static void make_found(struct core *core, struct ticket_pool *pool, const struct matcher_group *group)
 {
     struct match_seat seats[RULES_WEIGHT_MAX];
@@ -314,7 +325,10 @@ void decide_match(struct core *core, struct ticket_pool *pool, uint32_t candidat
     /* Where the result queue is full, the tickets wait: nothing is looked for that could not be made. */
     while (match_result_has_room(core, pool) && !core_frame_is_ample(core) &&
            matcher_look(&pool->matcher, core->now_ms, &candidates, &group) == MATCHER_FOUND)
-        make_found(core, pool, &group);
+        if (fits_a_result(pool, &group))
+            make_found(core, pool, &group);
+        else
+            pool->tally.other_refusals++; /* its seed looks again when it is changed or takes a step */
     ticket_pool_set_timer(core, pool);
 }
 
@@ -341,17 +355,41 @@ static void end_hold(struct core *core, const struct made_match *match)
 
 void decide_end_holds(struct core *core, unsigned portion)
 {
-    for (; portion > 0 && made_match_due_ms(core) <= core->now_ms && !core_frame_is_ample(core); portion--)
-        end_hold(core, made_match_at(core, heap_top(&core->holds).slot));
+    while (portion > 0 && made_match_due_ms(core) <= core->now_ms && !core_frame_is_ample(core)) {
+        const struct made_match *match = made_match_at(core, heap_top(&core->holds).slot);
+        portion -= match->member_count < portion ? match->member_count : portion;
+        end_hold(core, match);
+    }
 }
 
-/* Everybody said yes. */
-static void make_held(struct core *core, const struct ticket_pool *pool, const struct made_match *match)
+/* Do the seats stand for teams that the rules have, each with the weight that it wants? They were given when the match was held, and the
+ * rules may be others now. */
+static bool seats_fill_teams(const struct ticket_pool *pool, const struct match_seat *seats, uint32_t count)
+{
+    const struct rules *rules = pool->rules_owned;
+    uint32_t weights[RULES_TEAMS_MAX] = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        if (seats[i].team >= rules->team_count)
+            return false;
+        weights[seats[i].team] += ticket_at(&pool->tickets, seats[i].ticket)->entry.weight;
+    }
+    for (uint32_t team = 0; rules->weight != 0 && team < rules->team_count; team++)
+        if (weights[team] != rules->teams[team].size)
+            return false;
+    return true;
+}
+
+/* Everybody said yes. False, with the match undone and nobody cancelled: under new rules it would be none. */
+static bool make_held(struct core *core, const struct ticket_pool *pool, const struct made_match *match)
 {
     struct match_seat seats[RULES_WEIGHT_MAX];
     for (uint32_t i = 0; i < match->member_count; i++)
         seats[i] = (struct match_seat){.ticket = ticket_find_by_number(pool, match->members_owned[i].ticket),
                                        .team = match->members_owned[i].team};
+    if (!seats_fill_teams(pool, seats, match->member_count)) {
+        undo(core, match, MATCH_UNDONE_PUT_BACK, bytes_make(NULL, 0));
+        return false;
+    }
     struct buffer siblings;
     buffer_init(&siblings);
     append_all_siblings(pool, seats, match->member_count, &siblings);
@@ -362,6 +400,7 @@ static void make_held(struct core *core, const struct ticket_pool *pool, const s
                         .match_made = {.match = match->number, .message = message, .siblings = buffer_bytes(&siblings)},
                     });
     buffer_deinit(&siblings);
+    return true;
 }
 
 /* The member that the ticket of that key is, or UINT32_MAX. */
@@ -383,8 +422,7 @@ static enum match_outcome say_yes(struct core *core, const struct ticket_pool *p
     core_emit(core, &(struct event){.kind = EVENT_CONFIRMED, .confirmed = {.match = match->number, .member = member}});
     if (!made_match_is_confirmed(match))
         return MATCH_WAITS;
-    make_held(core, pool, match);
-    return MATCH_WAS_MADE;
+    return make_held(core, pool, match) ? MATCH_WAS_MADE : MATCH_IS_UNDONE;
 }
 
 enum match_outcome decide_confirm(struct core *core, struct ticket_pool *pool, uint64_t number, struct bytes key,

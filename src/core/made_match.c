@@ -391,6 +391,25 @@ bool apply_match_undone(struct core *core, const struct event_match_undone *undo
     return true;
 }
 
+void made_match_restarted(struct core *core, uint64_t resumed_at_ms, uint32_t grace_ms)
+{
+    /* Moving a hold reorders the heap under the walk, so the slots are copied first. */
+    buffer_truncate(&core->scratch, 0);
+    for (uint32_t i = 0; i < core->holds.count; i++)
+        buffer_append_u32(&core->scratch, core->holds.entries_owned[i].slot);
+    struct cursor cursor = cursor_make(buffer_bytes(&core->scratch));
+    while (cursor.rest.size > 0) {
+        uint32_t slot = cursor_u32(&cursor);
+        struct made_match *match = made_match_at(core, slot);
+        uint64_t own_ms = match->confirm_by_ms - match->made_at_ms;
+        uint64_t least_ms = resumed_at_ms + (own_ms < grace_ms ? own_ms : grace_ms);
+        if (match->confirm_by_ms >= least_ms)
+            continue;
+        match->confirm_by_ms = least_ms;
+        heap_update(&core->holds, least_ms, slot);
+    }
+}
+
 void made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason)
 {
     uint32_t slot = find_by_message(core, message);

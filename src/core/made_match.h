@@ -55,6 +55,10 @@ struct made_match *made_match_at(const struct core *core, uint32_t slot);
 uint32_t made_match_find(const struct core *core, uint64_t number);
 uint32_t made_match_find_proposal(const struct core *core, const struct ticket_pool *pool, struct bytes proposal);
 
+/* A new owner took over at resumed_at_ms: whoever is to confirm has at least his own time or grace_ms, the shorter, from then on; nobody could
+ * say yes while nobody served. */
+void made_match_restarted(struct core *core, uint64_t resumed_at_ms, uint32_t grace_ms);
+
 /* A result message has ended, or got another number by a move. For apply.c; the message says that it is one. By an end the tickets are
  * settled with their match, but for END_PUT_BACK, behind which comes `match_undone`. */
 void made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason);

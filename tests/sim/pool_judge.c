@@ -264,6 +264,7 @@ static void see_match(const struct event_matched *matched, uint64_t now)
     if (matched->confirm_by_ms != (rules.confirm_ms == 0 ? 0 : now + rules.confirm_ms))
         fail("match %" PRIu64 " is held for another time than it should", match->number);
     match->confirm_by = matched->confirm_by_ms;
+    match->held_at = now;
     pending_result = 0;
     judge_model.match_count++;
     for (unsigned i = 0; i < 2; i++) {
@@ -424,6 +425,20 @@ static void see_forgetting(const struct event_tickets_forgotten *forgotten, uint
 
 static bool is_where(const struct core *core, const struct judge_model *model);
 
+/* Who was to confirm could not, while nobody served: the time of each hold begins anew, as far as there is grace. */
+static void extend_holds(const struct event_restarted *restarted)
+{
+    for (unsigned i = 0; i < ARRAY_LENGTH(judge_model.matches); i++) {
+        struct judge_match *match = &judge_model.matches[i];
+        if (match->number == 0 || match->state != JUDGE_HELD)
+            continue;
+        uint64_t own = match->confirm_by - match->held_at;
+        uint64_t least = restarted->resumed_at_ms + (own < restarted->grace_ms ? own : restarted->grace_ms);
+        match->confirm_by = match->confirm_by < least ? least : match->confirm_by;
+    }
+    durable = judge_model;
+}
+
 /* The log came back with its newest frame, or without. */
 static void see_restart(const struct core *core)
 {
@@ -454,6 +469,7 @@ static void see(const struct core *core, const struct event *event)
     switch (event->kind) {
     case EVENT_RESTARTED:
         see_restart(core);
+        extend_holds(&event->restarted);
         break;
     case EVENT_POOL_PUT:
         see_rules();

@@ -30,7 +30,7 @@ struct judge_ticket {
 struct judge_match {
     uint64_t number;  /* 0: not there any more */
     uint64_t message; /* 0: none */
-    uint64_t confirm_by, ended_at, order;
+    uint64_t held_at, confirm_by, ended_at, order;
     int members[2];
     bool has_confirmed[2];
     uint32_t versions[2]; /* as proposed */

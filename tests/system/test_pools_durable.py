@@ -453,6 +453,27 @@ def test_MR28_a_result_that_ends_in_a_dead_letter_queue_is_still_the_same_match(
     assert pool.counts() == {"Offered": 4, "Waiting": 2, "Matched": 2}
 
 
+def test_MR28_a_result_that_is_moved_back_from_a_dead_letter_queue_keeps_its_id(daemon):
+    """A moved message is a new one, but its consumer knows a match by its MessageId; also after a restart."""
+    from queues import make_queue
+
+    make_queue(daemon, "dead")
+    make_queue(daemon, "results", RedrivePolicy=json.dumps({"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead", "maxReceiveCount": 1}))
+    make_queue(daemon, "expired")
+    pool = Pool(daemon, make=False)
+    pool.good("CreatePool", ResultQueueUrl="results", Matcher="external")
+    pool.offer("a", "b")
+    match = pool.match("p", "a", "b")
+    wait_until(lambda: len(pool.receive(0)) == 0, what="the end of all attempts")
+    status, answer = daemon.call("AmazonSQS.StartMessageMoveTask", {"SourceArn": "arn:aws:sqs:us-east-1:000000000000:dead"})
+    assert status == 200, answer
+    wait_until(lambda: pool.count_results() == 1, what="the move")
+    restart(daemon)
+    (result,) = pool.receive(30)
+    assert result.id == result.match == match  # as Result asserts
+    assert pool.put_back(match) == "put-back" and pool.version("a") == 2
+
+
 def test_MR30_a_put_back_lets_all_wait_again_with_their_age_and_only_once(daemon):
     """M12."""
     pool = Pool(daemon, Size=3, TicketTtlSeconds=3600)

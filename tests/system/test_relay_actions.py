@@ -427,6 +427,7 @@ def test_calls_in_doubt_are_listed_sent_and_dropped(daemon, receiver):
         return found if len(found) == count else None
 
     found = wait_until(lambda: doubts(2), what="two doubts")
+    wait_until(lambda: len(receiver.bodies()) == 3, what="the call that was answered")
     assert sorted(receiver.bodies()) == ["a", "b", "c"] and all(doubt["IsInDoubt"] and doubt["Error"] for doubt in found)
     assert describe(daemon, "out")["InDoubt"] == 2
     assert 'tally_relay_in_doubt{relay="out"} 2' in daemon.request("GET", "/metrics")[2].decode()

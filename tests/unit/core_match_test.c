@@ -647,6 +647,44 @@ static void MR31_who_does_not_answer_in_time_is_cancelled(void **state)
     close_rig(&rig);
 }
 
+static void MR31_those_who_are_to_confirm_have_time_again_after_a_restart(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool = open_with(&rig, confirming, PAIRS);
+    offer_all(&rig, pool, "ab");
+    uint64_t number = match(&rig, pool, "p", "a:1 b:1");
+    decide_restart(core_rig_begin(&rig), 2, rig.now_ms + 60000);
+    core_rig_end(&rig);
+    rig.now_ms += 60000;
+    pool_rig_pass(&rig, 0);
+    assert_int_equal(pool_rig_confirm(&rig, pool, number, "a", true), MATCH_WAITS);
+    pool_rig_pass(&rig, 9999);
+    assert_int_equal(pool_rig_confirm(&rig, pool, number, "b", true), MATCH_WAS_MADE);
+    close_rig(&rig);
+}
+
+/* The teams of a held match were those of the rules of then. */
+static void MR35_a_held_match_that_new_teams_do_not_have_is_undone_by_its_last_yes(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool = open_with(&rig, confirming,
+                                         "{'Attributes':{'mmr':'num'},'Teams':[{'name':'red','size':1},"
+                                         "{'name':'green','size':1},{'name':'blue','size':1}]}");
+    offer_all(&rig, pool, "abc");
+    uint64_t number = match(&rig, pool, "p", "a:1 b:1 c:1");
+    struct pool_spec spec = confirming(
+        pool_rig_spec(&rig, "{'Attributes':{'mmr':'num'},'Teams':[{'name':'red','size':2},{'name':'blue','size':1}]}"));
+    pool_rig_put(&rig, "duel", &spec);
+    assert_int_equal(pool_rig_confirm(&rig, pool, number, "a", true), MATCH_WAITS);
+    assert_int_equal(pool_rig_confirm(&rig, pool, number, "b", true), MATCH_WAITS);
+    assert_int_equal(pool_rig_confirm(&rig, pool, number, "c", true), MATCH_IS_UNDONE);
+    assert_true(waits(pool, "a", 2) && waits(pool, "b", 2) && waits(pool, "c", 2));
+    assert_int_equal(pool_rig_count_messages(&rig, "results"), 0);
+    close_rig(&rig);
+}
+
 static void a_held_match_can_be_put_back_and_then_nobody_is_cancelled(void **state)
 {
     (void)state;
@@ -990,6 +1028,8 @@ int main(void)
         cmocka_unit_test(MR32_the_last_yes_makes_the_match_and_there_is_one_result),
         cmocka_unit_test(MR31_who_refuses_is_cancelled_and_the_others_wait_again),
         cmocka_unit_test(MR31_who_does_not_answer_in_time_is_cancelled),
+        cmocka_unit_test(MR31_those_who_are_to_confirm_have_time_again_after_a_restart),
+        cmocka_unit_test(MR35_a_held_match_that_new_teams_do_not_have_is_undone_by_its_last_yes),
         cmocka_unit_test(a_held_match_can_be_put_back_and_then_nobody_is_cancelled),
         cmocka_unit_test(MR26_while_one_of_an_exclusive_set_is_held_the_others_wait_and_can_t_be_matched),
         cmocka_unit_test(MR29_a_held_match_has_its_place_in_the_result_queue),
