@@ -22,11 +22,7 @@ bool apply_founded(struct core *core, const struct event_founded *founded)
 bool apply_restarted(struct core *core, const struct event_restarted *restarted)
 {
     core->epoch = restarted->epoch;
-    /* Moving timers reorders the heap under the walk, so the slots are copied first. */
-    buffer_truncate(&core->scratch, 0);
-    for (uint32_t i = 0; i < core->timers.count; i++)
-        buffer_append_u32(&core->scratch, core->timers.entries_owned[i].slot);
-    struct cursor cursor = cursor_make(buffer_bytes(&core->scratch));
+    struct cursor cursor = core_heap_slots(core, &core->timers);
     while (cursor.rest.size > 0) {
         uint32_t slot = cursor_u32(&cursor);
         struct message *message = core_message(core, slot);

@@ -646,6 +646,14 @@ static uint64_t heap_due_ms(const struct heap *heap)
     return heap->count == 0 ? UINT64_MAX : heap_top(heap).key;
 }
 
+struct cursor core_heap_slots(struct core *core, const struct heap *heap)
+{
+    buffer_truncate(&core->scratch, 0);
+    for (uint32_t i = 0; i < heap->count; i++)
+        buffer_append_u32(&core->scratch, heap->entries_owned[i].slot);
+    return cursor_make(buffer_bytes(&core->scratch));
+}
+
 uint64_t core_due_ms(const struct core *core)
 {
     if (!list_is_empty(&core->draining_shelves) || !list_is_empty(&core->draining_batches) ||

@@ -1,5 +1,6 @@
 #include "core/finish.h"
 
+#include "base/quote.h"
 #include "core/identity.h"
 #include <stdio.h>
 
@@ -13,25 +14,13 @@ static void append_seconds(struct buffer *out, uint64_t time_ms)
     buffer_append_format(out, "%llu.%03u", (unsigned long long)(time_ms / 1000), (unsigned)(time_ms % 1000));
 }
 
-/* Batch ids are printable ASCII, so these two are all that JSON wants escaped. */
-static void append_json_id(struct buffer *out, struct bytes id)
-{
-    buffer_append_u8(out, '"');
-    for (size_t i = 0; i < id.size; i++) {
-        if (id.ptr[i] == '"' || id.ptr[i] == '\\')
-            buffer_append_u8(out, '\\');
-        buffer_append_u8(out, id.ptr[i]);
-    }
-    buffer_append_u8(out, '"');
-}
-
 /* The body of a completion message whose target gives none (docs/protocol.md, "Batches"). */
 static void write_summary(const struct batch *batch, struct buffer *out)
 {
     struct batch_counts counts = batch_counts(batch);
     bool is_completed = batch->state == BATCH_COMPLETED;
     buffer_append_bytes(out, BYTES("{\"batch\":"));
-    append_json_id(out, batch->id_owned);
+    quote_append(out, batch->id_owned);
     buffer_append_format(
         out, ",\"status\":\"%s\",\"total\":%llu,\"succeeded\":%llu,\"failed\":%llu,\"cancelled\":%llu,",
         batch_status_name(is_completed ? batch->status : BATCH_FAILED), (unsigned long long)counts.total,

@@ -393,11 +393,7 @@ bool apply_match_undone(struct core *core, const struct event_match_undone *undo
 
 void made_match_restarted(struct core *core, uint64_t resumed_at_ms, uint32_t grace_ms)
 {
-    /* Moving a hold reorders the heap under the walk, so the slots are copied first. */
-    buffer_truncate(&core->scratch, 0);
-    for (uint32_t i = 0; i < core->holds.count; i++)
-        buffer_append_u32(&core->scratch, core->holds.entries_owned[i].slot);
-    struct cursor cursor = cursor_make(buffer_bytes(&core->scratch));
+    struct cursor cursor = core_heap_slots(core, &core->holds);
     while (cursor.rest.size > 0) {
         uint32_t slot = cursor_u32(&cursor);
         struct made_match *match = made_match_at(core, slot);

@@ -143,6 +143,9 @@ uint64_t core_send_own(struct core *core, const struct queue *queue, struct cont
 /* Applies an event whose fields lie at `position` in the log. False, with nothing changed, if it does not fit the state. */
 bool core_apply(struct core *core, const struct event *event, uint64_t position);
 
+/* The slots of a heap, in the scratch buffer: for whoever moves entries while he walks over all of them, which reorders the heap. */
+struct cursor core_heap_slots(struct core *core, const struct heap *heap);
+
 /* Lets time pass to now_ms. */
 void core_advance(struct core *core, uint64_t now_ms);
 
