@@ -26,22 +26,7 @@ static void print_text(yyjson_val *batch)
 
 static int run(struct invocation *invocation)
 {
-    struct json_body body;
-    struct tally_reply reply;
-    int status = invocation_connect(invocation);
-
-    if (status != EXIT_DONE)
-        return status;
-    json_body_init(&body);
-    json_add_text(&body, body.root, "BatchId", invocation->arguments[0]);
-    if (json_body_call(&body, invocation->client, "Tally.DescribeBatch", &reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    if (invocation->is_json)
-        output_reply(&reply);
-    else
-        print_text(json_root(&reply));
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
+    return output_named(invocation, "BatchId", "Tally.DescribeBatch", print_text);
 }
 
 const struct command command_batch_show = {

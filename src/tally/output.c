@@ -9,7 +9,8 @@ void output_reply(const struct tally_reply *reply)
     printf("%s\n", reply->body_size == 0 ? "{}" : reply->body_owned);
 }
 
-int output_call(struct invocation *invocation, struct json_body *body, const char *action)
+int output_call(struct invocation *invocation, struct json_body *body, const char *action,
+                void (*print)(yyjson_val *answer))
 {
     struct tally_reply reply;
 
@@ -17,6 +18,8 @@ int output_call(struct invocation *invocation, struct json_body *body, const cha
         return invocation_failed(invocation, invocation->client);
     if (invocation->is_json)
         output_reply(&reply);
+    else if (print != NULL)
+        print(json_root(&reply));
     tally_reply_deinit(&reply);
     return EXIT_DONE;
 }
@@ -25,20 +28,12 @@ int output_named(struct invocation *invocation, const char *member, const char *
                  void (*print)(yyjson_val *answer))
 {
     struct json_body body;
-    struct tally_reply reply;
     int status = invocation_connect(invocation);
     if (status != EXIT_DONE)
         return status;
     json_body_init(&body);
     json_add_text(&body, body.root, member, invocation->arguments[0]);
-    if (json_body_call(&body, invocation->client, target, &reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    if (invocation->is_json)
-        output_reply(&reply);
-    else if (print != NULL)
-        print(json_root(&reply));
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
+    return output_call(invocation, &body, target, print);
 }
 
 void output_field(const char *name, const char *value)

@@ -8,11 +8,11 @@
 /* The answer as it came, in one line; {} where the action answers nothing. */
 void output_reply(const struct tally_reply *reply);
 
-/* Calls the action, and shows the answer with --json only. The program's status. */
-int output_call(struct invocation *invocation, struct json_body *body, const char *action);
+/* Calls the action, and shows the answer: with --json as it came, else by `print`, unless that is NULL. The program's status. */
+int output_call(struct invocation *invocation, struct json_body *body, const char *action,
+                void (*print)(yyjson_val *answer));
 
-/* Calls `target` about the one thing that the command line names, `member` in the request, and shows the answer: with --json as it came,
- * else by `print`, unless that is NULL. The program's status. */
+/* The same of the one thing that the command line names, `member` in the request. Connects first. */
 int output_named(struct invocation *invocation, const char *member, const char *target,
                  void (*print)(yyjson_val *answer));
 

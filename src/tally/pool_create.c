@@ -25,7 +25,6 @@ static int call(struct invocation *invocation, const char *action)
 {
     const struct settings *settings = invocation->settings;
     struct json_body body;
-    struct tally_reply reply;
     json_body_init(&body);
     json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
     int status = pool_words_write(invocation, &settings->words, &body);
@@ -35,14 +34,7 @@ static int call(struct invocation *invocation, const char *action)
         yyjson_mut_doc_free(body.doc_owned);
         return status;
     }
-    if (json_body_call(&body, invocation->client, action, &reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    if (invocation->is_json)
-        output_reply(&reply);
-    else
-        print_warnings(json_root(&reply));
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
+    return output_call(invocation, &body, action, print_warnings);
 }
 
 static int run_create(struct invocation *invocation)

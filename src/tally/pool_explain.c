@@ -100,21 +100,13 @@ static void print_text(yyjson_val *answer)
 static int run(struct invocation *invocation)
 {
     struct json_body body;
-    struct tally_reply reply;
     int status = invocation_connect(invocation);
     if (status != EXIT_DONE)
         return status;
     json_body_init(&body);
     json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
     json_add_text(&body, body.root, "TicketId", invocation->arguments[1]);
-    if (json_body_call(&body, invocation->client, "Tally.ExplainTicket", &reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    if (invocation->is_json)
-        output_reply(&reply);
-    else
-        print_text(json_root(&reply));
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
+    return output_call(invocation, &body, "Tally.ExplainTicket", print_text);
 }
 
 const struct command command_pool_explain = {

@@ -39,21 +39,13 @@ static void print_ticket(yyjson_val *ticket)
 static int run_ticket(struct invocation *invocation)
 {
     struct json_body body;
-    struct tally_reply reply;
     int status = invocation_connect(invocation);
     if (status != EXIT_DONE)
         return status;
     json_body_init(&body);
     json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
     json_add_text(&body, body.root, "TicketId", invocation->arguments[1]);
-    if (json_body_call(&body, invocation->client, "Tally.GetTicket", &reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    if (invocation->is_json)
-        output_reply(&reply);
-    else
-        print_ticket(json_root(&reply));
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
+    return output_call(invocation, &body, "Tally.GetTicket", print_ticket);
 }
 
 /* --- cancel --------------------------------------------------------------------------------------------------------- */
@@ -131,10 +123,15 @@ static bool add_filter(const struct invocation *invocation, struct json_body *bo
     return true;
 }
 
+static void print_count(yyjson_val *answer)
+{
+    printf("%llu tickets, weight %llu\n", (unsigned long long)json_number(answer, "Tickets"),
+           (unsigned long long)json_number(answer, "Weight"));
+}
+
 static int run_count(struct invocation *invocation)
 {
     struct json_body body;
-    struct tally_reply reply;
     json_body_init(&body);
     json_add_text(&body, body.root, "PoolName", invocation->arguments[0]);
     int status = add_filter(invocation, &body) ? invocation_connect(invocation) : EXIT_USAGE;
@@ -142,15 +139,7 @@ static int run_count(struct invocation *invocation)
         yyjson_mut_doc_free(body.doc_owned);
         return status;
     }
-    if (json_body_call(&body, invocation->client, "Tally.CountTickets", &reply) != TALLY_OK)
-        return invocation_failed(invocation, invocation->client);
-    if (invocation->is_json)
-        output_reply(&reply);
-    else
-        printf("%llu tickets, weight %llu\n", (unsigned long long)json_number(json_root(&reply), "Tickets"),
-               (unsigned long long)json_number(json_root(&reply), "Weight"));
-    tally_reply_deinit(&reply);
-    return EXIT_DONE;
+    return output_call(invocation, &body, "Tally.CountTickets", print_count);
 }
 
 /* --- putback -------------------------------------------------------------------------------------------------------- */

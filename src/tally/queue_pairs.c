@@ -16,7 +16,7 @@ static int call(struct invocation *invocation, const char *member, const char *a
     map = json_add_object(&body, body.root, member);
     for (size_t i = 0; i < count; i++)
         json_add_text(&body, map, pairs[i].name, pairs[i].value);
-    return output_call(invocation, &body, action);
+    return output_call(invocation, &body, action, NULL);
 }
 
 int queue_pairs_run(struct invocation *invocation, const char *member, const char *action)

@@ -46,7 +46,7 @@ static int start_task(struct invocation *invocation, const char *source, const c
     json_add_text(&body, body.root, "DestinationArn", destination);
     if (settings->rate.is_given)
         json_add_number(&body, body.root, "MaxNumberOfMessagesPerSecond", settings->rate.value);
-    return output_call(invocation, &body, "AmazonSQS.StartMessageMoveTask");
+    return output_call(invocation, &body, "AmazonSQS.StartMessageMoveTask", NULL);
 }
 
 static int run_redrive(struct invocation *invocation)
@@ -150,7 +150,7 @@ static int run_stop(struct invocation *invocation)
     }
     json_body_init(&body);
     json_add_text(&body, body.root, "TaskHandle", handle);
-    status = output_call(invocation, &body, "AmazonSQS.CancelMessageMoveTask");
+    status = output_call(invocation, &body, "AmazonSQS.CancelMessageMoveTask", NULL);
     tally_reply_deinit(&tasks);
     return status;
 }

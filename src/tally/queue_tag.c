@@ -21,7 +21,7 @@ static int run_untag(struct invocation *invocation)
     keys = json_add_array(&body, body.root, "TagKeys");
     for (int i = 1; i < invocation->argument_count; i++)
         yyjson_mut_arr_add_str(body.doc_owned, keys, invocation->arguments[i]);
-    return output_call(invocation, &body, "AmazonSQS.UntagQueue");
+    return output_call(invocation, &body, "AmazonSQS.UntagQueue", NULL);
 }
 
 static int run_tags(struct invocation *invocation)

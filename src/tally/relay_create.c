@@ -19,7 +19,7 @@ static int run(struct invocation *invocation)
     if (relay_words_write(invocation, &settings->words, &body, &status))
         status = invocation_connect(invocation);
     if (status == EXIT_DONE)
-        return output_call(invocation, &body, "Tally.CreateRelay");
+        return output_call(invocation, &body, "Tally.CreateRelay", NULL);
     yyjson_mut_doc_free(body.doc_owned);
     return status;
 }
