@@ -119,6 +119,14 @@ DECLARE_ACTION(put_back_match)
 DECLARE_ACTION(confirm_match)
 DECLARE_ACTION(explain_ticket)
 
+/* --- waiting (call.c) --------------------------------------------------------------------------------------------- */
+
+struct reply_draft;
+
+/* The call of an exchange that has waited and goes on now: its reply is begun in `draft`. */
+struct call call_resume(struct api *api, struct exchange *exchange, struct reply_draft *draft, struct failure *failure,
+                        uint64_t now_ms);
+
 /* --- what several actions use (call.c) ---------------------------------------------------------------------------- */
 
 #define LIST_RESULTS_MAX 1000

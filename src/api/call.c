@@ -1,5 +1,6 @@
-/* What several actions use: finding queues and batches by the names clients give, URLs and ARNs, pages of lists. */
+/* What several actions use: going on after a wait, finding queues and batches by the names clients give, URLs and ARNs, pages of lists. */
 #include "api/access.h"
+#include "api/reply.h"
 #include "api/state.h"
 
 #include "api/text.h"
@@ -8,6 +9,22 @@
 
 #define GROUP_SIZE_MAX 128u
 #define REGION_SIZE_MAX 64u
+
+struct call call_resume(struct api *api, struct exchange *exchange, struct reply_draft *draft, struct failure *failure,
+                        uint64_t now_ms)
+{
+    reply_begin(exchange, draft);
+    return (struct call){
+        .api = api,
+        .exchange = exchange,
+        .ns = api->ns,
+        .core = namespace_begin(api->ns, now_ms),
+        .arena = &exchange->arena,
+        .failure = failure,
+        .reply = &draft->writer,
+        .now_ms = now_ms,
+    };
+}
 
 const struct api_options *call_options(const struct call *call)
 {

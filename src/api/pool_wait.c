@@ -126,17 +126,7 @@ static size_t answer(struct api *api, struct pool_waiter *waiter, uint64_t now_m
     struct exchange *exchange = waiter->exchange;
     struct failure failure = {.error = OK};
     struct reply_draft draft;
-    reply_begin(exchange, &draft);
-    struct call call = {
-        .api = api,
-        .exchange = exchange,
-        .ns = api->ns,
-        .core = namespace_begin(api->ns, now_ms),
-        .arena = &exchange->arena,
-        .failure = &failure,
-        .reply = &draft.writer,
-        .now_ms = now_ms,
-    };
+    struct call call = call_resume(api, exchange, &draft, &failure, now_ms);
     write_answer(&call, waiter);
     reply_end(exchange, &draft, false);
     size_t size = exchange->reply.body.size;

@@ -92,17 +92,7 @@ static bool serve_first(struct api *api, struct queue *queue, uint64_t now_ms)
     struct exchange *exchange = waiter->exchange;
     struct failure failure = {.error = OK};
     struct reply_draft draft;
-    reply_begin(exchange, &draft);
-    struct call call = {
-        .api = api,
-        .exchange = exchange,
-        .ns = api->ns,
-        .core = namespace_begin(api->ns, now_ms),
-        .arena = &exchange->arena,
-        .failure = &failure,
-        .reply = &draft.writer,
-        .now_ms = now_ms,
-    };
+    struct call call = call_resume(api, exchange, &draft, &failure, now_ms);
     unsigned count = 0;
     enum error error = receive_now(&call, queue, &waiter->command, &count);
     if (error == OK && count == 0)
