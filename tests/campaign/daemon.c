@@ -1,11 +1,15 @@
 #include "daemon.h"
+#include "text.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +32,17 @@ static void run_program(const struct daemon *daemon)
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a campaign that is interrupted leaves no daemon behind */
     execv(daemon->program, arguments);
     _exit(127);
+}
+
+uint16_t daemon_free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(fd, (struct sockaddr *)&address, size) != 0 || getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        fatal("can't find a free port: %s", strerror(errno));
+    close(fd);
+    return ntohs(address.sin_port);
 }
 
 void daemon_start(struct daemon *daemon, uint64_t now_ms)

@@ -21,6 +21,9 @@ struct daemon {
     uint64_t restart_max_ms; /* the longest time from a kill to the first connection behind it */
 };
 
+/* A port of the loopback address that nobody listens on. Ends the program if there is none. */
+uint16_t daemon_free_port(void);
+
 /* Starts it; the caller's connections say when it serves. Ends the program if it can't be started. */
 void daemon_start(struct daemon *daemon, uint64_t now_ms);
 

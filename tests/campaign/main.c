@@ -6,9 +6,9 @@
  * restart. Prints one line of JSON; the exit status is 0 if there is nothing wrong. */
 #include "client.h"
 #include "daemon.h"
+#include "option.h"
 #include "wire.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -316,26 +315,6 @@ static const struct option OPTIONS[] = {
     {0},
 };
 
-static uint16_t free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(fd, (struct sockaddr *)&address, size) != 0 || getsockname(fd, (struct sockaddr *)&address, &size) != 0)
-        fatal("can't find a free port: %s", strerror(errno));
-    close(fd);
-    return ntohs(address.sin_port);
-}
-
-static double number_in(const char *text, double min, double max)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (*text == '\0' || *end != '\0' || !(value >= min && value <= max))
-        fatal("%s: expected a number from %g to %g", text, min, max);
-    return value;
-}
-
 static void option_apply(struct run *run, int option, const char *value)
 {
     switch (option) {
@@ -346,29 +325,29 @@ static void option_apply(struct run *run, int option, const char *value)
         run->daemon.folder = value;
         break;
     case OPTION_PORT:
-        run->daemon.port = run->campaign.port = (uint16_t)number_in(value, 1, 65535);
+        run->daemon.port = run->campaign.port = (uint16_t)option_number(value, 1, 65535);
         break;
     case OPTION_GROUPS:
-        run->options.groups = (uint32_t)number_in(value, 1, 1e8);
+        run->options.groups = (uint32_t)option_number(value, 1, 1e8);
         break;
     case OPTION_MESSAGES:
-        run->options.messages = (uint32_t)number_in(value, 1, 40);
+        run->options.messages = (uint32_t)option_number(value, 1, 40);
         break;
     case OPTION_WORKERS:
-        run->options.workers = (unsigned)number_in(value, 1, CONNECTIONS_MAX);
+        run->options.workers = (unsigned)option_number(value, 1, CONNECTIONS_MAX);
         break;
     case OPTION_FAIL:
-        run->campaign.failure_share = number_in(value, 0, 0.99);
+        run->campaign.failure_share = option_number(value, 0, 0.99);
         break;
     case OPTION_KILL_EVERY:
-        run->daemon.kill_every_ms = (uint32_t)(number_in(value, 0, 86400) * 1000);
+        run->daemon.kill_every_ms = (uint32_t)(option_number(value, 0, 86400) * 1000);
         break;
     case OPTION_KILL_EACH:
-        run->options.kill_each = (uint64_t)number_in(value, 1, 1e12);
+        run->options.kill_each = (uint64_t)option_number(value, 1, 1e12);
         run->daemon.kill_every_ms = 0;
         break;
     case OPTION_LEASE:
-        run->options.lease_s = (unsigned)number_in(value, 1, 43200);
+        run->options.lease_s = (unsigned)option_number(value, 1, 43200);
         break;
     case OPTION_WINDOW:
         run->options.window = value;
@@ -381,7 +360,7 @@ static void option_apply(struct run *run, int option, const char *value)
         run->options.strict = value;
         break;
     case OPTION_SEED:
-        run->options.seed = (uint64_t)number_in(value, 1, 1e18);
+        run->options.seed = (uint64_t)option_number(value, 1, 1e18);
         break;
     case OPTION_HELP:
         usage_print(stdout);
@@ -399,7 +378,7 @@ static void options_read(struct run *run, int argc, char **argv)
     if (run->daemon.program == NULL || run->daemon.folder == NULL)
         fatal("--tallyd and --folder are needed; try --help");
     if (run->daemon.port == 0)
-        run->daemon.port = run->campaign.port = free_port();
+        run->daemon.port = run->campaign.port = daemon_free_port();
     run->daemon.options = argv + optind;
     if (run->options.groups < run->options.workers)
         run->options.workers = run->options.groups;

@@ -7,17 +7,16 @@
  * is empty, the daemon's own counts say the same, and so does a late repeat of every offer, also after one more kill.
  * Prints one line of JSON; the exit status is 0 if there is nothing wrong. */
 #include "daemon.h"
+#include "option.h"
 #include "pool_client.h"
 #include "wire.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -418,26 +417,6 @@ static const struct option OPTIONS[] = {
     {0},
 };
 
-static uint16_t free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(fd, (struct sockaddr *)&address, size) != 0 || getsockname(fd, (struct sockaddr *)&address, &size) != 0)
-        fatal("can't find a free port: %s", strerror(errno));
-    close(fd);
-    return ntohs(address.sin_port);
-}
-
-static double number_in(const char *text, double min, double max)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (*text == '\0' || *end != '\0' || !(value >= min && value <= max))
-        fatal("%s: expected a number from %g to %g", text, min, max);
-    return value;
-}
-
 /* Options that are a whole number: where it goes, and from what to what. */
 static bool number_apply(struct run *run, int option, const char *value)
 {
@@ -457,7 +436,7 @@ static bool number_apply(struct run *run, int option, const char *value)
     };
     for (unsigned at = 0; at < sizeof(NUMBERS) / sizeof(NUMBERS[0]); at++)
         if (NUMBERS[at].option == option) {
-            *NUMBERS[at].number = (uint32_t)number_in(value, NUMBERS[at].min, NUMBERS[at].max);
+            *NUMBERS[at].number = (uint32_t)option_number(value, NUMBERS[at].min, NUMBERS[at].max);
             return true;
         }
     return false;
@@ -478,22 +457,22 @@ static void option_apply(struct run *run, int option, const char *value)
         run->daemon.folder = value;
         break;
     case OPTION_PORT:
-        run->daemon.port = run->campaign.port = (uint16_t)number_in(value, 1, 65535);
+        run->daemon.port = run->campaign.port = (uint16_t)option_number(value, 1, 65535);
         break;
     case OPTION_PUT_BACK:
-        run->campaign.put_back_share = number_in(value, 0, 0.9);
+        run->campaign.put_back_share = option_number(value, 0, 0.9);
         break;
     case OPTION_BUILT_IN:
         run->campaign.is_built_in = true;
         break;
     case OPTION_LEASE:
-        run->campaign.lease_ms = (uint32_t)number_in(value, 1, 43200) * 1000;
+        run->campaign.lease_ms = (uint32_t)option_number(value, 1, 43200) * 1000;
         break;
     case OPTION_KILL_EVERY:
-        run->daemon.kill_every_ms = (uint32_t)(number_in(value, 0, 86400) * 1000);
+        run->daemon.kill_every_ms = (uint32_t)(option_number(value, 0, 86400) * 1000);
         break;
     case OPTION_SEED:
-        run->options.seed = (uint64_t)number_in(value, 1, 1e18);
+        run->options.seed = (uint64_t)option_number(value, 1, 1e18);
         break;
     case OPTION_HELP:
         usage_print(stdout);
@@ -511,7 +490,7 @@ static void options_read(struct run *run, int argc, char **argv)
     if (run->daemon.program == NULL || run->daemon.folder == NULL)
         fatal("--tallyd and --folder are needed; try --help");
     if (run->daemon.port == 0)
-        run->daemon.port = run->campaign.port = free_port();
+        run->daemon.port = run->campaign.port = daemon_free_port();
     run->daemon.options = argv + optind;
     run->campaign.tickets -= run->campaign.tickets % run->campaign.size;
     if (mkdir(run->daemon.folder, 0700) != 0)

@@ -4,16 +4,11 @@ tests/campaign/pool.c does the work and judges it; `make campaign-pool` is the w
 thousands, and every few hundred of them the daemon is killed.
 """
 
-import json
-import subprocess
-
 import pytest
-from conftest import BIN, PATIENCE, ROOT, WRAPPER, clean_environment
+from campaigns import find_program, run_program
+from conftest import PATIENCE
 from wire import scaled
 
-# Beside the daemon under test where its build folder has one, else that of the release build.
-PROGRAMS = [BIN.parent / "tests" / "campaign" / "pool", ROOT / "build" / "release" / "tests" / "campaign" / "pool",
-            ROOT / "build" / "dev" / "tests" / "campaign" / "pool"]
 TICKETS = scaled(12000, "CAMPAIGN_TICKETS", least=600)
 KILLS = 8
 FAULTS = ("lost", "twice", "undelivered", "ghosts", "other_members", "wrong_answers", "left_in_queue", "miscounted")
@@ -21,31 +16,18 @@ FAULTS = ("lost", "twice", "undelivered", "ghosts", "other_members", "wrong_answ
 
 @pytest.fixture(scope="module")
 def program():
-    release = ROOT / "build" / "release"
-    if not PROGRAMS[0].exists() and (release / "build.ninja").exists():
-        subprocess.run(["ninja", "-C", release, "--quiet", "tests/campaign/pool"], check=False)
-    found = [path for path in PROGRAMS if path.exists()]
-    assert found, f"{PROGRAMS[1]} isn't built: run make all"
-    return found[0]
+    return find_program("pool")
 
 
 def run_campaign(program, tmp_path, *options):
     """Runs it to its end; returns what it counted."""
-    if WRAPPER:  # it starts the daemon itself, by one path
-        wrapped = tmp_path / "wrapped"
-        wrapped.write_text(f'#!/bin/sh\nexec {" ".join(WRAPPER)} "{BIN / "tallyd"}" "$@"\n')
-        wrapped.chmod(0o755)
-    tallyd = tmp_path / "wrapped" if WRAPPER else BIN / "tallyd"
-    command = [program, "--tallyd", tallyd, "--folder", tmp_path / "data", "--lease", 5 * PATIENCE, "--kill-each", TICKETS // (KILLS + 1),
-               "--tickets", TICKETS, *options, "--", "--segment-size", "37MiB"]
-    done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=110 * PATIENCE, env=clean_environment(), check=False)
-    assert done.stdout, done.stderr
-    print(done.stdout, done.stderr)
-    counted = json.loads(done.stdout)
+    status, counted = run_program(
+        program, tmp_path, "--lease", 5 * PATIENCE, "--kill-each", TICKETS // (KILLS + 1), "--tickets", TICKETS, *options,
+        "--", "--segment-size", "37MiB", seconds=110,
+    )
     for fault in FAULTS:
         assert counted[fault] == 0, counted
-    assert done.returncode == 0 and counted["kills"] >= KILLS // 2, counted
+    assert status == 0 and counted["kills"] >= KILLS // 2, counted
     return counted
 
 
