@@ -456,6 +456,17 @@ uint32_t core_add_shelf(struct core *core, uint64_t number, uint32_t queue)
     return slot;
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+    return (first > second) - (first < second);
+}
+
+void core_sort_ids(uint32_t *ids, uint32_t count)
+{
+    qsort(ids, count, sizeof(*ids), compare_ids);
+}
+
 uint32_t core_find_queue_slot(const struct core *core, uint32_t id)
 {
     for (struct table_probe probe = table_probe_start(&core->queue_by_id, table_hash_u64(id));

@@ -11,6 +11,7 @@
 
 #include "base/cursor.h"
 #include "base/memory.h"
+#include <stdlib.h>
 
 #define SNAPSHOT_VERSION 5u
 #define SNAPSHOT_VERSION_4 4u /* without pools of tickets */
@@ -69,14 +70,24 @@ static void write_queue(const struct core *core, const struct queue *queue, stru
     buffer_append_u64(out, is_deleted ? 0 : core_shelf_at(core, queue->shelf)->number);
 }
 
-/* Queues in order of id, the deleted ones among them that messages still name as their origin. */
-static void write_queues(const struct core *core, struct core_writer *writer)
+/* Slots of all queues in order of id, the deleted ones among them that messages still name as their origin. The caller frees them. */
+static uint32_t *list_queues(const struct core *core)
+{
+    uint32_t *slots = memory_allocate((core->queues.used + 1) * sizeof(*slots)), count = 0;
+    for (uint32_t slot = 1; slot < core->queues.slot_end; slot++)
+        if (core_find_queue_slot(core, core_queue(core, slot)->id) == slot) /* else it is free */
+            slots[count++] = core_queue(core, slot)->id;
+    core_sort_ids(slots, count);
+    for (uint32_t i = 0; i < count; i++)
+        slots[i] = core_find_queue_slot(core, slots[i]);
+    return slots;
+}
+
+static void write_queues(const struct core *core, const uint32_t *slots, struct core_writer *writer)
 {
     buffer_append_u32(&writer->piece, core->queues.used);
-    for (uint32_t id = 1; id <= core->queue_id; id++) {
-        uint32_t slot = core_find_queue_slot(core, id);
-        if (slot != 0)
-            write_queue(core, core_queue(core, slot), &writer->piece);
+    for (uint32_t i = 0; i < core->queues.used; i++) {
+        write_queue(core, core_queue(core, slots[i]), &writer->piece);
         core_writer_pass_on(writer);
     }
 }
@@ -191,17 +202,17 @@ static void write_drained_shelves(const struct core *core, struct buffer *out)
 }
 
 /* Tags of the queues that have some, by id. */
-static void write_tags(const struct core *core, struct core_writer *writer)
+static void write_tags(const struct core *core, const uint32_t *slots, struct core_writer *writer)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < core->queue_order_count; i++)
         count += core_queue_by_name(core, i)->tags_owned.size > 0;
     buffer_append_u32(&writer->piece, count);
-    for (uint32_t id = 1; id <= core->queue_id; id++) {
-        const struct queue *queue = core_find_queue_by_id(core, id);
-        if (queue == NULL || queue->tags_owned.size == 0)
+    for (uint32_t i = 0; i < core->queues.used; i++) {
+        const struct queue *queue = core_queue(core, slots[i]);
+        if (queue->shelf == 0 || queue->tags_owned.size == 0)
             continue;
-        buffer_append_u32(&writer->piece, id);
+        buffer_append_u32(&writer->piece, queue->id);
         buffer_append_sized(&writer->piece, queue->tags_owned);
         core_writer_pass_on(writer);
     }
@@ -211,17 +222,16 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
 {
     struct core_writer writer = {.sink = sink, .context = context};
     buffer_init(&writer.piece);
+    uint32_t *queue_slots = list_queues(core);
     write_identity(core, &writer.piece);
-    write_queues(core, &writer);
+    write_queues(core, queue_slots, &writer);
     write_batches(core, &writer);
     write_drained_shelves(core, &writer.piece);
     groups_encode(core, &writer);
     buffer_append_u32(&writer.piece, core->shelves.used);
-    for (uint32_t id = 1; id <= core->queue_id; id++) {
-        uint32_t slot = core_find_queue_slot(core, id);
-        if (slot != 0 && core_queue(core, slot)->shelf != 0)
-            write_shelf(core, core_shelf_at(core, core_queue(core, slot)->shelf), &writer);
-    }
+    for (uint32_t i = 0; i < core->queues.used; i++)
+        if (core_queue(core, queue_slots[i])->shelf != 0)
+            write_shelf(core, core_shelf_at(core, core_queue(core, queue_slots[i])->shelf), &writer);
     for (struct list_link *link = list_first(&core->draining_shelves); link != NULL;
          link = list_next(&core->draining_shelves, link))
         write_shelf(core, CONTAINER_OF(link, struct shelf, draining_link), &writer);
@@ -229,13 +239,14 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     dependency_encode(core, &writer);
     type_order_encode(core, &writer);
     schedule_encode(core, &writer);
-    write_tags(core, &writer);
+    write_tags(core, queue_slots, &writer);
     move_encode(core, &writer);
     relay_record_encode(core, &writer);
     publisher_encode(core, &writer);
     ticket_pool_encode_all(core, &writer);
     made_match_encode(core, &writer);
     hand_on(&writer);
+    free(queue_slots);
     buffer_deinit(&writer.piece);
 }
 

@@ -146,6 +146,9 @@ bool core_apply(struct core *core, const struct event *event, uint64_t position)
 /* The slots of a heap, in the scratch buffer: for whoever moves entries while he walks over all of them, which reorders the heap. */
 struct cursor core_heap_slots(struct core *core, const struct heap *heap);
 
+/* Sorts ids, rising. */
+void core_sort_ids(uint32_t *ids, uint32_t count);
+
 /* Lets time pass to now_ms. */
 void core_advance(struct core *core, uint64_t now_ms);
 

@@ -188,12 +188,6 @@ static void serve(struct core *core, struct ticket_pool *pool, struct share shar
     ticket_pool_set_timer(core, pool);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
-    return (first > second) - (first < second);
-}
-
 /* Ids of the pools that have something due, rising. */
 static uint32_t list_due(const struct core *core, uint32_t ids[TICKET_POOLS_MAX])
 {
@@ -203,7 +197,7 @@ static uint32_t list_due(const struct core *core, uint32_t ids[TICKET_POOLS_MAX]
         if (entry.key <= core->now_ms)
             ids[count++] = ((const struct ticket_pool *)pool_at(&core->ticket_pools, entry.slot))->id;
     }
-    qsort(ids, count, sizeof(*ids), compare_ids);
+    core_sort_ids(ids, count);
     return count;
 }
 

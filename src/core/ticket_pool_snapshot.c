@@ -66,11 +66,12 @@ void ticket_pool_encode_all(const struct core *core, struct core_writer *writer)
     buffer_append_u32(&writer->piece, core->pool_id);
     buffer_append_u64(&writer->piece, core->ticket_number);
     buffer_append_u32(&writer->piece, core->pool_count);
-    for (uint32_t id = 1; id <= core->pool_id; id++) {
-        const struct ticket_pool *pool = ticket_pool_find_by_id(core, id);
-        if (pool != NULL)
-            write_pool(pool, writer);
-    }
+    uint32_t ids[TICKET_POOLS_MAX];
+    for (uint32_t i = 0; i < core->pool_count; i++)
+        ids[i] = ticket_pool_at(core, i)->id;
+    core_sort_ids(ids, core->pool_count);
+    for (uint32_t i = 0; i < core->pool_count; i++)
+        write_pool(ticket_pool_find_by_id(core, ids[i]), writer);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

@@ -2,6 +2,8 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "core/snapshot.h"
+#include "core/state.h"
 #include <stdlib.h>
 
 #define START_MS UINT64_C(1700000000000)
@@ -89,6 +91,42 @@ void core_rig_encode(const struct core *core, struct buffer *out)
 {
     buffer_truncate(out, 0);
     core_encode(core, append_piece, out);
+}
+
+struct bytes core_rig_find_part(const struct core *core, const struct buffer *encoded, core_rig_encoder *encode)
+{
+    struct core_writer writer = {.sink = NULL};
+    buffer_init(&writer.piece);
+    encode(core, &writer);
+    const uint8_t *at = memmem(encoded->data_owned, encoded->size, writer.piece.data_owned, writer.piece.size);
+    ASSERT(at != NULL);
+    struct bytes part = bytes_make(at, writer.piece.size);
+    buffer_deinit(&writer.piece);
+    return part;
+}
+
+unsigned core_rig_damage_part(struct core_rig *rig, core_rig_encoder *encode, unsigned rounds)
+{
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig->core, &encoded);
+    struct bytes part = core_rig_find_part(rig->core, &encoded, encode);
+    size_t first = (size_t)(part.ptr - encoded.data_owned);
+    unsigned refused_count = 0;
+    while (rounds-- > 0) {
+        uint8_t *byte = encoded.data_owned + first + core_rig_draw(rig, (uint32_t)part.size);
+        uint8_t was = *byte;
+        *byte = (uint8_t)core_rig_draw(rig, 256);
+        struct core *read = core_create();
+        if (core_decode(read, buffer_bytes(&encoded)))
+            core_check(read);
+        else
+            refused_count++;
+        core_destroy(read);
+        *byte = was;
+    }
+    buffer_deinit(&encoded);
+    return refused_count;
 }
 
 struct queue_settings core_rig_settings(void)

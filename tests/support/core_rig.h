@@ -45,6 +45,15 @@ struct core *core_rig_replay(const struct core_rig *rig);
 /* The encoded state of a core, in an empty buffer. */
 void core_rig_encode(const struct core *core, struct buffer *out);
 
+typedef void core_rig_encoder(const struct core *core, struct core_writer *writer);
+
+/* Where the part that `encode` writes stands in the encoded state of the core; a view into `encoded`. */
+struct bytes core_rig_find_part(const struct core *core, const struct buffer *encoded, core_rig_encoder *encode);
+
+/* Reads the encoded state again and again with one byte of that part changed at random: it must be refused or make a sound core. The
+ * number of times that it was refused. */
+unsigned core_rig_damage_part(struct core_rig *rig, core_rig_encoder *encode, unsigned rounds);
+
 /* Settings as CreateQueue gives them by default. */
 struct queue_settings core_rig_settings(void);
 

@@ -507,9 +507,9 @@ static void a_damaged_state_is_refused_or_sound(void **state)
     struct buffer encoded;
     buffer_init(&encoded);
     core_rig_encode(rig.core, &encoded);
-    /* What is remembered stands at the end, but for a few counts of other things. */
-    size_t start = encoded.size > 1600 ? encoded.size - 1600 : 0;
-    for (size_t at = start; at < encoded.size; at++) {
+    struct bytes part = core_rig_find_part(rig.core, &encoded, deduplication_encode);
+    size_t first = (size_t)(part.ptr - encoded.data_owned);
+    for (size_t at = first; at < first + part.size; at++) {
         uint8_t old = encoded.data_owned[at];
         for (unsigned bit = 0; bit < 9; bit++) {
             encoded.data_owned[at] = bit == 8 ? 0xff : old ^ (uint8_t)(1u << bit);
