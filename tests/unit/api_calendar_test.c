@@ -1,6 +1,7 @@
 /* When a cron expression is due in a time zone: over daylight-saving changes, and against the C library's idea of the zone. */
 #include "api/calendar.h"
 #include "api/zone.h"
+#include "support/scale.h"
 
 #include "random.h"
 #include <setjmp.h>
@@ -266,7 +267,7 @@ static void a_damaged_file_is_no_zone_or_some_zone(void **state)
     struct zone zone;
     for (size_t cut = 0; cut < size; cut++)
         assert_false(zone_init(&zone, bytes_make(file, cut)));
-    for (unsigned round = 0; round < 20000; round++) {
+    for (unsigned round = 0; round < scaled(20000); round++) {
         size_t at = random_below(&random, (uint32_t)size);
         uint8_t was = file[at];
         file[at] = (uint8_t)random_u64(&random);
@@ -349,7 +350,7 @@ static void any_expression_is_due_as_a_walk_through_the_minutes_says(void **stat
 {
     (void)state;
     struct random random = {5};
-    for (unsigned round = 0; round < 600; round++) {
+    for (unsigned round = 0; round < scaled(600); round++) {
         const char *zone = zones[round % (sizeof(zones) / sizeof(*zones))];
         set_zone(zone);
         struct drawn drawn = {0};

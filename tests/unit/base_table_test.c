@@ -1,4 +1,5 @@
 #include "base/table.h"
+#include "support/scale.h"
 
 #include "base/assert.h"
 #include "random.h"
@@ -172,7 +173,7 @@ static void removals_in_the_middle_of_growing_agree_with_the_model(void **state)
     };
     static struct model model;
     int checked = 0;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < scaled(60); seed++) {
         model_init(&model, seed);
         while (model.count < 420) {
             uint32_t slot = 1 + random_below(&model.random, SLOT_END - 1);
@@ -188,7 +189,7 @@ static void removals_in_the_middle_of_growing_agree_with_the_model(void **state)
         }
         table_deinit(&model.table);
     }
-    assert_true(checked > 1000);
+    assert_true(checked > (int)scaled(1000));
 }
 
 static void growth_moves_a_bounded_number_of_places_at_a_time(void **state)

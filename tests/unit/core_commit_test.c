@@ -1,6 +1,7 @@
 /* Commit against random states: it does all or nothing, and all is what the same decisions one by one would have done. */
 #include "core/state.h"
 #include "support/core_rig.h"
+#include "support/scale.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -239,7 +240,7 @@ static void a_commit_does_what_its_parts_would_do_or_nothing(void **state)
 {
     (void)state;
     unsigned good_count = 0, refused_count = 0, unsupported_count = 0;
-    for (uint64_t seed = 1; seed <= 150; seed++) {
+    for (uint64_t seed = 1; seed <= scaled(150); seed++) {
         struct core_rig rig;
         core_rig_init(&rig, seed);
         for (unsigned step = 0; step < 300; step++) {
@@ -258,7 +259,7 @@ static void a_commit_does_what_its_parts_would_do_or_nothing(void **state)
         core_rig_deinit(&rig);
     }
     print_message("%u done, %u refused, %u of them unsupported\n", good_count, refused_count, unsupported_count);
-    assert_true(good_count > 100 && refused_count > 100);
+    assert_true(good_count > scaled(100) && refused_count > scaled(100));
 }
 
 static void put_order(struct core_rig *rig, const char *first, const char *second)

@@ -1,6 +1,7 @@
 /* What is remembered of published rows: limits, forgetting, ranges of ids, and that a replay and a snapshot remember the same. */
 #include "core/apply.h"
 #include "support/core_rig.h"
+#include "support/scale.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -245,6 +246,8 @@ static void publish_many(struct bench *bench, uint64_t first, unsigned batches, 
 static void of_more_than_a_million_confirmed_rows_the_oldest_are_forgotten(void **state)
 {
     (void)state;
+    if (is_scaled_down())
+        skip();
     struct bench bench;
     bench_init(&bench);
     publish_many(&bench, 1, 1001, 1);
@@ -289,7 +292,8 @@ static void R56_a_hundred_thousand_publishers_take_bounded_memory(void **state)
     struct queue_settings settings = core_rig_settings();
     struct queue *queue = decide_create_queue(core_rig_begin(&rig), BYTES("q"), &settings);
     core_rig_end(&rig);
-    for (uint32_t i = 0; i < 100000; i++) {
+    uint32_t count = (uint32_t)scaled(100000);
+    for (uint32_t i = 0; i < count; i++) {
         struct core *core = core_rig_begin(&rig);
         uint8_t id[PUBLISHER_ID_SIZE] = {0};
         bytes_put_u32(id, i + 1);
@@ -325,8 +329,8 @@ static void R56_a_hundred_thousand_publishers_take_bounded_memory(void **state)
     }
     /* Of the last ten minutes, which are 6,000 publishers, all six rows are known; of the others the three that are not confirmed. */
     struct core_metrics metrics = core_metrics(rig.core);
-    assert_int_equal(metrics.publishers, 100000);
-    assert_true(metrics.published_rows < 3 * 100000 + 3 * 7000);
+    assert_int_equal(metrics.publishers, count);
+    assert_true(metrics.published_rows < 3 * count + 3 * 7000);
     assert_true(sizeof(struct publisher) <= 200);
     assert_true(sizeof(struct row_entry) == 40);
     core_check(rig.core);

@@ -1,6 +1,7 @@
 /* Records of relays: random lives of them replay to the same state, come back from a snapshot as they were, and neither damage nor
  * events that do not fit get past the core. */
 #include "support/core_rig.h"
+#include "support/scale.h"
 
 #include "random.h"
 #include <setjmp.h>
@@ -140,7 +141,7 @@ static void no_damage_crashes_the_decoder(void **state)
     put(&rig, "a", "one");
     put(&rig, "b", "two");
     put(&rig, "c", "three");
-    assert_true(core_rig_damage_part(&rig, relay_record_encode, 20000) > 1000);
+    assert_true(core_rig_damage_part(&rig, relay_record_encode, scaled(20000)) > scaled(1000));
     core_rig_deinit(&rig);
 }
 

@@ -1,6 +1,7 @@
 /* Schedules in the core, with a calendar of whole minutes: random lives of them replay to the same state, come back from a
  * snapshot as they were, and no bytes whatever crash the decoder. */
 #include "support/core_rig.h"
+#include "support/scale.h"
 
 #include "random.h"
 #include <setjmp.h>
@@ -123,7 +124,7 @@ static void expect_same(const struct core *core, const struct core *live)
 static void a_replay_gives_the_live_state_and_asks_no_calendar(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= scaled(20); seed++) {
         struct core_rig rig;
         unsigned asked = 0;
         live_for(&rig, seed, 150, &asked);
@@ -140,7 +141,7 @@ static void a_replay_gives_the_live_state_and_asks_no_calendar(void **state)
 static void a_snapshot_gives_the_state_back(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= scaled(20); seed++) {
         struct core_rig rig;
         unsigned asked = 0;
         live_for(&rig, seed, 40, &asked);
@@ -170,7 +171,7 @@ static void no_damage_crashes_the_decoder(void **state)
     put(rig.core, "b", "0", "q", CATCH_UP_ALL);
     put(rig.core, "c", "1", "q", CATCH_UP_NONE);
     core_rig_end(&rig);
-    assert_true(core_rig_damage_part(&rig, schedule_encode, 20000) > 1000);
+    assert_true(core_rig_damage_part(&rig, schedule_encode, scaled(20000)) > scaled(1000));
     core_rig_deinit(&rig);
 }
 

@@ -1,6 +1,7 @@
 /* The whole state as bytes: equal states give equal bytes, a replay and a snapshot give the state that was live, and no
  * bytes whatever crash the decoder. */
 #include "support/core_rig.h"
+#include "support/scale.h"
 
 #include "random.h"
 
@@ -38,7 +39,7 @@ static struct core *decode(struct bytes encoded)
 static void a_replay_gives_the_live_state(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 80; seed++) {
+    for (uint64_t seed = 1; seed <= scaled(80); seed++) {
         struct core_rig rig;
         core_rig_init(&rig, seed);
         for (unsigned step = 0; step < 400; step++) {
@@ -56,7 +57,7 @@ static void a_replay_gives_the_live_state(void **state)
 static void a_decoded_state_encodes_to_the_same_bytes(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 30; seed++) {
+    for (uint64_t seed = 1; seed <= scaled(30); seed++) {
         struct core_rig rig;
         core_rig_init(&rig, seed);
         for (unsigned step = 0; step < 300; step++) {
@@ -81,7 +82,7 @@ static void a_decoded_state_encodes_to_the_same_bytes(void **state)
 static void a_decoded_core_goes_on_as_the_live_one(void **state)
 {
     (void)state;
-    for (uint64_t seed = 100; seed < 180; seed++) {
+    for (uint64_t seed = 100; seed < 100 + scaled(80); seed++) {
         struct core_rig live, other;
         core_rig_init(&live, seed);
         for (unsigned step = 0; step < 200; step++)
@@ -224,7 +225,7 @@ static void a_damaged_state_is_refused_or_sound(void **state)
 {
     (void)state;
     struct random random = {.state = 6};
-    for (uint64_t seed = 1; seed <= 8; seed++) {
+    for (uint64_t seed = 1; seed <= scaled(8); seed++) {
         struct core_rig rig;
         core_rig_init(&rig, seed);
         for (unsigned step = 0; step < 150; step++)
@@ -254,7 +255,7 @@ static void a_damaged_frame_never_crashes_the_replay(void **state)
 {
     (void)state;
     struct random random = {.state = 7};
-    for (uint64_t seed = 1; seed <= 300; seed++) {
+    for (uint64_t seed = 1; seed <= scaled(300); seed++) {
         struct core_rig rig;
         core_rig_init(&rig, seed % 20);
         for (unsigned step = 0; step < 60 + seed % 50 || rig.log.size < 1000; step++)

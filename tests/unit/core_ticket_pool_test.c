@@ -1,6 +1,7 @@
 /* Pools and tickets: what is offered, changed, cancelled, widened, expired and forgotten, and that a replay and a snapshot give the live
  * state. M28 (offered is the sum of all states) is asserted by core_check(), behind every step. */
 #include "support/pool_rig.h"
+#include "support/scale.h"
 
 #include "random.h"
 #include <setjmp.h>
@@ -630,7 +631,7 @@ static struct ticket_pool *step(struct core_rig *rig, struct ticket_pool *pool)
 static void MR38_a_replay_and_a_snapshot_give_the_live_state_behind_every_operation(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= scaled(12); seed++) {
         struct core_rig rig;
         core_rig_init(&rig, seed);
         pool_rig_make_queues(&rig);
@@ -646,7 +647,7 @@ static void MR38_a_replay_and_a_snapshot_give_the_live_state_behind_every_operat
 static void MR38_a_server_that_starts_from_a_snapshot_goes_on_as_it_was(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= scaled(12); seed++) {
         struct core_rig rig;
         core_rig_init(&rig, seed);
         pool_rig_make_queues(&rig);
@@ -670,7 +671,7 @@ static void no_damage_crashes_the_decoder(void **state)
     struct ticket_pool *pool = make_pool(&rig, "duel");
     for (unsigned i = 0; i < 120; i++)
         pool = step(&rig, pool);
-    assert_true(core_rig_damage_part(&rig, ticket_pool_encode_all, 20000) > 5000);
+    assert_true(core_rig_damage_part(&rig, ticket_pool_encode_all, scaled(20000)) > scaled(5000));
     core_rig_deinit(&rig);
 }
 
@@ -685,7 +686,7 @@ static void no_damage_of_an_event_crashes_the_replay(void **state)
     for (unsigned i = 0; i < 120; i++)
         pool = step(&rig, pool);
     unsigned refused = 0;
-    for (unsigned round = 0; round < 3000; round++) {
+    for (unsigned round = 0; round < scaled(3000); round++) {
         size_t at = random_below(&random, (uint32_t)rig.log.size);
         uint8_t byte = rig.log.data_owned[at];
         rig.log.data_owned[at] = (uint8_t)random_u64(&random);
@@ -703,7 +704,7 @@ static void no_damage_of_an_event_crashes_the_replay(void **state)
         core_destroy(core);
         rig.log.data_owned[at] = byte;
     }
-    assert_true(refused > 300);
+    assert_true(refused > scaled(300));
     core_rig_deinit(&rig);
 }
 

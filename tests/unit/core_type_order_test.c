@@ -1,6 +1,7 @@
 /* Type orders in the core alone: who waits for whom, against a naive rule; indexes given back; successes remembered and
  * forgotten; and the state as bytes. */
 #include "support/core_rig.h"
+#include "support/scale.h"
 
 #include "core/snapshot.h"
 #include "core/state.h"
@@ -609,7 +610,7 @@ static void model_play(uint64_t seed)
 static void two_thousand_random_histories_follow_the_rule(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 2000; seed++)
+    for (uint64_t seed = 1; seed <= scaled(2000); seed++)
         model_play(seed);
 }
 

@@ -2,6 +2,7 @@
  * the folder is never refused. */
 #include "support/log_rig.h"
 #include "support/memory_disk.h"
+#include "support/scale.h"
 
 #include "random.h"
 
@@ -124,7 +125,7 @@ static void nothing_acknowledged_is_lost_over_many_crashes(void **state)
 {
     (void)state;
     const char *seeds = getenv("LOG_CRASH_SEEDS");
-    const uint64_t count = seeds == NULL ? 300 : strtoull(seeds, NULL, 10);
+    const uint64_t count = seeds == NULL ? scaled(300) : strtoull(seeds, NULL, 10);
     for (uint64_t seed = 1; seed <= count; seed++)
         history_run(seed);
 }
@@ -158,7 +159,7 @@ static void a_new_folder_survives_a_crash_after_each_operation(void **state)
 static void a_recovery_survives_a_crash_after_each_operation(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 20; seed++) {
+    for (uint64_t seed = 0; seed < scaled(20); seed++) {
         for (uint64_t operations = 0;; operations++) {
             struct disk *disk = memory_disk_create(seed);
             struct log_rig rig;

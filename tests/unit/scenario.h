@@ -3,6 +3,7 @@
 #ifndef TALLY_TESTS_UNIT_SCENARIO_H
 #define TALLY_TESTS_UNIT_SCENARIO_H
 
+#include "support/scale.h"
 #include "support/world.h"
 
 #include <setjmp.h>
@@ -16,16 +17,6 @@
 
 /* Places at which the disk stops, in one scenario; all of them where it has fewer operations. */
 #define SCENARIO_STOPS_MAX 150u
-
-/* `count` rounds, or fewer: TALLY_TEST_SCALE=0.1 plays a tenth of what is repeated, for programs that run many times slower
- * under a tool. */
-static inline uint64_t scenario_scaled(uint64_t count)
-{
-    const char *text = getenv("TALLY_TEST_SCALE");
-    double scale = text == NULL ? 1 : strtod(text, NULL);
-    uint64_t scaled = (uint64_t)((double)count * scale);
-    return scaled > 0 ? scaled : 1;
-}
 
 struct scenario {
     void (*play)(struct world *world);
@@ -61,7 +52,7 @@ static inline void scenario_test(void **state)
     uint64_t operations = scenario_play(scenario, &(struct world_options){.way = WORLD_PLAIN, .seed = 1});
     scenario_play(scenario, &(struct world_options){.way = WORLD_KILLS, .seed = 2});
     scenario_play(scenario, &(struct world_options){.way = WORLD_SNAPSHOTS, .seed = 3});
-    uint64_t step = operations / scenario_scaled(SCENARIO_STOPS_MAX) + 1;
+    uint64_t step = operations / scaled(SCENARIO_STOPS_MAX) + 1;
     for (uint64_t stop_at = 0; stop_at < operations; stop_at += step)
         scenario_play(scenario, &(struct world_options){
                                     .way = WORLD_STOPS, .seed = 100 + stop_at, .stop_at = stop_at + stop_at % step});

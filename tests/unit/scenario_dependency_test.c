@@ -488,7 +488,7 @@ static void run_chains(uint64_t seed, unsigned chains)
 static void T58f_of_a_thousand_chains_none_is_stuck_thirty_times(void **state)
 {
     (void)state;
-    uint64_t rounds = scenario_scaled(30);
+    uint64_t rounds = scaled(30);
     for (uint64_t seed = 1; seed <= rounds; seed++)
         run_chains(seed, 1000);
 }

@@ -477,7 +477,7 @@ static void play(const struct world_options *options)
 static uint64_t seed_count(void)
 {
     const char *text = getenv("TALLY_MODEL_SEEDS");
-    return text == NULL ? scenario_scaled(150) : strtoull(text, NULL, 10);
+    return text == NULL ? scaled(150) : strtoull(text, NULL, 10);
 }
 
 static void T27_random_calls_agree_with_the_model(void **state)

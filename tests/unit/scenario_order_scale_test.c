@@ -61,7 +61,7 @@ static unsigned live_ten(struct core_rig *rig, struct queue *queue, struct recei
 static void T32_small_groups_keep_their_latency_beside_a_huge_one(void **state)
 {
     (void)state;
-    uint64_t small = scenario_scaled(GROUPS), large = small * 10;
+    uint64_t small = scaled(GROUPS), large = small * 10;
     struct core_rig rig;
     core_rig_init(&rig, 32);
     struct queue *queue = make_line(&rig);
@@ -92,7 +92,7 @@ static void T32_small_groups_keep_their_latency_beside_a_huge_one(void **state)
 static void T41_groups_that_were_emptied_leave_nothing(void **state)
 {
     (void)state;
-    uint64_t count = scenario_scaled(10 * GROUPS);
+    uint64_t count = scaled(10 * GROUPS);
     struct core_rig rig;
     core_rig_init(&rig, 41);
     struct queue *queue = make_line(&rig);
@@ -149,7 +149,7 @@ static void Q56_a_drain_costs_the_same_before_a_million_as_before_a_thousand(voi
     static const uint64_t depths[] = {216000, 1000000};
     double small_ns = drain_ns(1000, 100, 20);
     for (size_t i = 0; i < ARRAY_LENGTH(depths); i++) {
-        double deep_ns = drain_ns(scenario_scaled(depths[i]) / 100 * 100, 100, 1);
+        double deep_ns = drain_ns(scaled(depths[i]) / 100 * 100, 100, 1);
         print_message("a message of 1000: %.0f ns, of %llu: %.0f ns\n", small_ns, (unsigned long long)depths[i],
                       deep_ns);
         assert_true(deep_ns < small_ns * DRAIN_FACTOR_MAX);

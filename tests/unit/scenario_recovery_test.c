@@ -469,7 +469,7 @@ static void play_with_fault(enum memory_disk_fault fault)
 {
     const struct scenario scenario = {work_and_look};
     uint64_t operations = scenario_play(&scenario, &(struct world_options){.seed = 62});
-    uint64_t step = operations / scenario_scaled(operations);
+    uint64_t step = operations / scaled(operations);
     for (uint64_t stop_at = 0; stop_at < operations; stop_at += step)
         scenario_play(&scenario, &(struct world_options){
                                      .way = WORLD_STOPS, .seed = 620 + stop_at, .stop_at = stop_at, .fault = fault});
