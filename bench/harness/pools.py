@@ -264,7 +264,7 @@ class Pass(PoolPart):
     key = "pool.pass"
     title = "one pass over all tickets"
     ALL = (100, 500, 1_000, 10_000, 100_000, 1_000_000)
-    NONE = (50, 250, 5_000)
+    NONE = (50, 100, 250, 5_000, 10_000)
 
     def run(self, setting, tell):
         for count in self.sizes(setting):
