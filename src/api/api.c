@@ -176,7 +176,7 @@ void api_abandon(struct api *api, struct exchange *exchange)
         pool_wait_abandon(api, exchange);
     else if (exchange->state == EXCHANGE_WAITING)
         wait_abandon(api, exchange);
-    else if (list_is_linked(&exchange->api_link))
+    else
         list_remove(&exchange->api_link);
 }
 

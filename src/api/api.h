@@ -49,7 +49,7 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms);
 /* Finishes an exchange with an error that the server found before the api could see the request (too large, no HTTP). */
 void api_refuse(struct api *api, struct exchange *exchange, enum error error, const char *text);
 
-/* The client of a waiting exchange has gone: forget it before it takes a message. */
+/* The client of an exchange has gone: forget it, waiting (before it takes a message) or finished (before it is taken). */
 void api_abandon(struct api *api, struct exchange *exchange);
 
 /* Answers every waiting receive with no messages; at a clean stop. */

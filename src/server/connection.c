@@ -96,14 +96,10 @@ static void connection_drop_turn(struct connection *connection, struct turn *tur
 {
     struct hub *hub = connection->hub;
     connection_remove_turn(connection, turn);
-    if (turn->state == TURN_HELD) {
+    if (turn->state == TURN_HELD)
         hold_remove(turn);
-    } else if (turn->state == TURN_IN_API && turn->exchange.state == EXCHANGE_WAITING) {
+    else if (turn->state == TURN_IN_API)
         api_abandon(turn->exchange.api, &turn->exchange);
-    } else if (turn->state == TURN_IN_API) {
-        turn->connection = NULL; /* finished, and on its way back from the api */
-        return;
-    }
     turn_give_back(&hub->turns, turn);
 }
 

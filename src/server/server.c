@@ -104,7 +104,7 @@ static void server_turn(struct server *server)
         return; /* whether the held replies are true is not known, so they are never shown */
     do {
         for (size_t i = 0; i < hub->site_count; i++) {
-            site_drain(&hub->sites_owned[i], hub);
+            site_drain(&hub->sites_owned[i]);
             site_release(&hub->sites_owned[i]);
         }
     } while (connection_serve_ready(hub));

@@ -10,16 +10,12 @@ void site_init(struct site *site, struct api *api)
     hold_init(&site->hold);
 }
 
-void site_drain(struct site *site, struct hub *hub)
+void site_drain(struct site *site)
 {
     uint64_t durable_sequence = namespace_durable(site->ns);
     struct exchange *exchange;
     while ((exchange = api_take_finished(site->api)) != NULL) {
         struct turn *turn = CONTAINER_OF(exchange, struct turn, exchange);
-        if (turn->connection == NULL) {
-            turn_give_back(&hub->turns, turn);
-            continue;
-        }
         connection_finish_turn(turn);
         if (exchange->hold_sequence > durable_sequence) {
             hold_add(&site->hold, turn);

@@ -20,7 +20,7 @@ struct site {
 void site_init(struct site *site, struct api *api);
 
 /* Takes what the api has finished: it may be written when its frame is durable. */
-void site_drain(struct site *site, struct hub *hub);
+void site_drain(struct site *site);
 
 /* Lets go what waited for frames that are durable now. */
 void site_release(struct site *site);

@@ -16,7 +16,7 @@ enum turn_state {
 
 struct turn {
     struct exchange exchange;
-    struct connection *connection;    /* NULL: it has gone while the api had the exchange */
+    struct connection *connection;
     struct list_link connection_link; /* among its connection's turns */
     struct list_link hold_link;       /* while TURN_HELD, as is the next */
     struct hold *hold;
