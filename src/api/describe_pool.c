@@ -8,12 +8,7 @@ static void write_plan(struct call *call, const struct ticket_pool *pool)
     buffer_truncate(text, 0);
     rules_plan(pool->rules_owned, text);
     writer_text(call->reply, "Plan", buffer_bytes(text));
-    buffer_truncate(text, 0);
-    if (!rules_warning(pool->rules_owned, text))
-        return;
-    writer_list_begin(call->reply, "Warnings");
-    writer_text(call->reply, NULL, buffer_bytes(text));
-    writer_list_end(call->reply);
+    pool_write_warnings(call, pool);
 }
 
 static void write_tickets(struct call *call, const struct ticket_pool *pool)
@@ -53,7 +48,7 @@ static void write_counters(struct call *call, const struct ticket_pool *pool)
         {"Candidates", counters->candidates},
         {"BudgetStops", counters->budget_stops},
         {"ExpressionErrors", counters->expression_errors},
-        {"Seeds", matcher_seed_count(&pool->matcher)},
+        {"Seeds", ticket_pool_seed_count(pool)},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         writer_number(call->reply, rows[i].name, rows[i].count);

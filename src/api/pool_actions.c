@@ -5,22 +5,11 @@
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-static void write_warnings(struct call *call, const struct ticket_pool *pool)
-{
-    struct buffer *text = call_scratch(call);
-    buffer_truncate(text, 0);
-    if (!rules_warning(pool->rules_owned, text))
-        return;
-    writer_list_begin(call->reply, "Warnings");
-    writer_text(call->reply, NULL, buffer_bytes(text));
-    writer_list_end(call->reply);
-}
-
 static void write_brief(struct call *call, const struct ticket_pool *pool)
 {
     writer_text(call->reply, "PoolName", pool->name_owned);
     writer_number(call->reply, "RulesVersion", pool->rules_version);
-    write_warnings(call, pool);
+    pool_write_warnings(call, pool);
 }
 
 static enum error put(struct call *call, struct bytes name, const struct pool_spec *spec, struct ticket_pool **pool)

@@ -55,6 +55,17 @@ enum error pool_call_find(struct call *call, struct ticket_pool **pool)
     return pool_call_check_access(call, *pool);
 }
 
+void pool_write_warnings(struct call *call, const struct ticket_pool *pool)
+{
+    struct buffer *text = call_scratch(call);
+    buffer_truncate(text, 0);
+    if (pool->spec.matcher == MATCHER_EXTERNAL || !rules_warning(pool->rules_owned, text))
+        return;
+    writer_list_begin(call->reply, "Warnings");
+    writer_text(call->reply, NULL, buffer_bytes(text));
+    writer_list_end(call->reply);
+}
+
 void pool_write_rules(struct call *call, const struct ticket_pool *pool)
 {
     static const struct {

@@ -55,6 +55,9 @@ struct bytes pool_need_text(struct call *call, const struct ticket_pool *pool, c
 /* Attributes, Rules, Size or Teams, and Pick of a pool. */
 void pool_write_rules(struct call *call, const struct ticket_pool *pool);
 
+/* Warnings: what makes the built-in matcher slow; nothing if all is well, or if it does not run. */
+void pool_write_warnings(struct call *call, const struct ticket_pool *pool);
+
 /* How much Attributes, Need and Body of one ticket may be together. */
 size_t pool_ticket_size_max(const struct ticket_pool *pool);
 

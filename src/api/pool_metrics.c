@@ -76,7 +76,7 @@ static void add_figures(const struct ticket_pool *pool, uint64_t figures[FIGURE_
     figures[FIGURE_CANCELLED] += pool->counts.cancelled;
     figures[FIGURE_EXPIRED] += pool->counts.expired;
     figures[FIGURE_RESULTS] += pool->results;
-    figures[FIGURE_SEEDS] += matcher_seed_count(&pool->matcher);
+    figures[FIGURE_SEEDS] += ticket_pool_seed_count(pool);
     figures[FIGURE_OFFERED] += pool->counts.offered;
     figures[FIGURE_ALREADY_OFFERED] += pool->tally.already_offered;
     figures[FIGURE_MATCHES] += pool->matches;

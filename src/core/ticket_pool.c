@@ -144,6 +144,11 @@ bool ticket_pool_may_match(const struct core *core, const struct ticket_pool *po
     return pool->spec.matcher != MATCHER_EXTERNAL && match_result_has_room(core, pool);
 }
 
+uint32_t ticket_pool_seed_count(const struct ticket_pool *pool)
+{
+    return pool->spec.matcher == MATCHER_EXTERNAL ? 0 : matcher_seed_count(&pool->matcher);
+}
+
 static uint64_t heap_due_ms(const struct heap *heap)
 {
     return heap->count == 0 ? UINT64_MAX : heap_top(heap).key;

@@ -125,6 +125,9 @@ void ticket_pool_wake(struct ticket_pool *pool);
 /* May the built-in matcher make a match now: is it to, and has the result queue room? */
 bool ticket_pool_may_match(const struct core *core, const struct ticket_pool *pool);
 
+/* How many tickets the built-in matcher has yet to look for. */
+uint32_t ticket_pool_seed_count(const struct ticket_pool *pool);
+
 /* When it next has something to forget; UINT64_MAX: never. */
 uint64_t ticket_pool_forget_due_ms(const struct core *core, const struct ticket_pool *pool);
 
