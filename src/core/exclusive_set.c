@@ -81,13 +81,18 @@ void exclusive_set_leave(struct ticket_pool *pool, uint32_t slot)
     ticket->entry.exclusive_set = 0;
 }
 
-void exclusive_set_deinit_all(struct ticket_pool *pool)
+bool exclusive_set_give_back(struct ticket_pool *pool, unsigned *left)
 {
-    for (uint32_t slot = 1; slot < pool->sets.slot_end; slot++)
-        if (exclusive_set_at(pool, slot)->first != 0) /* else a freed slot */
-            free((void *)exclusive_set_at(pool, slot)->name_owned.ptr);
+    for (; *left > 0 && pool->sets.slot_end > 1; (*left)--) {
+        const struct exclusive_set *set = exclusive_set_at(pool, --pool->sets.slot_end);
+        if (set->first != 0) /* else a freed slot */
+            free((void *)set->name_owned.ptr);
+    }
+    if (pool->sets.slot_end > 1)
+        return false;
     table_deinit(&pool->set_by_name);
     pool_deinit(&pool->sets);
+    return true;
 }
 
 static void check_set(const struct ticket_pool *pool, uint32_t slot)

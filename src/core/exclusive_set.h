@@ -30,8 +30,8 @@ void exclusive_set_leave(struct ticket_pool *pool, uint32_t ticket);
 
 struct exclusive_set *exclusive_set_at(const struct ticket_pool *pool, uint32_t slot);
 
-/* Frees all, tickets' links untouched. */
-void exclusive_set_deinit_all(struct ticket_pool *pool);
+/* Frees the sets of a pool that is deleted, tickets' links untouched, `*left` of them at most; true when none is left. */
+bool exclusive_set_give_back(struct ticket_pool *pool, unsigned *left);
 
 /* Asserts that each set and its tickets agree. */
 void exclusive_set_check_all(const struct ticket_pool *pool);

@@ -458,6 +458,8 @@ void made_match_forget(struct core *core, struct ticket_pool *pool)
 
 void made_match_forget_all(struct core *core, struct ticket_pool *pool)
 {
+    if (pool->counts.held == 0)
+        return;
     for (uint32_t slot = pool->unsettled_first; slot != 0; slot = made_match_at(core, slot)->next)
         heap_set(&core->holds, HEAP_NEVER, slot);
 }

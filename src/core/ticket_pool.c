@@ -337,16 +337,16 @@ bool apply_pool_put(struct core *core, const struct event_pool_put *put)
 
 /* --- going -------------------------------------------------------------------------------------------------------- */
 
-/* Frees a portion of the tickets and matches of a pool that goes, and, behind the last one, the pool. */
+/* Frees a portion of the tickets, matches and sets of a pool that goes, and, behind the last one, the pool. */
 static void free_portion(struct core *core, struct ticket_pool *pool, unsigned portion)
 {
     for (; portion > 0 && pool->index_next < pool->tickets.slot_end; portion--, pool->index_next++)
         if (ticket_at(&pool->tickets, pool->index_next)->state != 0) /* else a freed slot */
             ticket_free(ticket_at(&pool->tickets, pool->index_next));
-    if (pool->index_next < pool->tickets.slot_end || !made_match_give_back(core, pool, &portion))
+    if (pool->index_next < pool->tickets.slot_end || !made_match_give_back(core, pool, &portion) ||
+        !exclusive_set_give_back(pool, &portion))
         return;
     list_remove(&pool->feed_link);
-    exclusive_set_deinit_all(pool);
     pool_deinit(&pool->tickets);
     table_deinit(&pool->ticket_by_key);
     table_deinit(&pool->ticket_by_number);
