@@ -256,9 +256,18 @@ class Running(subprocess.Popen):
         return self
 
     def stop(self, status=0, seconds=20):
-        """Ends it with SIGTERM."""
+        """Ends it with SIGTERM, once it is there to hear that: a program that has only begun would die of it."""
+        deadline = time.monotonic() + seconds * PATIENCE
+        while self.poll() is None and not self.hears(signal.SIGTERM) and time.monotonic() < deadline:
+            time.sleep(0.01)
         self.send_signal(signal.SIGTERM)
         return self.finish(status, seconds)
+
+    def hears(self, number):
+        """Has it a handler for that signal?"""
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+        return bool(int(caught, 16) >> (number - 1) & 1)
 
     def kill9(self):
         self.kill()
