@@ -1,6 +1,7 @@
 /* What is remembered against repeats: windows, producers, attempts; that it is gone when it is over, and what a snapshot keeps. */
 #include "core/apply.h"
 #include "support/core_rig.h"
+#include "support/scale.h"
 
 #include "random.h"
 
@@ -269,6 +270,8 @@ static void a_purge_forgets_ids_unless_the_window_was_set_and_a_deletion_forgets
 static void a_hundred_thousand_ids_are_remembered_purged_and_swept(void **state)
 {
     (void)state;
+    if (is_scaled_down())
+        skip();
     enum { COUNT = 100000 };
     struct core_rig rig;
     core_rig_init(&rig, 1);
