@@ -60,9 +60,12 @@ sim: all
 	$(BUILD)/release/tests/sim/sim --seeds $(SEEDS)
 	$(BUILD)/release/tests/sim/sim_pools --seeds $(SEEDS)
 
+# Lines are enough of debugging information for a sanitizer, and -O1 compiles in half the time.
+SANITIZED = -Doptimization=1 -Dc_args=-g1 -Db_lundef=false
+
 fuzz-build:
 	$(call configure,fuzz,-Dfuzz=true -Db_sanitize=address$(comma)undefined $(SANITIZED),CC=clang)
-	@ninja -C $(BUILD)/fuzz --quiet
+	@ninja -C $(BUILD)/fuzz --quiet fuzzers
 
 fuzz:
 	@FUZZ_SECONDS=$(SECONDS) ./test fuzz
@@ -90,9 +93,6 @@ bench: build
 	@./setup bench
 	@ninja -C $(BUILD)/release --quiet bench/load bench/echo bench/sigv4
 	./bench/run $(BENCH)
-
-# Lines are enough of debugging information for a sanitizer, and -O1 compiles in half the time.
-SANITIZED = -Doptimization=1 -Dc_args=-g1 -Db_lundef=false
 
 asan:
 	$(call configure,asan,-Db_sanitize=address$(comma)undefined $(SANITIZED))
