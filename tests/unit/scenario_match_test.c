@@ -77,11 +77,11 @@ static void propose(struct world *world, unsigned number, uint64_t version, uint
                     char match[WORLD_ID_SIZE])
 {
     struct answer answer;
-    const char *const format = "{'PoolName':'duel','Proposals':[{'ProposalId':'p%u.%llu','Members':["
-                               "{'TicketId':'a%u','Version':%llu},{'TicketId':'b%u','Version':%llu}]}]}";
     unsigned long long version_ = version;
-    while (!world_try(world, &answer, "Tally.ProposeMatches", format, number, version_, number, version_, number,
-                      version_)) {
+    while (!world_try(world, &answer, "Tally.ProposeMatches",
+                      "{'PoolName':'duel','Proposals':[{'ProposalId':'p%u.%llu','Members':["
+                      "{'TicketId':'a%u','Version':%llu},{'TicketId':'b%u','Version':%llu}]}]}",
+                      number, version_, number, version_, number, version_)) {
         struct pair_state state = state_of(world, number);
         EXPECT(world, is(state, "waiting") || is(state, "matched"));
         EXPECT(world, world_count_messages(world, "results") == results_before + is(state, "matched"));
