@@ -264,10 +264,10 @@ class Running(subprocess.Popen):
         return self.finish(status, seconds)
 
     def hears(self, number):
-        """Has it a handler for that signal?"""
+        """Has it a handler for that signal, or keeps it back to ask for it?"""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
-        caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
-        return bool(int(caught, 16) >> (number - 1) & 1)
+        masks = [line.split()[1] for line in status.splitlines() if line.startswith(("SigCgt:", "SigBlk:"))]
+        return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
     def kill9(self):
         self.kill()
