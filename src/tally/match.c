@@ -14,9 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TURN_MS 100    /* how long mail is waited for, at most: signals and those put aside are looked after between */
-#define ASIDE_MS 1000  /* after a refusal that asking at once would bring again */
-#define STALE_MS 10000 /* the feed brings the newer version long before */
+#define TURN_MS 100 /* how long mail is waited for, at most: signals and those put aside are looked after between */
+#define TURN_BUDGET 65536u /* candidates, some ten milliseconds: then mail and signals have their turn */
+#define ASIDE_MS 1000      /* after a refusal that asking at once would bring again */
+#define STALE_MS 10000     /* the feed brings the newer version long before */
 #define REPORT_MS 5000
 #define FEED_WAIT_S 20
 #define IDLE_ANSWERS 2 /* of the feed, without an event, until --once believes that all is done */
@@ -235,10 +236,12 @@ static void free_batch(struct batch *batch)
     free(batch);
 }
 
-/* Looks for groups and sends them off, a request full at a time. */
-static void propose(struct match *match)
+/* Looks for groups and sends them off, a request full at a time, or what there is when the turn is over. Whether it could go on at once. */
+static bool propose(struct match *match)
 {
-    while (match->in_flight < match->settings->flight.value) {
+    uint32_t budget = TURN_BUDGET;
+    enum matcher_outcome outcome = MATCHER_FOUND;
+    while (outcome == MATCHER_FOUND && match->in_flight < match->settings->flight.value) {
         struct batch *batch = memory_allocate_zeroed(sizeof *batch);
         struct matcher_group group;
         struct json_body body;
@@ -246,20 +249,20 @@ static void propose(struct match *match)
         json_add_text(&body, body.root, "PoolName", match->settings->pool);
         yyjson_mut_val *list = json_add_array(&body, body.root, "Proposals");
         batch->epoch = match->epoch;
-        while (batch->count < match->settings->batch.value && replica_find(&match->replica, now_ms(), &group))
+        while (batch->count < match->settings->batch.value &&
+               (outcome = replica_find(&match->replica, now_ms(), &budget, &group)) == MATCHER_FOUND)
             add_proposal(match, batch, &group, &body, list);
         match->counts.proposals += batch->count;
         if (batch->count > 0) {
             errands_propose(match->errands_owned, yyjson_mut_write(body.doc_owned, YYJSON_WRITE_NOFLAG, NULL), batch);
             list_append(&match->under_way, &batch->link);
             match->in_flight++;
+        } else {
+            free_batch(batch);
         }
         yyjson_mut_doc_free(body.doc_owned);
-        if (batch->count > 0)
-            continue;
-        free_batch(batch);
-        return;
     }
+    return outcome == MATCHER_TIRED;
 }
 
 /* --- Answers -------------------------------------------------------------------------------------------------------- */
@@ -480,13 +483,14 @@ static void run_loop(struct match *match, const sigset_t *signals)
 {
     const struct timespec at_once = {.tv_sec = 0};
     uint64_t told = 0;
+    bool is_searching = false;
     while (!match->is_over) {
-        struct mail *mail = errands_take(match->errands_owned, TURN_MS);
+        struct mail *mail = errands_take(match->errands_owned, is_searching ? 0 : TURN_MS);
         for (; mail != NULL; mail = match->is_over ? NULL : errands_take(match->errands_owned, 0))
             take_mail(match, mail);
         if (match->is_over || sigtimedwait(signals, NULL, &at_once) > 0 || is_done(match))
             return;
-        propose(match);
+        is_searching = propose(match);
         report(match, &told);
     }
 }

@@ -4,7 +4,6 @@
 #include "client/json.h"
 #include <stdlib.h>
 
-#define BUDGET 4096u
 #define NUMBER_SHIFT 20 /* a ticket's number is its age in milliseconds and these bits of an order */
 
 static struct replica_ticket *ticket_at(const struct replica *replica, uint32_t slot)
@@ -138,9 +137,10 @@ void replica_put_aside(struct replica *replica, uint32_t slot, uint64_t version,
     heap_push(&replica->aside, until_ms, slot);
 }
 
-bool replica_find(struct replica *replica, uint64_t now_ms, struct matcher_group *group)
+enum matcher_outcome replica_find(struct replica *replica, uint64_t now_ms, uint32_t *budget,
+                                  struct matcher_group *group)
 {
-    uint32_t slot, level, budget = BUDGET;
+    uint32_t slot, level;
     while (replica->aside.count > 0 && heap_top(&replica->aside).key <= now_ms) {
         slot = heap_top(&replica->aside).slot;
         heap_remove(&replica->aside, slot);
@@ -150,20 +150,12 @@ bool replica_find(struct replica *replica, uint64_t now_ms, struct matcher_group
     while ((slot = matcher_take_step(&replica->matcher, now_ms, &level)) != 0)
         if (replica->has_own_rules && level != ticket_at(replica, slot)->entry.level)
             matcher_widen(&replica->matcher, slot, level, now_ms);
-    while (matcher_has_work(&replica->matcher, now_ms)) {
-        enum matcher_outcome outcome = matcher_look(&replica->matcher, now_ms, &budget, group);
-        if (outcome == MATCHER_TIRED)
-            budget = BUDGET;
-        if (outcome == MATCHER_IDLE)
-            return false;
-        for (uint32_t i = 0; outcome == MATCHER_FOUND && i < group->count; i++) {
-            matcher_remove(&replica->matcher, group->slots[i]);
-            ticket_at(replica, group->slots[i])->state = REPLICA_PROPOSED;
-        }
-        if (outcome == MATCHER_FOUND)
-            return true;
+    enum matcher_outcome outcome = matcher_look(&replica->matcher, now_ms, budget, group);
+    for (uint32_t i = 0; outcome == MATCHER_FOUND && i < group->count; i++) {
+        matcher_remove(&replica->matcher, group->slots[i]);
+        ticket_at(replica, group->slots[i])->state = REPLICA_PROPOSED;
     }
-    return false;
+    return outcome;
 }
 
 /* --- What the feed says --------------------------------------------------------------------------------------------- */

@@ -50,8 +50,10 @@ void replica_set_parts(struct replica *replica, yyjson_val *parts);
 /* One event of the feed, or a ticket of ListTickets, which is an offer. Rules events are the caller's. */
 void replica_apply(struct replica *replica, yyjson_val *event, uint64_t now_ms);
 
-/* The next group that fits; its tickets are proposed from now on. False: there is none now. */
-bool replica_find(struct replica *replica, uint64_t now_ms, struct matcher_group *group);
+/* The next group that fits; its tickets are proposed from now on. Like matcher_look(): MATCHER_IDLE says that there is none now, MATCHER_TIRED that
+ * the budget is used up and something is left to do. */
+enum matcher_outcome replica_find(struct replica *replica, uint64_t now_ms, uint32_t *budget,
+                                  struct matcher_group *group);
 
 const struct replica_ticket *replica_ticket(const struct replica *replica, uint32_t slot);
 /* 0: not known. */

@@ -304,3 +304,20 @@ def test_a_matcher_goes_on_after_a_restart_of_the_server(daemon, tally, outside)
     wait_until(lambda: tally("pool", "count", "outside").out.startswith("0 tickets"), seconds=40, what="the match")
     matcher.stop()
     assert members_of(tally) == [["ann", "bob"]]
+
+
+def test_a_matcher_that_searches_sends_what_it_found_and_hears_the_signal(tally, tmp_path):
+    """Nobody of one bucket fits anybody, so that all pairs are looked at, but for the two oldest."""
+    path = tmp_path / "slow.json"
+    path.write_text(json.dumps({
+        "attrs": {"mode": "str", "x": "num"}, "size": 2, "result": "duels",
+        "rules": [{"type": "equal", "attr": "mode"}, {"type": "expr", "expr": "a.x + b.x == 3"}]}))
+    tally("queue", "create", "duels")
+    tally("pool", "create", "slow", "--rules", path, "--matcher", "external")
+    tally("pool", "offer", "slow", stdin=lines(
+        [{"key": f"{i}", "attrs": {"mode": "r", "x": max(0, 2 - i)}} for i in range(25000)]))
+    matcher = tally.start("match", "--pool", "slow", "--json")
+    wait_until(lambda: tally("pool", "count", "slow").out.startswith("24998 tickets"), what="the match of those who fit")
+    report = json.loads(matcher.stop(seconds=5).out.splitlines()[-1])
+    assert report["Outcomes"]["matched"] == 1 and report["Seeds"] > 0, "it was to be in the middle of its search"
+    assert members_of(tally) == [["0", "1"]]
