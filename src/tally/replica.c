@@ -81,9 +81,11 @@ static bool is_mine(const struct replica *replica, const struct replica_ticket *
 
 static void enter(struct replica *replica, struct replica_ticket *ticket, bool is_seed, uint64_t now_ms)
 {
+    uint64_t offered_at_ms = ticket->entry.offered_at_ms; /* by the clock of the server, which may be ahead of ours */
     ticket->state = REPLICA_WAITING;
     if (replica->has_own_rules)
-        ticket->entry.level = (uint8_t)rules_level(replica->rules_owned, now_ms - ticket->entry.offered_at_ms);
+        ticket->entry.level =
+            (uint8_t)rules_level(replica->rules_owned, now_ms < offered_at_ms ? 0 : now_ms - offered_at_ms);
     matcher_add(&replica->matcher, ticket->slot, now_ms, is_seed);
 }
 

@@ -1,0 +1,100 @@
+/* What `tally match` makes of a feed: levels, numbers, and who looks for partners. */
+#include "tally/replica.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define BUDGET 4096u
+
+/* Two whose numbers differ by at most 1, after ten seconds by at most 5. */
+#define WIDENING                                                                                                       \
+    "{\"attrs\": {\"x\": \"num\"}, \"size\": 2, \"rules\": [{\"type\": \"near\", \"attr\": \"x\", \"max\": 1, "        \
+    "\"expand\": [{\"after\": \"10s\", \"max\": 5}]}]}"
+
+static void begin(struct replica *replica, const char *rules, bool has_own_rules, bool is_shared)
+{
+    struct failure failure = {.text = ""};
+    struct rules *made = rules_create(bytes_from_string(rules), &failure);
+    assert_non_null(made);
+    replica_init(replica, made, has_own_rules, is_shared);
+}
+
+static void apply(struct replica *replica, const char *event, uint64_t now_ms)
+{
+    yyjson_doc *doc = yyjson_read(event, strlen(event), YYJSON_READ_NOFLAG);
+    assert_non_null(doc);
+    replica_apply(replica, yyjson_doc_get_root(doc), now_ms);
+    yyjson_doc_free(doc);
+}
+
+/* Of version 1 and part 1. */
+static void offer(struct replica *replica, const char *key, int x, const char *offered_at, uint64_t now_ms)
+{
+    char event[300];
+    snprintf(event, sizeof(event),
+             "{\"Type\": \"offer\", \"TicketId\": \"%s\", \"Version\": 1, \"Part\": 1, \"Attributes\": {\"x\": %d}, "
+             "\"Weight\": 1, \"Priority\": 0, \"OfferedAt\": %s, \"ExpiresAt\": 200, \"Level\": 0}",
+             key, x, offered_at);
+    apply(replica, event, now_ms);
+}
+
+static const struct entry *entry_of(const struct replica *replica, const char *key)
+{
+    uint32_t slot = replica_find_ticket(replica, bytes_from_string(key));
+    assert_int_not_equal(slot, 0);
+    return &replica_ticket(replica, slot)->entry;
+}
+
+static enum matcher_outcome find(struct replica *replica, uint64_t now_ms)
+{
+    struct matcher_group group;
+    uint32_t budget = BUDGET;
+    return replica_find(replica, now_ms, &budget, &group);
+}
+
+static void a_search_stops_when_its_budget_is_used_up(void **state)
+{
+    struct replica replica;
+    struct matcher_group group;
+    uint32_t budget = 20;
+    (void)state;
+    begin(&replica, WIDENING, false, false);
+    for (int i = 0; i < 100; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "t%d", i);
+        offer(&replica, key, 10 * i, "100.5", 100500);
+    }
+    assert_int_equal(replica_find(&replica, 100500, &budget, &group), MATCHER_TIRED);
+    assert_true(matcher_seed_count(&replica.matcher) > 0);
+    assert_int_equal(find(&replica, 100500), MATCHER_IDLE);
+    replica_deinit(&replica);
+}
+
+static void a_ticket_from_the_future_has_no_age(void **state)
+{
+    struct replica replica;
+    (void)state;
+    begin(&replica, WIDENING, true, false);
+    offer(&replica, "a", 0, "100.5", 99000);
+    offer(&replica, "b", 3, "100.5", 99000);
+    assert_int_equal(entry_of(&replica, "a")->level, 0);
+    assert_int_equal(find(&replica, 99000), MATCHER_IDLE);
+    assert_int_equal(find(&replica, 110499), MATCHER_IDLE);
+    assert_int_equal(find(&replica, 110500), MATCHER_FOUND);
+    replica_deinit(&replica);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_search_stops_when_its_budget_is_used_up),
+        cmocka_unit_test(a_ticket_from_the_future_has_no_age),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
