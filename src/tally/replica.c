@@ -4,7 +4,7 @@
 #include "client/json.h"
 #include <stdlib.h>
 
-#define NUMBER_SHIFT 20 /* a ticket's number is its age in milliseconds and these bits of an order */
+#define NUMBER_SHIFT 20 /* a ticket's number is when it was offered, in milliseconds, and these bits of an order */
 
 static struct replica_ticket *ticket_at(const struct replica *replica, uint32_t slot)
 {
@@ -30,6 +30,7 @@ static void init_tickets(struct replica *replica)
 {
     pool_init(&replica->tickets, sizeof(struct replica_ticket));
     table_init(&replica->by_key);
+    table_init(&replica->by_number);
     heap_init(&replica->aside, &replica->tickets, offsetof(struct replica_ticket, aside_index),
               offsetof(struct replica_ticket, entry.number));
     matcher_init(&replica->matcher, replica->rules_owned, &replica->tickets, offsetof(struct replica_ticket, entry), 0);
@@ -47,6 +48,7 @@ static void deinit_tickets(struct replica *replica)
     }
     heap_deinit(&replica->aside);
     table_deinit(&replica->by_key);
+    table_deinit(&replica->by_number);
     pool_deinit(&replica->tickets);
 }
 
@@ -101,6 +103,7 @@ static void forget(struct replica *replica, struct replica_ticket *ticket)
 {
     uint32_t slot = ticket->slot;
     table_remove(&replica->by_key, bytes_hash(ticket->key_owned), slot);
+    table_remove(&replica->by_number, table_hash_u64(ticket->entry.number), slot);
     free((void *)(uintptr_t)ticket->key_owned.ptr);
     free(ticket->facts_owned);
     ticket->entry.number = 0;
@@ -205,13 +208,33 @@ static void fill(const struct replica *replica, struct replica_ticket *ticket, y
     ticket->entry.level = level < replica->rules_owned->level_count ? (uint8_t)level : 0;
 }
 
+static bool has_number(const struct replica *replica, uint64_t number)
+{
+    struct table_probe probe = table_probe_start(&replica->by_number, table_hash_u64(number));
+    while (table_probe_next(&replica->by_number, &probe))
+        if (ticket_at(replica, probe.slot)->entry.number == number)
+            return true;
+    return false;
+}
+
+/* A number by which the ticket stands among the others by its age. The order begins anew now and then, so one of the same millisecond may
+ * have it, and the next is taken; behind the last of a millisecond those of the next one. */
+static uint64_t free_number(struct replica *replica, uint64_t offered_at_ms)
+{
+    uint64_t number = offered_at_ms << NUMBER_SHIFT | (++replica->order & ((1u << NUMBER_SHIFT) - 1));
+    while (number == 0 || has_number(replica, number))
+        number++;
+    return number;
+}
+
 static struct replica_ticket *make_ticket(struct replica *replica, struct bytes key, yyjson_val *event)
 {
     uint32_t slot = pool_allocate(&replica->tickets);
     struct replica_ticket *ticket = ticket_at(replica, slot);
     ticket->slot = slot;
     ticket->key_owned = memory_duplicate(key);
-    ticket->entry.number = ms_of(event, "OfferedAt") << NUMBER_SHIFT | (++replica->order & ((1u << NUMBER_SHIFT) - 1));
+    ticket->entry.number = free_number(replica, ms_of(event, "OfferedAt"));
+    table_insert(&replica->by_number, table_hash_u64(ticket->entry.number), slot);
     table_insert(&replica->by_key, bytes_hash(key), slot);
     return ticket;
 }

@@ -31,6 +31,7 @@ struct replica {
     bool is_mine[REPLICA_PARTS_MAX];
     struct pool tickets;
     struct table by_key;
+    struct table by_number;
     struct heap aside;
     struct matcher matcher;
     uint64_t order;          /* for numbers of tickets of one millisecond */

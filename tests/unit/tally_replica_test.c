@@ -90,11 +90,31 @@ static void a_ticket_from_the_future_has_no_age(void **state)
     replica_deinit(&replica);
 }
 
+static void tickets_of_one_millisecond_have_numbers_of_their_own(void **state)
+{
+    struct replica replica;
+    (void)state;
+    begin(&replica, WIDENING, false, false);
+    offer(&replica, "a", 0, "100.5", 100500);
+    for (uint64_t i = 1; i < UINT64_C(1) << 20; i++) { /* all that the bits of the order can say: others come and go */
+        offer(&replica, "other", 50, "99.5", 100500);
+        apply(&replica, "{\"Type\": \"retire\", \"TicketId\": \"other\"}", 100500);
+    }
+    offer(&replica, "b", 0, "100.5", 100500);
+    offer(&replica, "c", 20, "100.499", 100500);
+    assert_true(entry_of(&replica, "a")->number != entry_of(&replica, "b")->number);
+    assert_true(entry_of(&replica, "c")->number < entry_of(&replica, "a")->number);
+    assert_int_equal(find(&replica, 100500), MATCHER_FOUND);
+    matcher_check(&replica.matcher);
+    replica_deinit(&replica);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_search_stops_when_its_budget_is_used_up),
         cmocka_unit_test(a_ticket_from_the_future_has_no_age),
+        cmocka_unit_test(tickets_of_one_millisecond_have_numbers_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
