@@ -142,19 +142,48 @@ void replica_put_aside(struct replica *replica, uint32_t slot, uint64_t version,
     heap_push(&replica->aside, until_ms, slot);
 }
 
+/* Gives a ticket whose partners another caller looks for its level and urgency. It looks only if it was to look before that. */
+static void stand_anew(struct replica *replica, uint32_t slot, uint32_t level, bool was_seed, uint64_t now_ms)
+{
+    matcher_remove(&replica->matcher, slot);
+    ticket_at(replica, slot)->entry.level = (uint8_t)level;
+    matcher_add(&replica->matcher, slot, now_ms, was_seed);
+}
+
+static bool is_seed(const struct replica *replica, uint32_t slot)
+{
+    return ticket_at(replica, slot)->entry.seed_index != 0;
+}
+
+static void take_steps(struct replica *replica, uint64_t now_ms)
+{
+    const struct heap *steps = &replica->matcher.steps;
+    uint32_t slot, level;
+    for (;;) {
+        bool was_seed = steps->count > 0 && is_seed(replica, heap_top(steps).slot); /* a step may make it one */
+        if ((slot = matcher_take_step(&replica->matcher, now_ms, &level)) == 0)
+            return;
+        const struct replica_ticket *ticket = ticket_at(replica, slot);
+        bool widens = level != ticket->entry.level;
+        if (widens && !replica->has_own_rules)
+            continue; /* of the pool's own levels the feed tells */
+        if (!is_mine(replica, ticket))
+            stand_anew(replica, slot, level, was_seed, now_ms);
+        else if (widens)
+            matcher_widen(&replica->matcher, slot, level, now_ms);
+    }
+}
+
 enum matcher_outcome replica_find(struct replica *replica, uint64_t now_ms, uint32_t *budget,
                                   struct matcher_group *group)
 {
-    uint32_t slot, level;
+    uint32_t slot;
     while (replica->aside.count > 0 && heap_top(&replica->aside).key <= now_ms) {
         slot = heap_top(&replica->aside).slot;
         heap_remove(&replica->aside, slot);
         enter(replica, ticket_at(replica, slot), true, now_ms);
     }
-    /* Of the pool's own levels the feed tells. */
-    while ((slot = matcher_take_step(&replica->matcher, now_ms, &level)) != 0)
-        if (replica->has_own_rules && level != ticket_at(replica, slot)->entry.level)
-            matcher_widen(&replica->matcher, slot, level, now_ms);
+    take_steps(replica, now_ms);
     enum matcher_outcome outcome = matcher_look(&replica->matcher, now_ms, budget, group);
     for (uint32_t i = 0; outcome == MATCHER_FOUND && i < group->count; i++) {
         matcher_remove(&replica->matcher, group->slots[i]);
@@ -285,15 +314,12 @@ static void apply_widen(struct replica *replica, uint32_t slot, uint64_t level, 
     struct replica_ticket *ticket = ticket_at(replica, slot);
     if (replica->has_own_rules || level >= replica->rules_owned->level_count || level <= ticket->entry.level)
         return; /* the offer may have said so already */
-    if (ticket->state == REPLICA_WAITING && is_mine(replica, ticket)) {
+    if (ticket->state != REPLICA_WAITING)
+        ticket->entry.level = (uint8_t)level;
+    else if (is_mine(replica, ticket))
         matcher_widen(&replica->matcher, slot, (uint32_t)level, now_ms);
-        return;
-    }
-    if (ticket->state == REPLICA_WAITING)
-        matcher_remove(&replica->matcher, slot);
-    ticket->entry.level = (uint8_t)level;
-    if (ticket->state == REPLICA_WAITING)
-        matcher_add(&replica->matcher, slot, now_ms, false); /* another caller lets it look */
+    else
+        stand_anew(replica, slot, (uint32_t)level, is_seed(replica, slot), now_ms);
 }
 
 void replica_apply(struct replica *replica, yyjson_val *event, uint64_t now_ms)

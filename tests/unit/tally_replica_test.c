@@ -109,12 +109,52 @@ static void tickets_of_one_millisecond_have_numbers_of_their_own(void **state)
     replica_deinit(&replica);
 }
 
+static void mine_is(struct replica *replica, const char *parts)
+{
+    yyjson_doc *doc = yyjson_read(parts, strlen(parts), YYJSON_READ_NOFLAG);
+    replica_set_parts(replica, yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+}
+
+static void a_step_of_a_ticket_that_is_not_mine_lets_nobody_look(void **state)
+{
+    struct replica replica;
+    (void)state;
+    begin(&replica, WIDENING, true, true);
+    mine_is(&replica, "[0]");
+    offer(&replica, "a", 0, "100.5", 100500);
+    offer(&replica, "b", 3, "100.5", 100500);
+    assert_int_equal(find(&replica, 110500), MATCHER_IDLE); /* wider */
+    assert_int_equal(entry_of(&replica, "a")->level, 1);
+    assert_int_equal(find(&replica, 199000), MATCHER_IDLE); /* urgent */
+    assert_int_equal(matcher_seed_count(&replica.matcher), 0);
+    assert_true(entry_of(&replica, "a")->is_urgent);
+    mine_is(&replica, "[0, 1]");
+    assert_int_equal(find(&replica, 199000), MATCHER_FOUND);
+    replica_deinit(&replica);
+}
+
+static void a_step_of_my_ticket_lets_it_look(void **state)
+{
+    struct replica replica;
+    (void)state;
+    begin(&replica, WIDENING, true, true);
+    mine_is(&replica, "[1]");
+    offer(&replica, "a", 0, "100.5", 100500);
+    offer(&replica, "b", 3, "100.5", 100500);
+    assert_int_equal(find(&replica, 110499), MATCHER_IDLE);
+    assert_int_equal(find(&replica, 110500), MATCHER_FOUND);
+    replica_deinit(&replica);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_search_stops_when_its_budget_is_used_up),
         cmocka_unit_test(a_ticket_from_the_future_has_no_age),
         cmocka_unit_test(tickets_of_one_millisecond_have_numbers_of_their_own),
+        cmocka_unit_test(a_step_of_a_ticket_that_is_not_mine_lets_nobody_look),
+        cmocka_unit_test(a_step_of_my_ticket_lets_it_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
