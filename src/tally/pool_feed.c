@@ -130,9 +130,11 @@ const struct command command_pool_feed = {
         "rules,\n"
         "and the ticket. Without --from it waits up to 20 seconds for something new, with --from it prints what there "
         "is.\n"
-        "With --json each event is one line of JSON.\n",
+        "With --json each event is one line of JSON. Events are kept from the first reading since the server started, "
+        "the\n"
+        "newest 100,000; what is said of a ticket that was retired before its offer was read is only that.\n",
     .examples = "  tally pool feed duel --follow\n"
-                "  tally pool feed duel --from 1 --json | jq -r 'select(.Reason == \"ttl\") | .TicketId'\n",
+                "  tally pool feed duel --follow --json | jq -r 'select(.Reason == \"ttl\") | .TicketId'\n",
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .settings_size = sizeof(struct settings),

@@ -86,6 +86,8 @@ static void print_text(const struct simulation *simulation, uint64_t refused)
     if (simulation->cancelled > 0)
         output_number("cancelled", simulation->cancelled);
     output_number("waiting", simulation->rehearsal.tickets.used);
+    if (simulation->repeated > 0)
+        output_number("repeated", simulation->repeated);
     if (refused > 0)
         output_number("refused", refused);
     print_waits(simulation, "waited", RULES_LEVELS_MAX);
@@ -131,6 +133,7 @@ static void print_json(const struct simulation *simulation, uint64_t refused)
     json_body_init(&body);
     json_add_number(&body, body.root, "Tickets", simulation->rehearsal.offered);
     json_add_number(&body, body.root, "Refused", refused);
+    json_add_number(&body, body.root, "Repeated", simulation->repeated);
     json_add_number(&body, body.root, "Matched", simulation_wait_count(simulation));
     json_add_number(&body, body.root, "Matches", simulation->matches_made);
     json_add_number(&body, body.root, "Expired", simulation->expired);
@@ -162,11 +165,11 @@ static int write_plot(const struct simulation *simulation, const char *path, con
 
 /* --- The run -------------------------------------------------------------------------------------------------------- */
 
-/* Is it an event of a recorded feed that offers no new ticket? */
+/* Is it an event of a recorded feed that is no offer? */
 static bool is_passed_over(yyjson_val *line)
 {
     const char *type = json_text(line, "Type");
-    return type != NULL && (strcmp(type, "offer") != 0 || json_number(line, "Version") > 1);
+    return type != NULL && strcmp(type, "offer") != 0;
 }
 
 /* Offers one line; false, with the user told of the first few, if it is no ticket. */
@@ -269,12 +272,14 @@ const struct command command_pool_simulate = {
         "prints what came of it: how many were matched, how long they waited, also by level, how far those are apart\n"
         "who were put together, and how much had to be looked at. It needs no server. The lines:\n"
         "  {\"key\": \"ann\", \"t\": 12.5, \"attrs\": {\"mode\": \"duel\", \"mmr\": 1500}}\n"
-        "with t in seconds, and if wanted need, n, prio, ttl (\"2m\") and xid; or the offers of a recorded feed\n"
-        "(`tally pool feed NAME --json`).\n",
-    .examples =
-        "  tally pool simulate --rules duel.json --tickets recorded.jsonl\n"
-        "  tally pool simulate --rules wider.json --tickets recorded.jsonl --plot wider.svg\n"
-        "  tally pool feed duel --from 1 --json | tally pool simulate --rules duel.json --json | jq .WaitedMs\n",
+        "with t in seconds, and if wanted need, n, prio, ttl (\"2m\") and xid. A key that was offered before adds "
+        "nothing,\n"
+        "as in a pool. Record what your programs offer: a feed says no more of a ticket that was matched before "
+        "somebody\n"
+        "read of it than that, so those who are matched at once would be missing.\n",
+    .examples = "  tally pool simulate --rules duel.json --tickets recorded.jsonl\n"
+                "  tally pool simulate --rules wider.json --tickets recorded.jsonl --plot wider.svg\n"
+                "  tally pool simulate --rules duel.json --json < recorded.jsonl | jq .WaitedMs\n",
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .settings_size = sizeof(struct settings),

@@ -1,6 +1,7 @@
 #include "tally/simulation.h"
 
 #include "base/memory.h"
+#include "client/json.h"
 #include <stdlib.h>
 
 #define BUDGET 4096u
@@ -107,6 +108,7 @@ void simulation_init(struct simulation *simulation, const struct rules *rules, u
 {
     struct rehearsal_watcher watcher = {.context = simulation, .matched = on_match, .ended = on_end};
     *simulation = (struct simulation){.rules = rules, .matches = matches, .until_ms = until_ms};
+    table_init(&simulation->key_numbers);
     rehearsal_init(&simulation->rehearsal, rules, window_ms, ttl_ms, BUDGET, &watcher);
     for (uint32_t i = 0; i < rules->rule_count; i++)
         if (rules->rules[i].type == RULE_NEAR)
@@ -122,30 +124,54 @@ void simulation_deinit(struct simulation *simulation)
     for (uint32_t i = 0; i < simulation->distance_count; i++)
         buffer_deinit(&simulation->distances[i].values);
     buffer_deinit(&simulation->keys);
+    table_deinit(&simulation->key_numbers);
     buffer_deinit(&simulation->waits);
     buffer_deinit(&simulation->points);
     rehearsal_deinit(&simulation->rehearsal);
 }
 
-/* Keeps the ticket's name until it is told: its key, or its number. */
+/* NULL: the line has none. */
+static const char *key_in(yyjson_val *line)
+{
+    const char *key = json_text(line, "key");
+    return key != NULL ? key : json_text(line, "TicketId");
+}
+
+static uint64_t key_hash(const char *key)
+{
+    return bytes_hash(bytes_from_string(key));
+}
+
+static bool is_repeated(const struct simulation *simulation, yyjson_val *line)
+{
+    const char *key = key_in(line);
+    if (key == NULL)
+        return false;
+    struct table_probe probe = table_probe_start(&simulation->key_numbers, key_hash(key));
+    while (table_probe_next(&simulation->key_numbers, &probe))
+        if (strcmp(key_of(simulation, probe.slot), key) == 0)
+            return true;
+    return false;
+}
+
+/* Keeps the ticket's name: its key, or its number. */
 static void keep_key(struct simulation *simulation, yyjson_val *line)
 {
-    yyjson_val *key = yyjson_obj_get(line, "key");
-    char *text = NULL;
+    const char *key = key_in(line);
+    uint32_t number = (uint32_t)simulation->rehearsal.offered + 1;
+    char *text = key != NULL ? strdup(key) : memory_allocate(24);
     if (key == NULL)
-        key = yyjson_obj_get(line, "TicketId");
-    if (yyjson_is_str(key)) {
-        text = strdup(yyjson_get_str(key));
-    } else {
-        text = memory_allocate(24);
-        snprintf(text, 24, "%llu", (unsigned long long)simulation->rehearsal.offered + 1);
-    }
+        snprintf(text, 24, "%u", number);
+    else
+        table_insert(&simulation->key_numbers, key_hash(key), number);
     buffer_append(&simulation->keys, &text, sizeof text);
 }
 
-static void forget_newest_key(struct simulation *simulation)
+static void forget_newest_key(struct simulation *simulation, yyjson_val *line)
 {
     size_t count = simulation->keys.size / sizeof(char *);
+    if (key_in(line) != NULL)
+        table_remove(&simulation->key_numbers, key_hash(key_in(line)), (uint32_t)count);
     free((char *)(uintptr_t)key_of(simulation, count));
     buffer_truncate(&simulation->keys, (count - 1) * sizeof(char *));
 }
@@ -167,12 +193,14 @@ bool simulation_offer(struct simulation *simulation, yyjson_val *line, struct fa
         return false;
     if (offer.at_ms >= simulation->until_ms)
         return true;
-    if (simulation->matches != NULL)
-        keep_key(simulation, line); /* it may be matched at once */
+    if (is_repeated(simulation, line)) {
+        simulation->repeated++;
+        return true;
+    }
+    keep_key(simulation, line); /* it may be matched at once */
     run_out(simulation, offer.at_ms);
     if (!rehearsal_offer(&simulation->rehearsal, &offer, failure)) {
-        if (simulation->matches != NULL)
-            forget_newest_key(simulation);
+        forget_newest_key(simulation, line);
         return false;
     }
     if (simulation->rehearsal.offered == 1)

@@ -27,10 +27,11 @@ struct simulation_distances {
 struct simulation {
     const struct rules *rules; /* borrowed */
     struct rehearsal rehearsal;
-    FILE *matches;        /* borrowed: where each match is told as a line of JSON; NULL: nowhere */
-    struct buffer keys;   /* char *, owned, by number of the ticket; only where matches are told */
-    struct buffer waits;  /* struct simulation_wait; by ms after simulation_finish() */
-    struct buffer points; /* struct simulation_point */
+    FILE *matches;            /* borrowed: where each match is told as a line of JSON; NULL: nowhere */
+    struct buffer keys;       /* char *, owned, by number of the ticket, from 1 */
+    struct table key_numbers; /* of those that have a key */
+    struct buffer waits;      /* struct simulation_wait; by ms after simulation_finish() */
+    struct buffer points;     /* struct simulation_point */
     struct simulation_distances distances[RULES_ATTRIBUTES_MAX]; /* of what near rules and nearest compare */
     uint32_t distance_count;
     uint64_t until_ms; /* what would happen from then on doesn't */
@@ -38,13 +39,15 @@ struct simulation {
     uint64_t matches_made;
     uint64_t expired;
     uint64_t cancelled;
+    uint64_t repeated; /* lines of a key that was offered before */
 };
 
 void simulation_init(struct simulation *simulation, const struct rules *rules, uint64_t window_ms, uint64_t ttl_ms,
                      uint64_t until_ms, FILE *matches);
 void simulation_deinit(struct simulation *simulation);
 
-/* Offers the ticket of a line, unless it comes too late; false with `failure` filled if it can't be. */
+/* Offers the ticket of a line, unless it comes too late, or its key was offered before, which adds nothing in a pool either. False with `failure`
+ * filled if it can't be. */
 bool simulation_offer(struct simulation *simulation, yyjson_val *line, struct failure *failure);
 
 /* Lets the time pass until `until_ms`, or until nothing happens any more, and puts what was measured in order. */

@@ -153,6 +153,20 @@ def test_simulate_says_which_line_is_no_ticket(tally, tmp_path):
     assert "ticket number 4:" in done.err and "height" in done.err and "refused     3" in done.out
 
 
+def test_simulate_takes_a_key_once_and_a_version_that_it_has_not_seen(tally, tmp_path):
+    tickets = [{"key": "1", "t": 0, "attrs": {"kind": "A"}}, {"key": "1", "t": 1, "attrs": {"kind": "B"}},
+               {"key": "bad", "t": 1, "attrs": {"height": 1}}, {"key": "bad", "t": 2, "attrs": {"kind": "A"}},
+               {"Type": "offer", "TicketId": "late", "Version": 3, "OfferedAt": 3, "Attributes": {"kind": "B"}},
+               {"Type": "offer", "TicketId": "late", "Version": 4, "OfferedAt": 3, "Attributes": {"kind": "B"}},
+               {"Type": "retire", "TicketId": "late", "Reason": "match"}]
+    path = tmp_path / "pool.json"
+    path.write_text(json.dumps(KINDS))
+    done = tally("pool", "simulate", "--rules", path, "--matches", "--json", stdin=lines(tickets), status=1)
+    assert matches_of(done.out) == [(3, ["1", "late"])]
+    summary = json.loads(done.out.splitlines()[-1])
+    assert (summary["Tickets"], summary["Repeated"], summary["Refused"], summary["Matched"]) == (3, 2, 1, 2)
+
+
 # --- pools and tickets ------------------------------------------------------------------------------------------------
 
 
