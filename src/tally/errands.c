@@ -69,16 +69,17 @@ static bool is_stopping(struct errands *errands)
     return is;
 }
 
-/* Says once that the server is away, and once that it is there again. */
-static void tell_reach(struct errands *errands, const struct tally_error *error)
+bool errands_repeats(struct errands *errands, const struct tally_error *error)
 {
+    bool is_away = error->status == TALLY_UNREACHABLE || error->http_status >= 500;
     pthread_mutex_lock(&errands->lock);
-    bool is_news = errands->has_complained != (error->status == TALLY_UNREACHABLE) && !errands->is_stopping;
+    bool is_news = errands->has_complained != is_away && !errands->is_stopping;
     if (is_news)
-        errands->has_complained = !errands->has_complained;
+        errands->has_complained = is_away;
     pthread_mutex_unlock(&errands->lock);
     if (is_news)
-        complain("%s", error->status == TALLY_UNREACHABLE ? error->message : "the server is there again");
+        complain("%s", is_away ? error->message : "the server is there again");
+    return is_away;
 }
 
 /* Calls until there is an answer, or the errands end; then the error is TALLY_INTERRUPTED. */
@@ -87,10 +88,9 @@ static void call(struct errands *errands, struct tally_client *client, const cha
 {
     const struct timespec pause = {.tv_nsec = RETRY_NS};
     for (;;) {
-        enum tally_status status = tally_call(client, target, body, &mail->reply);
+        (void)tally_call(client, target, body, &mail->reply); /* what it came to, the client's error says */
         mail->error = *tally_client_error(client);
-        tell_reach(errands, &mail->error);
-        if (status != TALLY_UNREACHABLE || is_stopping(errands))
+        if (!errands_repeats(errands, &mail->error) || is_stopping(errands))
             return;
         nanosleep(&pause, NULL);
     }

@@ -1,6 +1,6 @@
 /* The requests of `tally match`, carried out by threads of their own, so that the one that matches never waits for the server: one follows the
- * feed, some propose. Answers come back as mail, in any order. Whoever doesn't get an answer asks again until it is stopped; a proposal that is
- * repeated does no harm. */
+ * feed, some propose. Answers come back as mail, in any order. Whoever gets no answer, or that of a server
+ * that can't (5xx), asks again until it is stopped; a proposal that is repeated does no harm. */
 #ifndef TALLY_TALLY_ERRANDS_H
 #define TALLY_TALLY_ERRANDS_H
 
@@ -38,6 +38,9 @@ struct errands *errands_create(const struct errands_options *options);
 void errands_destroy(struct errands *errands);
 
 void errands_feed_from(struct errands *errands, uint64_t from);
+
+/* Is the same request to be sent again after this? Says once that the server is away, and once that it is there again. */
+bool errands_repeats(struct errands *errands, const struct tally_error *error);
 
 /* Sends a ProposeMatches; `body_owned` is freed. */
 void errands_propose(struct errands *errands, char *body_owned, void *batch);

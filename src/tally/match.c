@@ -18,6 +18,7 @@
 #define TURN_BUDGET 65536u /* candidates, some ten milliseconds: then mail and signals have their turn */
 #define ASIDE_MS 1000      /* after a refusal that asking at once would bring again */
 #define STALE_MS 10000     /* the feed brings the newer version long before */
+#define RETRY_MS 300
 #define REPORT_MS 5000
 #define FEED_WAIT_S 20
 #define IDLE_ANSWERS 2 /* of the feed, without an event, until --once believes that all is done */
@@ -81,6 +82,7 @@ struct match {
     unsigned in_flight;
     unsigned idle_answers;
     uint64_t reported_ms;
+    sigset_t signals; /* which end it, and wait until it asks */
     int status;
     bool is_over;
 };
@@ -90,6 +92,14 @@ static uint64_t now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Has somebody stopped it, or does so within the time? */
+static bool is_stopped(struct match *match, uint64_t wait_ms)
+{
+    const struct timespec wait = {.tv_sec = (time_t)(wait_ms / 1000), .tv_nsec = (long)(wait_ms % 1000) * 1000000};
+    match->is_over = match->is_over || sigtimedwait(&match->signals, NULL, &wait) > 0;
+    return match->is_over;
 }
 
 /* --- Rules and tickets ---------------------------------------------------------------------------------------------- */
@@ -133,7 +143,24 @@ static struct rules *read_rules(const char *path)
     return rules;
 }
 
-/* Asks the server what the pool's rules are. EXIT_DONE, or what to exit with. */
+/* Asks until there is an answer, or, once the errands go, until it is stopped; the body ends. EXIT_DONE, or what to exit with. Without a reply,
+ * *reply is empty. */
+static int ask(struct match *match, struct json_body *body, const char *target, struct tally_reply *reply)
+{
+    struct tally_client *client = match->invocation->client;
+    char *text = yyjson_mut_write(body->doc_owned, YYJSON_WRITE_NOFLAG, NULL);
+    enum tally_status status;
+    yyjson_mut_doc_free(body->doc_owned);
+    *reply = (struct tally_reply){0};
+    do
+        status = tally_call(client, target, text, reply);
+    while (match->errands_owned != NULL && errands_repeats(match->errands_owned, tally_client_error(client)) &&
+           !is_stopped(match, RETRY_MS));
+    free(text);
+    return status == TALLY_OK || match->is_over ? EXIT_DONE : invocation_failed(match->invocation, client);
+}
+
+/* Asks the server what the pool's rules are. EXIT_DONE, or what to exit with; no rules, if it was stopped before it had them. */
 static int ask_rules(struct match *match, struct rules **rules)
 {
     struct failure failure = {.text = ""};
@@ -141,10 +168,11 @@ static int ask_rules(struct match *match, struct rules **rules)
     struct tally_reply reply;
     json_body_init(&body);
     json_add_text(&body, body.root, "PoolName", match->settings->pool);
-    if (json_body_call(&body, match->invocation->client, "Tally.DescribePool", &reply) != TALLY_OK)
-        return invocation_failed(match->invocation, match->invocation->client);
-    const char *matcher = json_text(json_root(&reply), "Matcher");
     *rules = NULL;
+    int status = ask(match, &body, "Tally.DescribePool", &reply);
+    if (status != EXIT_DONE || match->is_over)
+        return status;
+    const char *matcher = json_text(json_root(&reply), "Matcher");
     if (match->epoch == 0 && matcher != NULL && strcmp(matcher, "external") != 0)
         complain("note: the server matches %s, too", match->settings->pool);
     if ((*rules = rules_of_pool(json_root(&reply), &failure)) == NULL)
@@ -166,8 +194,9 @@ static int list_page(struct match *match, char token[4096])
     json_add_number(&body, body.root, "MaxResults", 1000);
     if (match->parts > 0)
         json_add_number(&body, body.root, "Parts", match->parts);
-    if (json_body_call(&body, match->invocation->client, "Tally.ListTickets", &reply) != TALLY_OK)
-        return invocation_failed(match->invocation, match->invocation->client);
+    int status = ask(match, &body, "Tally.ListTickets", &reply);
+    if (status != EXIT_DONE || match->is_over)
+        return status;
     yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), "Tickets"), i, max, ticket)
     {
         replica_apply(&match->replica, ticket, now_ms());
@@ -178,19 +207,19 @@ static int list_page(struct match *match, char token[4096])
 }
 
 /* Forgets everything, and reads rules and tickets anew. What is under way is answered for by number only. */
-static int read_all(struct match *match)
+static void read_all(struct match *match)
 {
     char token[4096] = "";
     struct rules *rules = NULL;
-    int status = match->settings->rules != NULL ? EXIT_DONE : ask_rules(match, &rules);
-    if (status != EXIT_DONE)
-        return status;
-    replica_clear(&match->replica, rules);
-    match->epoch++;
-    do
-        status = list_page(match, token);
-    while (status == EXIT_DONE && *token != '\0');
-    return status;
+    match->status = match->settings->rules != NULL ? EXIT_DONE : ask_rules(match, &rules);
+    if (match->status == EXIT_DONE && !match->is_over) {
+        replica_clear(&match->replica, rules);
+        match->epoch++;
+        do
+            match->status = list_page(match, token);
+        while (match->status == EXIT_DONE && *token != '\0' && !is_stopped(match, 0));
+    }
+    match->is_over = match->is_over || match->status != EXIT_DONE;
 }
 
 /* --- Proposals ------------------------------------------------------------------------------------------------------ */
@@ -353,8 +382,7 @@ static void take_answer(struct match *match, struct mail *mail)
 
 static void resync(struct match *match, uint64_t next)
 {
-    match->status = read_all(match);
-    match->is_over = match->status != EXIT_DONE;
+    read_all(match);
     if (!match->is_over)
         errands_feed_from(match->errands_owned, next);
 }
@@ -373,10 +401,8 @@ static void take_events(struct match *match, yyjson_val *reply)
         replica_apply(&match->replica, event, now_ms());
     }
     match->idle_answers = yyjson_arr_size(events) == 0 ? match->idle_answers + 1 : 0;
-    if (has_new_rules && match->rules_version > 0) { /* tickets stand otherwise under other rules: all of them again */
-        match->status = read_all(match);
-        match->is_over = match->status != EXIT_DONE;
-    }
+    if (has_new_rules && match->rules_version > 0)
+        read_all(match); /* tickets stand otherwise under other rules */
 }
 
 static void take_feed(struct match *match, struct mail *mail)
@@ -479,16 +505,15 @@ static void take_mail(struct match *match, struct mail *mail)
 }
 
 /* Reads what there is before it looks: what is not known costs a conflict. */
-static void run_loop(struct match *match, const sigset_t *signals)
+static void run_loop(struct match *match)
 {
-    const struct timespec at_once = {.tv_sec = 0};
     uint64_t told = 0;
     bool is_searching = false;
     while (!match->is_over) {
         struct mail *mail = errands_take(match->errands_owned, is_searching ? 0 : TURN_MS);
         for (; mail != NULL; mail = match->is_over ? NULL : errands_take(match->errands_owned, 0))
             take_mail(match, mail);
-        if (match->is_over || sigtimedwait(signals, NULL, &at_once) > 0 || is_done(match))
+        if (is_stopped(match, 0) || is_done(match))
             return;
         is_searching = propose(match);
         report(match, &told);
@@ -529,11 +554,10 @@ static int run_with(struct match *match, struct rules *rules)
                                       .parts = match->parts,
                                       .proposers = (unsigned)match->settings->flight.value,
                                       .wait_s = match->settings->is_once ? 1 : FEED_WAIT_S};
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL); /* the threads inherit it: signals wait for the loop */
+    sigemptyset(&match->signals);
+    sigaddset(&match->signals, SIGINT);
+    sigaddset(&match->signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &match->signals, NULL); /* the threads inherit it: signals wait for the loop */
     replica_init(&match->replica, rules, match->settings->rules != NULL, match->parts > 0);
     list_init(&match->under_way);
     make_name(match);
@@ -542,7 +566,7 @@ static int run_with(struct match *match, struct rules *rules)
     if (match->errands_owned == NULL) {
         match->status = EXIT_USAGE;
     } else {
-        run_loop(match, &signals);
+        run_loop(match);
         errands_destroy(match->errands_owned);
         while (!list_is_empty(&match->under_way))
             free_batch((struct batch *)(void *)list_first(&match->under_way)); /* the link is its first member */

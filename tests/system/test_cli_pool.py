@@ -5,7 +5,8 @@ import xml.etree.ElementTree as tree
 
 import pytest
 
-from conftest import wait_until
+from conftest import Tally, wait_until
+from http_proxy import HttpProxy
 
 DUEL = {
     "attrs": {"mode": "str", "mmr": "num"},
@@ -318,6 +319,33 @@ def test_a_matcher_goes_on_after_a_restart_of_the_server(daemon, tally, outside)
     wait_until(lambda: tally("pool", "count", "outside").out.startswith("0 tickets"), seconds=40, what="the match")
     matcher.stop()
     assert members_of(tally) == [["ann", "bob"]]
+
+
+def test_a_matcher_asks_again_while_the_server_can_not_answer(daemon, tally, outside):
+    proxy = HttpProxy(daemon.port)
+    tool = Tally(proxy.endpoint)
+    failures, failed = ["Tally.FeedTickets", "Tally.DescribePool", "Tally.ListTickets", "Tally.ProposeMatches"] * 2, set()
+
+    def fail(target, body):
+        """Each is answered with a fault twice; the first DescribePool is to see whether there is the pool, and is asked once."""
+        if proxy.bodies_of("Tally.FeedTickets") and target in failures:
+            failures.remove(target)
+            failed.add(target)
+            return 503, b'{"__type": "ServiceUnavailable", "message": "not now"}'
+        return None
+
+    proxy.answer = fail
+    tally("pool", "offer", "outside", stdin=lines([player("ann", 1000), player("bob", 1010)]))
+    try:
+        matcher = tool.start("match", "--pool", "outside")
+        wait_until(lambda: tally("pool", "count", "outside").out.startswith("0 tickets"), what="the match")
+        failures += ["Tally.FeedTickets"] * 1000
+        matcher.stop(seconds=10)
+    finally:
+        tool.kill_started()
+        proxy.close()
+    assert len(failed) == 4 and members_of(tally) == [["ann", "bob"]]
+    assert matcher.err.count("not now") >= 1 and "the server is there again" in matcher.err
 
 
 def test_a_matcher_that_searches_sends_what_it_found_and_hears_the_signal(tally, tmp_path):
