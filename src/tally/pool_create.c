@@ -49,18 +49,19 @@ static int run_update(struct invocation *invocation)
 
 const struct command command_pool_create = {
     .arguments = "NAME",
-    .text = "Makes a pool: tickets that wait until some of them fit together. FILE says which do, as one JSON object:\n"
-            "  {\"attrs\": {\"mode\": \"str\", \"mmr\": \"num\", \"maps\": \"set\"}, \"size\": 2, \"pick\": "
-            "\"nearest:mmr\",\n"
-            "   \"rules\": [{\"type\": \"equal\", \"attr\": \"mode\"},\n"
-            "             {\"type\": \"near\", \"attr\": \"mmr\", \"max\": 50, \"expand\": [{\"after\": \"10s\", "
-            "\"max\": 200}]}],\n"
-            "   \"result\": \"duels\", \"ttl\": \"2m\", \"on_ttl\": \"unmatched\"}\n"
-            "Options stand for what the file says, and win. The queues must exist. docs/protocol.md has the whole "
-            "language\n"
-            "(\"The rule language\"); `tally pool simulate` tries rules on recorded tickets. The same command again "
-            "changes\n"
-            "nothing; rules that have to go through all tickets are noted on standard error.\n",
+    .text =
+        "Makes a pool: tickets that wait until some of them fit together. FILE says which do, as one JSON object:\n"
+        "  {\"attrs\": {\"mode\": \"str\", \"mmr\": \"num\", \"maps\": \"set\"}, \"size\": 2, \"pick\": "
+        "\"nearest:mmr\",\n"
+        "   \"rules\": [{\"type\": \"equal\", \"attr\": \"mode\"},\n"
+        "             {\"type\": \"near\", \"attr\": \"mmr\", \"max\": 50, \"expand\": [{\"after\": \"10s\", "
+        "\"max\": 200}]}],\n"
+        "   \"result\": \"duels\", \"ttl\": \"2m\", \"on_ttl\": \"unmatched\"}\n"
+        "What `tally pool show --json` prints is such a file, too. Options stand for what the file says, and win. The\n"
+        "queues must exist. docs/protocol.md has the whole language (\"The rule language\"); `tally pool simulate` "
+        "tries\n"
+        "rules on recorded tickets. The same command again changes nothing; rules that have to go through all tickets\n"
+        "are noted on standard error.\n",
     .examples = "  tally queue create duels\n"
                 "  tally pool create duel --rules duel.json --result duels\n"
                 "  tally pool create rides --rules rides.json --matcher external --verify yes --ttl 10m\n",
@@ -77,7 +78,9 @@ const struct command command_pool_update = {
     .text = "Changes what file and options name, and nothing else. Attributes can only be added. New rules are asked "
             "of every\n"
             "ticket that waits; a match that was proposed under the old ones is held against the new, or refused.\n",
-    .examples = "  tally pool update duel --rules wider.json\n"
+    .examples = "  tally pool show duel --json > duel.json && $EDITOR duel.json && tally pool update duel --rules "
+                "duel.json\n"
+                "  tally pool update duel --rules wider.json\n"
                 "  tally pool update duel --ttl 5m --on-expiry unmatched\n",
     .options = options,
     .option_count = ARRAY_LENGTH(options),

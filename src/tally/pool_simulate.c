@@ -210,19 +210,6 @@ static int simulate(struct invocation *invocation, struct simulation *simulation
     return status == EXIT_DONE && refused > 0 ? EXIT_REFUSED : status;
 }
 
-/* A duration of the pool's file; 0 where there is none. False, with the user told, if it is none. */
-static bool read_duration(yyjson_val *pool, const char *name, uint64_t *ms)
-{
-    yyjson_val *value = yyjson_obj_get(pool, name);
-    *ms = 0;
-    if (value == NULL)
-        return true;
-    if (yyjson_is_str(value) && rehearsal_duration(bytes_from_string(yyjson_get_str(value)), ms))
-        return true;
-    complain("%s of the pool is a duration like \"90s\"", name);
-    return false;
-}
-
 static int run_with(struct invocation *invocation, yyjson_val *pool, char *tickets)
 {
     const struct settings *settings = invocation->settings;
@@ -238,7 +225,7 @@ static int run_with(struct invocation *invocation, yyjson_val *pool, char *ticke
         return EXIT_USAGE;
     }
     int status = EXIT_USAGE;
-    if (read_duration(pool, "window", &window_ms) && read_duration(pool, "ttl", &ttl_ms)) {
+    if (pool_words_duration(pool, "window", &window_ms) && pool_words_duration(pool, "ttl", &ttl_ms)) {
         uint64_t until_ms = settings->until.is_given ? settings->until.value * 1000 + 1 : UINT64_MAX;
         simulation_init(&simulation, rules, window_ms, ttl_ms, until_ms, settings->tells_matches ? stdout : NULL);
         status = simulate(invocation, &simulation, tickets);

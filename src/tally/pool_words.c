@@ -7,25 +7,114 @@
 
 #define FILE_SIZE_MAX (1u << 20)
 
+/* A member of the file, and of the request. */
+struct word {
+    const char *name;
+    const char *member;
+    uint64_t unit_ms; /* of the request's, if it is a duration */
+};
+
+static const struct word known[] = {
+    {"pool", "PoolName", 0},
+    {"attrs", "Attributes", 0},
+    {"rules", "Rules", 0},
+    {"size", "Size", 0},
+    {"teams", "Teams", 0},
+    {"pick", "Pick", 0},
+    {"result", "ResultQueueUrl", 0},
+    {"on_ttl", "OnExpiryQueueUrl", 0},
+    {"matcher", "Matcher", 0},
+    {"verify", "Verify", 0},
+    {"results_max", "ResultsMax", 0},
+    {"window", "WindowMilliseconds", 1},
+    {"ttl", "TicketTtlSeconds", 1000},
+    {"confirm", "ConfirmSeconds", 1000},
+    {"retention", "RetentionSeconds", 1000},
+};
+
+/* What DescribePool says of a pool besides: so that what it says can be edited and given back. */
+static const char *const told[] = {"RulesVersion", "Plan",     "Warnings",  "Sequence", "Tickets",         "Weight",
+                                   "Matches",      "PutBacks", "Conflicts", "Stale",    "Probes",          "Candidates",
+                                   "BudgetStops",  "Seeds",    "WaitedMs",  "Levels",   "ExpressionErrors"};
+
+/* --- The file ------------------------------------------------------------------------------------------------------- */
+
+static bool is_told(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(told); i++)
+        if (strcmp(told[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Does it have only what a pool has, and that once? */
+static bool check_names(const char *path, yyjson_val *file)
+{
+    const char *seen[ARRAY_LENGTH(known)] = {NULL};
+    size_t i, max, place;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(file, i, max, key, value)
+    {
+        const char *name = yyjson_get_str(key);
+        for (place = 0; place < ARRAY_LENGTH(known); place++)
+            if (strcmp(known[place].name, name) == 0 || strcmp(known[place].member, name) == 0)
+                break;
+        if (place == ARRAY_LENGTH(known) && !is_told(name)) {
+            complain("%s: a pool has no \"%s\"; it has attrs, rules, size or teams, pick, result, window, ttl, on_ttl, "
+                     "confirm, verify, matcher, results_max and retention",
+                     path, name);
+            return false;
+        }
+        if (place < ARRAY_LENGTH(known) && seen[place] != NULL) {
+            complain("%s: \"%s\" and \"%s\" say the same; leave one of them out", path, seen[place], name);
+            return false;
+        }
+        if (place < ARRAY_LENGTH(known))
+            seen[place] = name;
+    }
+    return true;
+}
+
 yyjson_doc *pool_words_read_file(const char *path)
 {
     struct buffer text;
     yyjson_read_err error = {.msg = NULL};
     yyjson_doc *doc = NULL;
+    bool is_good = false;
     buffer_init(&text);
     if (input_read_file(path, &text, FILE_SIZE_MAX)) {
         doc = yyjson_read_opts((char *)text.data_owned, text.size, YYJSON_READ_NOFLAG, NULL, &error);
         if (doc == NULL)
             complain("%s is no JSON: %s at byte %zu", path, error.msg, error.pos);
-        else if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
+        else if (!yyjson_is_obj(yyjson_doc_get_root(doc)))
             complain("%s is no JSON object", path);
-            yyjson_doc_free(doc);
-            doc = NULL;
-        }
+        else
+            is_good = check_names(path, yyjson_doc_get_root(doc));
     }
     buffer_deinit(&text);
-    return doc;
+    if (is_good)
+        return doc;
+    yyjson_doc_free(doc);
+    return NULL;
 }
+
+static const struct word *find_word(const char *name)
+{
+    size_t i = 0;
+    while (strcmp(known[i].name, name) != 0) {
+        i++;
+        ASSERT(i < ARRAY_LENGTH(known));
+    }
+    return &known[i];
+}
+
+static yyjson_val *value_of(yyjson_val *file, const char *name)
+{
+    yyjson_val *value = yyjson_obj_get(file, name);
+    return value != NULL ? value : yyjson_obj_get(file, find_word(name)->member);
+}
+
+/* --- Durations ------------------------------------------------------------------------------------------------------ */
 
 /* "10m", or digits that are seconds. */
 static bool read_duration(const char *text, uint64_t *ms)
@@ -39,87 +128,100 @@ static bool read_duration(const char *text, uint64_t *ms)
     return true;
 }
 
-/* One word that says how long, from an option or from the file: `unit_ms` is that of the request's member. */
-struct duration_row {
-    const char *name;   /* in the file */
-    const char *option; /* NULL: not given */
-    const char *member; /* of the request */
-    uint64_t unit_ms;
-};
-
-static int write_duration(const struct invocation *invocation, yyjson_val *file, const struct duration_row *row,
-                          struct json_body *body)
+/* NULL is no text. False, with the user told, if it is no duration or one that the request can't say. */
+static bool read_text(const struct word *word, const char *text, uint64_t *ms)
 {
-    yyjson_val *value = yyjson_obj_get(file, row->name);
-    const char *text = row->option != NULL ? row->option : yyjson_get_str(value);
-    uint64_t ms;
-    if (row->option == NULL && value == NULL)
-        return EXIT_DONE;
-    if (text == NULL || !read_duration(text, &ms))
-        return complain_usage(invocation, "%s takes a duration like 500ms, 90s or 10m, not %s%s%s", row->name,
-                              text == NULL ? "" : "\"", text == NULL ? "that" : text, text == NULL ? "" : "\"");
-    if (ms % row->unit_ms != 0)
-        return complain_usage(invocation, "%s takes whole seconds, not \"%s\"", row->name, text);
-    json_add_number(body, body->root, row->member, ms / row->unit_ms);
-    return EXIT_DONE;
+    if (text == NULL || !read_duration(text, ms)) {
+        complain("%s takes a duration like 500ms, 90s or 10m, not %s%s%s", word->name, text == NULL ? "" : "\"",
+                 text == NULL ? "that" : text, text == NULL ? "" : "\"");
+        return false;
+    }
+    if (*ms % word->unit_ms != 0)
+        complain("%s takes whole seconds, not \"%s\"", word->name, text);
+    return *ms % word->unit_ms == 0;
 }
 
-static int write_durations(const struct invocation *invocation, const struct pool_words *words, yyjson_val *file,
-                           struct json_body *body)
+bool pool_words_duration(yyjson_val *file, const char *name, uint64_t *ms)
 {
-    const struct duration_row rows[] = {{"window", words->window, "WindowMilliseconds", 1},
-                                        {"ttl", words->ttl, "TicketTtlSeconds", 1000},
-                                        {"confirm", words->confirm, "ConfirmSeconds", 1000},
-                                        {"retention", words->retention, "RetentionSeconds", 1000}};
-    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        if (write_duration(invocation, file, &rows[i], body) != EXIT_DONE)
+    const struct word *word = find_word(name);
+    yyjson_val *value = yyjson_obj_get(file, word->name), *number = yyjson_obj_get(file, word->member);
+    *ms = 0;
+    if (value != NULL)
+        return read_text(word, yyjson_get_str(value), ms);
+    if (number == NULL)
+        return true;
+    *ms = yyjson_get_uint(number) * word->unit_ms;
+    if (!yyjson_is_uint(number) || yyjson_get_uint(number) > UINT32_MAX)
+        complain("%s takes a whole number", word->member);
+    return yyjson_is_uint(number) && yyjson_get_uint(number) <= UINT32_MAX;
+}
+
+static int write_durations(const struct pool_words *words, yyjson_val *file, struct json_body *body)
+{
+    const struct {
+        const char *name;
+        const char *option; /* stands for what the file says, if given */
+    } rows[] = {
+        {"window", words->window}, {"ttl", words->ttl}, {"confirm", words->confirm}, {"retention", words->retention}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        const struct word *word = find_word(rows[i].name);
+        uint64_t ms;
+        if (rows[i].option == NULL && value_of(file, word->name) == NULL)
+            continue;
+        if (rows[i].option != NULL ? !read_text(word, rows[i].option, &ms)
+                                   : !pool_words_duration(file, word->name, &ms))
             return EXIT_USAGE;
+        json_add_number(body, body->root, word->member, ms / word->unit_ms);
+    }
     return EXIT_DONE;
 }
 
-/* What is copied from the file as it stands: the server judges it. */
+/* --- The request ---------------------------------------------------------------------------------------------------- */
+
+/* As it stands: the server judges it. */
+static void copy_member(yyjson_val *file, const char *name, struct json_body *body)
+{
+    yyjson_val *value = value_of(file, name);
+    if (value != NULL)
+        yyjson_mut_obj_add_val(body->doc_owned, body->root, find_word(name)->member,
+                               yyjson_val_mut_copy(body->doc_owned, value));
+}
+
 static void copy_members(yyjson_val *file, const struct pool_words *words, struct json_body *body)
 {
     const struct {
         const char *name;
         const char *option; /* stands for it, if given */
-        const char *member;
-    } rows[] = {{"attrs", NULL, "Attributes"},
-                {"rules", NULL, "Rules"},
-                {"teams", NULL, "Teams"},
-                {"result", words->result, "ResultQueueUrl"},
-                {"on_ttl", words->on_expiry, "OnExpiryQueueUrl"},
-                {"pick", words->pick, "Pick"},
-                {"matcher", words->matcher, "Matcher"}};
-    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
-        yyjson_val *value = yyjson_obj_get(file, rows[i].name);
+    } rows[] = {{"attrs", NULL},
+                {"rules", NULL},
+                {"teams", NULL},
+                {"result", words->result},
+                {"on_ttl", words->on_expiry},
+                {"pick", words->pick},
+                {"matcher", words->matcher}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         if (rows[i].option != NULL)
-            json_add_text(body, body->root, rows[i].member, rows[i].option);
-        else if (value != NULL)
-            yyjson_mut_obj_add_val(body->doc_owned, body->root, rows[i].member,
-                                   yyjson_val_mut_copy(body->doc_owned, value));
-    }
+            json_add_text(body, body->root, find_word(rows[i].name)->member, rows[i].option);
+        else
+            copy_member(file, rows[i].name, body);
 }
 
-static void write_number(yyjson_val *file, const char *name, const struct option_number *option, const char *member,
-                         struct json_body *body)
+static void write_number(yyjson_val *file, const char *name, const struct option_number *option, struct json_body *body)
 {
-    yyjson_val *value = yyjson_obj_get(file, name);
     if (option->is_given)
-        json_add_number(body, body->root, member, option->value);
-    else if (value != NULL)
-        yyjson_mut_obj_add_val(body->doc_owned, body->root, member, yyjson_val_mut_copy(body->doc_owned, value));
+        json_add_number(body, body->root, find_word(name)->member, option->value);
+    else
+        copy_member(file, name, body);
 }
 
 static int write_verify(const struct invocation *invocation, const char *word, yyjson_val *file, struct json_body *body)
 {
-    yyjson_val *value = yyjson_obj_get(file, "verify");
     if (word != NULL && strcmp(word, "yes") != 0 && strcmp(word, "no") != 0)
         return complain_usage(invocation, "--verify takes yes or no, not \"%s\"", word);
     if (word != NULL)
         yyjson_mut_obj_add_bool(body->doc_owned, body->root, "Verify", strcmp(word, "yes") == 0);
-    else if (value != NULL)
-        yyjson_mut_obj_add_val(body->doc_owned, body->root, "Verify", yyjson_val_mut_copy(body->doc_owned, value));
+    else
+        copy_member(file, "verify", body);
     return EXIT_DONE;
 }
 
@@ -130,9 +232,9 @@ int pool_words_write(const struct invocation *invocation, const struct pool_word
         return EXIT_LOCAL;
     yyjson_val *file = yyjson_doc_get_root(doc);
     copy_members(file, words, body);
-    write_number(file, "size", &words->size, "Size", body);
-    write_number(file, "results_max", &words->results_max, "ResultsMax", body);
-    int status = write_durations(invocation, words, file, body);
+    write_number(file, "size", &words->size, body);
+    write_number(file, "results_max", &words->results_max, body);
+    int status = write_durations(words, file, body);
     if (status == EXIT_DONE)
         status = write_verify(invocation, words->verify, file, body);
     yyjson_doc_free(doc);

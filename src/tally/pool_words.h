@@ -1,6 +1,6 @@
 /* A pool in words: what `tally pool create` and `tally pool update` take, as a file and as options, written as a request. The file is one JSON
  * object: {"pool", "size" | "teams", "attrs", "rules", "pick", "result", "window", "ttl", "on_ttl", "confirm", "verify", "matcher", "results_max",
- * "retention"}, all optional. The same file serves `tally match` and `tally pool simulate`. */
+ * "retention"}, all optional; or the same members by the names that CreatePool and DescribePool have for them. The same file serves `tally match` and `tally pool simulate`. */
 #ifndef TALLY_TALLY_POOL_WORDS_H
 #define TALLY_TALLY_POOL_WORDS_H
 
@@ -106,7 +106,11 @@ struct pool_words {
  * been told. */
 int pool_words_write(const struct invocation *invocation, const struct pool_words *words, struct json_body *body);
 
-/* Reads a file as one JSON object; the caller frees the document. NULL, with the user told, if it is none. */
+/* Reads a pool's file; the caller frees the document. NULL, with the user told, if it is no JSON object, or has a member that no pool has or that
+ * stands there under both its names. What DescribePool says besides, like Sequence, is passed over. */
 yyjson_doc *pool_words_read_file(const char *path);
+
+/* A duration of the file: "window", "ttl", "confirm" or "retention". 0 where it is absent. False, with the user told, if it is none. */
+bool pool_words_duration(yyjson_val *file, const char *name, uint64_t *ms);
 
 #endif

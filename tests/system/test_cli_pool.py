@@ -184,6 +184,48 @@ def test_a_pool_from_create_to_delete(tally, duel):
     assert "PoolDoesNotExist" in tally("pool", "show", "duel", status=1).err
 
 
+def test_what_show_prints_is_a_file_for_update_and_create(tally, duel, tmp_path):
+    tally("pool", "update", "duel", "--window", "200ms", "--retention", "2h", "--verify", "yes")
+    (pool,) = tally.json("pool", "show", "duel")
+    pool["Rules"][1]["max"] = 60
+    pool["TicketTtlSeconds"] = 77
+    path = tmp_path / "shown.json"
+    path.write_text(json.dumps(pool))
+    tally("pool", "update", "duel", "--rules", path)
+    tally("pool", "create", "again", "--rules", path)
+    (updated,), (created,) = tally.json("pool", "show", "duel"), tally.json("pool", "show", "again")
+    assert updated["Rules"][1]["max"] == 60 and updated["TicketTtlSeconds"] == 77
+    settings = ("Attributes", "Rules", "Size", "Pick", "ResultQueueUrl", "Matcher", "Verify", "WindowMilliseconds",
+                "TicketTtlSeconds", "ConfirmSeconds", "ResultsMax", "RetentionSeconds")
+    assert [updated[name] for name in settings] == [created[name] for name in settings]
+    out = tally("pool", "simulate", "--rules", path, "--json", stdin=lines([{"t": 0, "attrs": {"mode": "r", "mmr": 1}}])).out
+    assert json.loads(out)["Expired"] == 1  # 77 s without an end of the recording
+
+
+@pytest.mark.parametrize("more, said", [
+    ({"rule": []}, 'a pool has no "rule"'), ({"Expand": []}, 'a pool has no "Expand"'), ({"Rules": []}, '"rules" and "Rules" say the same'),
+    ({"TicketTtlSeconds": "1m", "ttl": None}, '"TicketTtlSeconds" and "ttl" say the same')])
+def test_a_file_with_what_no_pool_has_is_refused(tally, duel, tmp_path, more, said):
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps({**{name: value for name, value in DUEL.items() if name != "ttl"}, **more}))
+    for command in (("pool", "update", "duel"), ("pool", "create", "other"), ("pool", "simulate"), ("match", "--pool", "duel", "--once")):
+        assert said in tally(*command, "--rules", path, status=None).err, command
+    assert tally.json("pool", "show", "duel")[0]["RulesVersion"] == 1
+
+
+@pytest.mark.parametrize("ttl, seconds", [("90", 90), ("0", 0), ("1500ms", None), ("soon", None), (7, None)])
+def test_create_and_simulate_take_the_same_durations(tally, duel, tmp_path, ttl, seconds):
+    path = tmp_path / "durations.json"
+    path.write_text(json.dumps({**DUEL, "ttl": ttl}))
+    created = tally("pool", "create", "other", "--rules", path, status=None)
+    out = tally("pool", "simulate", "--rules", path, "--json", status=None, stdin=lines([{"t": 0, "attrs": {"mode": "r", "mmr": 1}}]))
+    if seconds is None:
+        assert created.returncode == out.returncode == 2 and "ttl takes" in created.err and "ttl takes" in out.err
+        return
+    assert tally.json("pool", "show", "other")[0]["TicketTtlSeconds"] == seconds
+    assert json.loads(out.out)["Expired"] == (seconds > 0) and json.loads(out.out)["Waiting"] == (seconds == 0)
+
+
 def test_options_stand_for_what_the_file_says(tally, duel):
     tally("queue", "create", "late")
     tally("queue", "create", "others")
