@@ -78,6 +78,8 @@ struct match {
     unsigned part, parts;
     uint64_t attempt;
     uint64_t rules_version; /* 0: they are not the pool's */
+    uint64_t
+        read_at; /* the newest event of the feed when the pool's rules were read: the list, read later, has what it did */
     uint32_t epoch;
     unsigned in_flight;
     unsigned idle_answers;
@@ -178,6 +180,7 @@ static int ask_rules(struct match *match, struct rules **rules)
     if ((*rules = rules_of_pool(json_root(&reply), &failure)) == NULL)
         complain("the rules of %s: %s", match->settings->pool, failure.text);
     match->rules_version = json_number(json_root(&reply), "RulesVersion");
+    match->read_at = json_number(json_root(&reply), "Sequence");
     tally_reply_deinit(&reply);
     return *rules == NULL ? EXIT_REFUSED : EXIT_DONE;
 }
@@ -396,9 +399,10 @@ static void take_events(struct match *match, yyjson_val *reply)
     yyjson_arr_foreach(events, i, max, event)
     {
         const char *type = json_text(event, "Type");
-        has_new_rules = has_new_rules || (type != NULL && strcmp(type, "rules") == 0 &&
-                                          json_number(event, "RulesVersion") > match->rules_version);
-        replica_apply(&match->replica, event, now_ms());
+        bool is_new = json_number(event, "Sequence") > match->read_at;
+        has_new_rules = has_new_rules || (is_new && type != NULL && strcmp(type, "rules") == 0);
+        if (is_new || type == NULL || strcmp(type, "widen") != 0) /* else it may be a step of older rules */
+            replica_apply(&match->replica, event, now_ms());
     }
     match->idle_answers = yyjson_arr_size(events) == 0 ? match->idle_answers + 1 : 0;
     if (has_new_rules && match->rules_version > 0)

@@ -390,6 +390,28 @@ def test_a_matcher_asks_again_while_the_server_can_not_answer(daemon, tally, out
     assert matcher.err.count("not now") >= 1 and "the server is there again" in matcher.err
 
 
+def test_a_matcher_knows_no_level_of_older_rules(daemon, tally, outside, tmp_path):
+    """Between its first reading of the feed and that of the rules, two tickets widen, and then the rules are others: neither is wide any more."""
+    tally("pool", "update", "outside", "--verify", "no")
+    late = tmp_path / "late.json"
+    late.write_text(json.dumps({"rules": [{**DUEL["rules"][1], "expand": [{"after": "1000s", "max": 400}]}]}))
+    proxy = HttpProxy(daemon.port)
+    tool = Tally(proxy.endpoint)
+
+    def meanwhile(target, body):
+        if target == "Tally.DescribePool" and len(proxy.bodies_of(target)) == 1:
+            tally("pool", "offer", "outside", stdin=lines([player("ann", 1000), player("bob", 1300)]))
+            wait_until(lambda: [ticket["Level"] for ticket in tally.json("pool", "tickets", "outside")] == [1, 1], what="the steps")
+            tally("pool", "update", "outside", "--rules", late)
+
+    proxy.watch = meanwhile
+    try:
+        done = tool("match", "--pool", "outside", "--once")
+    finally:
+        proxy.close()
+    assert done.out.startswith("2 waiting, 0 seeds, 0 proposals") and proxy.bodies_of("Tally.FeedTickets")[1]["From"] > 0
+
+
 def test_a_matcher_that_searches_sends_what_it_found_and_hears_the_signal(tally, tmp_path):
     """Nobody of one bucket fits anybody, so that all pairs are looked at, but for the two oldest."""
     path = tmp_path / "slow.json"
