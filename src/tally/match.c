@@ -617,9 +617,11 @@ const struct command command_match = {
         "ticket\n"
         "once. --part shares out whose partners each one looks for, so that they seldom find the same; when one is "
         "gone\n"
-        "for ten seconds, the others look for its tickets too. Until it is stopped; prints now and then how many "
-        "tickets\n"
-        "wait, how many proposals were accepted, and why others were not.\n",
+        "for ten seconds, the others look for its tickets too. What is found is proposed at once: the pool's window "
+        "is\n"
+        "the built-in matcher's. Until it is stopped; prints now and then how many tickets wait, how many proposals "
+        "were\n"
+        "accepted, and why others were not.\n",
     .examples = "  tally match --pool rides\n"
                 "  tally match --pool rides --part 1/4 &  tally match --pool rides --part 2/4 &  # and so on\n"
                 "  tally match --pool rides --rules night.json --once --json\n",

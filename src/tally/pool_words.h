@@ -67,7 +67,7 @@ struct pool_words {
          NULL},                                                                                                        \
         {"window",                                                                                                     \
          "DURATION",                                                                                                   \
-         "collect what is found for so long, and then take the best: 200ms",                                           \
+         "collect what the built-in matcher finds for so long, and then take the best: 200ms",                         \
          OPTION_TEXT,                                                                                                  \
          offsetof(settings, member.window),                                                                            \
          0,                                                                                                            \
