@@ -1,23 +1,18 @@
 /* tally match: a matcher outside of the server. */
 #include "base/assert.h"
-#include "base/list.h"
-#include "base/memory.h"
 #include "client/json.h"
 #include "tally/errands.h"
 #include "tally/output.h"
 #include "tally/pool_words.h"
-#include "tally/replica.h"
+#include "tally/proposals.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define TURN_MS 100 /* how long mail is waited for, at most: signals and those put aside are looked after between */
 #define TURN_BUDGET 65536u /* candidates, some ten milliseconds: then mail and signals have their turn */
-#define ASIDE_MS 1000      /* after a refusal that asking at once would bring again */
-#define STALE_MS 10000     /* the feed brings the newer version long before */
 #define RETRY_MS 300
 #define REPORT_MS 5000
 #define FEED_WAIT_S 20
@@ -38,33 +33,11 @@ static const struct option_row options[] = {
      NULL},
     {"part", "I/N", "look for partners of this share of the tickets, like 1/4; others do the rest", OPTION_TEXT,
      offsetof(struct settings, part), 0, 0, NULL},
-    {"batch", "N", "proposals in one request, at most", OPTION_NUMBER, offsetof(struct settings, batch), 1, 100, "100"},
+    {"batch", "N", "proposals in one request, at most", OPTION_NUMBER, offsetof(struct settings, batch), 1,
+     PROPOSALS_BATCH_MAX, "100"},
     {"flight", "N", "requests under way at a time, at most", OPTION_NUMBER, offsetof(struct settings, flight), 1,
      PROPOSERS_MAX, "4"},
     {"once", NULL, "end when nothing is left to match", OPTION_FLAG, offsetof(struct settings, is_once), 0, 0, NULL},
-};
-
-/* A proposal that is under way: its members as they were proposed. */
-struct proposed {
-    uint32_t count;
-    uint32_t *slots_owned;
-    uint64_t *versions_owned;
-};
-
-struct batch {
-    struct list_link link; /* among those under way */
-    uint32_t count;
-    struct proposed proposals[100];
-    uint32_t epoch; /* of the replica; slots of an older one mean nothing any more */
-};
-
-static const char *const outcomes[] = {"matched", "conflict", "stale", "rules", "invalid", "key-reused", "result-full"};
-static const char *const reasons[] = {"matched", "held", "cancelled", "expired", "exclusive-set", "stale"};
-
-struct tally_of_match {
-    uint64_t proposals;
-    uint64_t by_outcome[ARRAY_LENGTH(outcomes)];
-    uint64_t by_reason[ARRAY_LENGTH(reasons)]; /* members that a conflict named */
 };
 
 struct match {
@@ -72,16 +45,10 @@ struct match {
     const struct settings *settings;
     struct errands *errands_owned;
     struct replica replica;
-    struct tally_of_match counts;
-    struct list under_way; /* batches */
-    char name[24];         /* the beginning of our ProposalIds */
+    struct proposals proposals;
     unsigned part, parts;
-    uint64_t attempt;
     uint64_t rules_version; /* 0: they are not the pool's */
-    uint64_t
-        read_at; /* the newest event of the feed when the pool's rules were read: the list, read later, has what it did */
-    uint32_t epoch;
-    unsigned in_flight;
+    uint64_t read_at;       /* the newest event when they were read: the list, which is read later, has what it did */
     unsigned idle_answers;
     uint64_t reported_ms;
     sigset_t signals; /* which end it, and wait until it asks */
@@ -175,7 +142,7 @@ static int ask_rules(struct match *match, struct rules **rules)
     if (status != EXIT_DONE || match->is_over)
         return status;
     const char *matcher = json_text(json_root(&reply), "Matcher");
-    if (match->epoch == 0 && matcher != NULL && strcmp(matcher, "external") != 0)
+    if (match->errands_owned == NULL && matcher != NULL && strcmp(matcher, "external") != 0)
         complain("note: the server matches %s, too", match->settings->pool);
     if ((*rules = rules_of_pool(json_root(&reply), &failure)) == NULL)
         complain("the rules of %s: %s", match->settings->pool, failure.text);
@@ -217,7 +184,7 @@ static void read_all(struct match *match)
     match->status = match->settings->rules != NULL ? EXIT_DONE : ask_rules(match, &rules);
     if (match->status == EXIT_DONE && !match->is_over) {
         replica_clear(&match->replica, rules);
-        match->epoch++;
+        proposals_begin_epoch(&match->proposals);
         do
             match->status = list_page(match, token);
         while (match->status == EXIT_DONE && *token != '\0' && !is_stopped(match, 0));
@@ -227,134 +194,26 @@ static void read_all(struct match *match)
 
 /* --- Proposals ------------------------------------------------------------------------------------------------------ */
 
-static void add_member(struct match *match, struct json_body *body, yyjson_mut_val *list, uint32_t slot)
-{
-    const struct replica_ticket *ticket = replica_ticket(&match->replica, slot);
-    yyjson_mut_val *member = json_append_object(body, list);
-    yyjson_mut_obj_add_strncpy(body->doc_owned, member, "TicketId", (const char *)ticket->key_owned.ptr,
-                               ticket->key_owned.size);
-    json_add_number(body, member, "Version", ticket->version);
-}
-
-static void add_proposal(struct match *match, struct batch *batch, const struct matcher_group *group,
-                         struct json_body *body, yyjson_mut_val *list)
-{
-    struct proposed *proposed = &batch->proposals[batch->count++];
-    yyjson_mut_val *proposal = json_append_object(body, list);
-    char id[64];
-    snprintf(id, sizeof id, "%s-%llu", match->name, (unsigned long long)++match->attempt);
-    yyjson_mut_obj_add_strcpy(body->doc_owned, proposal, "ProposalId", id);
-    if (match->rules_version > 0)
-        json_add_number(body, proposal, "RulesVersion", match->rules_version);
-    yyjson_mut_val *members = json_add_array(body, proposal, "Members");
-    *proposed = (struct proposed){.count = group->count,
-                                  .slots_owned = memory_allocate(group->count * sizeof(uint32_t)),
-                                  .versions_owned = memory_allocate(group->count * sizeof(uint64_t))};
-    for (uint32_t i = 0; i < group->count; i++) {
-        proposed->slots_owned[i] = group->slots[i];
-        proposed->versions_owned[i] = replica_ticket(&match->replica, group->slots[i])->version;
-        add_member(match, body, members, group->slots[i]);
-    }
-}
-
-static void free_batch(struct batch *batch)
-{
-    if (list_is_linked(&batch->link))
-        list_remove(&batch->link);
-    for (uint32_t i = 0; i < batch->count; i++) {
-        free(batch->proposals[i].slots_owned);
-        free(batch->proposals[i].versions_owned);
-    }
-    free(batch);
-}
-
 /* Looks for groups and sends them off, a request full at a time, or what there is when the turn is over. Whether it could go on at once. */
 static bool propose(struct match *match)
 {
     uint32_t budget = TURN_BUDGET;
     enum matcher_outcome outcome = MATCHER_FOUND;
-    while (outcome == MATCHER_FOUND && match->in_flight < match->settings->flight.value) {
-        struct batch *batch = memory_allocate_zeroed(sizeof *batch);
+    while (outcome == MATCHER_FOUND && match->proposals.in_flight < match->settings->flight.value) {
+        struct batch *batch = batch_create(&match->proposals);
         struct matcher_group group;
-        struct json_body body;
-        json_body_init(&body);
-        json_add_text(&body, body.root, "PoolName", match->settings->pool);
-        yyjson_mut_val *list = json_add_array(&body, body.root, "Proposals");
-        batch->epoch = match->epoch;
         while (batch->count < match->settings->batch.value &&
                (outcome = replica_find(&match->replica, now_ms(), &budget, &group)) == MATCHER_FOUND)
-            add_proposal(match, batch, &group, &body, list);
-        match->counts.proposals += batch->count;
-        if (batch->count > 0) {
-            errands_propose(match->errands_owned, yyjson_mut_write(body.doc_owned, YYJSON_WRITE_NOFLAG, NULL), batch);
-            list_append(&match->under_way, &batch->link);
-            match->in_flight++;
-        } else {
-            free_batch(batch);
-        }
-        yyjson_mut_doc_free(body.doc_owned);
+            batch_add(batch, &match->proposals, &group, match->rules_version);
+        if (batch->count > 0)
+            errands_propose(match->errands_owned, proposals_send(&match->proposals, batch), batch);
+        else
+            batch_destroy(batch);
     }
     return outcome == MATCHER_TIRED;
 }
 
 /* --- Answers -------------------------------------------------------------------------------------------------------- */
-
-static size_t index_of(const char *word, const char *const words[], size_t count)
-{
-    for (size_t i = 0; i < count && word != NULL; i++)
-        if (strcmp(words[i], word) == 0)
-            return i;
-    return count;
-}
-
-/* Why a conflict names this ticket; NULL: it doesn't. */
-static const char *why_of(yyjson_val *result, struct bytes key)
-{
-    size_t i, max;
-    yyjson_val *member;
-    yyjson_arr_foreach(yyjson_obj_get(result, "Members"), i, max, member)
-    {
-        yyjson_val *id = yyjson_obj_get(member, "TicketId");
-        if (bytes_equal(key, bytes_make(yyjson_get_str(id), yyjson_get_len(id))))
-            return json_text(member, "Why") == NULL ? "stale" : json_text(member, "Why");
-    }
-    return NULL;
-}
-
-/* One member of a proposal that was not accepted. */
-static void settle_member(struct match *match, yyjson_val *result, uint32_t slot, uint64_t version)
-{
-    const char *status = json_text(result, "Status");
-    const char *why = why_of(result, replica_ticket(&match->replica, slot)->key_owned);
-    size_t reason = index_of(why, reasons, ARRAY_LENGTH(reasons));
-    bool is_conflict = status != NULL && (strcmp(status, "conflict") == 0 || strcmp(status, "stale") == 0);
-    bool names_members = yyjson_arr_size(yyjson_obj_get(result, "Members")) > 0;
-    uint64_t now = now_ms();
-    if (reason < ARRAY_LENGTH(reasons))
-        match->counts.by_reason[reason]++;
-    if (why != NULL && strcmp(why, "stale") == 0)
-        replica_put_aside(&match->replica, slot, version, now + STALE_MS, now);
-    else if (why != NULL && strcmp(why, "exclusive-set") != 0)
-        replica_drop(&match->replica, slot, version, now); /* it has ended, or is held: the feed says when it is back */
-    else if (why == NULL && is_conflict && names_members)
-        replica_return(&match->replica, slot, now); /* it was not its fault */
-    else
-        replica_put_aside(&match->replica, slot, version, now + ASIDE_MS, now);
-}
-
-static void settle(struct match *match, const struct proposed *proposed, yyjson_val *result, bool is_known)
-{
-    size_t outcome = index_of(json_text(result, "Status"), outcomes, ARRAY_LENGTH(outcomes));
-    if (outcome < ARRAY_LENGTH(outcomes))
-        match->counts.by_outcome[outcome]++;
-    for (uint32_t i = 0; i < proposed->count && is_known; i++) {
-        uint32_t slot = proposed->slots_owned[i];
-        if (outcome == 0)
-            replica_drop(&match->replica, slot, proposed->versions_owned[i], now_ms());
-        else
-            settle_member(match, result, slot, proposed->versions_owned[i]);
-    }
-}
 
 static void fail(struct match *match, const struct tally_error *error)
 {
@@ -366,19 +225,17 @@ static void fail(struct match *match, const struct tally_error *error)
 static void take_answer(struct match *match, struct mail *mail)
 {
     struct batch *batch = mail->batch;
-    yyjson_val *results = yyjson_obj_get(json_root(&mail->reply), "Results");
-    match->in_flight--;
-    if (mail->error.status != TALLY_OK) {
+    uint32_t count = batch->count;
+    bool is_good = mail->error.status == TALLY_OK;
+    yyjson_val *results = is_good ? yyjson_obj_get(json_root(&mail->reply), "Results") : NULL;
+    bool is_answer = proposals_answer(&match->proposals, batch, results, now_ms());
+    if (!is_good) {
         fail(match, &mail->error);
-    } else if (yyjson_arr_size(results) != batch->count) {
-        complain("the server answered %zu of %u proposals", yyjson_arr_size(results), batch->count);
+    } else if (!is_answer) {
+        complain("the server answered %zu of %u proposals", yyjson_arr_size(results), count);
         match->status = EXIT_UNREACHABLE;
         match->is_over = true;
-    } else {
-        for (uint32_t i = 0; i < batch->count; i++)
-            settle(match, &batch->proposals[i], yyjson_arr_get(results, i), batch->epoch == match->epoch);
     }
-    free_batch(batch);
 }
 
 /* --- The feed ------------------------------------------------------------------------------------------------------- */
@@ -429,9 +286,9 @@ static void take_feed(struct match *match, struct mail *mail)
 static double accepted_share(const struct match *match)
 {
     uint64_t answered = 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(outcomes); i++)
-        answered += match->counts.by_outcome[i];
-    return answered == 0 ? 0 : 100 * (double)match->counts.by_outcome[0] / (double)answered;
+    for (size_t i = 0; i < PROPOSALS_OUTCOMES; i++)
+        answered += match->proposals.counts.by_outcome[i];
+    return answered == 0 ? 0 : 100 * (double)match->proposals.counts.by_outcome[0] / (double)answered;
 }
 
 static void add_counts(struct buffer *line, const char *const words[], const uint64_t *counts, size_t count)
@@ -446,12 +303,12 @@ static void print_report(const struct match *match, FILE *out)
     struct buffer line;
     buffer_init(&line);
     buffer_append_format(&line, "%u waiting, %u seeds, %llu proposals, %.1f %% accepted", match->replica.matcher.count,
-                         matcher_seed_count(&match->replica.matcher), (unsigned long long)match->counts.proposals,
-                         accepted_share(match));
-    add_counts(&line, outcomes, match->counts.by_outcome, ARRAY_LENGTH(outcomes));
-    if (match->counts.by_outcome[1] + match->counts.by_outcome[2] > 0) {
+                         matcher_seed_count(&match->replica.matcher),
+                         (unsigned long long)match->proposals.counts.proposals, accepted_share(match));
+    add_counts(&line, proposals_outcomes, match->proposals.counts.by_outcome, PROPOSALS_OUTCOMES);
+    if (match->proposals.counts.by_outcome[1] + match->proposals.counts.by_outcome[2] > 0) {
         buffer_append_format(&line, "; who was not to be had");
-        add_counts(&line, reasons, match->counts.by_reason, ARRAY_LENGTH(reasons));
+        add_counts(&line, proposals_reasons, match->proposals.counts.by_reason, PROPOSALS_REASONS);
     }
     fprintf(out, "%.*s\n", BYTES_FORMAT(buffer_bytes(&line)));
     fflush(out);
@@ -464,13 +321,13 @@ static void print_json(const struct match *match)
     json_body_init(&body);
     json_add_number(&body, body.root, "Waiting", match->replica.matcher.count);
     json_add_number(&body, body.root, "Seeds", matcher_seed_count(&match->replica.matcher));
-    json_add_number(&body, body.root, "Proposals", match->counts.proposals);
+    json_add_number(&body, body.root, "Proposals", match->proposals.counts.proposals);
     yyjson_mut_val *object = json_add_object(&body, body.root, "Outcomes");
-    for (size_t i = 0; i < ARRAY_LENGTH(outcomes); i++)
-        json_add_number(&body, object, outcomes[i], match->counts.by_outcome[i]);
+    for (size_t i = 0; i < PROPOSALS_OUTCOMES; i++)
+        json_add_number(&body, object, proposals_outcomes[i], match->proposals.counts.by_outcome[i]);
     object = json_add_object(&body, body.root, "ConflictMembers");
-    for (size_t i = 0; i < ARRAY_LENGTH(reasons); i++)
-        json_add_number(&body, object, reasons[i], match->counts.by_reason[i]);
+    for (size_t i = 0; i < PROPOSALS_REASONS; i++)
+        json_add_number(&body, object, proposals_reasons[i], match->proposals.counts.by_reason[i]);
     json_add_number(&body, body.root, "NotUnderstood", match->replica.not_understood);
     output_document(body.doc_owned);
     fflush(stdout);
@@ -481,10 +338,10 @@ static void print_json(const struct match *match)
 static void report(struct match *match, uint64_t *told)
 {
     uint64_t now = now_ms();
-    if (now - match->reported_ms < REPORT_MS || match->counts.proposals == *told)
+    if (now - match->reported_ms < REPORT_MS || match->proposals.counts.proposals == *told)
         return;
     match->reported_ms = now;
-    *told = match->counts.proposals;
+    *told = match->proposals.counts.proposals;
     if (match->invocation->is_json)
         print_json(match);
     else
@@ -495,7 +352,7 @@ static void report(struct match *match, uint64_t *told)
 
 static bool is_done(const struct match *match)
 {
-    return match->settings->is_once && match->in_flight == 0 && match->idle_answers >= IDLE_ANSWERS &&
+    return match->settings->is_once && match->proposals.in_flight == 0 && match->idle_answers >= IDLE_ANSWERS &&
            match->replica.aside.count == 0 && matcher_seed_count(&match->replica.matcher) == 0;
 }
 
@@ -538,18 +395,6 @@ static bool read_part(const struct settings *settings, struct match *match)
     return true;
 }
 
-/* A name for our proposals that no other matcher has. */
-static void make_name(struct match *match)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t mix = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    char host[64] = "";
-    gethostname(host, sizeof host - 1);
-    mix ^= bytes_hash(bytes_from_string(host)) ^ table_hash_u64((uint64_t)getpid());
-    snprintf(match->name, sizeof match->name, "%016llx", (unsigned long long)table_hash_u64(mix));
-}
-
 static int run_with(struct match *match, struct rules *rules)
 {
     struct errands_options errands = {.invocation = match->invocation,
@@ -563,8 +408,7 @@ static int run_with(struct match *match, struct rules *rules)
     sigaddset(&match->signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &match->signals, NULL); /* the threads inherit it: signals wait for the loop */
     replica_init(&match->replica, rules, match->settings->rules != NULL, match->parts > 0);
-    list_init(&match->under_way);
-    make_name(match);
+    proposals_init(&match->proposals, match->settings->pool, &match->replica);
     match->reported_ms = now_ms();
     match->errands_owned = errands_create(&errands);
     if (match->errands_owned == NULL) {
@@ -572,13 +416,12 @@ static int run_with(struct match *match, struct rules *rules)
     } else {
         run_loop(match);
         errands_destroy(match->errands_owned);
-        while (!list_is_empty(&match->under_way))
-            free_batch((struct batch *)(void *)list_first(&match->under_way)); /* the link is its first member */
         if (match->invocation->is_json)
             print_json(match);
         else
             print_report(match, stdout);
     }
+    proposals_deinit(&match->proposals);
     replica_deinit(&match->replica);
     return match->status;
 }
