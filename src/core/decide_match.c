@@ -323,7 +323,8 @@ static void make_found(struct core *core, struct ticket_pool *pool, const struct
 
 void decide_match(struct core *core, struct ticket_pool *pool, uint32_t candidates)
 {
-    if (!pool->is_awake || pool->spec.matcher == MATCHER_EXTERNAL)
+    /* While the matcher is filled, tickets that come before those that are in it may still be missing. decide_due() fills it, then looks. */
+    if (!pool->is_awake || pool->index_next != 0 || pool->spec.matcher == MATCHER_EXTERNAL)
         return;
     struct matcher_group group;
     /* Where the result queue is full, the tickets wait: nothing is looked for that could not be made. */

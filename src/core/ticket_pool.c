@@ -128,7 +128,7 @@ struct ticket_pool *ticket_pool_find_by_id(const struct core *core, uint32_t id)
 /* The matcher is empty: it will be filled with the tickets that are there. */
 static void begin_filling(struct ticket_pool *pool)
 {
-    pool->index_next = pool->tickets.used > 0 ? 1 : 0;
+    pool->index_next = pool->counts.waiting > 0 ? 1 : 0;
 }
 
 void ticket_pool_wake(struct ticket_pool *pool)

@@ -83,7 +83,7 @@ static bool has_work(const struct core *core, const struct ticket_pool *pool)
 
 static void look(struct core *core, struct ticket_pool *pool, uint32_t *candidates)
 {
-    if (pool->index_next != 0 || *candidates == 0 || core_frame_is_ample(core) || !has_work(core, pool))
+    if (*candidates == 0 || core_frame_is_ample(core) || !has_work(core, pool))
         return;
     uint64_t before = pool->matcher.counters.candidates;
     decide_match(core, pool, *candidates);

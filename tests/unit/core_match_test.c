@@ -774,6 +774,26 @@ static void the_built_in_matcher_matches_in_the_frame_of_the_offer(void **state)
     close_rig(&rig);
 }
 
+/* Which tickets wait is known to the matcher only when it is filled: an offer that comes before must not take who is in it already. */
+static void MR35_behind_new_rules_the_highest_priority_is_taken_though_the_matcher_is_still_filled(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool =
+        open_with(&rig, built_in, "{'attrs':{'side':'str'},'rules':[{'type':'expr','expr':'a.side != b.side'}]}");
+    pool_rig_offer(&rig, pool, &(struct pool_rig_ticket){.key = "urgent", .attributes = "{'side':'a'}", .priority = 9});
+    struct pool_spec spec =
+        built_in(pool_rig_spec(&rig, "{'attrs':{'side':'str'},'rules':[{'type':'expr','expr':'b.side != a.side'}]}"));
+    assert_ptr_equal(pool_rig_put(&rig, "duel", &spec), pool);
+    assert_int_not_equal(pool->index_next, 0);
+    pool_rig_offer(&rig, pool, &(struct pool_rig_ticket){.key = "plain", .attributes = "{'side':'a'}"});
+    pool_rig_offer(&rig, pool, &(struct pool_rig_ticket){.key = "partner", .attributes = "{'side':'b'}"});
+    assert_int_equal(core_due_ms(rig.core), 0);
+    pool_rig_pass(&rig, 0);
+    assert_true(pool->index_next == 0 && state_of(pool, "urgent") == TICKET_MATCHED && waits(pool, "plain", 1));
+    close_rig(&rig);
+}
+
 static void MR29_the_built_in_matcher_pauses_while_the_result_queue_is_full(void **state)
 {
     (void)state;
@@ -1034,6 +1054,7 @@ int main(void)
         cmocka_unit_test(MR26_while_one_of_an_exclusive_set_is_held_the_others_wait_and_can_t_be_matched),
         cmocka_unit_test(MR29_a_held_match_has_its_place_in_the_result_queue),
         cmocka_unit_test(the_built_in_matcher_matches_in_the_frame_of_the_offer),
+        cmocka_unit_test(MR35_behind_new_rules_the_highest_priority_is_taken_though_the_matcher_is_still_filled),
         cmocka_unit_test(MR29_the_built_in_matcher_pauses_while_the_result_queue_is_full),
         cmocka_unit_test(MR26_MR31_the_built_in_matcher_holds_and_passes_over_the_others_of_a_held_set),
         cmocka_unit_test(messages_outlive_a_pool_that_is_deleted_and_its_matches_are_out_of_reach),
