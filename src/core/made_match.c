@@ -406,6 +406,17 @@ void made_match_restarted(struct core *core, uint64_t resumed_at_ms, uint32_t gr
     }
 }
 
+/* Cancels those who came into the set of a ticket since it was matched, and waited for it to be put back (M21). */
+static void cancel_latecomers(struct core *core, struct ticket_pool *pool, uint32_t ticket)
+{
+    uint32_t set = ticket_at(&pool->tickets, ticket)->set;
+    for (uint32_t slot = set == 0 ? 0 : exclusive_set_at(pool, set)->first, next; slot != 0; slot = next) {
+        next = ticket_at(&pool->tickets, slot)->set_next;
+        if (ticket_at(&pool->tickets, slot)->state == TICKET_WAITING)
+            ticket_retire(core, pool, slot, TICKET_CANCELLED, 0, FEED_BY_CANCEL);
+    }
+}
+
 void made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason)
 {
     uint32_t slot = find_by_message(core, message);
@@ -418,8 +429,10 @@ void made_match_message_ended(struct core *core, uint64_t message, enum end_reas
         return;
     uint32_t tickets[RULES_WEIGHT_MAX];
     find_tickets(pool, match, tickets);
-    for (uint32_t i = 0; i < match->member_count; i++)
+    for (uint32_t i = 0; i < match->member_count; i++) {
+        cancel_latecomers(core, pool, tickets[i]);
         ticket_settle(core, pool, tickets[i]);
+    }
     settle(core, pool, slot, MATCH_ACKED);
 }
 

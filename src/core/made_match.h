@@ -60,7 +60,8 @@ uint32_t made_match_find_proposal(const struct core *core, const struct ticket_p
 void made_match_restarted(struct core *core, uint64_t resumed_at_ms, uint32_t grace_ms);
 
 /* A result message has ended, or got another number by a move. For apply.c; the message says that it is one. By an end the tickets are
- * settled with their match, but for END_PUT_BACK, behind which comes `match_undone`. */
+ * settled with their match and those who waited in their exclusive sets are cancelled, but for END_PUT_BACK, behind which comes
+ * `match_undone`. O(tickets of those sets). */
 void made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason);
 void made_match_message_moved(struct core *core, uint64_t from, uint64_t to);
 

@@ -363,6 +363,19 @@ static void see_undoing(const struct event_match_undone *undone, uint64_t now)
     settle_match(match, undone->reason == MATCH_UNDONE_PUT_BACK ? JUDGE_PUT_BACK : JUDGE_REFUSED, now);
 }
 
+/* Nobody of a set waits any more when one of it is matched for good. They go in the order in which they were offered. */
+static void cancel_set(int set, uint64_t now)
+{
+    for (uint64_t number = 1; set != -1 && number <= judge_model.ticket_number; number++)
+        for (int i = 0; i < JUDGE_TICKETS; i++) {
+            struct judge_ticket *ticket = &judge_model.tickets[i];
+            if (ticket->number != number || ticket->state != TICKET_WAITING || ticket->set != set)
+                continue;
+            ticket->state = TICKET_CANCELLED;
+            settle_ticket(ticket, now);
+        }
+}
+
 static void see_message_end(const struct event_ended *ended, uint64_t now)
 {
     struct judge_match *match = NULL;
@@ -377,8 +390,10 @@ static void see_message_end(const struct event_ended *ended, uint64_t now)
     }
     if (ended->reason != END_DELETED || judge_request.kind != ASKS_DELETE)
         fail("the result of match %" PRIu64 " ends, which nobody asked for", match->number);
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 2; i++) {
+        cancel_set(judge_model.tickets[match->members[i]].set, now);
         settle_ticket(&judge_model.tickets[match->members[i]], now);
+    }
     settle_match(match, JUDGE_ACKED, now);
 }
 

@@ -17,6 +17,7 @@ static enum pool_plant {
     PLANT_EXPIRY_UNTOLD,      /* the expiry queue is not told */
     PLANT_SHORT_HOLD,         /* holds end early */
     PLANT_EARLY_STEP,         /* widening comes a second early */
+    PLANT_LATECOMER_KEPT,     /* who came into a set behind its match waits on when that is over for good */
     PLANT_COUNT
 } planted;
 
@@ -28,6 +29,7 @@ bool pool_plant_choose(const char *name)
         [PLANT_UNFIT_PAIR] = "unfit-pair",         [PLANT_LOST_SEED] = "lost-seed",
         [PLANT_OLD_VERSION] = "old-version",       [PLANT_EXPIRY_UNTOLD] = "expiry-untold",
         [PLANT_SHORT_HOLD] = "short-hold",         [PLANT_EARLY_STEP] = "early-step",
+        [PLANT_LATECOMER_KEPT] = "latecomer-kept",
     };
     for (unsigned i = PLANT_STALE_PROPOSAL; i < PLANT_COUNT; i++)
         if (strcmp(names[i], name) == 0)
@@ -124,4 +126,26 @@ uint64_t __wrap_rules_step_ms(const struct rules *rules, uint32_t level)
 {
     uint64_t step_ms = __real_rules_step_ms(rules, level);
     return planted == PLANT_EARLY_STEP && step_ms != UINT64_MAX ? step_ms - 500 : step_ms;
+}
+
+static bool is_ending;
+
+void __real_made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason);
+void __wrap_made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason);
+void __wrap_made_match_message_ended(struct core *core, uint64_t message, enum end_reason reason)
+{
+    is_ending = true;
+    __real_made_match_message_ended(core, message, reason);
+    is_ending = false;
+}
+
+void __real_ticket_retire(struct core *core, struct ticket_pool *pool, uint32_t slot, enum ticket_state state,
+                          uint64_t match, unsigned reason);
+void __wrap_ticket_retire(struct core *core, struct ticket_pool *pool, uint32_t slot, enum ticket_state state,
+                          uint64_t match, unsigned reason);
+void __wrap_ticket_retire(struct core *core, struct ticket_pool *pool, uint32_t slot, enum ticket_state state,
+                          uint64_t match, unsigned reason)
+{
+    if (planted != PLANT_LATECOMER_KEPT || !is_ending)
+        __real_ticket_retire(core, pool, slot, state, match, reason);
 }

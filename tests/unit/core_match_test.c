@@ -26,6 +26,12 @@ static struct ticket_pool *open_with(struct core_rig *rig, struct pool_spec (*ch
     return pool_rig_put(rig, "duel", &spec);
 }
 
+static struct pool_spec built_in(struct pool_spec spec)
+{
+    spec.matcher = MATCHER_BUILT_IN;
+    return spec;
+}
+
 static struct ticket_pool *open_rig(struct core_rig *rig)
 {
     return open_with(rig, NULL, PAIRS);
@@ -570,6 +576,52 @@ static void MR26_the_record_that_matches_a_ticket_cancels_the_others_of_its_excl
     close_rig(&rig);
 }
 
+static void end_result(struct core_rig *rig, unsigned how)
+{
+    struct content content;
+    struct handle handle;
+    if (how == 0) {
+        assert_true(pool_rig_take(rig, "results", &content, &handle));
+        assert_int_equal(pool_rig_delete(rig, "results", &handle), OK);
+    } else if (how == 1) {
+        core_rig_begin(rig);
+        decide_purge_queue(rig->core, core_find_queue(rig->core, BYTES("results")));
+        core_rig_end(rig);
+        pool_rig_pass(rig, 0);
+    } else {
+        pool_rig_pass(rig, UINT64_C(345600) * 1000 + 1);
+    }
+}
+
+static void MR26_who_came_into_a_set_behind_its_match_is_cancelled_when_the_result_ends(void **state)
+{
+    (void)state;
+    for (unsigned how = 0; how < 3; how++) {
+        struct core_rig rig;
+        struct ticket_pool *pool = open_with(&rig, built_in, PAIRS);
+        offer_in_set(&rig, pool, "a1", "ann");
+        offer_in_set(&rig, pool, "b1", "bob");
+        assert_true(state_of(pool, "a1") == TICKET_MATCHED && state_of(pool, "b1") == TICKET_MATCHED);
+        offer_in_set(&rig, pool, "a2", "ann");
+        offer_in_set(&rig, pool, "a3", "ann");
+        offer_in_set(&rig, pool, "b2", "bob");
+        offer(&rig, pool, "c");
+        feed_begin(&pool->feed);
+        pool_rig_check(&rig);
+        end_result(&rig, how);
+        assert_true(state_of(pool, "a2") == TICKET_CANCELLED && state_of(pool, "a3") == TICKET_CANCELLED);
+        assert_true(state_of(pool, "b2") == TICKET_CANCELLED && pool->counts.cancelled == 3);
+        assert_true(waits(pool, "c", 1) && pool->sets.used == 0);
+        for (uint64_t number = pool->feed.first; number <= pool->feed.last; number++)
+            assert_true(feed_at(&pool->feed, number)->kind == FEED_RETIRE &&
+                        feed_at(&pool->feed, number)->reason == FEED_BY_CANCEL);
+        assert_int_equal(pool->feed.last - pool->feed.first + 1, 3);
+        offer_in_set(&rig, pool, "a4", "ann"); /* the set is a new one */
+        assert_true(state_of(pool, "a4") == TICKET_MATCHED && state_of(pool, "c") == TICKET_MATCHED);
+        close_rig(&rig);
+    }
+}
+
 /* --- confirming --------------------------------------------------------------------------------------------------- */
 
 static struct pool_spec confirming(struct pool_spec spec)
@@ -744,12 +796,6 @@ static void MR29_a_held_match_has_its_place_in_the_result_queue(void **state)
 }
 
 /* --- the built-in matcher ----------------------------------------------------------------------------------------- */
-
-static struct pool_spec built_in(struct pool_spec spec)
-{
-    spec.matcher = MATCHER_BUILT_IN;
-    return spec;
-}
 
 static struct pool_spec built_in_and_full_at_two(struct pool_spec spec)
 {
@@ -1045,6 +1091,7 @@ int main(void)
         cmocka_unit_test(MR30_a_match_is_put_back_once_with_the_age_that_its_tickets_had),
         cmocka_unit_test(MR30_a_match_of_another_pool_is_unknown),
         cmocka_unit_test(MR26_the_record_that_matches_a_ticket_cancels_the_others_of_its_exclusive_set),
+        cmocka_unit_test(MR26_who_came_into_a_set_behind_its_match_is_cancelled_when_the_result_ends),
         cmocka_unit_test(MR32_the_last_yes_makes_the_match_and_there_is_one_result),
         cmocka_unit_test(MR31_who_refuses_is_cancelled_and_the_others_wait_again),
         cmocka_unit_test(MR31_who_does_not_answer_in_time_is_cancelled),
