@@ -15,9 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A frame that holds this share of frame_size_max is closed before the next decision; the rest is room for that one. */
-#define FRAME_FULL_SHARE 8u
-
 /* Of the process that writes a snapshot: a tenth of the owner's share of a core they compete for. */
 #define SNAPSHOT_NICENESS 10
 
@@ -65,7 +62,7 @@ struct namespace
 
 static size_t frame_full_size(const struct namespace *ns)
 {
-    return log_frame_size_max(ns->log) / FRAME_FULL_SHARE;
+    return log_frame_size_max(ns->log) / NAMESPACE_FULL_SHARE;
 }
 
 static struct open_frame *frame_create(struct namespace *ns)

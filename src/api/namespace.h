@@ -12,6 +12,9 @@
 
 struct namespace;
 
+/* A frame that holds this share of frame_size_max is closed before the next decision; the rest is room for that one. */
+#define NAMESPACE_FULL_SHARE 8u
+
 struct namespace_options {
     const char *name;            /* 12 digits, the account id; borrowed */
     uint64_t segment_size;       /* bytes */

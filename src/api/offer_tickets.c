@@ -127,13 +127,13 @@ static enum error read_facts(struct call *call, const struct ticket_pool *pool, 
     content->facts = buffer_bytes(facts);
     if (members->attributes != NULL)
         content->attributes = json_tree_compact_value(members->attributes, call->arena);
-    size_t size = content->attributes.size + content->body.size;
+    size_t size = ticket_content_size(content);
     if (members->need != NULL)
         size += json_tree_compact_value(members->need, call->arena).size;
     if (size > pool_ticket_size_max(pool))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
-                         "Attributes, Need and Body are %zu bytes together; the limit of this pool is %zu.", size,
-                         pool_ticket_size_max(pool));
+                         "Attributes, Need and Body are %zu bytes of JSON together; the limit of this pool is %zu.",
+                         size, pool_ticket_size_max(pool));
     return OK;
 }
 

@@ -1,9 +1,9 @@
 /* ProposeMatches: what programs that match from outside have found. Each proposal is a decision of its own. */
 #include "api/pool_call.h"
 #include "api/text.h"
+#include "core/made_match.h"
 
 #define PROPOSALS_MAX 100u
-#define BODY_SIZE_MAX TICKET_SIZE_MAX
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
@@ -54,9 +54,9 @@ static enum error read_body(struct call *call, const struct params *params, stru
 {
     enum error error = params_text(params, "Body", &command->body);
     command->has_body = command->body.ptr != NULL;
-    if (error == OK && command->body.size > BODY_SIZE_MAX)
+    if (error == OK && command->body.size > MATCH_BODY_SIZE_MAX)
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Body is %zu bytes; the limit is %u.", command->body.size,
-                         BODY_SIZE_MAX);
+                         MATCH_BODY_SIZE_MAX);
     if (error == OK && !text_is_allowed(command->body))
         return call_fail(call, ERROR_INVALID_MESSAGE_CONTENTS, "Body: %s",
                          error_row(ERROR_INVALID_MESSAGE_CONTENTS)->text);

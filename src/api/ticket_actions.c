@@ -31,11 +31,12 @@ static enum error read_update(struct call *call, const struct ticket_pool *pool,
         content->attributes = json_tree_compact_value(attributes, call->arena);
     else if (content->attributes.size > 0)
         attributes = params_parse_text(content->attributes, call->arena);
-    size_t size = content->attributes.size + need_text.size + ticket->content.body.size;
+    const struct ticket_content says = {.attributes = content->attributes, .body = ticket->content.body};
+    size_t size = ticket_content_size(&says) + need_text.size;
     if (size > pool_ticket_size_max(pool))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
-                         "Attributes, Need and Body are %zu bytes together; the limit of this pool is %zu.", size,
-                         pool_ticket_size_max(pool));
+                         "Attributes, Need and Body are %zu bytes of JSON together; the limit of this pool is %zu.",
+                         size, pool_ticket_size_max(pool));
     struct buffer *facts = call_scratch(call);
     buffer_truncate(facts, 0);
     error = facts_encode(pool->rules_owned, attributes, need, facts, call->failure);

@@ -1,5 +1,7 @@
 #include "base/quote.h"
 
+#define ESCAPED_SIZE_MAX 6u
+
 static const char hex_digits[] = "0123456789abcdef";
 
 static bool needs_escape(uint8_t byte)
@@ -46,20 +48,43 @@ static uint8_t *escape_byte(uint8_t *at, uint8_t byte)
     }
 }
 
+/* How many bytes at the beginning go as they are. */
+static size_t plain_size(struct bytes text)
+{
+    size_t plain = 0;
+    while (plain + 8 <= text.size && are_plain(text.ptr + plain))
+        plain += 8;
+    while (plain < text.size && !needs_escape(text.ptr[plain]))
+        plain++;
+    return plain;
+}
+
+size_t quote_size(struct bytes text)
+{
+    uint8_t escaped[ESCAPED_SIZE_MAX];
+    size_t size = 0;
+    while (text.size > 0) {
+        size_t plain = plain_size(text);
+        size += plain;
+        text = bytes_skip(text, plain);
+        if (text.size == 0)
+            break;
+        size += (size_t)(escape_byte(escaped, text.ptr[0]) - escaped);
+        text = bytes_skip(text, 1);
+    }
+    return size;
+}
+
 void quote_append(struct buffer *out, struct bytes text)
 {
     buffer_append_u8(out, '"');
     while (text.size > 0) {
-        size_t plain = 0;
-        while (plain + 8 <= text.size && are_plain(text.ptr + plain))
-            plain += 8;
-        while (plain < text.size && !needs_escape(text.ptr[plain]))
-            plain++;
+        size_t plain = plain_size(text);
         buffer_append(out, text.ptr, plain);
         text = bytes_skip(text, plain);
         if (text.size == 0)
             break;
-        uint8_t *start = buffer_reserve(out, 6);
+        uint8_t *start = buffer_reserve(out, ESCAPED_SIZE_MAX);
         out->size += (size_t)(escape_byte(start, text.ptr[0]) - start);
         text = bytes_skip(text, 1);
     }

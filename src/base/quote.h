@@ -8,6 +8,9 @@
  * is not looked at. */
 void quote_append(struct buffer *out, struct bytes text);
 
+/* How many bytes that appends between the quotes. */
+size_t quote_size(struct bytes text);
+
 /* Source: RFC 3629, section 4. */
 bool quote_is_utf8(struct bytes text);
 

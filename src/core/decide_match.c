@@ -156,12 +156,6 @@ static bool divide_by_weight(const struct rules *rules, const struct entry *cons
     return group_divide(&bare, entries, count, teams, &budget);
 }
 
-/* What a result repeats of a ticket, before it is quoted. */
-static uint64_t said_size(const struct ticket *ticket)
-{
-    return (uint64_t)ticket->content.attributes.size + ticket->content.body.size;
-}
-
 /* Could the members be a match by what they weigh and how much they say? What one that is over for good weighed and said is forgotten;
  * then that it is over is what counts. */
 static bool check_shape(const struct ticket_pool *pool, uint32_t count, struct proposal_result *result)
@@ -174,7 +168,7 @@ static bool check_shape(const struct ticket_pool *pool, uint32_t count, struct p
         const struct ticket *ticket = ticket_at(&pool->tickets, result->tickets[i]);
         if (ticket->is_settled)
             return true;
-        size += said_size(ticket);
+        size += ticket_content_size(&ticket->content);
     }
     uint32_t weight = gather_entries(pool, result, count, entries);
     result->is_wrong_weight = (rules->weight != 0 && weight != rules->weight) ||
@@ -306,7 +300,7 @@ static bool fits_a_result(const struct ticket_pool *pool, const struct matcher_g
 {
     uint64_t size = 0;
     for (uint32_t i = 0; i < group->count; i++)
-        size += said_size(ticket_at(&pool->tickets, group->slots[i]));
+        size += ticket_content_size(&ticket_at(&pool->tickets, group->slots[i])->content);
     return size <= TICKET_GROUP_SIZE_MAX;
 }
 

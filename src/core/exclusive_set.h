@@ -8,7 +8,7 @@
 struct ticket_pool;
 
 #define EXCLUSIVE_SET_NAME_SIZE_MAX 128u
-#define EXCLUSIVE_SET_TICKETS_MAX 1000u /* not over for good: the record of a match names them all */
+#define EXCLUSIVE_SET_TICKETS_MAX 500u /* not over for good: the record of a match names them all */
 
 struct exclusive_set {
     uint64_t number;

@@ -8,11 +8,26 @@
 #include "core/digest.h"
 #include "core/event.h"
 #include "core/message.h"
+#include "core/ticket.h"
 #include "match/rules.h"
 
 struct core;
 struct core_writer;
 struct ticket_pool;
+
+#define MATCH_BODY_SIZE_MAX 65536u /* the proposal's */
+
+/* The result as large as can be: what the tickets say, as JSON; their keys and teams, escaped, and what stands around them; the proposal's
+ * body, escaped. */
+#define MATCH_RESULT_SIZE_MAX                                                                                          \
+    (TICKET_GROUP_SIZE_MAX + RULES_WEIGHT_MAX * (2 * TICKET_KEY_SIZE_MAX + 6 * RULES_NAME_SIZE_MAX + 128) +            \
+     2 * MATCH_BODY_SIZE_MAX + 1024)
+static_assert(MATCH_RESULT_SIZE_MAX <= 1048576, "a result is a message");
+
+/* The events of one decision that makes a match, as large as can be: the result, and the numbers of members and siblings. A frame has
+ * room for them. */
+#define MATCH_EVENTS_SIZE_MAX                                                                                          \
+    (MATCH_RESULT_SIZE_MAX + RULES_WEIGHT_MAX * (sizeof(uint64_t) * EXCLUSIVE_SET_TICKETS_MAX + 16) + 4096)
 
 /* In a snapshot. */
 enum match_state {

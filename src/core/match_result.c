@@ -91,6 +91,7 @@ uint64_t match_result_send(struct core *core, const struct ticket_pool *pool, ui
         quote_append(&out, *body);
     }
     buffer_append_u8(&out, '}');
+    ASSERT(out.size <= MATCH_RESULT_SIZE_MAX);
     content.body = buffer_bytes(&out);
     uint64_t number = send_with(core, queue, &content, BYTES("Tally.Match"), bytes_make(id, sizeof(id)));
     buffer_deinit(&out);

@@ -6,6 +6,7 @@
 #include "core/digest.h"
 
 #include "base/memory.h"
+#include "base/quote.h"
 #include <stdlib.h>
 
 uint32_t ticket_find(const struct ticket_pool *pool, struct bytes key)
@@ -24,6 +25,11 @@ uint32_t ticket_find_by_number(const struct ticket_pool *pool, uint64_t number)
         if (ticket_at(&pool->tickets, probe.slot)->entry.number == number)
             return probe.slot;
     return 0;
+}
+
+size_t ticket_content_size(const struct ticket_content *content)
+{
+    return content->attributes.size + quote_size(content->body);
 }
 
 uint32_t ticket_level(const struct ticket_pool *pool, const struct ticket *ticket)

@@ -13,7 +13,7 @@ struct core;
 struct ticket_pool;
 
 #define TICKET_KEY_SIZE_MAX 128u
-#define TICKET_SIZE_MAX 65536u        /* attributes, needs and body together */
+#define TICKET_SIZE_MAX 65536u        /* attributes, needs and body together, as JSON */
 #define TICKET_GROUP_SIZE_MAX 524288u /* the same, of all members of a match */
 
 /* In a snapshot. */
@@ -38,6 +38,9 @@ struct ticket_content {
     struct bytes body;       /* text */
     bool has_body;
 };
+
+/* How much of that a result repeats, as JSON. O(its size). */
+size_t ticket_content_size(const struct ticket_content *content);
 
 struct ticket {
     struct entry entry; /* number, age, expiry, set, facts, weight, priority, level */

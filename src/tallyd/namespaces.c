@@ -1,6 +1,7 @@
 #include "tallyd/namespaces.h"
 
 #include "base/memory.h"
+#include "core/made_match.h"
 #include "log/log.h"
 
 #include <errno.h>
@@ -15,6 +16,9 @@
 #define FRAMES_PER_SEGMENT 2
 #define SEGMENT_OVERHEAD_SIZE 4096
 #define SEGMENT_UNIT UINT64_C(4096)
+
+static_assert(MATCH_EVENTS_SIZE_MAX < FRAME_GATHERED_SIZE - FRAME_GATHERED_SIZE / NAMESPACE_FULL_SHARE,
+              "the least frame has room for the largest match");
 
 /* So that what snapshots cost stays a bounded part of what the log costs, however much is waiting. */
 #define SNAPSHOT_WORTH 2

@@ -383,6 +383,14 @@ static void a_ticket_may_say_as_much_as_a_match_has_room_for(void **state)
             world_call(world, "Tally.UpdateTicket", "{'PoolName':'duel','TicketId':'t0','Attributes':{'mode':'x'}}");
         EXPECT(world, answer_fails(answer, "InvalidParameterValueException"));
     }
+    for (size_t more = 0; more < 2; more++) { /* each backslash is two in the result, too */
+        memset(text, '\\', limit);
+        text[limit] = '\0';
+        struct answer answer =
+            world_call(world, "Tally.OfferTickets", "{'PoolName':'duel','Tickets':[{'TicketId':'q%zu','Body':'%s%s'}]}",
+                       more, text, more == 0 ? "" : "x");
+        EXPECT(world, says(item(answer, "Results", 0), "Status", more == 0 ? "waiting" : "invalid"));
+    }
     free(text);
     sqs_close(world);
 }
@@ -414,27 +422,73 @@ static void an_offer_larger_than_a_frame_is_taken_whole(void **state)
 }
 
 /* The record of a match names all tickets of the set, and must fit a frame. */
-static void an_exclusive_set_has_a_thousand_tickets_at_most(void **state)
+static void an_exclusive_set_has_500_tickets_at_most(void **state)
 {
     struct world *world = open_pool(state, "external", "");
     struct buffer body;
     buffer_init(&body);
     buffer_append_format(&body, "{'PoolName':'duel','Tickets':[");
-    for (size_t i = 0; i < 1000; i++)
+    for (size_t i = 0; i < 500; i++)
         buffer_append_format(&body, "%s{'TicketId':'t%zu','ExclusiveSet':'s'}", i == 0 ? "" : ",", i);
     buffer_append_format(&body, "]}%c", '\0');
     struct answer answer = sqs_call(world, "Tally.OfferTickets", (const char *)body.data_owned);
     buffer_deinit(&body);
-    EXPECT(world, says(item(answer, "Results", 999), "Status", "waiting"));
+    EXPECT(world, says(item(answer, "Results", 499), "Status", "waiting"));
     const char *more = ",'Tickets':[{'TicketId':'u','ExclusiveSet':'s'},{'TicketId':'t0','ExclusiveSet':'s'}]";
     answer = call(world, "OfferTickets", more);
     EXPECT(world, says(item(answer, "Results", 0), "Status", "invalid"));
-    EXPECT(world, strstr(sqs_text(item(answer, "Results", 0), "Why"), "1000") != NULL);
+    EXPECT(world, strstr(sqs_text(item(answer, "Results", 0), "Why"), "500") != NULL);
     EXPECT(world, says(item(answer, "Results", 1), "Status", "waiting"));
     call(world, "CancelTickets", ",'TicketIds':['t7']");
     answer = call(world, "OfferTickets", more);
     EXPECT(world, says(item(answer, "Results", 0), "Status", "waiting"));
     sqs_close(world);
+}
+
+/* The tickets of 200 sets, with bodies that get twice as long in quotes. */
+static void offer_sets(struct world *world, size_t body_size)
+{
+    char quotes[2622];
+    for (size_t i = 0; i + 1 < sizeof(quotes); i++)
+        quotes[i] = i % 2 == 0 ? '\\' : '"';
+    quotes[2 * body_size] = '\0';
+    struct buffer body;
+    buffer_init(&body);
+    for (size_t set = 0; set < 200; set++) {
+        buffer_truncate(&body, 0);
+        buffer_append_format(&body, "{\"PoolName\":\"duel\",\"Tickets\":[");
+        for (size_t i = 0; i < 500; i++)
+            buffer_append_format(&body, "%s{\"TicketId\":\"t%zu-%zu\",\"ExclusiveSet\":\"s%zu\",\"Body\":\"%s\"}",
+                                 i == 0 ? "" : ",", set, i, set, i == 0 ? quotes : "");
+        buffer_append_format(&body, "]}%c", '\0');
+        struct answer answer = sqs_call(world, "Tally.OfferTickets", (const char *)body.data_owned);
+        EXPECT(world, says(item(answer, "Results", 0), "Status", "waiting"));
+    }
+    buffer_deinit(&body);
+}
+
+/* The frame of a daemon with a body-max of 1 KiB, and as much cancelled and said by one match as can be. */
+static void the_largest_match_fits_the_smallest_frame(void **state)
+{
+    struct world *world = open_world(state);
+    world_destroy(world);
+    world =
+        world_create(&(struct world_options){.seed = 1, .segment_size = 8u << 20, .frame_size_max = (2u << 20) + 4096});
+    world_create_queue(world, "results", "");
+    sqs_call(world, "Tally.CreatePool",
+             "{'PoolName':'duel','ResultQueueUrl':'results','Matcher':'external','Size':200}");
+    offer_sets(world, 524288 / 200 / 2);
+    struct buffer body;
+    buffer_init(&body);
+    buffer_append_format(&body, "{'PoolName':'duel','Proposals':[{'ProposalId':'p','Members':[");
+    for (size_t i = 0; i < 200; i++)
+        buffer_append_format(&body, "%s{'TicketId':'t%zu-0','Version':1}", i == 0 ? "" : ",", i);
+    buffer_append_format(&body, "]}]}%c", '\0');
+    struct answer answer = sqs_call(world, "Tally.ProposeMatches", (const char *)body.data_owned);
+    buffer_deinit(&body);
+    EXPECT(world, says(item(answer, "Results", 0), "Status", "matched"));
+    EXPECT(world, tickets_in(world, "Cancelled") == 200 * 499);
+    world_destroy(world);
 }
 
 static void the_built_in_matcher_answers_within_the_offer(void **state)
@@ -1119,7 +1173,8 @@ int main(void)
         cmocka_unit_test(an_offer_with_a_fault_in_its_structure_is_refused_whole),
         cmocka_unit_test(a_ticket_may_say_as_much_as_a_match_has_room_for),
         cmocka_unit_test(an_offer_larger_than_a_frame_is_taken_whole),
-        cmocka_unit_test(an_exclusive_set_has_a_thousand_tickets_at_most),
+        cmocka_unit_test(an_exclusive_set_has_500_tickets_at_most),
+        cmocka_unit_test(the_largest_match_fits_the_smallest_frame),
         cmocka_unit_test(the_built_in_matcher_answers_within_the_offer),
         cmocka_unit_test(an_update_replaces_what_it_names),
         cmocka_unit_test(MR5_a_cancel_says_which_way_each_ticket_went),

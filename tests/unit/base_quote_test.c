@@ -63,10 +63,31 @@ static void utf8_is_told_from_other_bytes(void **state)
         assert_false(is_utf8_anywhere(bad[i]));
 }
 
+static void the_size_of_a_text_in_quotes_is_known_before(void **state)
+{
+    (void)state;
+    uint8_t text[64];
+    uint64_t random = 7;
+    struct buffer out;
+    buffer_init(&out);
+    for (unsigned i = 0; i < 20000; i++) {
+        size_t size = i % (sizeof(text) + 1);
+        for (size_t k = 0; k < size; k++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+            text[k] = (uint8_t)(random >> 60 == 0 ? "\"\\\n\t\x01\x1f\x7f\xff"[random >> 40 & 7] : 'a');
+        }
+        buffer_truncate(&out, 0);
+        quote_append(&out, bytes_make(text, size));
+        assert_int_equal(quote_size(bytes_make(text, size)), out.size - 2);
+    }
+    buffer_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_stands_in_quotes),
+        cmocka_unit_test(the_size_of_a_text_in_quotes_is_known_before),
         cmocka_unit_test(utf8_is_told_from_other_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
