@@ -96,6 +96,7 @@ static enum error read_numbers(struct call *call, const struct ticket_pool *pool
     command->priority = (uint8_t)priority;
     uint64_t ttl_ms = members->ttl == NULL ? pool->spec.ttl_ms : (uint64_t)command->ttl_s * 1000;
     command->ttl_ms = ttl_ms == 0 ? UINT64_MAX : ttl_ms;
+    command->has_zero_ttl = members->ttl != NULL && command->ttl_s == 0;
     return error;
 }
 

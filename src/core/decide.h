@@ -405,6 +405,7 @@ struct offer_command {
     uint32_t ttl_s;  /* 0: none */
     uint64_t ttl_ms; /* the pool's where ttl_s was not given; UINT64_MAX: none */
     uint8_t priority;
+    bool has_zero_ttl; /* ttl_s was given, as 0: another offer than one that leaves it to the pool */
 };
 
 /* Offers a ticket, or finds the one that was offered under this key (*is_known; whatever its state is now). ERROR_INVALID_PARAMETER_VALUE: it was

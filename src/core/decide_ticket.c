@@ -37,7 +37,7 @@ static struct digest_tag digest_of(const struct core *core, const struct offer_c
     bytes_put_u32(numbers, command->weight);
     bytes_put_u32(numbers + 4, command->ttl_s);
     numbers[8] = command->priority;
-    numbers[9] = command->content.has_body;
+    numbers[9] = (uint8_t)(command->content.has_body | command->has_zero_ttl << 1);
     bytes_put_u32(numbers + 10, (uint32_t)command->set.size);
     bytes_put_u32(numbers + 14, (uint32_t)command->content.facts.size);
     const struct bytes parts[] = {bytes_make(numbers, sizeof(numbers)), command->set, command->content.facts,
@@ -75,6 +75,7 @@ enum error decide_offer(struct core *core, struct ticket_pool *pool, const struc
 {
     ASSERT(command->key.size > 0 && command->key.size <= TICKET_KEY_SIZE_MAX && command->ttl_ms > 0);
     ASSERT(command->weight > 0 && command->weight <= RULES_WEIGHT_MAX && command->priority <= ENTRY_PRIORITY_MAX);
+    ASSERT(!command->has_zero_ttl || (command->ttl_s == 0 && command->ttl_ms == UINT64_MAX));
     ASSERT(command->content.has_body || command->content.body.size == 0);
     ASSERT(command->set.size <= EXCLUSIVE_SET_NAME_SIZE_MAX);
     struct digest_tag digest = digest_of(core, command);

@@ -288,7 +288,15 @@ static void MR27_an_offer_that_is_repeated_adds_nothing(void **state)
     EXPECT(world, says(item(answer, "Results", 0), "Status", "key-reused"));
     answer = call(world, "OfferTickets", ",'Tickets':[{'TicketId':'u','Body':''}]");
     EXPECT(world, says(item(answer, "Results", 0), "Status", "key-reused"));
-    call(world, "CancelTickets", ",'TicketIds':['t']");
+    for (size_t i = 0; i < 2; i++) { /* TtlSeconds 0 is "none"; without it, it is the pool's */
+        answer =
+            call(world, "OfferTickets", ",'Tickets':[{'TicketId':'u','TtlSeconds':0},{'TicketId':'w','TtlSeconds':0}]");
+        EXPECT(world, says(item(answer, "Results", 0), "Status", "key-reused"));
+        EXPECT(world, says(item(answer, "Results", 1), "Status", "waiting"));
+    }
+    answer = call(world, "OfferTickets", ",'Tickets':[{'TicketId':'w'}]");
+    EXPECT(world, says(item(answer, "Results", 0), "Status", "key-reused"));
+    call(world, "CancelTickets", ",'TicketIds':['t','w']");
     answer = call(world, "OfferTickets", first);
     EXPECT(world, says(item(answer, "Results", 0), "Status", "cancelled"));
     /* What is offered twice in one request is offered once. */
