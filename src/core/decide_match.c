@@ -278,6 +278,7 @@ void decide_propose(struct core *core, struct ticket_pool *pool, const struct pr
         return;
     uint8_t teams[RULES_WEIGHT_MAX] = {0};
     result->status = check_proposal(core, pool, command, result, teams);
+    pool->matcher.counters.expression_errors += result->check.expression_errors; /* M31 */
     if (result->status != PROPOSAL_MATCHED) {
         count_refusal(pool, command->member_count, result);
         return;

@@ -340,6 +340,23 @@ static struct pool_spec verifying(struct pool_spec spec)
     return spec;
 }
 
+static void MR34_an_expression_that_fails_for_a_proposal_is_counted(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool =
+        open_with(&rig, verifying, "{'attrs':{'mmr':'num'},'rules':[{'type':'expr','expr':'1 / a.mmr + b.mmr > 0'}]}");
+    const char *const keys[] = {"one", "two", "zero"}, *const said[] = {"{'mmr':1}", "{'mmr':2}", "{'mmr':0}"};
+    for (unsigned i = 0; i < 3; i++)
+        pool_rig_offer(&rig, pool, &(struct pool_rig_ticket){.key = keys[i], .attributes = said[i]});
+    struct proposal_result result;
+    assert_int_equal(pool_rig_propose(&rig, pool, "p", "one:1 zero:1", &result), PROPOSAL_BY_RULES);
+    assert_int_equal(pool->matcher.counters.expression_errors, 1);
+    match(&rig, pool, "q", "one:1 two:1");
+    assert_int_equal(pool->matcher.counters.expression_errors, 1);
+    close_rig(&rig);
+}
+
 static void MR35_a_proposal_under_older_rules_is_verified_anew_or_stale(void **state)
 {
     (void)state;
@@ -1083,6 +1100,7 @@ int main(void)
         cmocka_unit_test(MR36_a_proposal_without_shape_is_invalid),
         cmocka_unit_test(MR36_members_that_are_over_for_good_are_a_conflict_whatever_they_weighed),
         cmocka_unit_test(MR29_a_full_result_queue_is_found_before_anything_is_retired),
+        cmocka_unit_test(MR34_an_expression_that_fails_for_a_proposal_is_counted),
         cmocka_unit_test(MR35_a_proposal_under_older_rules_is_verified_anew_or_stale),
         cmocka_unit_test(a_result_says_who_is_in_the_match),
         cmocka_unit_test(MR28_a_redelivery_has_the_same_match_and_puts_nobody_back),
