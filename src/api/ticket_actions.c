@@ -147,17 +147,42 @@ enum error action_get_ticket(struct call *call)
     return OK;
 }
 
-/* A place in the list, in a token: the slot, and the start of the server, since another start may give other slots. */
-static uint64_t token_of_slot(const struct call *call, uint64_t slot)
+/* A place in the list: the slot, and the start of the server, since another start may give other slots. */
+static uint64_t place_of_slot(const struct call *call, uint64_t slot)
 {
     return core_epoch(call->core) << 32 | slot;
 }
 
-/* The place that a token stands for; of a token from before a start the beginning, so that nobody is left out. */
-static uint64_t slot_of_token(const struct call *call, uint64_t token)
+/* The slot of a place; of a place from before a start the first one, so that nobody is left out. */
+static uint64_t slot_of_place(const struct call *call, uint64_t place)
 {
-    uint64_t slot = token & UINT32_MAX;
-    return slot > 0 && token_of_slot(call, slot) == token ? slot : 1;
+    uint64_t slot = place & UINT32_MAX;
+    return slot > 0 && place_of_slot(call, slot) == place ? slot : 1;
+}
+
+/* A token is the pool's id, a point, and a place: who goes on with a list of a pool that was deleted knows tickets that the one which has its
+ * name now doesn't have. */
+static void write_token(struct call *call, const struct ticket_pool *pool, uint64_t slot)
+{
+    writer_text(call->reply, "NextToken",
+                arena_format(call->arena, "%u.%llu", pool->id, (unsigned long long)place_of_slot(call, slot)));
+}
+
+static enum error read_token(struct call *call, const struct ticket_pool *pool, uint64_t *slot)
+{
+    struct bytes token = {NULL, 0};
+    enum error error = params_text(&call->params, "NextToken", &token);
+    *slot = 1;
+    if (error != OK || token.ptr == NULL)
+        return error;
+    const uint8_t *point = memchr(token.ptr, '.', token.size);
+    size_t id_size = point == NULL ? 0 : (size_t)(point - token.ptr);
+    uint64_t id, place;
+    if (point == NULL || !bytes_to_u64(bytes_make(token.ptr, id_size), &id) || id != pool->id ||
+        !bytes_to_u64(bytes_skip(token, id_size + 1), &place))
+        return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Invalid or expired next token.");
+    *slot = slot_of_place(call, place);
+    return OK;
 }
 
 /* Waiting tickets by slot: one that waits from the first page to the last stands in one of them, just once. */
@@ -165,18 +190,20 @@ enum error action_list_tickets(struct call *call)
 {
     struct ticket_pool *pool;
     uint32_t parts;
-    uint64_t from = 0;
+    uint64_t slot;
     int64_t left;
+    bool is_given;
     enum error error = pool_call_find(call, &pool);
     if (error == OK)
         error = pool_call_parts(call, &parts);
     if (error == OK)
-        error = call_page(call, &from, &left);
+        error = call_results_max(call, &left, &is_given);
+    if (error == OK)
+        error = read_token(call, pool, &slot);
     if (error != OK)
         return error;
     const uint32_t end = pool_slot_end(pool);
     const struct buffer *page = &call->exchange->reply.body;
-    uint64_t slot = slot_of_token(call, from);
     const uint64_t look_end = slot + PAGE_SLOTS_MAX < end ? slot + PAGE_SLOTS_MAX : end;
     writer_list_begin(call->reply, "Tickets");
     for (; slot < look_end && left > 0 && page->size < PAGE_SIZE_MAX; slot++) {
@@ -192,6 +219,6 @@ enum error action_list_tickets(struct call *call)
     writer_number(call->reply, "Sequence", pool->feed.last);
     writer_number(call->reply, "RulesVersion", pool->rules_version);
     if (slot < end)
-        call_write_next_token(call, token_of_slot(call, slot));
+        write_token(call, pool, slot);
     return OK;
 }

@@ -15,6 +15,13 @@ void feed_deinit(struct feed *feed)
     *feed = (struct feed){.first = 1};
 }
 
+void feed_go_to(struct feed *feed, uint64_t last)
+{
+    ASSERT(feed->ring_owned == NULL);
+    feed->last = last;
+    feed->first = last + 1;
+}
+
 void feed_begin(struct feed *feed)
 {
     if (feed->ring_owned != NULL)

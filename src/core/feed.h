@@ -1,4 +1,4 @@
-/* The feed of a pool: everything that happens to its tickets, numbered from 1 without gaps. The numbers are part of the state; the newest
+/* The feed of a pool: everything that happens to its tickets, numbered without gaps, from 1 or from behind the numbers of pools that are gone. The numbers are part of the state; the newest
  * events are kept in a ring, in memory only. Who asks for an older one is told to read the tickets anew (RESYNC). */
 #ifndef TALLY_CORE_FEED_H
 #define TALLY_CORE_FEED_H
@@ -28,6 +28,9 @@ struct feed {
 
 void feed_init(struct feed *feed);
 void feed_deinit(struct feed *feed);
+
+/* The next event is the one behind that number. Nothing was told yet, or all of it is forgotten. */
+void feed_go_to(struct feed *feed, uint64_t last);
 
 /* From now on events are kept. The ring takes 3 MB. */
 void feed_begin(struct feed *feed);

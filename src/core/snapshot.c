@@ -13,8 +13,9 @@
 #include "base/memory.h"
 #include <stdlib.h>
 
-#define SNAPSHOT_VERSION 5u
-#define SNAPSHOT_VERSION_4 4u /* without pools of tickets */
+#define SNAPSHOT_VERSION 6u
+#define SNAPSHOT_VERSION_5 5u /* without the number behind the feeds of pools that were deleted */
+#define SNAPSHOT_VERSION_4 4u /* without pools of tickets either */
 #define SNAPSHOT_VERSION_3 3u /* without relays and publishers either */
 #define SNAPSHOT_VERSION_2 2u /* without tags and move tasks either */
 #define PIECE_SIZE (256u << 10)
@@ -245,6 +246,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     publisher_encode(core, &writer);
     ticket_pool_encode_all(core, &writer);
     made_match_encode(core, &writer);
+    buffer_append_u64(&writer.piece, core->feed_number);
     hand_on(&writer);
     free(queue_slots);
     buffer_deinit(&writer.piece);
@@ -611,6 +613,8 @@ bool core_decode(struct core *core, struct bytes encoded)
         return false;
     if (version > SNAPSHOT_VERSION_4 && (!ticket_pool_decode_all(core, &cursor) || !made_match_decode(core, &cursor)))
         return false;
+    if (version > SNAPSHOT_VERSION_5)
+        core->feed_number = cursor_u64(&cursor);
     if (!cursor_is_done(&cursor) || !core_waits_add_up(core))
         return false;
     for (size_t i = 0; i < core->batch_order_count; i++) {

@@ -97,6 +97,7 @@ struct core {
     uint32_t pool_id; /* the newest given out, as the next two */
     uint64_t ticket_number;
     uint64_t match_number;
+    uint64_t feed_number;      /* above each number that the feed of a deleted pool has told, or would have told next */
     struct heap pool_timers;   /* ticket pools by what they have due next */
     uint32_t pool_turn;        /* id of the one that was served last */
     struct list fed_pools;     /* whose feed has grown since the api last asked */

@@ -327,6 +327,7 @@ bool apply_pool_put(struct core *core, const struct event_pool_put *put)
     if (pool == NULL) {
         core->pool_id = put->pool;
         pool = ticket_pool_add(core, put->pool, put->name, put->spec, rules);
+        feed_go_to(&pool->feed, core->feed_number); /* who knew another pool of that name must hear of it (M15) */
     } else if (!change(core, pool, put->spec, rules)) {
         rules_destroy(rules);
         return false;
@@ -389,6 +390,8 @@ bool apply_pool_deleted(struct core *core, const struct event_pool_deleted *dele
     struct ticket_pool *pool = ticket_pool_find_by_id(core, deleted->pool);
     if (pool == NULL)
         return false;
+    if (core->feed_number <= pool->feed.last)
+        core->feed_number = pool->feed.last + 1;
     leave(core, pool);
     while (core->frame == NULL && ticket_pool_drain(core)) /* nobody waits for a replay's next event */
         ;

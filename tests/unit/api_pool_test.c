@@ -715,6 +715,30 @@ static struct answer feed(struct world *world, uint64_t from, const char *more)
     return call(world, "FeedTickets", body);
 }
 
+/* Who read on as if it were the same pool would miss what it had before, and keep what is gone. */
+static void MR15_who_knew_a_deleted_pool_of_the_same_name_has_to_begin_anew(void **state)
+{
+    struct world *world = open_pool(state, "external", "");
+    OFFER(world, "a", "b", "c", "d", "e");
+    uint64_t from = (uint64_t)answer_number(feed(world, 0, ""), "Next");
+    EXPECT(world, from == 6 && !answer_has(feed(world, from, ""), "Resync"));
+    char token[40], body[100];
+    snprintf(token, sizeof(token), "%s", answer_text(call(world, "ListTickets", ",'MaxResults':2"), "NextToken"));
+    call(world, "DeletePool", "");
+    call(world, "CreatePool",
+         ",'ResultQueueUrl':'results','Matcher':'external','Attributes':{'mode':'str','mmr':'num'}");
+    EXPECT(world, yyjson_is_true(member(feed(world, from, ""), "Resync")));
+    uint64_t next = (uint64_t)answer_number(feed(world, 0, ""), "Next");
+    OFFER(world, "f", "g", "h", "i", "j", "k", "l", "m", "n");
+    EXPECT(world, yyjson_is_true(member(feed(world, from, ""), "Resync")));
+    EXPECT(world, says(item(feed(world, next, ""), "Events", 0), "TicketId", "f"));
+    snprintf(body, sizeof(body), "{'PoolName':'duel','NextToken':'%s'}", token);
+    sqs_expect_error(world, "Tally.ListTickets", body, "InvalidParameterValueException", "token");
+    world_kill(world);
+    EXPECT(world, pool_number(world, "Sequence") == next + 8);
+    sqs_close(world);
+}
+
 static void the_feed_tells_what_happens(void **state)
 {
     struct world *world = open_pool(state, "built-in", "");
@@ -1186,6 +1210,7 @@ int main(void)
         cmocka_unit_test(the_built_in_matcher_answers_within_the_offer),
         cmocka_unit_test(an_update_replaces_what_it_names),
         cmocka_unit_test(MR5_a_cancel_says_which_way_each_ticket_went),
+        cmocka_unit_test(MR15_who_knew_a_deleted_pool_of_the_same_name_has_to_begin_anew),
         cmocka_unit_test(tickets_are_listed_in_pages_and_each_once),
         cmocka_unit_test(a_count_goes_through_the_tickets_in_portions),
         cmocka_unit_test(the_feed_tells_what_happens),

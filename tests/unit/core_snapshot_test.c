@@ -173,7 +173,8 @@ static void many_dead_letters_of_one_group_are_read_soon(void **state)
     core_rig_deinit(&rig);
 }
 
-/* The second version knew no tags and ends before them, the third no relays and no publishers, the fourth no pools of tickets. */
+/* The second version knew no tags and ends before them, the third no relays and no publishers, the fourth no pools of tickets, the fifth no numbers of
+ * feeds that are gone. */
 static void states_of_earlier_versions_are_read(void **state)
 {
     (void)state;
@@ -186,10 +187,13 @@ static void states_of_earlier_versions_are_read(void **state)
     buffer_init(&encoded);
     core_rig_encode(rig.core, &encoded);
     static const unsigned sizes[] = {
+        [5] = 8,
         [4] = 16 + 8,
         [3] = 12 + 12,
-        [2] = 4 + 12}; /* of what the version knew not: pools, matches; relays, publishers; tags, move tasks */
-    for (uint32_t version = 4; version >= 2; version--) {
+        [2] =
+            4 +
+            12}; /* of what the version knew not: the number of feeds; pools, matches; relays, publishers; tags, move tasks */
+    for (uint32_t version = 5; version >= 2; version--) {
         bytes_put_u32(encoded.data_owned, version);
         assert_null(decode(buffer_bytes(&encoded)));
         buffer_truncate(&encoded, encoded.size - sizes[version]);
