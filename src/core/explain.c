@@ -208,11 +208,21 @@ static void explain_end(const struct core *core, uint64_t number, struct explana
                                    .since_ms = failure == NULL ? 0 : failure->ended_at_ms});
 }
 
+/* The number of the message of that id, 0: none. A result has the id of its match, which knows it as long as it is there. */
+static uint64_t find_number(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE])
+{
+    uint64_t number = identity_message_number(core->digest_owned, id);
+    if (number != 0)
+        return number;
+    uint32_t match = made_match_find(core, identity_match_number(core->digest_owned, id));
+    return match == 0 ? 0 : made_match_at(core, match)->message;
+}
+
 void explain_message(const struct core *core, const struct queue *queue, const uint8_t id[MESSAGE_ID_SIZE],
                      struct explanation *explanation)
 {
     *explanation = (struct explanation){.condition = CONDITION_UNKNOWN};
-    uint64_t number = identity_message_number(core->digest_owned, id);
+    uint64_t number = find_number(core, id);
     if (number == 0 || number > core->message_number)
         return;
     uint32_t slot = core_find_message(core, number);

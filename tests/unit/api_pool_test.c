@@ -958,6 +958,8 @@ static void a_proposal_is_matched_and_its_repeat_too(void **state)
     EXPECT(world, says(result, "ProposalId", "p") && says(result, "Status", "matched") && strlen(match) == 36);
     result = propose(world, "'ProposalId':'p','Body':'map 7'," MEMBERS_AB);
     EXPECT(world, says(result, "Status", "matched") && says(result, "MatchId", match));
+    struct answer answer = world_call(world, "Tally.ExplainMessage", "{'QueueUrl':'results','MessageId':'%s'}", match);
+    EXPECT(world, strcmp(answer_text(answer, "State"), "ready") == 0);
     result = propose(world, "'ProposalId':'p','Body':'map 8'," MEMBERS_AB);
     EXPECT(world, says(result, "Status", "key-reused") && yyjson_obj_get(result, "MatchId") == NULL);
     result = propose(world, "'ProposalId':'q','Members':[{'TicketId':'b','Version':1},{'TicketId':'c','Version':1}]");
