@@ -4,9 +4,6 @@
 #include "core/finish.h"
 #include "core/match_result.h"
 
-/* Divisions into teams that are tried for one proposal. */
-#define DIVISIONS_MAX 4096u
-
 /* --- making ------------------------------------------------------------------------------------------------------- */
 
 /* A match that is about to be made. */
@@ -152,7 +149,7 @@ static bool divide_by_weight(const struct rules *rules, const struct entry *cons
 {
     struct rules bare = *rules; /* all pointers are the other's */
     bare.rule_count = 0;
-    uint32_t budget = DIVISIONS_MAX;
+    uint32_t budget = GROUP_PLACES_MAX;
     return group_divide(&bare, entries, count, teams, &budget);
 }
 
@@ -238,7 +235,7 @@ static enum proposal_status check_rules(const struct ticket_pool *pool, const st
     result->is_stale_rules = command->rules_version != 0 && command->rules_version != pool->rules_version;
     if (result->is_stale_rules)
         return PROPOSAL_STALE;
-    uint32_t budget = DIVISIONS_MAX;
+    uint32_t budget = GROUP_PLACES_MAX;
     if (rules->has_teams && !group_divide(rules, entries, command->member_count, teams, &budget))
         divide_by_weight(rules, entries, command->member_count, teams); /* as check_shape() found */
     return PROPOSAL_MATCHED;
