@@ -1,7 +1,7 @@
 /* ExplainTicket: where a ticket is, what it asks at this moment, and what the others fail it by. */
 #include "api/pool_call.h"
 
-#define LOOKS_MAX 4096u
+#define STEPS_MAX 4096u /* of a look; a place without a waiting ticket counts as one */
 
 /* What a survey found; by rule, and for reasons that are no rule. */
 struct survey {
@@ -44,14 +44,16 @@ static void note(void *context, uint32_t slot, const struct pair_check *check)
 static bool look_at_all(const struct ticket_pool *pool, const struct entry *entry, struct survey *survey)
 {
     uint32_t end = pool_slot_end(pool);
+    uint64_t steps = 0;
     for (uint32_t slot = 1; slot < end; slot++) {
-        if (slot > LOOKS_MAX)
+        if (steps++ >= STEPS_MAX)
             return false;
         const struct ticket *other = ticket_at(&pool->tickets, slot);
         if (other->state != TICKET_WAITING || other->entry.number == entry->number)
             continue;
         struct pair_check check = {.verdict = PAIR_FITS};
         (void)pair_fits(pool->rules_owned, entry, ticket_entry(pool, slot), &check);
+        steps += check.work / PAIR_WORK_A_STEP - 1;
         note(survey, slot, &check);
     }
     return true;
@@ -60,7 +62,7 @@ static bool look_at_all(const struct ticket_pool *pool, const struct entry *entr
 static bool look(const struct ticket_pool *pool, const struct entry *entry, struct survey *survey)
 {
     bool has_index = pool->is_awake && pool->index_next == 0;
-    return has_index ? matcher_survey(&pool->matcher, entry, LOOKS_MAX, note, survey)
+    return has_index ? matcher_survey(&pool->matcher, entry, STEPS_MAX, note, survey)
                      : look_at_all(pool, entry, survey);
 }
 

@@ -414,7 +414,7 @@ struct offer_command {
 enum error decide_offer(struct core *core, struct ticket_pool *pool, const struct offer_command *command,
                         uint32_t *ticket, bool *is_known);
 
-/* Lets the built-in matcher look, for at most that many candidates, and makes the matches it finds; stops where the frame is ample.
+/* Lets the built-in matcher look, for at most that many steps (match/matcher.h), and makes the matches it finds; stops where the frame is ample.
  * Nothing is done before the matcher knows all tickets that wait, after a start or a change of the rules: decide_due() looks then. */
 void decide_match(struct core *core, struct ticket_pool *pool, uint32_t candidates);
 

@@ -85,10 +85,10 @@ static void look(struct core *core, struct ticket_pool *pool, uint32_t *candidat
 {
     if (*candidates == 0 || core_frame_is_ample(core) || !has_work(core, pool))
         return;
-    uint64_t before = pool->matcher.counters.candidates;
+    uint64_t before = pool->matcher.counters.cost;
     decide_match(core, pool, *candidates);
-    uint64_t visited = pool->matcher.counters.candidates - before;
-    *candidates -= visited < *candidates ? (uint32_t)visited : *candidates;
+    uint64_t cost = pool->matcher.counters.cost - before;
+    *candidates -= cost < *candidates ? (uint32_t)cost : *candidates;
 }
 
 static void expire(struct core *core, struct ticket_pool *pool, uint32_t slot)

@@ -6,6 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Halving a set of 64 values takes about as long as this many instructions would say. */
+#define IN_VALUES_AN_INSTRUCTION 8u
+
 void expression_destroy(struct expression *expression)
 {
     free(expression);
@@ -61,7 +64,7 @@ static bool has_text(const struct fact_set *set, const struct fact_text *text)
     return false;
 }
 
-static bool compare(const struct instruction *instruction, const union value *a, const union value *b)
+static bool compare(const struct instruction *instruction, const union value *a, const union value *b, uint64_t *work)
 {
     const enum operation operation = (enum operation)instruction->operation;
     switch ((enum value_type)instruction->type) {
@@ -74,6 +77,7 @@ static bool compare(const struct instruction *instruction, const union value *a,
     case VALUE_SET:
         break;
     }
+    *work += a->set->count == b->set->count ? fact_set_work(a->set, b->set) : 0;
     bool is_equal = a->set->count == b->set->count && fact_set_common(a->set, b->set) == a->set->count;
     return is_equal == (operation == OPERATION_EQUAL);
 }
@@ -114,12 +118,14 @@ static bool load(const struct instruction *instruction, const struct facts *fact
 }
 
 /* Each instruction is taken at most once, since jumps go forwards. False on an error. */
-static bool run(const struct expression *expression, const struct facts *a, const struct facts *b, union value *result)
+static bool run(const struct expression *expression, const struct facts *a, const struct facts *b, union value *result,
+                uint64_t *work)
 {
     union value stack[EXPRESSION_PARTS_MAX];
     uint32_t top = 0; /* how many stand there */
     for (uint32_t at = 0; at < expression->count; at++) {
         const struct instruction *instruction = &expression->instructions[at];
+        ++*work;
         switch ((enum operation)instruction->operation) {
         case OPERATION_NUMBER:
             stack[top++].number = instruction->number;
@@ -156,11 +162,12 @@ static bool run(const struct expression *expression, const struct facts *a, cons
             break;
         case OPERATION_IN:
             top--;
+            *work += stack[top].set->count / IN_VALUES_AN_INSTRUCTION;
             stack[top - 1].truth = has_text(stack[top].set, stack[top - 1].text);
             break;
         default:
             top--;
-            stack[top - 1].truth = compare(instruction, &stack[top - 1], &stack[top]);
+            stack[top - 1].truth = compare(instruction, &stack[top - 1], &stack[top], work);
             break;
         }
     }
@@ -169,21 +176,21 @@ static bool run(const struct expression *expression, const struct facts *a, cons
 }
 
 enum expression_result expression_holds(const struct expression *expression, const struct facts *a,
-                                        const struct facts *b)
+                                        const struct facts *b, uint64_t *work)
 {
     union value result;
     ASSERT(expression->type == VALUE_TRUTH);
-    if (!run(expression, a, b, &result))
+    if (!run(expression, a, b, &result, work))
         return EXPRESSION_ERROR;
     return result.truth ? EXPRESSION_TRUE : EXPRESSION_FALSE;
 }
 
 bool expression_number(const struct expression *expression, const struct facts *a, const struct facts *b,
-                       double *number)
+                       double *number, uint64_t *work)
 {
     union value result;
     ASSERT(expression->type == VALUE_NUMBER);
-    if (!run(expression, a, b, &result))
+    if (!run(expression, a, b, &result, work))
         return false;
     *number = result.number;
     return true;

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define NEED_SET_WORK 8u
+
 const struct fact fact_missing = {.is_there = false};
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */
@@ -285,6 +287,18 @@ static void read_needs(struct decoder *decoder)
     }
 }
 
+/* Each value of a clause is looked at once; a set is gone through beside them, of which the common size is counted. */
+static uint32_t needs_work(const struct need *needs, uint32_t count)
+{
+    uint32_t work = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct need *need = &needs[i];
+        work += 1 + need->in.count + need->not .count + need->any.count + need->all.count;
+        work += need->type == ATTRIBUTE_SET ? NEED_SET_WORK : 0;
+    }
+    return work;
+}
+
 static bool decode(struct decoder *decoder)
 {
     read_facts(decoder);
@@ -313,6 +327,7 @@ struct facts *facts_create(const struct rules *rules, struct bytes encoded)
     ASSERT(is_decoded && filled.byte_count == counted.byte_count && filled.value_count == counted.value_count);
     facts->needs = filled.needs;
     facts->need_count = filled.need_count;
+    facts->need_work = needs_work(filled.needs, filled.need_count);
     facts->fact_count = filled.fact_count;
     return facts;
 }

@@ -67,6 +67,7 @@ struct need {
 struct facts {
     const struct need *needs;
     uint32_t need_count;
+    uint32_t need_work;  /* what it takes, at most, to hold another's facts against the needs: pair_check.work */
     uint32_t fact_count; /* attributes beyond are missing */
     struct fact facts[];
 };
@@ -98,6 +99,12 @@ int fact_text_compare(const struct fact_text *a, const struct fact_text *b);
 
 /* How many values two sets have in common. O(a + b). */
 uint32_t fact_set_common(const struct fact_set *a, const struct fact_set *b);
+
+/* What that takes, as pair_check.work counts. */
+static inline uint32_t fact_set_work(const struct fact_set *a, const struct fact_set *b)
+{
+    return a->count + b->count;
+}
 
 /* Are two facts that are there, of that type, equal? Sets are if they have the same values. */
 bool fact_equal(enum attribute_type type, const struct fact *a, const struct fact *b);

@@ -25,9 +25,10 @@ struct gathering {
     uint32_t wanted;   /* weight, without the seed's */
     uint32_t heaviest; /* of the candidates */
     uint32_t count;
-    uint32_t visited;
+    uint32_t visited; /* steps of the walk */
     uint32_t checks, fill_checks, steps,
         divisions;  /* what is left of them; fill_checks are those of gathering_fill() */
+    uint64_t work;  /* of the checks, as pair_check.work counts */
     bool is_greedy; /* `chosen` is filled while candidates come */
     uint32_t chosen_count;
     uint32_t chosen_weight;
@@ -78,6 +79,19 @@ static const struct entry *gathering_entry(const struct gathering *gathering, ui
     return matcher_entry(gathering->matcher, gathering->items[index].slot);
 }
 
+/* Do two candidates fit? A check that is long counts as several of those that are left. */
+static bool gathering_check(struct gathering *gathering, uint32_t a, uint32_t b, uint32_t *left)
+{
+    struct matcher_private *private = gathering->matcher->private_owned;
+    private->work = 0;
+    bool fits = look_fits(gathering->matcher, gathering_entry(gathering, a), gathering_entry(gathering, b));
+    uint64_t cost = private->work / GATHERING_CHECK_WORK;
+    gathering->work += private->work;
+    private->work = 0;
+    *left -= cost == 0 ? 1 : cost < *left ? (uint32_t)cost : *left;
+    return fits;
+}
+
 /* Can the chosen ones and the seed be divided into the teams? Then that is the group. */
 static bool gathering_divide(struct gathering *gathering)
 {
@@ -106,9 +120,7 @@ static bool gathering_grow(struct gathering *gathering, uint32_t index)
             gathering->is_greedy = false;
             return false;
         }
-        gathering->checks--;
-        if (!look_fits(gathering->matcher, gathering_entry(gathering, gathering->chosen[i]),
-                       gathering_entry(gathering, index)))
+        if (!gathering_check(gathering, gathering->chosen[i], index, &gathering->checks))
             return false;
     }
     gathering->chosen[gathering->chosen_count++] = index;
@@ -149,17 +161,19 @@ static enum look_end gathering_walk(struct gathering *gathering, struct look *lo
     struct candidate candidate;
     walk_start(&private->walk, &private->index, &private->streams, look->class, is_outward ? &center : NULL,
                &look->marks);
+    look_count_opening(matcher, is_outward);
     for (; walk_peek(&private->walk, &candidate); walk_take(&private->walk)) {
         if (candidate.slot == look->seed)
             continue;
-        if (gathering->visited == MATCHER_PROBE_MAX || gathering->count == count_max) {
+        if (gathering->visited >= MATCHER_PROBE_MAX || gathering->count == count_max) {
             end = LOOK_STOPPED;
             break;
         }
-        gathering->visited++;
         matcher->counters.candidates++;
         uint32_t count = gathering->count;
+        look_count_heads(matcher);
         gathering_take(gathering, look, &candidate, is_in_order);
+        gathering->visited += look_cost(matcher, 1);
         if (is_in_order && gathering->is_greedy && gathering->count > count && gathering_grow(gathering, count))
             return LOOK_FOUND;
     }
@@ -186,9 +200,8 @@ static struct crowd gathering_friends(struct gathering *gathering, uint32_t inde
         if (!crowd_has(known, i)) {
             if (gathering->checks == 0)
                 break;
-            gathering->checks--;
             crowd_add(known, i);
-            if (look_fits(gathering->matcher, gathering_entry(gathering, index), gathering_entry(gathering, i)))
+            if (gathering_check(gathering, index, i, &gathering->checks))
                 crowd_add(fits, i);
         }
         if (crowd_has(fits, i))
@@ -253,9 +266,7 @@ static bool gathering_fill(struct gathering *gathering, uint32_t count)
         for (uint32_t k = 0; fits && k < gathering->chosen_count; k++) {
             if (gathering->fill_checks == 0)
                 return false;
-            gathering->fill_checks--;
-            fits = look_fits(gathering->matcher, gathering_entry(gathering, gathering->chosen[k]),
-                             gathering_entry(gathering, i));
+            fits = gathering_check(gathering, gathering->chosen[k], i, &gathering->fill_checks);
         }
         if (!fits)
             continue;
@@ -338,15 +349,17 @@ enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_
     gathering->checks = gathering->fill_checks = GATHERING_CHECKS_MAX;
     gathering->steps = GATHERING_STEPS_MAX;
     gathering->divisions = GATHERING_DIVISIONS_MAX;
+    gathering->work = 0;
     gathering->is_greedy = private->parties == 0;
     gathering->chosen_count = gathering->chosen_weight = 0;
     gathering->group = group;
     if (gathering->wanted == 0) /* a party that fills a match alone, or that fits into none */
         return gathering_divide(gathering) ? LOOK_FOUND : LOOK_NOBODY;
     enum look_end end = gathering_run(gathering, look);
-    uint32_t work = 2 * GATHERING_CHECKS_MAX - gathering->checks - gathering->fill_checks + GATHERING_STEPS_MAX -
-                    gathering->steps + GATHERING_DIVISIONS_MAX - gathering->divisions;
-    uint32_t cost = gathering->visited + work / GATHERING_WORK_A_CANDIDATE;
-    *budget -= cost < *budget ? cost : *budget;
+    uint64_t work = gathering->work / GATHERING_CHECKS_A_STEP +
+                    (GATHERING_STEPS_MAX - gathering->steps) * PAIR_WORK_A_STEP / GATHERING_CHECKS_A_STEP +
+                    (GATHERING_DIVISIONS_MAX - gathering->divisions) * group_division_work(matcher->rules);
+    private->work += work;
+    look_charge(matcher, gathering->visited + look_cost(matcher, 0), budget);
     return end;
 }

@@ -14,12 +14,12 @@
 #define GATHERING_STEPS_MAX 16384u
 #define GATHERING_STEPS_OF_A_SIZE 6144u /* in the search for a group of so many members */
 #define GATHERING_DIVISIONS_MAX 16384u
-#define GATHERING_WORK_A_CANDIDATE                                                                                     \
-    4u /* so many checks, steps and divisions cost as much as one candidate of the caller's budget */
+#define GATHERING_CHECK_WORK 128u  /* so much work of a pair counts as a check; one that takes more, as several */
+#define GATHERING_CHECKS_A_STEP 4u /* so many checks and choices cost as much as one candidate of the caller's budget */
 
 struct gathering;
 
-/* Goes on with a look for a seed of a pool of groups, to the end or to MATCHER_PROBE_MAX candidates, whatever *budget says, which sinks by
+/* Goes on with a look for a seed of a pool of groups, to the end or to MATCHER_PROBE_MAX steps, whatever *budget says, which sinks by
  * what it cost. LOOK_FOUND fills *group. */
 enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_t *budget, struct matcher_group *group);
 

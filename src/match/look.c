@@ -6,6 +6,12 @@
 
 #define LOOK_DIVISIONS_MAX 64u /* of two tickets into teams: there are four at most */
 
+/* What goes beside candidates: to seek a stream's first; to pass over heads and values of a set. */
+#define LOOK_HEAD_WORK 4u
+#define LOOK_COST_MAX (1u << 30)
+#define LOOK_HEADS_AN_INSTRUCTION 4u
+#define LOOK_VALUES_AN_INSTRUCTION 4u
+
 void look_begin(const struct matcher *matcher, struct look *look, uint32_t seed)
 {
     look->seed = seed;
@@ -16,6 +22,34 @@ void look_begin(const struct matcher *matcher, struct look *look, uint32_t seed)
     look->choice_count = 0;
     look->values = ticket_index_values(&matcher->private_owned->index, matcher_entry(matcher, seed));
     look->marks = (struct walk_marks){.up = {.is_set = false}};
+    uint64_t values = (uint64_t)__builtin_popcountll(look->values);
+    matcher->private_owned->work += values * values / LOOK_VALUES_AN_INSTRUCTION;
+}
+
+uint32_t look_cost(struct matcher *matcher, uint32_t least)
+{
+    struct matcher_private *private = matcher->private_owned;
+    uint64_t cost = private->work / PAIR_WORK_A_STEP;
+    private->work = 0;
+    return cost < least ? least : cost < LOOK_COST_MAX ? (uint32_t)cost : LOOK_COST_MAX;
+}
+
+void look_charge(struct matcher *matcher, uint32_t cost, uint32_t *budget)
+{
+    matcher->counters.cost += cost;
+    *budget -= cost < *budget ? cost : *budget;
+}
+
+void look_count_opening(struct matcher *matcher, bool is_outward)
+{
+    struct matcher_private *private = matcher->private_owned;
+    private->work += (uint64_t) private->streams.count * (is_outward ? 2 : 1) * LOOK_HEAD_WORK;
+}
+
+void look_count_heads(struct matcher *matcher)
+{
+    struct matcher_private *private = matcher->private_owned;
+    private->work += (private->walk.up_count + private->walk.down_count) / LOOK_HEADS_AN_INSTRUCTION;
 }
 
 bool look_center(const struct matcher *matcher, const struct entry *seed, double *center)
@@ -51,7 +85,8 @@ double look_rank(struct matcher *matcher, const struct entry *seed, const struct
     case PICK_NEAREST:
         return look_distance(seed, other, rules->pick_attribute);
     case PICK_SCORE:
-        if (expression_number(rules->pick_score_owned, seed->facts, other->facts, &score))
+        if (expression_number(rules->pick_score_owned, seed->facts, other->facts, &score,
+                              &matcher->private_owned->work))
             return -score;
         matcher->counters.expression_errors++;
         return INFINITY;
@@ -67,6 +102,7 @@ bool look_fits(struct matcher *matcher, const struct entry *a, const struct entr
     struct pair_check check = {.verdict = PAIR_FITS};
     bool fits = pair_fits(matcher->rules, a, b, &check);
     matcher->counters.expression_errors += check.expression_errors;
+    matcher->private_owned->work += check.work;
     return fits;
 }
 
@@ -136,20 +172,23 @@ static enum look_end look_walk(struct matcher *matcher, struct look *look, uint3
     bool is_in_order = look_is_in_order(matcher, is_outward);
     walk_start(&private->walk, &private->index, &private->streams, look->class, is_outward ? &center : NULL,
                &look->marks);
+    look_count_opening(matcher, is_outward);
     struct candidate candidate;
     enum look_end end = LOOK_NOBODY;
     while (walk_peek(&private->walk, &candidate)) {
         if (candidate.slot != look->seed) {
             if (is_in_order && look->choice_count == choices_max)
                 return LOOK_FOUND;
-            if (*budget == 0 || look->visited == MATCHER_PROBE_MAX) {
-                end = look->visited == MATCHER_PROBE_MAX ? LOOK_STOPPED : LOOK_TIRED;
+            if (*budget == 0 || look->visited >= MATCHER_PROBE_MAX) {
+                end = look->visited >= MATCHER_PROBE_MAX ? LOOK_STOPPED : LOOK_TIRED;
                 break;
             }
-            look->visited++;
-            --*budget;
             matcher->counters.candidates++;
+            look_count_heads(matcher);
             look_consider(matcher, look, choices_max, is_in_order, &candidate);
+            uint32_t cost = look_cost(matcher, 1);
+            look->visited += cost;
+            look_charge(matcher, cost, budget);
         }
         walk_take(&private->walk);
     }

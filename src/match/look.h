@@ -18,7 +18,7 @@ struct choice {
 struct look {
     uint32_t seed;
     uint32_t class;   /* of the candidates it is at */
-    uint32_t visited; /* in this part, towards MATCHER_PROBE_MAX */
+    uint32_t visited; /* steps of this part, towards MATCHER_PROBE_MAX */
     bool is_proposal; /* it is done, and stands in the window with choices[choice] */
     uint32_t choice;
     uint32_t choice_count;
@@ -37,6 +37,7 @@ struct matcher_private {
     struct look look;                  /* the same */
     struct gathering *gathering_owned; /* the same, of groups; NULL: none was looked for yet */
     uint32_t fresh;     /* the newest entry, a seed that is not in the index yet: most are matched at once; 0: none */
+    uint64_t work;      /* done and not charged yet, as pair_check.work counts */
     uint64_t stops;     /* puts looks that stopped in order */
     uint32_t parties;   /* entries with a weight above 1 */
     bool finds_pairs;   /* whole matches weigh 2 */
@@ -64,6 +65,16 @@ void look_begin(const struct matcher *matcher, struct look *look, uint32_t seed)
 /* Goes on with it, for a seed of a pool of pairs; keeps the best `choices_max`. */
 enum look_end look_on(struct matcher *matcher, struct look *look, uint32_t choices_max, uint32_t *budget);
 
+/* What was done since the last call, in steps; `least` if that is more. */
+uint32_t look_cost(struct matcher *matcher, uint32_t least);
+
+/* Takes so many steps off the caller's budget. */
+void look_charge(struct matcher *matcher, uint32_t cost, uint32_t *budget);
+
+/* The walk through a class has begun; a candidate of it was looked at: each head that it has is sought, or compared. */
+void look_count_opening(struct matcher *matcher, bool is_outward);
+void look_count_heads(struct matcher *matcher);
+
 /* Where to walk outwards from; false: upwards. */
 bool look_center(const struct matcher *matcher, const struct entry *seed, double *center);
 
@@ -73,7 +84,7 @@ bool look_is_in_order(const struct matcher *matcher, bool is_outward);
 /* How a fitting candidate ranks. */
 double look_rank(struct matcher *matcher, const struct entry *seed, const struct entry *other);
 
-/* Do the two fit? Counts the errors of expressions. */
+/* Do the two fit? Counts the errors of expressions and the work. */
 bool look_fits(struct matcher *matcher, const struct entry *a, const struct entry *b);
 
 /* Is what was chosen for the seed still there, still the same ticket, and still a match with it: they fit, and fill the teams? */

@@ -261,12 +261,13 @@ static enum look_end matcher_look_once(struct matcher *matcher, uint32_t slot, u
     } else {
         look_begin(matcher, look, slot);
         matcher->counters.probes++;
-        --*budget;
+        private->work += PAIR_WORK_A_STEP;
     }
     enum look_end end = LOOK_NOBODY; /* where any weight makes a match, nothing says what a whole one is */
     if (matcher->rules->weight > 0)
         end = private->finds_pairs ? matcher_look_pair(matcher, look, budget, group)
                                    : gathering_look(matcher, look, budget, group);
+    look_charge(matcher, look_cost(matcher, 0), budget);
     bool is_proposal = end == LOOK_FOUND && look->choice_count > 0 && window_proposes(matcher);
     if (end == LOOK_TIRED || end == LOOK_STOPPED || is_proposal)
         matcher_keep_look(matcher, look);
@@ -344,12 +345,15 @@ uint32_t matcher_seed_count(const struct matcher *matcher)
     return matcher->seeds.count;
 }
 
-/* One candidate of a survey. */
+/* One candidate of a survey; takes its steps off the limit. */
 static void survey_visit(const struct matcher *matcher, const struct entry *entry, uint32_t slot,
-                         void (*visit)(void *context, uint32_t slot, const struct pair_check *check), void *context)
+                         void (*visit)(void *context, uint32_t slot, const struct pair_check *check), void *context,
+                         uint32_t *limit)
 {
     struct pair_check check = {.verdict = PAIR_FITS};
     (void)pair_fits(matcher->rules, entry, matcher_entry(matcher, slot), &check);
+    uint64_t cost = check.work / PAIR_WORK_A_STEP;
+    *limit -= cost < *limit ? (uint32_t)cost : *limit;
     visit(context, slot, &check);
 }
 
@@ -363,8 +367,8 @@ bool matcher_survey(const struct matcher *matcher, const struct entry *entry, ui
     ticket_index_streams(index, entry, ticket_index_values(index, entry), &streams);
     double center;
     bool is_outward = look_center(matcher, entry, &center), is_whole = true;
-    if (private->fresh != 0 && matcher_entry(matcher, private->fresh) != entry && limit > 0 && limit--)
-        survey_visit(matcher, entry, private->fresh, visit, context);
+    if (private->fresh != 0 && matcher_entry(matcher, private->fresh) != entry && limit > 0)
+        survey_visit(matcher, entry, private->fresh, visit, context, &limit);
     for (uint32_t class = PLAN_CLASSES; class -- > 0 && is_whole;) {
         if (index->class_counts[class] == 0)
             continue;
@@ -374,8 +378,8 @@ bool matcher_survey(const struct matcher *matcher, const struct entry *entry, ui
             if (matcher_entry(matcher, candidate.slot) == entry)
                 continue;
             is_whole = limit > 0;
-            if (limit > 0 && limit--)
-                survey_visit(matcher, entry, candidate.slot, visit, context);
+            if (limit > 0)
+                survey_visit(matcher, entry, candidate.slot, visit, context, &limit);
         }
     }
     streams_deinit(&streams);

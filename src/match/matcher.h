@@ -15,12 +15,13 @@
 #include "match/ordered.h"
 #include "match/pair.h"
 
-#define MATCHER_PROBE_MAX 4096u /* candidates of one look; then others go first */
+#define MATCHER_PROBE_MAX 4096u /* steps of one look; then others go first */
 #define MATCHER_URGENT_SHARE 10u
 
 struct matcher_counters {
     uint64_t probes;     /* looks begun */
     uint64_t candidates; /* visited */
+    uint64_t cost;       /* steps that were charged */
     uint64_t budget_stops;
     uint64_t expression_errors;
 };
@@ -80,9 +81,10 @@ enum matcher_outcome {
     MATCHER_TIRED, /* *budget is used up, and something is left to do */
 };
 
-/* Looks on until a group is found or the budget, in candidates visited, is used up; each look that begins costs one besides. A look for a
- * group of more than two is not interrupted: it goes on to its end or to MATCHER_PROBE_MAX candidates, whatever the budget says. What is found and not
- * removed is not looked for again before matcher_seed(). */
+/* Looks on until a group is found or the budget, in steps, is used up. A candidate visited is a step, and so many more as its check takes
+ * work (pair_check.work); a look that begins is one, and what its streams take to open comes upon its first candidate. What is begun is
+ * done: the budget is overdrawn by one candidate at most. A look for a group of more than two is not interrupted: it goes on to its end or
+ * to MATCHER_PROBE_MAX steps, whatever the budget says. What is found and not removed is not looked for again before matcher_seed(). */
 enum matcher_outcome matcher_look(struct matcher *matcher, uint64_t now_ms, uint32_t *budget,
                                   struct matcher_group *group);
 
@@ -90,8 +92,8 @@ enum matcher_outcome matcher_look(struct matcher *matcher, uint64_t now_ms, uint
 bool matcher_has_work(const struct matcher *matcher, uint64_t now_ms);
 uint32_t matcher_seed_count(const struct matcher *matcher);
 
-/* Looks at up to `limit` candidates of an entry, or of one that is in no matcher, and says of each whether it fits. Changes nothing. Returns whether
- * that was all of them. For explaining. */
+/* Looks at candidates of an entry, or of one that is in no matcher, for up to `limit` steps, and says of each whether it fits. Changes
+ * nothing. Returns whether that was all of them. For explaining. */
 bool matcher_survey(const struct matcher *matcher, const struct entry *entry, uint32_t limit,
                     void (*visit)(void *context, uint32_t slot, const struct pair_check *check), void *context);
 

@@ -5,6 +5,13 @@
 
 #include <math.h>
 
+/* Of a rule "pairs" so many are passed over in the time of an instruction. */
+#define PAIRS_AN_INSTRUCTION 4u
+
+/* To put a member into a team; and with it, now and then, the sums of a team rule over all members. */
+#define DIVISION_WORK 4u
+#define DIVISION_MEMBERS_AN_INSTRUCTION 4u
+
 double pair_bound(const struct rule *rule, uint32_t level_a, uint32_t level_b)
 {
     const double a = rule->bound[level_a], b = rule->bound[level_b];
@@ -22,7 +29,7 @@ double pair_bound(const struct rule *rule, uint32_t level_a, uint32_t level_b)
 static bool expression_fits(const struct expression *expression, const struct entry *a, const struct entry *b,
                             struct pair_check *check)
 {
-    enum expression_result result = expression_holds(expression, a->facts, b->facts);
+    enum expression_result result = expression_holds(expression, a->facts, b->facts, &check->work);
     check->expression_errors += result == EXPRESSION_ERROR;
     return result == EXPRESSION_TRUE;
 }
@@ -64,6 +71,15 @@ static bool values_fit(const struct rule *rule, enum attribute_type type, const 
     return false;
 }
 
+/* What a rule takes besides, by the sizes that it touches. */
+static uint64_t values_work(const struct rule *rule, enum attribute_type type, const struct fact *a,
+                            const struct fact *b)
+{
+    if (rule->type == RULE_PAIRS)
+        return rule->pair_count / PAIRS_AN_INSTRUCTION;
+    return type == ATTRIBUTE_SET ? fact_set_work(&a->set, &b->set) : 0;
+}
+
 static bool rule_fits(const struct rules *rules, const struct rule *rule, const struct entry *a, const struct entry *b,
                       struct pair_check *check)
 {
@@ -81,12 +97,15 @@ static bool rule_fits(const struct rules *rules, const struct rule *rule, const 
     const struct fact *x = facts_at(a->facts, rule->attribute), *y = facts_at(b->facts, rule->attribute);
     if (!x->is_there || !y->is_there)
         return rule->may_be_missing;
-    return values_fit(rule, rules->attributes[rule->attribute].type, x, y, bound);
+    const enum attribute_type type = rules->attributes[rule->attribute].type;
+    check->work += values_work(rule, type, x, y);
+    return values_fit(rule, type, x, y, bound);
 }
 
 bool pair_fits(const struct rules *rules, const struct entry *a, const struct entry *b, struct pair_check *check)
 {
     ASSERT(a->level < RULES_LEVELS_MAX && b->level < RULES_LEVELS_MAX);
+    check->work += PAIR_WORK_A_STEP;
     check->verdict = PAIR_EXCLUSIVE;
     if (a->exclusive_set != 0 && a->exclusive_set == b->exclusive_set)
         return false;
@@ -97,6 +116,7 @@ bool pair_fits(const struct rules *rules, const struct entry *a, const struct en
         check->rule = i;
         return false;
     }
+    check->work += a->facts->need_work + b->facts->need_work;
     check->verdict = PAIR_NEED_FIRST;
     if (a->facts->need_count != 0 && !facts_meet(a->facts, b->facts, NULL))
         return false;
@@ -367,6 +387,14 @@ bool group_divide(const struct rules *rules, const struct entry *const *members,
         return false;
     memcpy(teams, first, count);
     return team_rules_hold(&division) || balance_division(&division, budget);
+}
+
+uint32_t group_division_work(const struct rules *rules)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rules->rule_count; i++)
+        count += rules->rules[i].type == RULE_TEAM_NEAR;
+    return DIVISION_WORK + count * (rules->weight + rules->team_count) / DIVISION_MEMBERS_AN_INSTRUCTION;
 }
 
 /* Where the teams' rules begin; without any, behind the last rule. */

@@ -17,10 +17,15 @@ struct pair_check {
     enum pair_verdict verdict;
     uint32_t rule;
     uint32_t expression_errors; /* adds up over checks */
+    uint64_t work;              /* the same: what they took, about an instruction of an expression each */
 };
 
+/* What a check of ordinary rules takes: one step of all that is bounded in steps. What counts besides are expressions, sets, pairs and
+ * needs, by their sizes. It depends on the entries alone, so that all machines stop at the same place. */
+#define PAIR_WORK_A_STEP 16u
+
 /* Checks exclusive set, rules in order, needs, at the levels that the entries have. True if they fit. Fills *check, whose
- * expression_errors the caller has set. Allocates nothing. O(rules + needs). */
+ * expression_errors and work the caller has set. Allocates nothing. O(rules + needs). */
 bool pair_fits(const struct rules *rules, const struct entry *a, const struct entry *b, struct pair_check *check);
 
 /* The bound of a near or share rule for two levels; RULE_OFF: it is off. */
@@ -36,6 +41,9 @@ double pair_bound(const struct rule *rule, uint32_t level_a, uint32_t level_b);
  * right? */
 bool group_divide(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
                   uint32_t *budget);
+
+/* What each of the times that a member is put into a team takes, as pair_check.work counts. */
+uint32_t group_division_work(const struct rules *rules);
 
 /* The whole check of a proposal: every pair, then the teams. For Verify. */
 bool group_fits(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,

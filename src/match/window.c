@@ -80,8 +80,9 @@ struct look *window_take(struct matcher *matcher, uint32_t *budget)
         struct ordered_cursor first = ordered_seek(&private->proposals, &(struct ordered_key){.bucket = 0});
         struct look *look = pool_at(&private->looks, ordered_slot(first));
         window_withdraw(matcher, look);
-        --*budget;
-        if (window_holds(matcher, look))
+        bool holds = window_holds(matcher, look);
+        look_charge(matcher, look_cost(matcher, 1), budget);
+        if (holds)
             return look;
         if (++look->choice < look->choice_count)
             window_propose(matcher, look);

@@ -25,8 +25,8 @@ bool window_proposes(const struct matcher *matcher);
 void window_propose(struct matcher *matcher, struct look *look);
 void window_withdraw(struct matcher *matcher, struct look *look);
 
-/* Of a window that is over: takes the best proposal whose two are still there, which costs one of *budget, as does each that is
- * passed over. NULL: none is left, or the budget. */
+/* Of a window that is over: takes the best proposal whose two are still there, which costs *budget a check, as does each that
+ * is passed over. NULL: none is left, or the budget. */
 struct look *window_take(struct matcher *matcher, uint32_t *budget);
 
 /* Nothing is left to do now: a window that is over and empty is closed. */

@@ -98,7 +98,7 @@ static void truths_are_those_of_the_grammar(void **state)
     rig_init(&rig);
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         struct expression *expression = read_it(&rig, rows[i].text, false);
-        enum expression_result result = expression_holds(expression, rig.a, rig.b);
+        enum expression_result result = expression_holds(expression, rig.a, rig.b, &(uint64_t){0});
         if (result != rows[i].result)
             fail_msg("%s: %d", rows[i].text, (int)result);
         expression_destroy(expression);
@@ -113,11 +113,11 @@ static void a_score_is_a_number(void **state)
     double number = 77;
     rig_init(&rig);
     struct expression *expression = read_it(&rig, "-(a.n - b.n) * 10 + b.m", true);
-    assert_true(expression_number(expression, rig.a, rig.b, &number));
+    assert_true(expression_number(expression, rig.a, rig.b, &number, &(uint64_t){0}));
     assert_true(number == 8);
     expression_destroy(expression);
     expression = read_it(&rig, "a.n / a.none", true);
-    assert_false(expression_number(expression, rig.a, rig.b, &number));
+    assert_false(expression_number(expression, rig.a, rig.b, &number, &(uint64_t){0}));
     assert_true(number == 8);
     expression_destroy(expression);
     rig_deinit(&rig);
@@ -222,7 +222,7 @@ static void parts_depth_and_characters_are_limited(void **state)
     /* The longest chain of operands that wait for their operators. */
     struct expression *expression = read_it(&rig, around("1+(", "1", ")", 49), true);
     double number;
-    assert_true(expression_number(expression, rig.a, rig.b, &number));
+    assert_true(expression_number(expression, rig.a, rig.b, &number, &(uint64_t){0}));
     assert_true(number == 50);
     expression_destroy(expression);
     rig_deinit(&rig);

@@ -492,6 +492,36 @@ static void matches_of_twelve_are_measured(void **state)
     measure_shooter("nearest:skill", 1, count, measures);
 }
 
+/* --- what a search costs ---------------------------------------------------------------------------------------------- */
+
+/* All fit the seed and no two of them each other; each check compares two sets of many texts that are the same. */
+static void a_search_for_a_group_is_bounded_in_the_work_of_its_checks(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct matcher_group group;
+    char attributes[4096];
+    rig_init(&rig,
+             "{'size':4,'attrs':{'s':'set','n':'num'},'rules':[{'type':'expr','expr':'a.s==b.s and a.s==b.s'},"
+             "{'type':'expr','expr':'a.n*b.n==0'}]}",
+             0, 1);
+    for (unsigned i = 0; i < 1000; i++) {
+        char *end = attributes + sprintf(attributes, "{'n':%u,'s':['0'", i < 999);
+        for (unsigned value = 1; value < 64; value++)
+            end += sprintf(end, ",'%u'", value);
+        sprintf(end, "]}");
+        matcher_add(&rig.matcher, rig_make(&rig, rig_facts(&rig, attributes, NULL), NULL), 0, i == 999);
+    }
+    uint32_t budget = 16384;
+    assert_int_equal(matcher_look(&rig.matcher, 0, &budget, &group), MATCHER_TIRED);
+    assert_int_equal(rig.matcher.counters.probes, 1);
+    assert_in_range(rig.matcher.counters.candidates, 50, 200); /* of the 512 that it takes of a cheaper kind */
+    assert_in_range(rig.matcher.counters.cost, 16384, 200000);
+    assert_false(rig_look(&rig, 16384, &group));
+    assert_int_equal(rig.matcher.counters.candidates, 999);
+    rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +531,7 @@ int main(void)
         cmocka_unit_test(a_pair_of_two_weighs_two_and_no_more),
         cmocka_unit_test(a_group_of_more_candidates_than_a_part_holds_is_found_in_a_later_part),
         cmocka_unit_test(large_matches_of_parties_are_found_though_the_search_is_cut),
+        cmocka_unit_test(a_search_for_a_group_is_bounded_in_the_work_of_its_checks),
         cmocka_unit_test(within_a_window_the_nearest_pairs_win_not_the_first),
         cmocka_unit_test(who_lost_its_partner_looks_again_in_the_next_window),
         cmocka_unit_test(by_age_looks_wait_for_the_end_of_the_window),

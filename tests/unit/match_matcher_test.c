@@ -198,7 +198,8 @@ static double rank_of(const struct rules *rules, const struct entry *seed, const
 {
     double score;
     if (rules->pick == PICK_SCORE)
-        return expression_number(rules->pick_score_owned, seed->facts, other->facts, &score) ? -score : INFINITY;
+        return expression_number(rules->pick_score_owned, seed->facts, other->facts, &score, &(uint64_t){0}) ? -score
+                                                                                                             : INFINITY;
     if (rules->pick != PICK_NEAREST)
         return 0;
     const struct fact *x = facts_at(seed->facts, rules->pick_attribute);
@@ -648,6 +649,113 @@ static void a_survey_sees_every_candidate_and_stops_at_its_limit(void **state)
     rig_deinit(&rig);
 }
 
+/* --- what checks cost ------------------------------------------------------------------------------------------------- */
+
+#define DEAR_RULES 31u
+#define DEAR_PARTS 50u
+#define DEAR_VALUES 64u
+
+/* Rules as dear as they come: each compares a set of long texts many times, and the last one fails all. */
+static char *dear_rules(void)
+{
+    char *text = calloc(1, 65536), *end = text;
+    end += sprintf(end, "{'attrs':{'s':'set','n':'num'},'rules':[");
+    for (unsigned i = 0; i < DEAR_RULES; i++) {
+        end += sprintf(end, "{'type':'expr','expr':'a.s==b.s");
+        for (unsigned part = 1; part < DEAR_PARTS; part++)
+            end += sprintf(end, " and a.s==b.s");
+        end += sprintf(end, "'},");
+    }
+    sprintf(end, "{'type':'differ','attr':'n'}]}");
+    return text;
+}
+
+static struct facts *dear_facts(const struct rig *rig)
+{
+    char *text = calloc(1, 65536), *end = text;
+    end += sprintf(end, "{'n':1,'s':[");
+    for (unsigned i = 0; i < DEAR_VALUES; i++)
+        end += sprintf(end, "%s'%0200u'", i == 0 ? "" : ",", i);
+    sprintf(end, "]}");
+    struct facts *facts = rig_facts(rig, text, NULL);
+    free(text);
+    return facts;
+}
+
+static void a_dear_check_uses_up_the_budget_and_the_look_goes_on_later(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct matcher_group group;
+    char *rules = dear_rules();
+    rig_init(&rig, rules, 0, 1);
+    struct facts *facts = dear_facts(&rig);
+    struct pair_check check = {0};
+    rig_fill(&rig, facts, 20);
+    assert_false(pair_fits(rig.rules_owned, rig_entry(&rig, 1), rig_entry(&rig, 2), &check));
+    assert_true(check.work > DEAR_RULES * 2 * DEAR_PARTS * 2 * DEAR_VALUES);
+    matcher_add(&rig.matcher, rig_make(&rig, NULL, facts), 0, true);
+    uint32_t calls = 0;
+    for (uint32_t budget = 16384; matcher_look(&rig.matcher, 0, &budget, &group) == MATCHER_TIRED; budget = 16384) {
+        calls++;
+        assert_int_equal(rig.matcher.counters.candidates, calls); /* one a call: it costs more than the budget */
+    }
+    assert_int_equal(rig.matcher.counters.candidates, 20);
+    assert_int_equal(rig.matcher.counters.budget_stops, 19);
+    assert_true(rig.matcher.counters.cost >= 20 * (check.work / PAIR_WORK_A_STEP));
+    struct surveyed surveyed = {0};
+    assert_false(matcher_survey(&rig.matcher, rig_entry(&rig, 1), MATCHER_PROBE_MAX, survey_count, &surveyed));
+    assert_int_equal(surveyed.visited, 1);
+    rig_deinit(&rig);
+    free(facts);
+    free(rules);
+}
+
+/* Seeds that have no candidate, though they seek in a stream of each of their values, for each partner, in each priority. */
+static void a_look_without_candidates_costs_what_its_streams_take_to_open(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct matcher_group group;
+    rig_init(&rig,
+             "{'attrs':{'k':'str','m':'set','x':'num'},'pick':'nearest:x',"
+             "'rules':[{'type':'pairs','attr':'k','allow':[['a','b'],['a','c'],['a','d'],['a','e']]},"
+             "{'type':'share','attr':'m','min':1},{'type':'near','attr':'x','max':1}]}",
+             0, 1);
+    char text[1024], *end = text;
+    for (unsigned i = 0; i < 64; i++)
+        end += sprintf(end, "%s'v%u'", i == 0 ? "" : ",", i);
+    for (unsigned i = 0; i < 1000; i++) {
+        char attributes[1200];
+        sprintf(attributes, "{'k':'%c','m':[%s],'x':%u}", i < 40 ? "bcde"[i / 10] : 'a', text, i < 40 ? 0 : i * 10);
+        uint32_t slot = rig_make(&rig, rig_facts(&rig, attributes, NULL), NULL);
+        rig_entry(&rig, slot)->priority = (uint8_t)(i % 10);
+        matcher_add(&rig.matcher, slot, 0, i >= 40);
+    }
+    uint32_t budget = 16384;
+    assert_int_equal(matcher_look(&rig.matcher, 0, &budget, &group), MATCHER_TIRED);
+    assert_true(rig.matcher.counters.probes < 32);
+    assert_false(rig_look(&rig, 50, &group)); /* whatever the budget, it comes to an end */
+    assert_int_equal(rig.matcher.counters.probes, 960);
+    assert_int_equal(rig.matcher.counters.candidates, 0);
+    rig_deinit(&rig);
+}
+
+static void ordinary_checks_cost_a_step_each(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct matcher_group group;
+    rig_init(&rig, DUEL("both"), 0, 1);
+    rig_offer(&rig, "{'mode':'r','user':'a','mmr':1500,'maps':['x'],'ping':100}", NULL);
+    rig_offer(&rig, "{'mode':'r','user':'b','mmr':1500,'maps':['x'],'ping':100}", NULL);
+    uint32_t budget = 100;
+    assert_int_equal(matcher_look(&rig.matcher, 0, &budget, &group), MATCHER_IDLE);
+    assert_int_equal(rig.matcher.counters.candidates, 2);
+    assert_in_range(budget, 93, 96); /* two looks with a candidate each; of heads and instructions a step may come */
+    rig_deinit(&rig);
+}
+
 /* --- what it costs ---------------------------------------------------------------------------------------------------- */
 
 #define MODES 8u
@@ -740,6 +848,9 @@ int main(void)
         cmocka_unit_test(seeds_go_by_priority_then_age_then_number),
         cmocka_unit_test(new_rules_empty_the_matcher_and_the_tickets_can_be_added_again),
         cmocka_unit_test(a_survey_sees_every_candidate_and_stops_at_its_limit),
+        cmocka_unit_test(a_dear_check_uses_up_the_budget_and_the_look_goes_on_later),
+        cmocka_unit_test(a_look_without_candidates_costs_what_its_streams_take_to_open),
+        cmocka_unit_test(ordinary_checks_cost_a_step_each),
         cmocka_unit_test(it_is_measured),
     };
     return cmocka_run_group_tests_name("matcher", tests, NULL, NULL);
