@@ -43,6 +43,7 @@ struct matcher_private {
     bool finds_pairs;   /* whole matches weigh 2 */
     uint64_t window_ms; /* 0: none */
     uint64_t window_ends_ms;  /* 0: no window is open */
+    bool window_is_left;      /* all who waited for its end have been taken out: if it ends so, it was nobody's */
     struct ordered proposals; /* looks with a proposal, the best first: slots in `looks` */
 };
 

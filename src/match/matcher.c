@@ -150,6 +150,7 @@ void matcher_remove(struct matcher *matcher, uint32_t slot)
     matcher_drop_look(matcher, entry);
     heap_set(&matcher->seeds, HEAP_NEVER, slot);
     heap_set(&matcher->steps, HEAP_NEVER, slot);
+    private->window_is_left |= matcher->seeds.count == 0;
     private->parties -= entry->weight > 1;
     entry->generation = 0;
     matcher->count--;

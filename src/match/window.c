@@ -32,8 +32,9 @@ bool window_lets_look(struct matcher *matcher, uint64_t now_ms)
     struct matcher_private *private = matcher->private_owned;
     if (private->window_ms == 0)
         return true;
-    if (!window_proposes(matcher) && window_is_over(matcher, now_ms))
+    if (!window_proposes(matcher) && window_is_over(matcher, now_ms) && !private->window_is_left)
         return true;
+    private->window_is_left = false;
     if (private->window_ends_ms == 0 || now_ms >= private->window_ends_ms)
     private->window_ends_ms = now_ms + private->window_ms;
     return window_proposes(matcher);

@@ -327,6 +327,33 @@ static void by_age_looks_wait_for_the_end_of_the_window(void **state)
     rig_deinit(&rig);
 }
 
+static void who_comes_when_all_who_waited_have_gone_gets_a_window_of_its_own(void **state)
+{
+    (void)state;
+    struct rig rig;
+    struct matcher_group group;
+    rig_init(&rig, "{'attrs':{'x':'num'},'rules':[{'type':'near','attr':'x','max':1}]}", 1000, 1);
+    rig_remove(&rig, rig_offer(&rig, "{'x':0}", NULL)); /* before anybody has looked */
+    uint32_t gone = rig_offer(&rig, "{'x':0}", NULL);
+    assert_false(rig_look(&rig, 50, &group));
+    assert_true(matcher_due_ms(&rig.matcher) == 1000);
+    rig_remove(&rig, gone);
+    assert_true(matcher_due_ms(&rig.matcher) == UINT64_MAX);
+    rig.now_ms = 400; /* within the window that is open */
+    gone = rig_offer(&rig, "{'x':0}", NULL);
+    assert_false(rig_look(&rig, 50, &group));
+    assert_true(matcher_due_ms(&rig.matcher) == 1000);
+    rig_remove(&rig, gone);
+    rig.now_ms = 50000;
+    rig_offer(&rig, "{'x':0}", NULL);
+    rig_offer(&rig, "{'x':1}", NULL);
+    assert_false(rig_look(&rig, 50, &group));
+    assert_true(matcher_due_ms(&rig.matcher) == 51000);
+    rig.now_ms = 51000;
+    assert_true(rig_look(&rig, 50, &group));
+    rig_deinit(&rig);
+}
+
 /* Two teams of one are a pair that also has a rule of teams. One of two that were found for each other changes before the window ends. */
 static void a_pair_of_teams_that_is_none_any_more_is_not_given_out(void **state)
 {
@@ -535,6 +562,7 @@ int main(void)
         cmocka_unit_test(within_a_window_the_nearest_pairs_win_not_the_first),
         cmocka_unit_test(who_lost_its_partner_looks_again_in_the_next_window),
         cmocka_unit_test(by_age_looks_wait_for_the_end_of_the_window),
+        cmocka_unit_test(who_comes_when_all_who_waited_have_gone_gets_a_window_of_its_own),
         cmocka_unit_test(a_pair_of_teams_that_is_none_any_more_is_not_given_out),
         cmocka_unit_test(windows_leave_no_two_that_fit),
         cmocka_unit_test(matches_of_twelve_are_measured),
