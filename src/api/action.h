@@ -126,6 +126,9 @@ struct reply_draft;
 /* The call of an exchange that has waited and goes on now: its reply is begun in `draft`. */
 struct call call_resume(struct api *api, struct exchange *exchange, struct reply_draft *draft, struct failure *failure,
                         uint64_t now_ms);
+/* The same, where some of the reply stands there already, by the writer in `draft`. */
+struct call call_go_on(struct api *api, struct exchange *exchange, struct reply_draft *draft, struct failure *failure,
+                       uint64_t now_ms);
 
 /* --- what several actions use (call.c) ---------------------------------------------------------------------------- */
 

@@ -14,6 +14,12 @@ struct call call_resume(struct api *api, struct exchange *exchange, struct reply
                         uint64_t now_ms)
 {
     reply_begin(exchange, draft);
+    return call_go_on(api, exchange, draft, failure, now_ms);
+}
+
+struct call call_go_on(struct api *api, struct exchange *exchange, struct reply_draft *draft, struct failure *failure,
+                       uint64_t now_ms)
+{
     return (struct call){
         .api = api,
         .exchange = exchange,

@@ -35,7 +35,8 @@ static void note(void *context, uint32_t slot, const struct pair_check *check)
     case PAIR_EXCLUSIVE:
         survey->by_set++;
         break;
-    case PAIR_TEAMS: /* of groups, never of two */
+    case PAIR_DEAR: /* of groups, never of two */
+    case PAIR_TEAMS:
         break;
     }
 }

@@ -41,7 +41,7 @@ void pool_wait_init(struct api *api)
     heap_init(&api->feed_deadlines, &api->pool_waiters, offsetof(struct pool_waiter, deadline_index),
               offsetof(struct pool_waiter, number));
     list_init(&api->woken_desks);
-    list_init(&api->counting);
+    list_init(&api->in_portions);
 }
 
 void pool_wait_deinit(struct api *api)
@@ -85,16 +85,25 @@ void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct fe
 void pool_wait_count(struct call *call, struct ticket_pool *pool, const struct ticket_count *count)
 {
     struct pool_waiter *waiter = waiter_add(call, pool);
-    waiter->is_count = true;
+    waiter->kind = WAITS_FOR_COUNT;
     waiter->count = *count;
-    list_append(&call->api->counting, &waiter->link);
+    list_append(&call->api->in_portions, &waiter->link);
+}
+
+void pool_wait_propose(struct call *call, struct ticket_pool *pool, const struct proposals *proposals)
+{
+    struct pool_waiter *waiter = waiter_add(call, pool);
+    waiter->kind = WAITS_FOR_PROPOSALS;
+    waiter->proposals = *proposals;
+    waiter->proposals.writer = *call->reply;
+    list_append(&call->api->in_portions, &waiter->link);
 }
 
 static void waiter_remove(struct api *api, uint32_t slot)
 {
     struct pool_waiter *waiter = waiter_at(api, slot);
     list_remove(&waiter->link);
-    if (!waiter->is_count)
+    if (waiter->kind == WAITS_FOR_FEED)
         heap_remove(&api->feed_deadlines, slot);
     free(waiter->count.filter_owned);
     waiter->exchange->waiter_slot = 0;
@@ -114,7 +123,7 @@ static void waiter_finish(struct api *api, struct pool_waiter *waiter)
 
 static void write_answer(struct call *call, const struct pool_waiter *waiter)
 {
-    if (waiter->is_count)
+    if (waiter->kind == WAITS_FOR_COUNT)
         ticket_count_write(call, &waiter->count);
     else
         feed_write(call, waiter->pool, &waiter->feed);
@@ -145,7 +154,7 @@ bool pool_wait_has_news(const struct api *api)
 
 bool pool_wait_has_work(const struct api *api)
 {
-    return pool_wait_has_news(api) || !list_is_empty(&api->counting);
+    return pool_wait_has_news(api) || !list_is_empty(&api->in_portions);
 }
 
 uint64_t pool_wait_deadline_ms(const struct api *api)
@@ -192,7 +201,7 @@ static void serve_feeds(struct api *api, struct core *core, uint64_t now_ms)
     }
 }
 
-/* --- counts ------------------------------------------------------------------------------------------------------- */
+/* --- counts, proposals -------------------------------------------------------------------------------------------- */
 
 bool ticket_count_portion(const struct ticket_pool *pool, struct ticket_count *count)
 {
@@ -214,18 +223,40 @@ void ticket_count_write(struct call *call, const struct ticket_count *count)
     writer_number(call->reply, "Weight", count->weight);
 }
 
-/* One portion of the first; the others' turn comes then. */
-static void serve_counts(struct api *api, uint64_t now_ms)
+/* The results are written as they come, so the reply goes on where it was left. True: that was all. */
+static bool judge_portion(struct api *api, struct pool_waiter *waiter, uint64_t now_ms)
 {
-    if (list_is_empty(&api->counting))
-        return;
-    struct pool_waiter *waiter = CONTAINER_OF(list_first(&api->counting), struct pool_waiter, link);
-    if (ticket_count_portion(waiter->pool, &waiter->count)) {
-        answer(api, waiter, now_ms);
-        return;
+    struct exchange *exchange = waiter->exchange;
+    struct failure failure = {.error = OK};
+    struct reply_draft draft = {.writer = waiter->proposals.writer};
+    struct call call = call_go_on(api, exchange, &draft, &failure, now_ms);
+    if (!proposals_go_on(&call, waiter->pool, &waiter->proposals)) {
+        waiter->proposals.writer = draft.writer;
+        return false;
     }
+    reply_end(exchange, &draft, false);
+    waiter_finish(api, waiter);
+    return true;
+}
+
+static bool count_portion(struct api *api, struct pool_waiter *waiter, uint64_t now_ms)
+{
+    bool is_whole = ticket_count_portion(waiter->pool, &waiter->count);
+    if (is_whole)
+        answer(api, waiter, now_ms);
+    return is_whole;
+}
+
+/* One portion of the first; the others' turn comes then. */
+static void serve_portion(struct api *api, uint64_t now_ms)
+{
+    if (list_is_empty(&api->in_portions))
+        return;
+    struct pool_waiter *waiter = CONTAINER_OF(list_first(&api->in_portions), struct pool_waiter, link);
+    if (waiter->kind == WAITS_FOR_COUNT ? count_portion(api, waiter, now_ms) : judge_portion(api, waiter, now_ms))
+        return;
     list_remove(&waiter->link);
-    list_append(&api->counting, &waiter->link);
+    list_append(&api->in_portions, &waiter->link);
 }
 
 /* --- time, and the end -------------------------------------------------------------------------------------------- */
@@ -235,7 +266,7 @@ void pool_wait_serve(struct api *api, uint64_t now_ms)
     if (!pool_wait_has_work(api))
         return;
     serve_feeds(api, namespace_begin(api->ns, now_ms), now_ms);
-    serve_counts(api, now_ms);
+    serve_portion(api, now_ms);
 }
 
 void pool_wait_expire(struct api *api, uint64_t now_ms)
@@ -248,8 +279,8 @@ void pool_wait_release_all(struct api *api)
 {
     while (api->feed_deadlines.count > 0)
         answer(api, waiter_at(api, heap_top(&api->feed_deadlines).slot), namespace_time(api->ns));
-    while (!list_is_empty(&api->counting)) {
-        struct pool_waiter *waiter = CONTAINER_OF(list_first(&api->counting), struct pool_waiter, link);
+    while (!list_is_empty(&api->in_portions)) {
+        struct pool_waiter *waiter = CONTAINER_OF(list_first(&api->in_portions), struct pool_waiter, link);
         reply_fail(waiter->exchange, ERROR_SERVICE_UNAVAILABLE, NULL);
         waiter_finish(api, waiter);
     }
@@ -259,7 +290,7 @@ void pool_wait_abandon(struct api *api, struct exchange *exchange)
 {
     const struct pool_waiter *waiter = waiter_at(api, exchange->waiter_slot);
     const uint64_t now_ms = namespace_time(api->ns);
-    if (!waiter->is_count)
+    if (waiter->kind == WAITS_FOR_FEED)
         feed_note_caller(waiter->pool, &waiter->feed, now_ms, now_ms); /* it waits no more */
     waiter_remove(api, exchange->waiter_slot);
     exchange->state = EXCHANGE_NEW;
@@ -270,8 +301,8 @@ struct pool_desk *pool_wait_take_all(struct api *api, struct ticket_pool *pool)
     struct pool_desk *desk = pool_desk_of(pool);
     pool->waiters = NULL;
     struct list_link *next;
-    for (struct list_link *link = list_first(&api->counting); link != NULL; link = next) {
-        next = list_next(&api->counting, link);
+    for (struct list_link *link = list_first(&api->in_portions); link != NULL; link = next) {
+        next = list_next(&api->in_portions, link);
         if (CONTAINER_OF(link, struct pool_waiter, link)->pool != pool)
             continue;
         list_remove(link);

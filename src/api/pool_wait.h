@@ -1,4 +1,5 @@
-/* Who waits for something of a pool: FeedTickets for its next event, CountTickets for their next portion. Private to src/api. */
+/* Who waits for something of a pool: FeedTickets for its next event, CountTickets and ProposeMatches for their next portion. Private
+ * to src/api. */
 #ifndef TALLY_API_POOL_WAIT_H
 #define TALLY_API_POOL_WAIT_H
 
@@ -37,15 +38,25 @@ struct ticket_count {
     uint64_t weight;
 };
 
+/* A ProposeMatches that has judged some of its proposals. What it wrote stands in the exchange's reply, what it was asked in its arena. */
+struct proposals {
+    yyjson_val *next;
+    size_t left;          /* from `next` on */
+    struct writer writer; /* of the reply, while it waits */
+};
+
+enum pool_wait_kind { WAITS_FOR_FEED, WAITS_FOR_COUNT, WAITS_FOR_PROPOSALS };
+
 struct pool_waiter {
     uint64_t number;
     struct exchange *exchange;
     struct ticket_pool *pool; /* NULL: it is being deleted */
-    struct list_link link;    /* among the waiters of its desk, or in api->counting */
+    struct list_link link;    /* among the waiters of its desk, or in api->in_portions */
     uint32_t deadline_index;  /* of feeds */
-    bool is_count;
+    enum pool_wait_kind kind;
     struct feed_command feed;
     struct ticket_count count;
+    struct proposals proposals;
 };
 
 struct pool_desk *pool_desk_of(struct ticket_pool *pool);
@@ -54,10 +65,15 @@ struct pool_desk *pool_desk_of(struct ticket_pool *pool);
 bool ticket_count_portion(const struct ticket_pool *pool, struct ticket_count *count);
 void ticket_count_write(struct call *call, const struct ticket_count *count);
 
-/* Lets the exchange wait: until deadline_ms for the feed to grow; or for the next portion of a count, whose filter is then owned here. */
+/* Judges proposals until they have taken a turn's share; true when none is left, and their results are written (propose_matches.c). */
+bool proposals_go_on(struct call *call, struct ticket_pool *pool, struct proposals *proposals);
+
+/* Lets the exchange wait: until deadline_ms for the feed to grow; or for the next portion of a count, whose filter is then owned here; or for
+ * the next proposals, with the reply as far as it is written. */
 void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct feed_command *command,
                     uint64_t deadline_ms);
 void pool_wait_count(struct call *call, struct ticket_pool *pool, const struct ticket_count *count);
+void pool_wait_propose(struct call *call, struct ticket_pool *pool, const struct proposals *proposals);
 
 void pool_wait_init(struct api *api);
 /* No exchange waits any more. */
@@ -68,7 +84,7 @@ bool pool_wait_has_work(const struct api *api);
 bool pool_wait_has_news(const struct api *api);
 uint64_t pool_wait_deadline_ms(const struct api *api);
 
-/* Answers whoever waits for a feed that grew, all of them in order of arrival, and counts a portion: a bounded amount. */
+/* Answers whoever waits for a feed that grew, all of them in order of arrival, and counts or judges a portion: a bounded amount. */
 void pool_wait_serve(struct api *api, uint64_t now_ms);
 /* Answers those whose time is over, with no events. */
 void pool_wait_expire(struct api *api, uint64_t now_ms);

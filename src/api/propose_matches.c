@@ -1,9 +1,12 @@
 /* ProposeMatches: what programs that match from outside have found. Each proposal is a decision of its own. */
-#include "api/pool_call.h"
+#include "api/pool_wait.h"
 #include "api/text.h"
 #include "core/made_match.h"
 
 #define PROPOSALS_MAX 100u
+
+/* Of one turn; the proposals behind it are judged in the next ones. Some milliseconds. */
+#define STEPS_A_TURN 65536u
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
@@ -146,6 +149,9 @@ static struct bytes why(struct call *call, const struct ticket_pool *pool, const
     case PROPOSAL_KEY_REUSED:
         return BYTES("The ProposalId was matched with other content.");
     case PROPOSAL_INVALID:
+        if (result->is_too_dear)
+            return arena_format(call->arena, "To hold each two members against the rules takes more than %u steps.",
+                                PROPOSAL_STEPS_MAX);
         if (result->is_too_large)
             return arena_format(call->arena, "What the members say is more than %u bytes together.",
                                 TICKET_GROUP_SIZE_MAX);
@@ -183,8 +189,10 @@ static void write_result(struct call *call, const struct ticket_pool *pool, cons
 
 /* --- the action --------------------------------------------------------------------------------------------------- */
 
-static void propose(struct call *call, struct ticket_pool *pool, yyjson_val *item)
+/* Returns what it took, in steps. */
+static uint64_t propose(struct call *call, struct ticket_pool *pool, yyjson_val *item)
 {
+    struct proposal_result result = {0};
     struct params params = {.object = item, .failure = call->failure};
     struct proposal_command command;
     writer_object_begin(call->reply, NULL);
@@ -195,12 +203,12 @@ static void propose(struct call *call, struct ticket_pool *pool, yyjson_val *ite
         writer_string(call->reply, "Status", status_names[PROPOSAL_INVALID]);
         writer_string(call->reply, "Why", call->failure->text);
     } else {
-        struct proposal_result result = {0};
         call->core = namespace_begin(call->ns, call->now_ms);
         decide_propose(call->core, pool, &command, &result);
         write_result(call, pool, &command, &result);
     }
     writer_object_end(call->reply);
+    return result.check.work / PAIR_WORK_A_STEP;
 }
 
 static enum error read_proposals(struct call *call, yyjson_val **list)
@@ -223,6 +231,18 @@ static enum error read_proposals(struct call *call, yyjson_val **list)
     return OK;
 }
 
+bool proposals_go_on(struct call *call, struct ticket_pool *pool, struct proposals *proposals)
+{
+    for (uint64_t steps = 0; proposals->left > 0 && steps < STEPS_A_TURN; proposals->left--) {
+        steps += propose(call, pool, proposals->next);
+        proposals->next = unsafe_yyjson_get_next(proposals->next);
+    }
+    if (proposals->left > 0)
+        return false;
+    writer_list_end(call->reply);
+    return true;
+}
+
 enum error action_propose_matches(struct call *call)
 {
     struct ticket_pool *pool;
@@ -232,13 +252,9 @@ enum error action_propose_matches(struct call *call)
         error = read_proposals(call, &list);
     if (error != OK)
         return error;
-    size_t index, count;
-    yyjson_val *item;
+    struct proposals proposals = {.next = yyjson_arr_get_first(list), .left = yyjson_arr_size(list)};
     writer_list_begin(call->reply, "Results");
-    yyjson_arr_foreach(list, index, count, item)
-    {
-        propose(call, pool, item);
-    }
-    writer_list_end(call->reply);
+    if (!proposals_go_on(call, pool, &proposals))
+        pool_wait_propose(call, pool, &proposals);
     return OK;
 }

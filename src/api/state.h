@@ -22,7 +22,7 @@ struct api {
     struct pool pool_waiters;   /* who waits for something of a pool (pool_wait.h) */
     struct heap feed_deadlines; /* FeedTickets among them */
     struct list woken_desks;    /* pools whose feed has grown and somebody waits */
-    struct list counting;       /* CountTickets among them, in turn */
+    struct list in_portions;    /* CountTickets and ProposeMatches among them, in turn */
     struct list finished;       /* exchanges whose replies are complete */
     struct buffer scratch;
     uint64_t *call_counts_owned; /* by action: [2 * i] good, [2 * i + 1] failed */

@@ -470,19 +470,23 @@ enum member_fault {
     MEMBER_TWICE
 };
 
+/* Of the check that Verify asks for, in steps (match/matcher.h): some 50 ms. 19,900 pairs, as 200 members have, may take 50 each. */
+#define PROPOSAL_STEPS_MAX 1000000u
+
 struct proposal_result {
     enum proposal_status status;
     uint64_t match;                     /* PROPOSAL_MATCHED: its number */
     bool is_stale_rules;                /* PROPOSAL_STALE: the rules are newer, not a member */
     bool is_wrong_weight;               /* PROPOSAL_INVALID: the sum, or no division into teams */
     bool is_too_large;                  /* PROPOSAL_INVALID: the members say more than TICKET_GROUP_SIZE_MAX together */
-    struct pair_check check;            /* PROPOSAL_BY_RULES */
+    bool is_too_dear;                   /* PROPOSAL_INVALID: Verify takes more than PROPOSAL_STEPS_MAX */
+    struct pair_check check;            /* PROPOSAL_BY_RULES; and the work of any proposal */
     uint8_t faults[RULES_WEIGHT_MAX];   /* enum member_fault, by member */
     uint32_t tickets[RULES_WEIGHT_MAX]; /* slots, by member; 0: unknown */
 };
 
 /* The commit check, in the order of docs/protocol.md; on PROPOSAL_MATCHED the match is made (or held), else nothing has changed. O(members + for
- * Verify members^2). */
+ * Verify members^2), PROPOSAL_STEPS_MAX at most. */
 void decide_propose(struct core *core, struct ticket_pool *pool, const struct proposal_command *command,
                     struct proposal_result *result);
 

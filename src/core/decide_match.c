@@ -229,15 +229,19 @@ static enum proposal_status check_rules(const struct ticket_pool *pool, const st
     const struct rules *rules = pool->rules_owned;
     const struct entry *entries[RULES_WEIGHT_MAX];
     gather_entries(pool, result, command->member_count, entries);
-    if (pool->spec.verifies)
-        return group_fits(rules, entries, command->member_count, teams, &result->check) ? PROPOSAL_MATCHED
-                                                                                        : PROPOSAL_BY_RULES;
+    if (pool->spec.verifies) {
+        result->check.work_max = (uint64_t)PROPOSAL_STEPS_MAX * PAIR_WORK_A_STEP;
+        bool fits = group_fits(rules, entries, command->member_count, teams, &result->check);
+        result->is_too_dear = !fits && result->check.verdict == PAIR_DEAR;
+        return fits ? PROPOSAL_MATCHED : result->is_too_dear ? PROPOSAL_INVALID : PROPOSAL_BY_RULES;
+    }
     result->is_stale_rules = command->rules_version != 0 && command->rules_version != pool->rules_version;
     if (result->is_stale_rules)
         return PROPOSAL_STALE;
     uint32_t budget = GROUP_PLACES_MAX;
     if (rules->has_teams && !group_divide(rules, entries, command->member_count, teams, &budget))
         divide_by_weight(rules, entries, command->member_count, teams); /* as check_shape() found */
+    result->check.work += (uint64_t)(DIVISIONS_MAX - budget) * group_division_work(rules);
     return PROPOSAL_MATCHED;
 }
 

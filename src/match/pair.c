@@ -406,15 +406,24 @@ static uint32_t first_team_rule(const struct rules *rules)
     return rule;
 }
 
+static bool is_too_dear(struct pair_check *check)
+{
+    if (check->work_max == 0 || check->work <= check->work_max)
+        return false;
+    check->verdict = PAIR_DEAR;
+    return true;
+}
+
 bool group_fits(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
                 struct pair_check *check)
 {
     uint32_t budget = GROUP_PLACES_MAX;
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = i + 1; j < count; j++)
-            if (!pair_fits(rules, members[i], members[j], check))
+            if (!pair_fits(rules, members[i], members[j], check) || is_too_dear(check))
                 return false;
     bool is_divided = group_divide(rules, members, count, teams, &budget);
+    check->work += (uint64_t)(GROUP_PLACES_MAX - budget) * group_division_work(rules);
     check->verdict = is_divided ? PAIR_FITS : PAIR_TEAMS;
     check->rule = is_divided ? 0 : first_team_rule(rules);
     return is_divided;

@@ -10,6 +10,7 @@ enum pair_verdict {
     PAIR_NEED_FIRST, /* the second fails what the first needs */
     PAIR_NEED_SECOND,
     PAIR_EXCLUSIVE, /* both are of one exclusive set */
+    PAIR_DEAR,      /* of groups only: the check was given up at `work_max` */
     PAIR_TEAMS, /* of groups only: all fit, but no division into teams was found; `rule` is the first team_near, or rule_count */
 };
 
@@ -18,6 +19,7 @@ struct pair_check {
     uint32_t rule;
     uint32_t expression_errors; /* adds up over checks */
     uint64_t work;              /* the same: what they took, about an instruction of an expression each */
+    uint64_t work_max;          /* group_fits() gives up beyond; 0: never */
 };
 
 /* What a check of ordinary rules takes: one step of all that is bounded in steps. What counts besides are expressions, sets, pairs and
@@ -45,7 +47,7 @@ bool group_divide(const struct rules *rules, const struct entry *const *members,
 /* What each of the times that a member is put into a team takes, as pair_check.work counts. */
 uint32_t group_division_work(const struct rules *rules);
 
-/* The whole check of a proposal: every pair, then the teams. For Verify. */
+/* The whole check of a proposal: every pair, then the teams, unless that is too much work. For Verify. */
 bool group_fits(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
                 struct pair_check *check);
 

@@ -1023,6 +1023,134 @@ static void each_proposal_is_judged_by_itself(void **state)
     sqs_close(world);
 }
 
+#define MANY 200u
+
+/* Proposals of the tickets 0 to 199, of which the last two are the same and differ must hold; in the last proposal 200 takes the place
+ * of 199. The caller frees it. */
+static char *proposals_of_many(unsigned count)
+{
+    struct buffer body;
+    buffer_init(&body);
+    buffer_append_format(&body, "{\"PoolName\":\"big\",\"Proposals\":[");
+    for (unsigned i = 0; i < count; i++) {
+        buffer_append_format(&body, "%s{\"ProposalId\":\"p%u\",\"Members\":[", i == 0 ? "" : ",", i);
+        for (unsigned k = 0; k < MANY; k++)
+            buffer_append_format(&body, "%s{\"TicketId\":\"%u\",\"Version\":1}", k == 0 ? "" : ",",
+                                 k == MANY - 1 && i == count - 1 ? MANY : k);
+        buffer_append_format(&body, "]}");
+    }
+    buffer_append_format(&body, "]}%c", '\0');
+    return (char *)body.data_owned;
+}
+
+static void begin_request(struct world *world, struct poll *poll, const char *target, const char *body)
+{
+    exchange_init(&poll->exchange);
+    poll->exchange.request = (struct request){.target = bytes_from_string(target), .body = bytes_from_string(body)};
+    api_submit(world->api, &poll->exchange, world->now_ms);
+}
+
+static void begin_proposals(struct world *world, struct poll *poll, const char *body)
+{
+    begin_request(world, poll, "Tally.ProposeMatches", body);
+}
+
+static struct world *open_big_pool(void **state)
+{
+    struct world *world = open_world(state);
+    struct buffer body;
+    sqs_call(world, "Tally.CreatePool",
+             "{'PoolName':'big','ResultQueueUrl':'results','Matcher':'external','Verify':true,'Size':200,"
+             "'Attributes':{'n':'num'},'Rules':[{'type':'differ','attr':'n'}]}");
+    buffer_init(&body);
+    buffer_append_format(&body, "{'PoolName':'big','Tickets':[");
+    for (unsigned i = 0; i <= MANY; i++)
+        buffer_append_format(&body, "%s{'TicketId':'%u','Attributes':{'n':%u}}", i == 0 ? "" : ",", i,
+                             i == MANY - 1 ? i - 1 : i);
+    buffer_append_format(&body, "]}%c", '\0');
+    sqs_call(world, "Tally.OfferTickets", (const char *)body.data_owned);
+    buffer_deinit(&body);
+    return world;
+}
+
+static void proposals_that_take_long_to_verify_are_judged_in_several_turns(void **state)
+{
+    struct world *world = open_big_pool(state);
+    struct poll poll, gone;
+    char *body = proposals_of_many(10);
+    begin_proposals(world, &gone, body);
+    EXPECT(world, is_waiting(&gone));
+    api_abandon(world->api, &gone.exchange);
+    exchange_deinit(&gone.exchange);
+    begin_proposals(world, &poll, body);
+    EXPECT(world, is_waiting(&poll) && api_due_ms(world->api) == 0);
+    sqs_call(world, "Tally.GetTicket", "{'PoolName':'big','TicketId':'0'}"); /* others are served between them */
+    unsigned ticks = 0;
+    for (; is_waiting(&poll); ticks++)
+        api_tick(world->api, world->now_ms);
+    EXPECT(world, ticks == 2); /* four of 19,900 pairs each in a turn */
+    yyjson_doc *doc = end(world, &poll);
+    yyjson_val *results = yyjson_obj_get(yyjson_doc_get_root(doc), "Results");
+    EXPECT(world, yyjson_arr_size(results) == 10);
+    for (unsigned i = 0; i < 10; i++) {
+        char id[8];
+        snprintf(id, sizeof(id), "p%u", i);
+        yyjson_val *result = yyjson_arr_get(results, i);
+        EXPECT(world, says(result, "ProposalId", id) && says(result, "Status", i < 9 ? "rules" : "matched"));
+    }
+    yyjson_doc_free(doc);
+    free(body);
+    sqs_close(world);
+}
+
+static void who_waits_for_proposals_is_told_of_a_stop_and_of_the_end_of_the_pool(void **state)
+{
+    struct world *world = open_big_pool(state);
+    struct poll poll, deleting;
+    char *body = proposals_of_many(10);
+    begin_proposals(world, &poll, body);
+    EXPECT(world, is_waiting(&poll));
+    api_release_waiting(world->api);
+    EXPECT(world, !is_waiting(&poll) && poll.exchange.reply.error == ERROR_SERVICE_UNAVAILABLE);
+    yyjson_doc_free(end(world, &poll));
+    begin_proposals(world, &poll, body);
+    EXPECT(world, is_waiting(&poll));
+    begin_request(world, &deleting, "Tally.DeletePool", "{\"PoolName\":\"big\"}");
+    EXPECT(world, !is_waiting(&poll) && poll.exchange.reply.error == ERROR_POOL_DOES_NOT_EXIST);
+    yyjson_doc_free(end(world, &poll));
+    EXPECT(world, api_take_finished(world->api) == &deleting.exchange);
+    exchange_deinit(&deleting.exchange);
+    free(body);
+    sqs_close(world);
+}
+
+static void a_proposal_that_takes_too_long_to_verify_is_invalid(void **state)
+{
+    struct world *world = open_big_pool(state);
+    struct buffer rules;
+    buffer_init(&rules);
+    buffer_append_format(&rules, "{'PoolName':'big','Rules':[");
+    for (unsigned i = 0; i < 31; i++) {
+        buffer_append_format(&rules, "%s{'type':'expr','expr':'a.n + b.n >= 0", i == 0 ? "" : ",");
+        for (unsigned part = 1; part < 24; part++)
+            buffer_append_format(&rules, " and a.n + b.n >= 0");
+        buffer_append_format(&rules, "'}");
+    }
+    buffer_append_format(&rules, "]}%c", '\0');
+    sqs_call(world, "Tally.UpdatePool", (const char *)rules.data_owned);
+    buffer_deinit(&rules);
+    char *body = proposals_of_many(1);
+    struct poll poll;
+    begin_proposals(world, &poll, body);
+    yyjson_doc *doc = end(world, &poll);
+    yyjson_val *result = yyjson_arr_get(yyjson_obj_get(yyjson_doc_get_root(doc), "Results"), 0);
+    EXPECT(world, says(result, "Status", "invalid") && strstr(sqs_text(result, "Why"), "1000000 steps") != NULL);
+    EXPECT(world, yyjson_obj_get(result, "Members") == NULL);
+    yyjson_doc_free(doc);
+    free(body);
+    sqs_close(world);
+}
+
 static void MR35_a_proposal_under_older_rules_is_stale(void **state)
 {
     struct world *world = open_pool(state, "external", "");
@@ -1223,6 +1351,9 @@ int main(void)
         cmocka_unit_test(MR13_each_part_is_looked_after_by_one_who_is_there),
         cmocka_unit_test(a_proposal_is_matched_and_its_repeat_too),
         cmocka_unit_test(each_proposal_is_judged_by_itself),
+        cmocka_unit_test(proposals_that_take_long_to_verify_are_judged_in_several_turns),
+        cmocka_unit_test(who_waits_for_proposals_is_told_of_a_stop_and_of_the_end_of_the_pool),
+        cmocka_unit_test(a_proposal_that_takes_too_long_to_verify_is_invalid),
         cmocka_unit_test(MR35_a_proposal_under_older_rules_is_stale),
         cmocka_unit_test(MR29_a_full_result_queue_is_told),
         cmocka_unit_test(MR30_a_match_is_put_back_until_it_is_acknowledged),

@@ -358,6 +358,11 @@ static void a_group_fits_if_every_pair_does(void **state)
     assert_false(group_fits(group.rules, group.members, 2, group.teams, &check));
     assert_int_equal(check.verdict, PAIR_TEAMS);
     assert_int_equal(check.rule, 1);
+    check = (struct pair_check){.work_max = PAIR_WORK_A_STEP};
+    assert_false(
+        group_fits(group.rules, group.members, 3, group.teams, &check)); /* the third pair is the one that fails */
+    assert_int_equal(check.verdict, PAIR_DEAR);
+    assert_int_equal(check.work, 2 * PAIR_WORK_A_STEP);
     group_end(&group);
 }
 
