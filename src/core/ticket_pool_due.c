@@ -22,7 +22,7 @@
 /* What one pool may do in one call, of each kind. */
 struct share {
     unsigned portion;
-    uint32_t candidates;
+    uint32_t candidates; /* in steps of the matchers: each is one, or more */
 };
 
 static uint64_t heap_due_ms(const struct heap *heap)

@@ -37,7 +37,7 @@ struct rehearsal {
     const struct rules *rules; /* borrowed */
     struct rehearsal_watcher watcher;
     uint64_t ttl_ms; /* of tickets that say nothing of it; 0: none */
-    uint32_t budget; /* candidates of one call of the matcher */
+    uint32_t budget; /* steps of one call of the matcher */
     uint64_t now_ms;
     uint64_t offered;
     struct pool tickets; /* struct rehearsal_ticket */
