@@ -416,7 +416,7 @@ enum error decide_offer(struct core *core, struct ticket_pool *pool, const struc
 
 /* Lets the built-in matcher look, for at most that many steps (match/matcher.h), and makes the matches it finds; stops where the frame is ample.
  * Nothing is done before the matcher knows all tickets that wait, after a start or a change of the rules: decide_due() looks then. */
-void decide_match(struct core *core, struct ticket_pool *pool, uint32_t candidates);
+void decide_match(struct core *core, struct ticket_pool *pool, uint32_t steps);
 
 /* What a ticket was found to be: DONE, or what stood in the way. */
 enum ticket_outcome {

@@ -4,7 +4,7 @@
 #include "core/finish.h"
 
 #define DUE_PORTION 500u
-#define LOOK_CANDIDATES 16384u /* of the built-in matchers; some milliseconds */
+#define LOOK_STEPS 16384u /* of the built-in matchers; some milliseconds */
 
 /* What is left of the portion of one call. */
 struct portion {
@@ -102,6 +102,6 @@ bool decide_due(struct core *core)
     deduplication_sweep(core, DUE_PORTION);
     publisher_sweep(core, DUE_PORTION);
     type_order_forget(core, DUE_PORTION);
-    ticket_pool_do_due(core, DUE_PORTION, LOOK_CANDIDATES);
+    ticket_pool_do_due(core, DUE_PORTION, LOOK_STEPS);
     return core_due_ms(core) <= core->now_ms;
 }

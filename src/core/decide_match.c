@@ -241,7 +241,7 @@ static enum proposal_status check_rules(const struct ticket_pool *pool, const st
     uint32_t budget = GROUP_PLACES_MAX;
     if (rules->has_teams && !group_divide(rules, entries, command->member_count, teams, &budget))
         divide_by_weight(rules, entries, command->member_count, teams); /* as check_shape() found */
-    result->check.work += (uint64_t)(DIVISIONS_MAX - budget) * group_division_work(rules);
+    result->check.work += (uint64_t)(GROUP_PLACES_MAX - budget) * group_division_work(rules);
     return PROPOSAL_MATCHED;
 }
 
@@ -317,7 +317,7 @@ static void make_found(struct core *core, struct ticket_pool *pool, const struct
     make_match(core, pool, &(struct making){.seats = seats, .count = group->count});
 }
 
-void decide_match(struct core *core, struct ticket_pool *pool, uint32_t candidates)
+void decide_match(struct core *core, struct ticket_pool *pool, uint32_t steps)
 {
     /* While the matcher is filled, tickets that come before those that are in it may still be missing. decide_due() fills it, then looks. */
     if (!pool->is_awake || pool->index_next != 0 || pool->spec.matcher == MATCHER_EXTERNAL)
@@ -325,7 +325,7 @@ void decide_match(struct core *core, struct ticket_pool *pool, uint32_t candidat
     struct matcher_group group;
     /* Where the result queue is full, the tickets wait: nothing is looked for that could not be made. */
     while (match_result_has_room(core, pool) && !core_frame_is_ample(core) &&
-           matcher_look(&pool->matcher, core->now_ms, &candidates, &group) == MATCHER_FOUND)
+           matcher_look(&pool->matcher, core->now_ms, &steps, &group) == MATCHER_FOUND)
         if (fits_a_result(pool, &group))
             make_found(core, pool, &group);
         else

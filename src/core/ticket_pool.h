@@ -144,8 +144,8 @@ void ticket_pool_set_timer(struct core *core, struct ticket_pool *pool);
 uint64_t ticket_pool_due_ms(const struct core *core);
 
 /* Does what is due in pools, each a portion: fills indexes, expires tickets, ends holds, takes widening steps, looks for matches (at most
- * `candidates` in all, in steps of the matchers), forgets. Live only. For decide_due(). */
-void ticket_pool_do_due(struct core *core, unsigned portion, uint32_t candidates);
+ * `steps` in all), forgets. Live only. For decide_due(). */
+void ticket_pool_do_due(struct core *core, unsigned portion, uint32_t steps);
 
 /* Is the set of names, ids and timers complete, for ticket_pool_snapshot.c: makes a pool. Its spec can be decoded and `rules` are its rules, which
  * become the pool's. */

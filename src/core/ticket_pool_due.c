@@ -22,7 +22,7 @@
 /* What one pool may do in one call, of each kind. */
 struct share {
     unsigned portion;
-    uint32_t candidates; /* in steps of the matchers: each is one, or more */
+    uint32_t steps; /* of matchers (match/matcher.h) */
 };
 
 static uint64_t heap_due_ms(const struct heap *heap)
@@ -81,14 +81,14 @@ static bool has_work(const struct core *core, const struct ticket_pool *pool)
            (ticket_pool_may_match(core, pool) && matcher_has_work(&pool->matcher, core->now_ms));
 }
 
-static void look(struct core *core, struct ticket_pool *pool, uint32_t *candidates)
+static void look(struct core *core, struct ticket_pool *pool, uint32_t *steps)
 {
-    if (*candidates == 0 || core_frame_is_ample(core) || !has_work(core, pool))
+    if (*steps == 0 || core_frame_is_ample(core) || !has_work(core, pool))
         return;
     uint64_t before = pool->matcher.counters.cost;
-    decide_match(core, pool, *candidates);
+    decide_match(core, pool, *steps);
     uint64_t cost = pool->matcher.counters.cost - before;
-    *candidates -= cost < *candidates ? (uint32_t)cost : *candidates;
+    *steps -= cost < *steps ? (uint32_t)cost : *steps;
 }
 
 static void expire(struct core *core, struct ticket_pool *pool, uint32_t slot)
@@ -109,7 +109,7 @@ static void pass_time(struct core *core, struct ticket_pool *pool, struct share 
         uint64_t until_ms = expires_at_ms < core->now_ms ? expires_at_ms : core->now_ms;
         while (has_left(core, left) && heap_due_ms(&pool->matcher.steps) <= until_ms)
             left -= take_steps(core, pool, until_ms, left);
-        look(core, pool, &share.candidates);
+        look(core, pool, &share.steps);
         bool is_busy = left == 0 || (has_work(core, pool) && core->now_ms < expires_at_ms + EXPIRY_PATIENCE_MS);
         expires_at_ms = heap_due_ms(&pool->expiries); /* it may have been matched */
         if (is_busy || expires_at_ms > core->now_ms)
@@ -203,12 +203,12 @@ static uint32_t list_due(const struct core *core, uint32_t ids[TICKET_POOLS_MAX]
 
 /* Every pool gets the same share, in order of id. If the frame becomes ample before all had theirs, the next call goes on behind the last
  * one; whose turn it is says nothing else, so a core that was read from a snapshot goes on like the live one. */
-static void serve_all(struct core *core, unsigned portion, uint32_t candidates)
+static void serve_all(struct core *core, unsigned portion, uint32_t steps)
 {
     uint32_t ids[TICKET_POOLS_MAX];
     uint32_t count = list_due(core, ids), first = 0;
     struct share share = {.portion = portion / (count == 0 ? 1 : count) + 1,
-                          .candidates = candidates / (count == 0 ? 1 : count) + 1};
+                          .steps = steps / (count == 0 ? 1 : count) + 1};
     while (first < count && ids[first] <= core->pool_turn)
         first++;
     uint32_t served = 0;
@@ -220,10 +220,10 @@ static void serve_all(struct core *core, unsigned portion, uint32_t candidates)
         core->pool_turn = 0;
 }
 
-void ticket_pool_do_due(struct core *core, unsigned portion, uint32_t candidates)
+void ticket_pool_do_due(struct core *core, unsigned portion, uint32_t steps)
 {
     (void)ticket_pool_drain(core);
     decide_end_holds(core, portion);
     if (core->pool_timers.count > 0 && heap_top(&core->pool_timers).key <= core->now_ms)
-        serve_all(core, portion, candidates);
+        serve_all(core, portion, steps);
 }
