@@ -495,8 +495,8 @@ enum match_outcome { MATCH_DONE, MATCH_WAITS, MATCH_WAS_MADE, MATCH_IS_UNDONE, M
 /* Puts the match back: MATCH_DONE (also if it was before), MATCH_IS_ACKED, MATCH_IS_UNKNOWN. `match` is its number. */
 enum match_outcome decide_put_back(struct core *core, struct ticket_pool *pool, uint64_t match);
 
-/* A member of a held match says yes or no. MATCH_WAITS: for others; MATCH_WAS_MADE: by this yes; MATCH_IS_UNDONE: by this no; MATCH_DONE: it had been decided
- * before (too late); MATCH_IS_UNKNOWN: no such match, or no such member. A repeated yes waits. */
+/* A member of a held match says yes or no. MATCH_WAITS: for others; MATCH_WAS_MADE: by this yes; MATCH_IS_UNDONE: by this no; MATCH_DONE:
+ * it had been decided before (too late); MATCH_IS_UNKNOWN: no such match, or no such member. A repeated yes waits. */
 enum match_outcome decide_confirm(struct core *core, struct ticket_pool *pool, uint64_t match, struct bytes key,
                                   bool accepts);
 

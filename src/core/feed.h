@@ -1,5 +1,6 @@
-/* The feed of a pool: everything that happens to its tickets, numbered without gaps, from 1 or from behind the numbers of pools that are gone. The numbers are part of the state; the newest
- * events are kept in a ring, in memory only. Who asks for an older one is told to read the tickets anew (RESYNC). */
+/* The feed of a pool: everything that happens to its tickets, numbered without gaps, from 1 or from behind the numbers of pools that are
+ * gone. The numbers are part of the state; the newest events are kept in a ring, in memory only. Who asks for an older one is told to read
+ * the tickets anew (RESYNC). */
 #ifndef TALLY_CORE_FEED_H
 #define TALLY_CORE_FEED_H
 

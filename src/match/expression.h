@@ -18,7 +18,8 @@ void expression_destroy(struct expression *expression);
 
 enum expression_result { EXPRESSION_TRUE, EXPRESSION_FALSE, EXPRESSION_ERROR };
 
-/* *work grows by the instructions that were taken and the values of sets that were held against each other. An error is a missing attribute, a value of another type, a division by zero, a result that is not finite. */
+/* work grows by the instructions that were taken and the values of sets that were held against each other. An error is a missing attribute,
+ * a value of another type, a division by zero, a result that is not finite. */
 enum expression_result expression_holds(const struct expression *expression, const struct facts *a,
                                         const struct facts *b, uint64_t *work);
 

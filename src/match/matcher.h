@@ -70,7 +70,8 @@ void matcher_seed(struct matcher *matcher, uint32_t slot);
 uint64_t matcher_due_ms(const struct matcher *matcher);
 
 /* The next entry whose step is due by now_ms, 0: none. If the step is a widening *level is its new level: the caller makes it known and
- * calls matcher_widen(), perhaps after having taken the steps of others; until then it has no next step. If it only becomes urgent that is done here, *level is that which it has, and it is a seed. */
+ * calls matcher_widen(), perhaps after having taken the steps of others; until then it has no next step. If it only becomes urgent that is
+ * done here, *level is that which it has, and it is a seed. */
 uint32_t matcher_take_step(struct matcher *matcher, uint64_t now_ms, uint32_t *level);
 /* Sets the level, in entry and index; the entry is a seed then. */
 void matcher_widen(struct matcher *matcher, uint32_t slot, uint32_t level, uint64_t now_ms);

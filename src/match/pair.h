@@ -36,11 +36,11 @@ double pair_bound(const struct rule *rule, uint32_t level_a, uint32_t level_b);
 /* The budget that group_fits() gives group_divide(). */
 #define GROUP_PLACES_MAX 40000u
 
-/* Do the members, which all fit each other, fill the teams: a division with the right weights, for which the team rules hold? Writes
- * the team of each. Goes through the divisions in order, the first member's team changing last, and takes the first that holds. It puts a
+/* Do the members, which all fit each other, fill the teams: a division with the right weights, for which the team rules hold? Writes the
+ * team of each. Goes through the divisions in order, the first member's team changing last, and takes the first that holds. It puts a
  * member into a team at most half of `*budget` times; if that does not reach, it goes from the first division, or one with the heaviest
- * placed first, on to better ones, for what is left of the budget. *budget sinks by what was done; a whole division costs O(count x team rules) besides. Without teams: is the weight
- * right? */
+ * placed first, on to better ones, for what is left of the budget. *budget sinks by what was done; a whole division costs O(count x team
+ * rules) besides. Without teams: is the weight right? */
 bool group_divide(const struct rules *rules, const struct entry *const *members, uint32_t count, uint8_t *teams,
                   uint32_t *budget);
 

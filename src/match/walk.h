@@ -47,7 +47,8 @@ struct walk {
     struct candidate next;
 };
 
-/* The memory of `walk` (zeroed at first) is used again. `center`: NULL: upwards. `marks`: where to go on behind. Good until the ordered set changes. */
+/* The memory of `walk` (zeroed at first) is used again. `center`: NULL: upwards. `marks`: where to go on behind. Good until the ordered set
+ * changes. */
 void walk_start(struct walk *walk, const struct ticket_index *index, const struct streams *streams, uint32_t class,
                 const double *center, const struct walk_marks *marks);
 void walk_deinit(struct walk *walk);

@@ -1,7 +1,7 @@
 /* A listener: a TCP address or a Unix socket where connections come in.
  *
- * The file of a Unix socket has mode 0660, that of a private one 0600, belongs to the listener, and goes with it. One that was left behind by a process
- * that is gone is taken away; one at which somebody listens is not. */
+ * The file of a Unix socket has mode 0660, that of a private one 0600, belongs to the listener, and goes with it. One that was left behind
+ * by a process that is gone is taken away; one at which somebody listens is not. */
 #ifndef TALLY_SERVER_LISTENER_H
 #define TALLY_SERVER_LISTENER_H
 

@@ -1,6 +1,7 @@
-/* A pool in words: what `tally pool create` and `tally pool update` take, as a file and as options, written as a request. The file is one JSON
- * object: {"pool", "size" | "teams", "attrs", "rules", "pick", "result", "window", "ttl", "on_ttl", "confirm", "verify", "matcher", "results_max",
- * "retention"}, all optional; or the same members by the names that CreatePool and DescribePool have for them. The same file serves `tally match` and `tally pool simulate`. */
+/* A pool in words: what `tally pool create` and `tally pool update` take, as a file and as options, written as a request. The file is one
+ * JSON object: {"pool", "size" | "teams", "attrs", "rules", "pick", "result", "window", "ttl", "on_ttl", "confirm", "verify", "matcher",
+ * "results_max", "retention"}, all optional; or the same members by the names that CreatePool and DescribePool have for them. The same file
+ * serves `tally match` and `tally pool simulate`. */
 #ifndef TALLY_TALLY_POOL_WORDS_H
 #define TALLY_TALLY_POOL_WORDS_H
 

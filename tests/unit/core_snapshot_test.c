@@ -173,8 +173,8 @@ static void many_dead_letters_of_one_group_are_read_soon(void **state)
     core_rig_deinit(&rig);
 }
 
-/* The second version knew no tags and ends before them, the third no relays and no publishers, the fourth no pools of tickets, the fifth no numbers of
- * feeds that are gone. */
+/* The second version knew no tags and ends before them, the third no relays and no publishers, the fourth no pools of tickets, the fifth
+ * no numbers of feeds that are gone. */
 static void states_of_earlier_versions_are_read(void **state)
 {
     (void)state;
