@@ -113,8 +113,9 @@ struct tally_reply {
  * Repeated after a lost answer are the actions that are known to be idempotent: of SQS all but sends, PurgeQueue,
  * AddPermission, RemovePermission and the move tasks, and sends too whose messages all have a MessageDeduplicationId or
  * a Tally.Producer; of Tally's all but Commit, ReleaseGroup, DeletePool, UpdateTicket, ConfirmMatch and a CreateBatch
- * that names no BatchId. Note that after such a repeat CompleteUnits and SealBatch answer `Completed` false although this client's request may have been the one that
- * completed the batch, and FailMessage may answer that the handle is spent although it was this client that failed it.
+ * that names no BatchId. Note that after such a repeat CompleteUnits and SealBatch answer `Completed` false although
+ * this client's request may have been the one that completed the batch, and FailMessage may answer that the handle is
+ * spent although it was this client that failed it.
  * Errors: every status but TALLY_INVALID. */
 enum tally_status tally_call(struct tally_client *client, const char *target, const char *body,
                              struct tally_reply *reply);
