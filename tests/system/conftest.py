@@ -4,6 +4,7 @@ TALLY_BIN      folder of tallyd and tally (default: build/bin)
 TALLY_WRAPPER  what to put before every program, for example "valgrind --quiet --error-exitcode=99"
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -257,16 +258,19 @@ class Running(subprocess.Popen):
 
     def stop(self, status=0, seconds=20):
         """Ends it with SIGTERM, once it is there to hear that: a program that has only begun would die of it."""
-        deadline = time.monotonic() + seconds * PATIENCE
+        deadline = time.monotonic() + 2 * PATIENCE
         while self.poll() is None and not self.hears(signal.SIGTERM) and time.monotonic() < deadline:
             time.sleep(0.01)
         self.send_signal(signal.SIGTERM)
         return self.finish(status, seconds)
 
     def hears(self, number):
-        """Has it a handler for that signal, or keeps it back to ask for it?"""
-        status = pathlib.Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
-        masks = [line.split()[1] for line in status.splitlines() if line.startswith(("SigCgt:", "SigBlk:"))]
+        """Has it a handler for that signal, or does a thread keep it back, for another one to ask for it? (That one seems to let it through.)"""
+        masks = []
+        for status in pathlib.Path(f"/proc/{self.pid}/task").glob("*/status"):
+            with contextlib.suppress(OSError):  # the thread has just ended
+                lines = status.read_text(encoding="utf-8").splitlines()
+                masks += [line.split()[1] for line in lines if line.startswith(("SigCgt:", "SigBlk:"))]
         return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
     def kill9(self):
