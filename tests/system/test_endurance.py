@@ -282,7 +282,7 @@ def test_readers_of_large_replies_who_do_not_read_are_cut_off(daemon_factory):
     assert daemon.stop() == 0
 
 
-@pytest.mark.skipif(not IS_BARE or SCALE < 1, reason="moves gigabytes")
+@pytest.mark.skipif(not IS_BARE or SCALE < 0.5, reason="moves gigabytes")
 def test_replies_that_nobody_takes_have_a_budget_of_memory(daemon_factory):
     """Long before their time is over the slow readers go, when their replies take more than 1 GiB together."""
     daemon = daemon_factory("--reply-timeout", "300s").start()
