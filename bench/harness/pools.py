@@ -284,7 +284,9 @@ class Pass(PoolPart):
             clocks, begin = measure.Clocks.read(setting, bench.server), time.monotonic()
             bench.call("UpdatePool", Matcher="built-in", Rules=pool["Rules"],
                        Pick="first")
-            bench.wait(lambda described: described["Matches"] >= matches and described["Seeds"] == 0, f"{matches} matches")
+            probes = 0 if matches else count  # nobody was looked for before
+            bench.wait(lambda described: described["Matches"] >= matches and described["Probes"] >= probes and described["Seeds"] == 0,
+                       f"{matches} matches, {probes} looks")
             seconds = time.monotonic() - begin
             bench.server.check({"sent": matches, "deleted": 0})
             return {"seconds": seconds, "tickets_per_s": count / seconds,
