@@ -15,7 +15,8 @@
 #define TURN_BUDGET 65536u /* candidates, some ten milliseconds: then mail and signals have their turn */
 #define RETRY_MS 300
 #define REPORT_MS 5000
-#define FEED_WAIT_S 20
+/* A reader that waits learns of a part that it is to look after only when it asks again: 10 seconds for the lease, and so many more. */
+#define FEED_WAIT_S 5
 #define IDLE_ANSWERS 2 /* of the feed, without an event, until --once believes that all is done */
 
 struct settings {
@@ -460,7 +461,7 @@ const struct command command_match = {
         "ticket\n"
         "once. --part shares out whose partners each one looks for, so that they seldom find the same; when one is "
         "gone\n"
-        "for ten seconds, the others look for its tickets too. What is found is proposed at once: the pool's window "
+        "for fifteen seconds, the others look for its tickets too. What is found is proposed at once: the pool's window "
         "is\n"
         "the built-in matcher's. Until it is stopped; prints now and then how many tickets wait, how many proposals "
         "were\n"
