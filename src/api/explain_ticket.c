@@ -41,8 +41,8 @@ static void note(void *context, uint32_t slot, const struct pair_check *check)
     }
 }
 
-/* Where the matcher has not all of its index yet: the tickets as they stand. */
-static bool look_at_all(const struct ticket_pool *pool, const struct entry *entry, struct survey *survey)
+/* The tickets as they stand, without the index. One whose exclusive set has a match already fits nobody. */
+static bool look_at_all(const struct ticket_pool *pool, const struct entry *entry, bool is_free, struct survey *survey)
 {
     uint32_t end = pool_slot_end(pool);
     uint64_t steps = 0;
@@ -52,19 +52,23 @@ static bool look_at_all(const struct ticket_pool *pool, const struct entry *entr
         const struct ticket *other = ticket_at(&pool->tickets, slot);
         if (other->state != TICKET_WAITING || other->entry.number == entry->number)
             continue;
-        struct pair_check check = {.verdict = PAIR_FITS};
-        (void)pair_fits(pool->rules_owned, entry, ticket_entry(pool, slot), &check);
+        struct pair_check check = {.verdict = PAIR_EXCLUSIVE, .work = PAIR_WORK_A_STEP};
+        if (is_free && ticket_is_free(pool, other)) {
+            check = (struct pair_check){.verdict = PAIR_FITS};
+            (void)pair_fits(pool->rules_owned, entry, ticket_entry(pool, slot), &check);
+        }
         steps += check.work / PAIR_WORK_A_STEP - 1;
         note(survey, slot, &check);
     }
     return true;
 }
 
-static bool look(const struct ticket_pool *pool, const struct entry *entry, struct survey *survey)
+/* Where few are there, at each, so that every rule has its count; else at those that the index leads to. */
+static bool look(const struct ticket_pool *pool, const struct entry *entry, bool is_free, struct survey *survey)
 {
     bool has_index = pool->is_awake && pool->index_next == 0;
-    return has_index ? matcher_survey(&pool->matcher, entry, STEPS_MAX, note, survey)
-                     : look_at_all(pool, entry, survey);
+    return has_index && pool_slot_end(pool) > STEPS_MAX ? matcher_survey(&pool->matcher, entry, STEPS_MAX, note, survey)
+                                                        : look_at_all(pool, entry, is_free, survey);
 }
 
 static void write_bounds(struct call *call, const struct rules *rules, uint32_t level)
@@ -116,7 +120,7 @@ static void write_waiting(struct call *call, const struct ticket_pool *pool, uin
     const struct ticket *ticket = ticket_at(&pool->tickets, slot);
     const struct entry *entry = ticket_entry(pool, slot);
     struct survey survey = {.pool = pool};
-    bool is_complete = look(pool, entry, &survey);
+    bool is_complete = look(pool, entry, ticket_is_free(pool, ticket), &survey);
     uint64_t step_ms = rules_step_ms(rules, entry->level);
     writer_number(call->reply, "Level", entry->level);
     write_bounds(call, rules, entry->level);

@@ -427,3 +427,16 @@ def test_a_matcher_that_searches_sends_what_it_found_and_hears_the_signal(tally,
     report = json.loads(matcher.stop(seconds=5).out.splitlines()[-1])
     assert report["Outcomes"]["matched"] == 1 and report["Seeds"] > 0, "it was to be in the middle of its search"
     assert members_of(tally) == [["0", "1"]]
+
+
+def test_explain_counts_what_each_rule_rejects(tally):
+    rules = {"attrs": {"mode": "str", "mmr": "num"}, "rules": [{"type": "equal", "attr": "mode"}, {"type": "near", "attr": "mmr", "max": 50}]}
+    tally("queue", "create", "made")
+    tally("pool", "create", "few", "--rules", "-", "--result", "made", stdin=json.dumps(rules))
+    tickets = [("a", "x", 1, None), ("far", "x", 300, None), ("other", "y", 100, None), ("s1", "z", 1, "s"), ("z", "z", 1, None), ("s2", "z", 1, "s")]
+    for key, mode, mmr, xid in tickets:  # s1 and z are matched; s2 comes behind that match
+        tally("pool", "offer", "few", stdin=lines([{"key": key, "attrs": {"mode": mode, "mmr": mmr}, **({"xid": xid} if xid else {})}]))
+    (said,) = tally.json("pool", "explain", "few", "a")
+    assert {reject["Rule"]: reject["Count"] for reject in said["Rejects"]} == {"near(mmr)": 1, "equal(mode)": 1, "exclusive-set": 1}
+    (said,) = tally.json("pool", "explain", "few", "s2")
+    assert {reject["Rule"]: reject["Count"] for reject in said["Rejects"]} == {"exclusive-set": 3}
