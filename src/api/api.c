@@ -194,7 +194,7 @@ uint64_t api_due_ms(const struct api *api)
     if ((core_has_ready_queue(core) && api->waiters.used > 0) || pool_wait_has_work(api))
         return 0;
     uint64_t core_ms = core_due_ms(core);
-    uint64_t waiter_ms = api->waiter_deadlines.count == 0 ? UINT64_MAX : heap_top(&api->waiter_deadlines).key;
+    uint64_t waiter_ms = heap_top_key(&api->waiter_deadlines);
     uint64_t feed_ms = pool_wait_deadline_ms(api);
     waiter_ms = feed_ms < waiter_ms ? feed_ms : waiter_ms;
     return core_ms < waiter_ms ? core_ms : waiter_ms;

@@ -159,7 +159,7 @@ bool pool_wait_has_work(const struct api *api)
 
 uint64_t pool_wait_deadline_ms(const struct api *api)
 {
-    return api->feed_deadlines.count == 0 ? UINT64_MAX : heap_top(&api->feed_deadlines).key;
+    return heap_top_key(&api->feed_deadlines);
 }
 
 static void wake_desks(struct api *api, struct core *core)

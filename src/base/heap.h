@@ -48,6 +48,12 @@ static inline struct heap_entry heap_top(const struct heap *heap)
     return heap->entries_owned[0];
 }
 
+/* The smallest key; HEAP_NEVER of an empty heap. Of a heap of timers: when the next is due. */
+static inline uint64_t heap_top_key(const struct heap *heap)
+{
+    return heap->count == 0 ? HEAP_NEVER : heap_top(heap).key;
+}
+
 /* Asserts order and back-references of every entry. O(n). */
 void heap_check(const struct heap *heap);
 

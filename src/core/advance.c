@@ -6,11 +6,6 @@
  * leaps over them, comes to the same state, everything fires at its own time and in the order of these times. */
 #include "core/state.h"
 
-static uint64_t due_ms(const struct heap *heap)
-{
-    return heap->count == 0 ? UINT64_MAX : heap_top(heap).key;
-}
-
 /* A delay or a lease is over. */
 static void fire_message(struct core *core, uint32_t slot)
 {
@@ -32,9 +27,9 @@ void core_advance(struct core *core, uint64_t now_ms)
 {
     ASSERT(now_ms >= core->now_ms);
     for (;;) {
-        uint64_t message_ms = due_ms(&core->timers);
-        uint64_t group_ms = due_ms(&core->group_timers);
-        uint64_t queue_ms = due_ms(&core->queue_timers);
+        uint64_t message_ms = heap_top_key(&core->timers);
+        uint64_t group_ms = heap_top_key(&core->group_timers);
+        uint64_t queue_ms = heap_top_key(&core->queue_timers);
         uint64_t earliest_ms = message_ms < group_ms ? message_ms : group_ms;
         earliest_ms = queue_ms < earliest_ms ? queue_ms : earliest_ms;
         if (earliest_ms > now_ms)

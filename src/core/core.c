@@ -652,11 +652,6 @@ void core_unpin_batch(struct core *core, uint32_t slot)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t heap_due_ms(const struct heap *heap)
-{
-    return heap->count == 0 ? UINT64_MAX : heap_top(heap).key;
-}
-
 struct cursor core_heap_slots(struct core *core, const struct heap *heap)
 {
     buffer_truncate(&core->scratch, 0);
@@ -670,11 +665,11 @@ uint64_t core_due_ms(const struct core *core)
     if (!list_is_empty(&core->draining_shelves) || !list_is_empty(&core->draining_batches) ||
         !list_is_empty(&core->draining_groups) || dependency_is_resolving(core))
         return 0;
-    uint64_t due[] = {heap_due_ms(&core->timers),
-                      heap_due_ms(&core->expiries),
-                      heap_due_ms(&core->deadlines),
-                      heap_due_ms(&core->group_timers),
-                      heap_due_ms(&core->queue_timers),
+    uint64_t due[] = {heap_top_key(&core->timers),
+                      heap_top_key(&core->expiries),
+                      heap_top_key(&core->deadlines),
+                      heap_top_key(&core->group_timers),
+                      heap_top_key(&core->queue_timers),
                       deduplication_due_ms(core),
                       type_order_due_ms(core),
                       schedule_due_ms(core),

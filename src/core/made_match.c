@@ -90,7 +90,7 @@ static uint32_t find_by_message(const struct core *core, uint64_t message)
 
 uint64_t made_match_due_ms(const struct core *core)
 {
-    return core->holds.count == 0 ? UINT64_MAX : heap_top(&core->holds).key;
+    return heap_top_key(&core->holds);
 }
 
 /* --- links -------------------------------------------------------------------------------------------------------- */

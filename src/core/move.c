@@ -57,7 +57,7 @@ bool move_is_dead_letter_queue(const struct core *core, const struct queue *queu
 
 uint64_t move_due_ms(const struct core *core)
 {
-    return core->moves.due.count == 0 ? UINT64_MAX : heap_top(&core->moves.due).key;
+    return heap_top_key(&core->moves.due);
 }
 
 /* --- changing ----------------------------------------------------------------------------------------------------- */

@@ -120,7 +120,7 @@ const struct schedule *schedule_find(const struct core *core, struct bytes name)
 
 uint64_t schedule_due_ms(const struct core *core)
 {
-    return core->schedules.due.count == 0 ? UINT64_MAX : heap_top(&core->schedules.due).key;
+    return heap_top_key(&core->schedules.due);
 }
 
 /* --- changing ----------------------------------------------------------------------------------------------------- */

@@ -149,11 +149,6 @@ uint32_t ticket_pool_seed_count(const struct ticket_pool *pool)
     return pool->spec.matcher == MATCHER_EXTERNAL ? 0 : matcher_seed_count(&pool->matcher);
 }
 
-static uint64_t heap_due_ms(const struct heap *heap)
-{
-    return heap->count == 0 ? UINT64_MAX : heap_top(heap).key;
-}
-
 static uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
 {
     return a_ms < b_ms ? a_ms : b_ms;
@@ -162,14 +157,14 @@ static uint64_t earlier(uint64_t a_ms, uint64_t b_ms)
 /* When the pool next has something to do; 0: at once. */
 static uint64_t due_ms(const struct core *core, const struct ticket_pool *pool)
 {
-    uint64_t due_ms = earlier(heap_due_ms(&pool->expiries), ticket_pool_forget_due_ms(core, pool));
+    uint64_t due_ms = earlier(heap_top_key(&pool->expiries), ticket_pool_forget_due_ms(core, pool));
     if (!pool->is_awake)
         return pool->counts.waiting > 0 ? 0 : due_ms;
     bool may_match = ticket_pool_may_match(core, pool);
     if (pool->index_next != 0 || (may_match && matcher_has_work(&pool->matcher, core->now_ms)))
         return 0;
     /* Where no match can be made, tickets still take their steps, but the end of a window must not wake the pool again and again. */
-    return earlier(due_ms, may_match ? matcher_due_ms(&pool->matcher) : heap_due_ms(&pool->matcher.steps));
+    return earlier(due_ms, may_match ? matcher_due_ms(&pool->matcher) : heap_top_key(&pool->matcher.steps));
 }
 
 void ticket_pool_set_timer(struct core *core, struct ticket_pool *pool)
@@ -180,7 +175,7 @@ void ticket_pool_set_timer(struct core *core, struct ticket_pool *pool)
 
 uint64_t ticket_pool_due_ms(const struct core *core)
 {
-    return list_is_empty(&core->leaving_pools) ? heap_due_ms(&core->pool_timers) : 0;
+    return list_is_empty(&core->leaving_pools) ? heap_top_key(&core->pool_timers) : 0;
 }
 
 void ticket_pool_tell(struct core *core, struct ticket_pool *pool, const struct feed_event *event)

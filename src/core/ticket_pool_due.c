@@ -25,11 +25,6 @@ struct share {
     uint32_t steps; /* of matchers (match/matcher.h) */
 };
 
-static uint64_t heap_due_ms(const struct heap *heap)
-{
-    return heap->count == 0 ? UINT64_MAX : heap_top(heap).key;
-}
-
 /* Puts waiting tickets into the matcher after a start or a change of the rules; each is a seed. */
 static void fill(struct core *core, struct ticket_pool *pool, unsigned portion)
 {
@@ -105,19 +100,19 @@ static void pass_time(struct core *core, struct ticket_pool *pool, struct share 
 {
     unsigned left = share.portion;
     while (has_left(core, left)) {
-        uint64_t expires_at_ms = heap_due_ms(&pool->expiries);
+        uint64_t expires_at_ms = heap_top_key(&pool->expiries);
         uint64_t until_ms = expires_at_ms < core->now_ms ? expires_at_ms : core->now_ms;
-        while (has_left(core, left) && heap_due_ms(&pool->matcher.steps) <= until_ms)
+        while (has_left(core, left) && heap_top_key(&pool->matcher.steps) <= until_ms)
             left -= take_steps(core, pool, until_ms, left);
         look(core, pool, &share.steps);
         bool is_busy = left == 0 || (has_work(core, pool) && core->now_ms < expires_at_ms + EXPIRY_PATIENCE_MS);
-        expires_at_ms = heap_due_ms(&pool->expiries); /* it may have been matched */
+        expires_at_ms = heap_top_key(&pool->expiries); /* it may have been matched */
         if (is_busy || expires_at_ms > core->now_ms)
             return;
-        uint64_t step_ms = heap_due_ms(&pool->matcher.steps);
+        uint64_t step_ms = heap_top_key(&pool->matcher.steps);
         while (has_left(core, left) && expires_at_ms <= core->now_ms && expires_at_ms < step_ms) {
             expire(core, pool, heap_top(&pool->expiries).slot);
-            expires_at_ms = heap_due_ms(&pool->expiries);
+            expires_at_ms = heap_top_key(&pool->expiries);
             left--;
         }
     }

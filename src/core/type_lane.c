@@ -330,8 +330,7 @@ void type_order_message_ended(struct core *core, uint32_t message, enum unit_sta
 
 uint64_t type_order_due_ms(const struct core *core)
 {
-    const struct heap *memories = &core->type_orders.memories;
-    return memories->count == 0 ? UINT64_MAX : heap_top(memories).key;
+    return heap_top_key(&core->type_orders.memories);
 }
 
 void type_order_forget(struct core *core, unsigned portion)
