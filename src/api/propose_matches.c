@@ -149,7 +149,7 @@ static struct bytes why(struct call *call, const struct ticket_pool *pool, const
     case PROPOSAL_KEY_REUSED:
         return BYTES("The ProposalId was matched with other content.");
     case PROPOSAL_INVALID:
-        if (result->is_too_dear)
+        if (result->check.verdict == PAIR_DEAR)
             return arena_format(call->arena, "To hold each two members against the rules takes more than %u steps.",
                                 PROPOSAL_STEPS_MAX);
         if (result->is_too_large)

@@ -475,12 +475,12 @@ enum member_fault {
 
 struct proposal_result {
     enum proposal_status status;
-    uint64_t match;                     /* PROPOSAL_MATCHED: its number */
-    bool is_stale_rules;                /* PROPOSAL_STALE: the rules are newer, not a member */
-    bool is_wrong_weight;               /* PROPOSAL_INVALID: the sum, or no division into teams */
-    bool is_too_large;                  /* PROPOSAL_INVALID: the members say more than TICKET_GROUP_SIZE_MAX together */
-    bool is_too_dear;                   /* PROPOSAL_INVALID: Verify takes more than PROPOSAL_STEPS_MAX */
-    struct pair_check check;            /* PROPOSAL_BY_RULES; and the work of any proposal */
+    uint64_t match;       /* PROPOSAL_MATCHED: its number */
+    bool is_stale_rules;  /* PROPOSAL_STALE: the rules are newer, not a member */
+    bool is_wrong_weight; /* PROPOSAL_INVALID: the sum, or no division into teams */
+    bool is_too_large;    /* PROPOSAL_INVALID: the members say more than TICKET_GROUP_SIZE_MAX together */
+    struct pair_check
+        check; /* PROPOSAL_BY_RULES; PROPOSAL_INVALID with PAIR_DEAR, which is beyond PROPOSAL_STEPS_MAX; the work of any */
     uint8_t faults[RULES_WEIGHT_MAX];   /* enum member_fault, by member */
     uint32_t tickets[RULES_WEIGHT_MAX]; /* slots, by member; 0: unknown */
 };

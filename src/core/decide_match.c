@@ -1,6 +1,8 @@
 /* Decisions about matches: proposals, what the built-in matcher found, confirmations, put backs. That no ticket is matched twice rests on
  * check_members() alone: nothing is leased, hidden or locked before. Nobody else makes matches. */
 #include "core/decide.h"
+
+#include "base/budget.h"
 #include "core/finish.h"
 #include "core/match_result.h"
 
@@ -232,8 +234,8 @@ static enum proposal_status check_rules(const struct ticket_pool *pool, const st
     if (pool->spec.verifies) {
         result->check.work_max = (uint64_t)PROPOSAL_STEPS_MAX * PAIR_WORK_A_STEP;
         bool fits = group_fits(rules, entries, command->member_count, teams, &result->check);
-        result->is_too_dear = !fits && result->check.verdict == PAIR_DEAR;
-        return fits ? PROPOSAL_MATCHED : result->is_too_dear ? PROPOSAL_INVALID : PROPOSAL_BY_RULES;
+        bool is_dear = result->check.verdict == PAIR_DEAR;
+        return fits ? PROPOSAL_MATCHED : is_dear ? PROPOSAL_INVALID : PROPOSAL_BY_RULES;
     }
     result->is_stale_rules = command->rules_version != 0 && command->rules_version != pool->rules_version;
     if (result->is_stale_rules)
@@ -358,7 +360,7 @@ void decide_end_holds(struct core *core, unsigned portion)
 {
     while (portion > 0 && made_match_due_ms(core) <= core->now_ms && !core_frame_is_ample(core)) {
         const struct made_match *match = made_match_at(core, heap_top(&core->holds).slot);
-        portion -= match->member_count < portion ? match->member_count : portion;
+        budget_spend(&portion, match->member_count);
         end_hold(core, match);
     }
 }

@@ -2,6 +2,7 @@
  * an event of its own), then steps, then expiries: a ticket whose ttl ends at its own step may still match. */
 #include "core/ticket_pool.h"
 
+#include "base/budget.h"
 #include "core/decide.h"
 #include "core/match_result.h"
 #include <stdlib.h>
@@ -82,8 +83,7 @@ static void look(struct core *core, struct ticket_pool *pool, uint32_t *steps)
         return;
     uint64_t before = pool->matcher.counters.cost;
     decide_match(core, pool, *steps);
-    uint64_t cost = pool->matcher.counters.cost - before;
-    *steps -= cost < *steps ? (uint32_t)cost : *steps;
+    budget_spend(steps, pool->matcher.counters.cost - before);
 }
 
 static void expire(struct core *core, struct ticket_pool *pool, uint32_t slot)

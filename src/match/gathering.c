@@ -1,6 +1,7 @@
 #include "match/gathering.h"
 
 #include "base/assert.h"
+#include "base/budget.h"
 #include "base/memory.h"
 #include <stdlib.h>
 
@@ -88,7 +89,7 @@ static bool gathering_check(struct gathering *gathering, uint32_t a, uint32_t b,
     uint64_t cost = private->work / GATHERING_CHECK_WORK;
     gathering->work += private->work;
     private->work = 0;
-    *left -= cost == 0 ? 1 : cost < *left ? (uint32_t)cost : *left;
+    budget_spend(left, cost == 0 ? 1 : cost);
     return fits;
 }
 

@@ -1,6 +1,7 @@
 #include "match/look.h"
 
 #include "base/assert.h"
+#include "base/budget.h"
 #include "match/expression.h"
 #include <math.h>
 
@@ -37,7 +38,7 @@ uint32_t look_cost(struct matcher *matcher, uint32_t least)
 void look_charge(struct matcher *matcher, uint32_t cost, uint32_t *budget)
 {
     matcher->counters.cost += cost;
-    *budget -= cost < *budget ? cost : *budget;
+    budget_spend(budget, cost);
 }
 
 void look_count_opening(struct matcher *matcher, bool is_outward)

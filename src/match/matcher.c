@@ -1,6 +1,7 @@
 #include "match/matcher.h"
 
 #include "base/assert.h"
+#include "base/budget.h"
 #include "base/memory.h"
 #include "match/gathering.h"
 #include "match/window.h"
@@ -353,8 +354,7 @@ static void survey_visit(const struct matcher *matcher, const struct entry *entr
 {
     struct pair_check check = {.verdict = PAIR_FITS};
     (void)pair_fits(matcher->rules, entry, matcher_entry(matcher, slot), &check);
-    uint64_t cost = check.work / PAIR_WORK_A_STEP;
-    *limit -= cost < *limit ? (uint32_t)cost : *limit;
+    budget_spend(limit, check.work / PAIR_WORK_A_STEP);
     visit(context, slot, &check);
 }
 
