@@ -47,17 +47,19 @@ static bool look_at_all(const struct ticket_pool *pool, const struct entry *entr
     uint32_t end = pool_slot_end(pool);
     uint64_t steps = 0;
     for (uint32_t slot = 1; slot < end; slot++) {
-        if (steps++ >= STEPS_MAX)
+        if (steps >= STEPS_MAX)
             return false;
         const struct ticket *other = ticket_at(&pool->tickets, slot);
-        if (other->state != TICKET_WAITING || other->entry.number == entry->number)
+        if (other->state != TICKET_WAITING || other->entry.number == entry->number) {
+            steps++;
             continue;
+        }
         struct pair_check check = {.verdict = PAIR_EXCLUSIVE, .work = PAIR_WORK_A_STEP};
         if (is_free && ticket_is_free(pool, other)) {
             check = (struct pair_check){.verdict = PAIR_FITS};
             (void)pair_fits(pool->rules_owned, entry, ticket_entry(pool, slot), &check);
         }
-        steps += check.work / PAIR_WORK_A_STEP - 1;
+        steps += check.work / PAIR_WORK_A_STEP;
         note(survey, slot, &check);
     }
     return true;

@@ -82,8 +82,8 @@ void made_match_message_moved(struct core *core, uint64_t from, uint64_t to);
 
 /* Forgets the oldest settled match of the pool. For apply_tickets_forgotten(). */
 void made_match_forget(struct core *core, struct ticket_pool *pool);
-/* Takes all matches of a pool that is deleted out of reach. O(1) if no ticket is held: their memory is given back in portions, of `*left` matches at
- * most; true when none is left. */
+/* Takes all matches of a pool that is deleted out of reach: O(1) if no ticket is held, else O(matches). Their memory is given back in
+ * portions, of `*left` matches at most; true when none is left. */
 void made_match_forget_all(struct core *core, struct ticket_pool *pool);
 bool made_match_give_back(struct core *core, struct ticket_pool *pool, unsigned *left);
 

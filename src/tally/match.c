@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define TURN_MS 100 /* how long mail is waited for, at most: signals and those put aside are looked after between */
-#define TURN_BUDGET 65536u /* candidates, some ten milliseconds: then mail and signals have their turn */
+#define TURN_BUDGET 65536u /* steps (match/matcher.h), some ten milliseconds: then mail and signals have their turn */
 #define RETRY_MS 300
 #define REPORT_MS 5000
 /* A reader that waits learns of a part that it is to look after only when it asks again: 10 seconds for the lease, and so many more. */
