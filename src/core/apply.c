@@ -421,7 +421,7 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     shelf_unlink(core_shelf_at(core, shelf_slot), &core->messages, slot);
     core_leave_extent(core, message);
     forget_origin(core, message);
-    table_remove(&core->message_by_number, table_hash_u64(ended->number), slot);
+    number_map_remove(&core->message_by_number, ended->number);
     pool_free(&core->messages, slot);
     if (batch != 0)
         core_unpin_batch(core, batch);
@@ -561,9 +561,9 @@ static bool moved_fits(const struct core *core, const struct event_message_moved
 static void renew(struct core *core, uint32_t slot, const struct event_message_moved *moved)
 {
     struct message *message = core_message(core, slot);
-    table_remove(&core->message_by_number, table_hash_u64(moved->number), slot);
+    number_map_remove(&core->message_by_number, moved->number);
     core->message_number = message->number = moved->successor;
-    table_insert(&core->message_by_number, table_hash_u64(moved->successor), slot);
+    number_map_insert(&core->message_by_number, moved->successor, slot);
     message->sent_at_ms = core->now_ms;
     message->visible_at_ms = moved->visible_at_ms;
     message->delivery = 0;

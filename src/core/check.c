@@ -73,7 +73,8 @@ static void count_messages(const struct core *core, struct census *census)
             core_batch(core, message->batch)->spec.tracking == BATCH_EXACT)
             ASSERT(message->unit < core_batch(core, message->batch)->ledger.count);
     }
-    ASSERT(live_count == core->messages.used);
+    ASSERT(live_count == core->messages.used && live_count == core->message_by_number.count);
+    number_map_check(&core->message_by_number);
 }
 
 static void check_shelves(const struct core *core)

@@ -15,7 +15,7 @@ struct core *core_create(void)
     pool_init(&core->shelves, sizeof(struct shelf));
     pool_init(&core->queues, sizeof(struct queue));
     pool_init(&core->batches, sizeof(struct batch));
-    table_init(&core->message_by_number);
+    number_map_init(&core->message_by_number);
     table_init(&core->group_by_id);
     table_init(&core->queue_by_id);
     table_init(&core->queue_by_name);
@@ -119,7 +119,7 @@ void core_destroy(struct core *core)
     heap_deinit(&core->queue_timers);
     heap_deinit(&core->expiries);
     heap_deinit(&core->deadlines);
-    table_deinit(&core->message_by_number);
+    number_map_deinit(&core->message_by_number);
     table_deinit(&core->group_by_id);
     table_deinit(&core->queue_by_id);
     table_deinit(&core->queue_by_name);
@@ -235,11 +235,7 @@ bool core_replay(struct core *core, struct bytes payload, uint64_t position, uin
 
 uint32_t core_find_message(const struct core *core, uint64_t number)
 {
-    for (struct table_probe probe = table_probe_start(&core->message_by_number, table_hash_u64(number));
-         table_probe_next(&core->message_by_number, &probe);)
-        if (core_message(core, probe.slot)->number == number)
-            return probe.slot;
-    return 0;
+    return number_map_find(&core->message_by_number, number);
 }
 
 size_t core_extent_place(const struct core *core, uint64_t ordinal)
@@ -298,7 +294,7 @@ uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position,
     message->number = number;
     message->position = position;
     message->content_size = size;
-    table_insert(&core->message_by_number, table_hash_u64(number), slot);
+    number_map_insert(&core->message_by_number, number, slot);
     struct extent *extent = extent_at(core, position);
     extent->live_count++;
     extent->live_bytes += size;

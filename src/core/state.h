@@ -3,6 +3,7 @@
 #define TALLY_CORE_STATE_H
 
 #include "base/assert.h"
+#include "base/number_map.h"
 #include "core/batch.h"
 #include "core/core.h"
 #include "core/deduplication.h"
@@ -57,7 +58,7 @@ struct core {
     struct pool shelves;
     struct pool queues;
     struct pool batches;
-    struct table message_by_number;
+    struct number_map message_by_number;
     struct table queue_by_id;
     struct table queue_by_name;
     struct table batch_by_id;
