@@ -1,7 +1,10 @@
 #include "base/memory.h"
 
+#include "base/assert.h"
+
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 __attribute__((noreturn, cold)) static void memory_exhausted(size_t size)
 {
@@ -29,6 +32,16 @@ void *memory_allocate_zeroed(size_t size)
     void *ptr = calloc(1, memory_size_asked(size));
     if (ptr == NULL)
         memory_exhausted(size);
+    return ptr;
+}
+
+void *memory_allocate_huge(size_t size)
+{
+    ASSERT(size > 0 && size % MEMORY_HUGE_PAGE_SIZE == 0);
+    void *ptr = aligned_alloc(MEMORY_HUGE_PAGE_SIZE, size);
+    if (ptr == NULL)
+        memory_exhausted(size);
+    (void)madvise(ptr, size, MADV_HUGEPAGE); /* a hint: without it the memory is as good as any */
     return ptr;
 }
 

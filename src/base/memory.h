@@ -9,6 +9,11 @@
 void *memory_allocate(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
 void *memory_allocate_zeroed(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
 
+/* Fresh memory, not zeroed, for what is large and lives long: a multiple of MEMORY_HUGE_PAGE_SIZE, aligned to it, and backed
+ * by huge pages where the system has some. The caller frees it with free(). */
+#define MEMORY_HUGE_PAGE_SIZE ((size_t)2 << 20)
+void *memory_allocate_huge(size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
+
 /* Like realloc(); on return the old pointer is dead. */
 void *memory_resize(void *ptr, size_t size) __attribute__((returns_nonnull, warn_unused_result));
 

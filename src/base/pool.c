@@ -8,28 +8,58 @@
 
 #define POOL_CHUNK_RECORDS ((uint32_t)1 << POOL_CHUNK_SHIFT)
 
+/* A pool grows in blocks from this size on. Below it huge pages would save little, and cost a small server memory. */
+#define POOL_BLOCKS_FROM ((size_t)32 << 20)
+
+static size_t chunk_size(const struct pool *pool)
+{
+    return (size_t)POOL_CHUNK_RECORDS * pool->record_size;
+}
+
+/* As many chunks as fill whole huge pages: none of them is shared with anything else. */
+static uint32_t chunks_in_block(const struct pool *pool)
+{
+    size_t count = 1;
+    while (count * chunk_size(pool) % MEMORY_HUGE_PAGE_SIZE != 0)
+        count *= 2;
+    return (uint32_t)count;
+}
+
 void pool_init(struct pool *pool, uint32_t record_size)
 {
     ASSERT(record_size >= sizeof(uint32_t));
     *pool = (struct pool){.record_size = record_size, .slot_end = 1};
+    while (pool->block_begin * chunk_size(pool) < POOL_BLOCKS_FROM)
+        pool->block_begin++;
 }
 
 void pool_deinit(struct pool *pool)
 {
-    for (uint32_t i = 0; i < pool->chunk_count; i++)
+    for (uint32_t i = 0; i < pool->chunk_count; i += i < pool->block_begin ? 1 : chunks_in_block(pool))
         free(pool->chunks_owned[i]);
     free(pool->chunks_owned);
     *pool = (struct pool){0};
 }
 
-static void pool_add_chunk(struct pool *pool)
+/* Adds `count` chunks that lie one behind the other. */
+static void add_chunks(struct pool *pool, char *memory, uint32_t count)
 {
-    if (pool->chunk_count == pool->chunk_capacity) {
+    while (pool->chunk_count + count > pool->chunk_capacity) {
         pool->chunk_capacity = pool->chunk_capacity == 0 ? 4 : pool->chunk_capacity * 2;
         pool->chunks_owned = memory_resize(pool->chunks_owned, pool->chunk_capacity * sizeof(void *));
     }
-    size_t size = (size_t)POOL_CHUNK_RECORDS * pool->record_size;
-    pool->chunks_owned[pool->chunk_count++] = memory_allocate_zeroed(size);
+    for (uint32_t i = 0; i < count; i++)
+        pool->chunks_owned[pool->chunk_count++] = memory + i * chunk_size(pool);
+}
+
+static void pool_grow(struct pool *pool)
+{
+    if (pool->chunk_count < pool->block_begin) {
+        add_chunks(pool, memory_allocate(chunk_size(pool)), 1);
+        return;
+    }
+    uint32_t count = chunks_in_block(pool);
+    add_chunks(pool, memory_allocate_huge(count * chunk_size(pool)), count);
 }
 
 uint32_t pool_allocate(struct pool *pool)
@@ -38,15 +68,14 @@ uint32_t pool_allocate(struct pool *pool)
     uint32_t slot = pool->free_head;
     if (slot != 0) {
         ASSERT(slot < pool->slot_end);
-        void *record = pool_at(pool, slot);
-        memcpy(&pool->free_head, record, sizeof(pool->free_head));
-        memset(record, 0, pool->record_size);
+        memcpy(&pool->free_head, pool_at(pool, slot), sizeof(pool->free_head));
     } else {
         ASSERT(pool->slot_end < UINT32_MAX);
         slot = pool->slot_end++;
         if (slot >> POOL_CHUNK_SHIFT == pool->chunk_count)
-            pool_add_chunk(pool);
+            pool_grow(pool);
     }
+    memset(pool_at(pool, slot), 0, pool->record_size);
     pool->used++;
     return slot;
 }

@@ -1,7 +1,10 @@
 /* A pool of equal records addressed by a 32-bit slot. Slot 0 is never handed out: it means "none".
  *
  * Records never move, so pointers to them stay good until pool_free(). Freed slots are reused, newest first. Memory
- * grows in chunks and is given back only by pool_deinit(). O(1). */
+ * grows in chunks and is given back only by pool_deinit(). O(1).
+ *
+ * A large pool grows in blocks of many chunks, which the system may back with huge pages: a fork then copies a
+ * five-hundredth of the page tables, and fewer accesses miss the processor's table of translations. */
 #ifndef TALLY_BASE_POOL_H
 #define TALLY_BASE_POOL_H
 
@@ -12,6 +15,7 @@ struct pool {
     void **chunks_owned;
     uint32_t chunk_count;
     uint32_t chunk_capacity;
+    uint32_t block_begin; /* chunks from here on lie in blocks; all those before it were allocated one by one */
     uint32_t record_size; /* bytes; at least 4 */
     uint32_t slot_end;    /* slots from here on were never used */
     uint32_t free_head;   /* newest freed slot, 0 = none; the next one stands in its first four bytes */

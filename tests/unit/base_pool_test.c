@@ -85,6 +85,29 @@ static void records_of_any_size_do_not_overlap(void **state)
     }
 }
 
+/* So large that it grows in blocks. */
+static void records_of_a_large_pool_are_zeroed_and_do_not_overlap(void **state)
+{
+    (void)state;
+    enum { SIZE = 4096 + 12, COUNT = 12 * 1024 };
+    struct pool pool;
+    pool_init(&pool, SIZE);
+    for (uint32_t slot = 1; slot <= COUNT; slot++) {
+        assert_int_equal(pool_allocate(&pool), slot);
+        uint8_t *raw = pool_at(&pool, slot);
+        assert_true(raw[0] == 0 && raw[SIZE / 2] == 0 && raw[SIZE - 1] == 0);
+        memcpy(raw, &slot, sizeof(slot));
+        memcpy(raw + SIZE - sizeof(slot), &slot, sizeof(slot));
+    }
+    assert_true(pool.chunk_count > pool.block_begin && pool.block_begin > 0);
+    for (uint32_t slot = 1; slot <= COUNT; slot++) {
+        const uint8_t *raw = pool_at(&pool, slot);
+        assert_memory_equal(raw, &slot, sizeof(slot));
+        assert_memory_equal(raw + SIZE - sizeof(slot), &slot, sizeof(slot));
+    }
+    pool_deinit(&pool);
+}
+
 static void random_operations_agree_with_the_model(void **state)
 {
     (void)state;
@@ -126,6 +149,7 @@ int main(void)
         cmocka_unit_test(freed_slots_come_back_newest_first_and_zeroed),
         cmocka_unit_test(records_do_not_move_while_the_pool_grows),
         cmocka_unit_test(records_of_any_size_do_not_overlap),
+        cmocka_unit_test(records_of_a_large_pool_are_zeroed_and_do_not_overlap),
         cmocka_unit_test(random_operations_agree_with_the_model),
     };
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
