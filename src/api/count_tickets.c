@@ -29,6 +29,6 @@ enum error action_count_tickets(struct call *call)
         return OK;
     }
     ticket_count_write(call, &count);
-    free(count.filter_owned);
+    facts_destroy(count.filter_owned);
     return OK;
 }

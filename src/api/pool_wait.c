@@ -105,7 +105,7 @@ static void waiter_remove(struct api *api, uint32_t slot)
     list_remove(&waiter->link);
     if (waiter->kind == WAITS_FOR_FEED)
         heap_remove(&api->feed_deadlines, slot);
-    free(waiter->count.filter_owned);
+    facts_destroy(waiter->count.filter_owned);
     waiter->exchange->waiter_slot = 0;
     waiter->exchange->waits_for_pool = false;
     pool_free(&api->pool_waiters, slot);

@@ -1,12 +1,15 @@
 #include "base/heap.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 
 #include <stdlib.h>
 
 /* Four children: half the depth of a binary heap, and the four stand side by side in 64 bytes. */
 #define HEAP_ARITY 4
 #define HEAP_CAPACITY_MIN 16
+
+/* Entries given back at once (512 KiB): unmapping a large array in one piece would take milliseconds. */
+#define HEAP_PIECE 32768u
 
 static_assert(sizeof(struct heap_entry) == 16, "four entries take 64 bytes");
 
@@ -99,7 +102,7 @@ void heap_init(struct heap *heap, const struct pool *pool, size_t index_offset, 
 
 void heap_deinit(struct heap *heap)
 {
-    free(heap->entries_owned);
+    kept_free(heap->entries_owned);
     *heap = (struct heap){0};
 }
 
@@ -110,10 +113,24 @@ void heap_push(struct heap *heap, uint64_t key, uint32_t slot)
     if (heap->count == heap->capacity) {
         ASSERT(heap->capacity <= UINT32_MAX / 2);
         heap->capacity = heap->capacity == 0 ? HEAP_CAPACITY_MIN : heap->capacity * 2;
-        heap->entries_owned = memory_resize(heap->entries_owned, heap->capacity * sizeof(struct heap_entry));
+        heap->entries_owned = kept_resize(heap->entries_owned, heap->capacity * sizeof(struct heap_entry));
     }
     heap->count++;
     heap_sift_up(heap, heap->count - 1, (struct heap_entry){.key = key, .slot = slot});
+}
+
+/* Room beyond twice what is there, and a piece, is given back; and that of an empty heap. Amortised O(1). */
+static void heap_shrink(struct heap *heap)
+{
+    uint32_t capacity = heap->capacity;
+    if (heap->count == 0 && capacity > HEAP_CAPACITY_MIN)
+        capacity = HEAP_CAPACITY_MIN; /* from three pieces at most */
+    else if ((uint64_t)heap->count * 2 + 2 * HEAP_PIECE < capacity)
+        capacity -= HEAP_PIECE;
+    if (capacity >= heap->capacity)
+        return;
+    heap->capacity = capacity;
+    heap->entries_owned = kept_resize(heap->entries_owned, capacity * sizeof(struct heap_entry));
 }
 
 void heap_remove(struct heap *heap, uint32_t slot)
@@ -123,6 +140,7 @@ void heap_remove(struct heap *heap, uint32_t slot)
     heap->count--;
     if (index < heap->count)
         heap_settle(heap, index, heap->entries_owned[heap->count]);
+    heap_shrink(heap);
 }
 
 void heap_update(struct heap *heap, uint64_t key, uint32_t slot)

@@ -60,10 +60,3 @@ struct bytes memory_duplicate(struct bytes view)
         memcpy(copy, view.ptr, view.size);
     return bytes_make(copy, view.size);
 }
-
-void memory_replace(struct bytes *owned, struct bytes view)
-{
-    struct bytes copy = view.size == 0 ? bytes_make(NULL, 0) : memory_duplicate(view);
-    free((void *)owned->ptr);
-    *owned = copy;
-}

@@ -1,5 +1,6 @@
 /* Allocation that does not fail: a queue server that can't get memory for its index can't keep a promise, so it stops
- * with a message and recovers from its log. Every allocation of the libraries goes through here. */
+ * with a message and recovers from its log. Every allocation of the libraries goes through here; what the state is made of
+ * goes through kept.h, which counts it. */
 #ifndef TALLY_BASE_MEMORY_H
 #define TALLY_BASE_MEMORY_H
 
@@ -19,8 +20,5 @@ void *memory_resize(void *ptr, size_t size) __attribute__((returns_nonnull, warn
 
 /* A copy of `view` in fresh memory; the caller frees its ptr. */
 struct bytes memory_duplicate(struct bytes view);
-
-/* Puts a copy of `view`, which may be part of it, in place of what *owned holds; an empty one leaves no memory behind. */
-void memory_replace(struct bytes *owned, struct bytes view);
 
 #endif

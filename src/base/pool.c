@@ -1,6 +1,7 @@
 #include "base/pool.h"
 
 #include "base/assert.h"
+#include "base/kept.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -35,6 +36,7 @@ void pool_init(struct pool *pool, uint32_t record_size)
 
 void pool_deinit(struct pool *pool)
 {
+    kept_count_less((size_t)pool->used * pool->record_size);
     for (uint32_t i = 0; i < pool->chunk_count; i += i < pool->block_begin ? 1 : chunks_in_block(pool))
         free(pool->chunks_owned[i]);
     free(pool->chunks_owned);
@@ -77,6 +79,7 @@ uint32_t pool_allocate(struct pool *pool)
     }
     memset(pool_at(pool, slot), 0, pool->record_size);
     pool->used++;
+    kept_count_more(pool->record_size);
     return slot;
 }
 
@@ -88,4 +91,5 @@ void pool_free(struct pool *pool, uint32_t slot)
     memcpy(pool_at(pool, slot), &pool->free_head, sizeof(pool->free_head));
     pool->free_head = slot;
     pool->used--;
+    kept_count_less(pool->record_size);
 }

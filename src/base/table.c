@@ -8,7 +8,7 @@
 #include "base/table.h"
 
 #include "base/assert.h"
-#include "base/memory.h"
+#include "base/kept.h"
 
 #include <stdlib.h>
 
@@ -44,7 +44,7 @@ static struct table_generation generation_make(size_t capacity)
 {
     ASSERT(capacity <= TABLE_CAPACITY_MAX);
     return (struct table_generation){
-        .places_owned = memory_allocate_zeroed(capacity * sizeof(struct table_place)),
+        .places_owned = kept_allocate_zeroed(capacity * sizeof(struct table_place)),
         .capacity = capacity,
     };
 }
@@ -102,29 +102,41 @@ static void table_move_step(struct table *table)
         table_move_place(table, --table->old_end);
     if (table->old_end == 0) {
         ASSERT(table->old.count == 0);
-        free(table->old.places_owned);
+        kept_free(table->old.places_owned);
         table->old = (struct table_generation){0};
         table->old_kept = 0;
     } else if (table->old_kept - table->old_end > TABLE_PIECE) {
         table->old_kept = table->old_end + 1; /* the empty place at old_end stays; invariant W */
-        table->old.places_owned = memory_resize(table->old.places_owned, table->old_kept * sizeof(struct table_place));
+        table->old.places_owned = kept_resize(table->old.places_owned, table->old_kept * sizeof(struct table_place));
     }
 }
 
-/* Makes `now` the old generation and begins an empty one of twice its size. */
-static void table_grow(struct table *table)
+/* Makes `now` the old generation and begins an empty one of that size. */
+static void table_change_size(struct table *table, size_t capacity)
 {
     ASSERT(table->old.places_owned == NULL);
-    if (table->now.places_owned == NULL) {
-        table->now = generation_make(TABLE_CAPACITY_MIN);
-        return;
-    }
     table->old = table->now;
-    table->now = generation_make(table->old.capacity * 2);
+    table->now = generation_make(capacity);
     table->old_end = table->old.capacity;
     table->old_kept = table->old.capacity;
     for (size_t place = 0; table->old.places_owned[place].slot != 0; place++)
         table_move_place(table, place); /* invariant W */
+}
+
+static void table_grow(struct table *table)
+{
+    if (table->now.places_owned == NULL)
+        table->now = generation_make(TABLE_CAPACITY_MIN);
+    else
+        table_change_size(table, table->now.capacity * 2);
+}
+
+/* A table that is an eighth full takes half the room; with TABLE_STEP that, too, ends before the next growth begins. */
+static void table_shrink(struct table *table)
+{
+    if (table->old.places_owned == NULL && table->now.capacity > TABLE_CAPACITY_MIN &&
+        table->now.count < table->now.capacity / 8)
+        table_change_size(table, table->now.capacity / 2);
 }
 
 void table_init(struct table *table)
@@ -134,8 +146,8 @@ void table_init(struct table *table)
 
 void table_deinit(struct table *table)
 {
-    free(table->now.places_owned);
-    free(table->old.places_owned);
+    kept_free(table->now.places_owned);
+    kept_free(table->old.places_owned);
     *table = (struct table){0};
 }
 
@@ -176,6 +188,7 @@ void table_remove(struct table *table, uint64_t hash, uint32_t slot)
         is_removed = generation_remove_from(&table->old, generation_home(&table->old, entry.hash), entry);
     ASSERT(is_removed);
     table_move_step(table);
+    table_shrink(table);
 }
 
 enum { PROBE_NOW, PROBE_OLD, PROBE_END };

@@ -5,14 +5,14 @@
 #include "core/tags.h"
 
 #include "base/cursor.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 bool apply_founded(struct core *core, const struct event_founded *founded)
 {
     if (core->digest_owned != NULL || founded->segment_size == 0 || founded->name.size == 0)
         return false;
-    core->name_owned = memory_duplicate(founded->name);
+    core->name_owned = kept_duplicate(founded->name);
     memcpy(core->key, founded->key, sizeof(core->key));
     core->digest_owned = digest_create(core->key);
     core->segment_size = founded->segment_size;
@@ -117,7 +117,7 @@ static bool adopt_tags(struct core *core, struct queue *queue)
 {
     if (!tags_are_sound(buffer_bytes(&core->scratch)))
         return false;
-    memory_replace(&queue->tags_owned, buffer_bytes(&core->scratch));
+    kept_replace(&queue->tags_owned, buffer_bytes(&core->scratch));
     return true;
 }
 
@@ -190,7 +190,7 @@ bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *de
     move_forget_queue(core, queue);
     detach_shelf(core, queue->shelf);
     queue->shelf = 0;
-    memory_replace(&queue->tags_owned, bytes_make(NULL, 0));
+    kept_replace(&queue->tags_owned, bytes_make(NULL, 0));
     core_set_queue_timer(core, queue);
     /* It may live on as an origin, but it has nothing to deliver any more. */
     if (list_is_linked(&queue->ready_link))
@@ -361,7 +361,7 @@ bool apply_failed(struct core *core, const struct event_failed *failed)
         failed->reason.size > FAILURE_REASON_SIZE_MAX)
         return false;
     struct place *place = core_give_place(core, slot);
-    memory_replace(&place->reason_owned, failed->reason);
+    kept_replace(&place->reason_owned, failed->reason);
     place->is_fenced = true;
     place->is_final = failed->is_final != 0;
     core_give_back(core, slot, failed->visible_at_ms);
@@ -386,7 +386,7 @@ static void leave_place(struct core *core, uint32_t slot, enum unit_state outcom
     leave_bonds(core, slot, outcome);
     if (place->group != 0)
         group_unlink(core, slot);
-    memory_replace(&place->reason_owned, bytes_make(NULL, 0));
+    kept_replace(&place->reason_owned, bytes_make(NULL, 0));
     pool_free(&core->places, message->place);
     message->place = 0;
 }
@@ -447,7 +447,7 @@ static struct bytes leave_order(struct core *core, uint32_t slot)
     if (place->group == 0)
         return id;
     if (core_group(core, place->group)->id_owned.size > 0)
-        id = memory_duplicate(core_group(core, place->group)->id_owned);
+        id = kept_duplicate(core_group(core, place->group)->id_owned);
     group_unlink(core, slot);
     return id;
 }
@@ -478,7 +478,7 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
         core->message_number++; /* its new sequence number */
         group_link(core, group_open(core, target->shelf, group), slot);
     }
-    free((void *)group.ptr);
+    kept_free((void *)group.ptr);
     core_enter_state(core, slot, MESSAGE_RETURNED);
     return true;
 }
@@ -597,7 +597,7 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
         return false;
     uint8_t priority = message->place == 0 ? PRIORITY_DEFAULT : core_place_of(core, message)->priority;
     uint32_t from = core_group_of(core, message);
-    struct bytes group = from == 0 ? bytes_make(NULL, 0) : memory_duplicate(core_group(core, from)->id_owned);
+    struct bytes group = from == 0 ? bytes_make(NULL, 0) : kept_duplicate(core_group(core, from)->id_owned);
     core_leave_state(core, slot);
     leave_place(core, slot, UNIT_FAILED);
     shelf_unlink(core_shelf_at(core, message->shelf), &core->messages, slot);
@@ -613,7 +613,7 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
         core_give_place(core, slot)->priority = priority;
         is_placed = enter_group(core, slot, group, moved->sequence);
     }
-    free((void *)group.ptr);
+    kept_free((void *)group.ptr);
     if (is_placed)
         core_enter_state(core, slot, first_state(core, moved->visible_at_ms));
     return is_placed;

@@ -2,7 +2,7 @@
 #include "core/state.h"
 #include "core/tags.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 /* What the messages say about the records they refer to. */
@@ -130,9 +130,9 @@ static void check_batches(const struct core *core, struct census *census)
 void core_check(const struct core *core)
 {
     struct census census = {
-        .pins_owned = memory_allocate_zeroed((core->batches.slot_end + 1) * sizeof(uint64_t)),
-        .origin_counts_owned = memory_allocate_zeroed((core->queues.slot_end + 1) * sizeof(uint64_t)),
-        .extents_owned = memory_allocate_zeroed((core->extent_count + 1) * sizeof(struct extent)),
+        .pins_owned = kept_allocate_zeroed((core->batches.slot_end + 1) * sizeof(uint64_t)),
+        .origin_counts_owned = kept_allocate_zeroed((core->queues.slot_end + 1) * sizeof(uint64_t)),
+        .extents_owned = kept_allocate_zeroed((core->extent_count + 1) * sizeof(struct extent)),
     };
     count_messages(core, &census);
     check_groups(core, &census);
@@ -163,7 +163,7 @@ void core_check(const struct core *core)
     publisher_check(core);
     ticket_pool_check_all(core);
     made_match_check(core);
-    free(census.pins_owned);
-    free(census.origin_counts_owned);
-    free(census.extents_owned);
+    kept_free(census.pins_owned);
+    kept_free(census.origin_counts_owned);
+    kept_free(census.extents_owned);
 }

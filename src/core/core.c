@@ -1,14 +1,14 @@
 /* Tables, pools and links of the state: what apply.c and snapshot.c build it from, and what readers ask of it. */
 #include "core/core.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include "core/identity.h"
 #include "core/state.h"
 #include <stdlib.h>
 
 struct core *core_create(void)
 {
-    struct core *core = memory_allocate_zeroed(sizeof(*core));
+    struct core *core = kept_allocate_zeroed(sizeof(*core));
     pool_init(&core->messages, sizeof(struct message));
     pool_init(&core->places, sizeof(struct place));
     pool_init(&core->groups, sizeof(struct group));
@@ -80,14 +80,14 @@ static void destroy_origins(struct core *core)
 static void destroy_places_and_groups(struct core *core)
 {
     for (uint32_t slot = 1; slot < core->places.slot_end; slot++)
-        free((void *)place_at(&core->places, slot)->reason_owned.ptr); /* of a freed slot it is NULL */
+        kept_free((void *)place_at(&core->places, slot)->reason_owned.ptr); /* of a freed slot it is NULL */
     for (uint32_t slot = 1; slot < core->groups.slot_end; slot++) {
         struct group *group = core_group(core, slot);
         if (!group->is_live)
             continue;
         unlink_if_linked(&group->draining_link);
-        free((void *)group->id_owned.ptr);
-        free((void *)group->reason_owned.ptr);
+        kept_free((void *)group->id_owned.ptr);
+        kept_free((void *)group->reason_owned.ptr);
         heap_deinit(&group->returned);
     }
 }
@@ -132,13 +132,13 @@ void core_destroy(struct core *core)
     pool_deinit(&core->queues);
     pool_deinit(&core->batches);
     buffer_deinit(&core->scratch);
-    free(core->queue_order_owned);
-    free(core->batch_order_owned);
-    free(core->extents_owned);
-    free((void *)core->name_owned.ptr);
+    kept_free(core->queue_order_owned);
+    kept_free(core->batch_order_owned);
+    kept_free(core->extents_owned);
+    kept_free((void *)core->name_owned.ptr);
     if (core->digest_owned != NULL)
         digest_destroy(core->digest_owned);
-    free(core);
+    kept_free(core);
 }
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
@@ -263,7 +263,7 @@ static struct extent *extent_at(struct core *core, uint64_t position)
         return &core->extents_owned[place];
     if (core->extent_count == core->extent_capacity) {
         core->extent_capacity = core->extent_capacity == 0 ? 16 : core->extent_capacity * 2;
-        core->extents_owned = memory_resize(core->extents_owned, core->extent_capacity * sizeof(*core->extents_owned));
+        core->extents_owned = kept_resize(core->extents_owned, core->extent_capacity * sizeof(*core->extents_owned));
     }
     memmove(core->extents_owned + place + 1, core->extents_owned + place,
             (core->extent_count - place) * sizeof(*core->extents_owned));
@@ -406,7 +406,7 @@ static void add_queue_name(struct core *core, uint32_t slot)
     if (core->queue_order_count == core->queue_order_capacity) {
         core->queue_order_capacity = core->queue_order_capacity == 0 ? 16 : core->queue_order_capacity * 2;
         core->queue_order_owned =
-            memory_resize(core->queue_order_owned, core->queue_order_capacity * sizeof(*core->queue_order_owned));
+            kept_resize(core->queue_order_owned, core->queue_order_capacity * sizeof(*core->queue_order_owned));
     }
     size_t place = core_queue_place(core, name);
     memmove(core->queue_order_owned + place + 1, core->queue_order_owned + place,
@@ -554,7 +554,7 @@ uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, str
     if (core->batch_order_count == core->batch_order_capacity) {
         core->batch_order_capacity = core->batch_order_capacity == 0 ? 16 : core->batch_order_capacity * 2;
         core->batch_order_owned =
-            memory_resize(core->batch_order_owned, core->batch_order_capacity * sizeof(*core->batch_order_owned));
+            kept_resize(core->batch_order_owned, core->batch_order_capacity * sizeof(*core->batch_order_owned));
     }
     core->batch_order_owned[core->batch_order_count++] = (struct batch_order_entry){.number = number, .slot = slot};
     return slot;

@@ -1,6 +1,6 @@
 #include "core/deduplication.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include "core/apply.h"
 #include <stdlib.h>
 
@@ -58,7 +58,7 @@ void deduplication_deinit(struct deduplication *deduplication)
 {
     for (uint32_t slot = 1; slot < deduplication->producers.slot_end; slot++) {
         struct producer *producer = pool_at(&deduplication->producers, slot);
-        free(producer->pairs_owned); /* of a freed slot it is NULL */
+        kept_free(producer->pairs_owned); /* of a freed slot it is NULL */
     }
     heap_deinit(&deduplication->lane_expiries);
     heap_deinit(&deduplication->attempt_expiries);
@@ -219,8 +219,7 @@ void producer_add(struct producer *producer, struct produced pair)
     if (producer->count == producer->capacity && producer->capacity < PRODUCER_PAIRS) {
         ASSERT(producer->start == 0);
         producer->capacity = producer->capacity == 0 ? PRODUCER_CAPACITY_MIN : producer->capacity * 2;
-        producer->pairs_owned =
-            memory_resize(producer->pairs_owned, producer->capacity * sizeof(*producer->pairs_owned));
+        producer->pairs_owned = kept_resize(producer->pairs_owned, producer->capacity * sizeof(*producer->pairs_owned));
     }
     producer->pairs_owned[(producer->start + producer->count) % producer->capacity] = pair;
     if (producer->count < producer->capacity)
@@ -260,7 +259,7 @@ static void free_producer(struct core *core)
     struct producer *producer = producer_of(core, slot);
     deduplication->forgotten_producer = producer->next;
     table_remove(&deduplication->producer_by_key, producer->key.low, slot);
-    free(producer->pairs_owned);
+    kept_free(producer->pairs_owned);
     producer->pairs_owned = NULL;
     pool_free(&deduplication->producers, slot);
 }

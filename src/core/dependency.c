@@ -3,7 +3,7 @@
 #include "core/apply.h"
 #include "core/finish.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 static struct dependencies *of(const struct core *core)
@@ -376,7 +376,7 @@ static int compare_retold(const void *a, const void *b)
 static struct retold *take_edges(struct core *core, struct antecedent *antecedent, uint32_t *count)
 {
     struct dependencies *dependencies = of(core);
-    struct retold *edges = memory_allocate((antecedent->told_count + antecedent->untold_count) * sizeof(*edges));
+    struct retold *edges = kept_allocate((antecedent->told_count + antecedent->untold_count) * sizeof(*edges));
     *count = 0;
     while (antecedent->told_count > 0) {
         edges[(*count)++].edge = antecedent->first_told;
@@ -422,7 +422,7 @@ static void forget_telling(struct core *core, struct antecedent *antecedent)
         dependency_count(core, dependent, &is_held);
         core_place_of(core, core_message(core, dependent))->is_held = is_held;
     }
-    free(edges);
+    kept_free(edges);
 }
 
 bool dependency_is_untold(const struct core *core, uint64_t number)

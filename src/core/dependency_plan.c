@@ -5,7 +5,7 @@
 #include "core/state.h"
 #include "core/type_lane.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 /* --- looking up --------------------------------------------------------------------------------------------------- */
@@ -159,12 +159,12 @@ enum error dependency_plan(const struct core *core, const struct send_command *c
     buffer_init(&plan->waits);
     struct antecedent_found *found = NULL;
     if (command->antecedent_count > 0)
-        found = memory_allocate_zeroed((size_t)command->antecedent_count * sizeof(*found));
+        found = kept_allocate_zeroed((size_t)command->antecedent_count * sizeof(*found));
     enum error error = find_all(core, command, found, plan, result);
     if (error == OK && !is_checked && !plan->is_unmet) /* else it ends at once */
         error = check_cycle(core, command, batch, found, plan->count, result);
     if (error == OK)
         write_waits(found, plan);
-    free(found);
+    kept_free(found);
     return error;
 }

@@ -6,7 +6,7 @@
 #include "core/snapshot.h"
 #include "core/state.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 struct dependent {
@@ -26,7 +26,7 @@ static struct dependent *list_dependents(const struct core *core, uint32_t *coun
     *count = 0;
     for (uint32_t slot = 1; slot < core->places.slot_end; slot++)
         *count += place_at(&core->places, slot)->first_edge != 0; /* of a freed slot it is 0 */
-    struct dependent *dependents = memory_allocate(*count * sizeof(*dependents));
+    struct dependent *dependents = kept_allocate(*count * sizeof(*dependents));
     uint32_t filled = 0;
     for (uint32_t slot = 1; slot < core->places.slot_end; slot++) {
         const struct place *place = place_at(&core->places, slot);
@@ -83,7 +83,7 @@ void dependency_encode(const struct core *core, struct core_writer *writer)
     buffer_append_u32(&writer->piece, count);
     for (uint32_t i = 0; i < count; i++)
         write_dependent(core, &dependents[i], writer);
-    free(dependents);
+    kept_free(dependents);
     write_resolving(&core->dependencies, writer);
 }
 

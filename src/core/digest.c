@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/buffer.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
@@ -31,7 +31,7 @@ static EVP_MAC_CTX *keyed_context_create(const uint8_t key[DIGEST_KEY_SIZE], siz
 
 struct digest *digest_create(const uint8_t key[DIGEST_KEY_SIZE])
 {
-    struct digest *digest = memory_allocate(sizeof(*digest));
+    struct digest *digest = kept_allocate(sizeof(*digest));
     digest->md5_owned = EVP_MD_fetch(NULL, "MD5", NULL);
     digest->sha256_owned = EVP_MD_fetch(NULL, "SHA256", NULL);
     digest->md5_context_owned = EVP_MD_CTX_new();
@@ -51,7 +51,7 @@ void digest_destroy(struct digest *digest)
     EVP_MAC_CTX_free(digest->keyed_wide_context_owned);
     EVP_MD_free(digest->md5_owned);
     EVP_MD_free(digest->sha256_owned);
-    free(digest);
+    kept_free(digest);
 }
 
 static void digest_compute(EVP_MD_CTX *context, const EVP_MD *algorithm, struct bytes data, uint8_t *out)

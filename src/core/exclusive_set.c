@@ -1,6 +1,6 @@
 #include "core/exclusive_set.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include "core/ticket_pool.h"
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static uint32_t add(struct ticket_pool *pool, struct bytes name)
 {
     uint32_t slot = pool_allocate(&pool->sets);
     *exclusive_set_at(pool, slot) =
-        (struct exclusive_set){.number = ++pool->set_number, .name_owned = memory_duplicate(name)};
+        (struct exclusive_set){.number = ++pool->set_number, .name_owned = kept_duplicate(name)};
     table_insert(&pool->set_by_name, bytes_hash(name), slot);
     return slot;
 }
@@ -57,7 +57,7 @@ static void remove_set(struct ticket_pool *pool, uint32_t slot)
     struct exclusive_set *set = exclusive_set_at(pool, slot);
     ASSERT(set->first == 0 && set->last == 0 && set->held == 0);
     table_remove(&pool->set_by_name, bytes_hash(set->name_owned), slot);
-    free((void *)set->name_owned.ptr);
+    kept_free((void *)set->name_owned.ptr);
     pool_free(&pool->sets, slot);
 }
 
@@ -86,7 +86,7 @@ bool exclusive_set_give_back(struct ticket_pool *pool, unsigned *left)
     for (; *left > 0 && pool->sets.slot_end > 1; (*left)--) {
         const struct exclusive_set *set = exclusive_set_at(pool, --pool->sets.slot_end);
         if (set->first != 0) /* else a freed slot */
-            free((void *)set->name_owned.ptr);
+            kept_free((void *)set->name_owned.ptr);
     }
     if (pool->sets.slot_end > 1)
         return false;

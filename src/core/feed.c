@@ -1,7 +1,7 @@
 #include "core/feed.h"
 
 #include "base/assert.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 void feed_init(struct feed *feed)
@@ -11,7 +11,7 @@ void feed_init(struct feed *feed)
 
 void feed_deinit(struct feed *feed)
 {
-    free(feed->ring_owned);
+    kept_free(feed->ring_owned);
     *feed = (struct feed){.first = 1};
 }
 
@@ -26,7 +26,7 @@ void feed_begin(struct feed *feed)
 {
     if (feed->ring_owned != NULL)
         return;
-    feed->ring_owned = memory_allocate(FEED_EVENTS_MAX * sizeof(*feed->ring_owned));
+    feed->ring_owned = kept_allocate(FEED_EVENTS_MAX * sizeof(*feed->ring_owned));
     feed->first = feed->last + 1;
 }
 

@@ -3,7 +3,7 @@
 #include "core/apply.h"
 
 #include "base/cursor.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 /* Source: Amazon SQS developer guide, "Amazon SQS fair queues". */
@@ -57,7 +57,7 @@ uint32_t group_create(struct core *core, uint32_t shelf, struct bytes id, uint64
     heap_init(&group->returned, &core->messages, offsetof(struct message, heap_index),
               offsetof(struct message, number));
     if (id.size > 0) {
-        group->id_owned = memory_duplicate(id);
+        group->id_owned = kept_duplicate(id);
         table_insert(&core->group_by_id, hash_of(core, shelf, id), slot);
     }
     return slot;
@@ -118,8 +118,8 @@ static void group_free(struct core *core, uint32_t slot)
         list_remove(&group->draining_link);
     if (group->id_owned.size > 0)
         table_remove(&core->group_by_id, hash_of(core, group->shelf, group->id_owned), slot);
-    free((void *)group->id_owned.ptr);
-    free((void *)group->reason_owned.ptr);
+    kept_free((void *)group->id_owned.ptr);
+    kept_free((void *)group->reason_owned.ptr);
     heap_deinit(&group->returned);
     group->is_live = false;
     pool_free(&core->groups, slot);
@@ -234,7 +234,7 @@ static int compare_numbers(const void *left, const void *right, void *context)
 
 uint32_t *group_list_all(const struct core *core, uint32_t shelf, uint32_t *count)
 {
-    uint32_t *slots = memory_allocate((core->groups.used + 1) * sizeof(*slots));
+    uint32_t *slots = kept_allocate((core->groups.used + 1) * sizeof(*slots));
     *count = 0;
     for (uint32_t slot = 1; slot < core->groups.slot_end; slot++)
         if (core_group(core, slot)->is_live && (shelf == 0 || core_group(core, slot)->shelf == shelf))
@@ -252,7 +252,7 @@ void group_settle_all(struct core *core, uint32_t shelf)
         group->rate_tat_us = rate_after_change(&settings_of(core, group)->group_rate, group->rate_tat_us, core->now_ms);
         group_settle(core, slots[i], false);
     }
-    free(slots);
+    kept_free(slots);
 }
 
 void group_move_pauses(struct core *core, uint32_t from, uint32_t to)
@@ -344,7 +344,7 @@ void group_unlink(struct core *core, uint32_t message_slot)
     ASSERT(message->state == 0 && group->count > 0);
     if (group->is_held && group->first == message_slot) {
         group->is_held = false; /* what was held is gone */
-        memory_replace(&group->reason_owned, bytes_make(NULL, 0));
+        kept_replace(&group->reason_owned, bytes_make(NULL, 0));
     }
     if (group->cursor == message_slot)
         group->cursor = place->next;
@@ -435,7 +435,7 @@ bool apply_group_held(struct core *core, const struct event_group_held *held)
     struct group *group = core_group(core, slot);
     group->is_held = true;
     group->since_ms = core->now_ms;
-    memory_replace(&group->reason_owned, held->reason);
+    kept_replace(&group->reason_owned, held->reason);
     group_settle(core, slot, false);
     return true;
 }
@@ -447,7 +447,7 @@ bool apply_group_released(struct core *core, const struct event_group_released *
         return false;
     struct group *group = core_group(core, slot);
     group->is_held = false;
-    memory_replace(&group->reason_owned, bytes_make(NULL, 0));
+    kept_replace(&group->reason_owned, bytes_make(NULL, 0));
     if (released->is_retry) {
         place_in(core, group->first)->spared_count = message_in(core, group->first)->receive_count;
         place_in(core, group->first)->is_final = false;

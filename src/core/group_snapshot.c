@@ -4,7 +4,7 @@
 #include "core/state.h"
 
 #include "base/cursor.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -35,7 +35,7 @@ void groups_encode(const struct core *core, struct core_writer *writer)
         write_group(core, core_group(core, slots[i]), &writer->piece);
         core_writer_pass_on(writer);
     }
-    free(slots);
+    kept_free(slots);
     uint32_t draining = 0;
     for (struct list_link *link = list_first(&core->draining_groups); link != NULL;
          link = list_next(&core->draining_groups, link))
@@ -68,8 +68,8 @@ void group_reader_init(struct group_reader *reader)
 
 void group_reader_deinit(struct group_reader *reader)
 {
-    free(reader->slots_owned);
-    free(reader->facts_owned);
+    kept_free(reader->slots_owned);
+    kept_free(reader->facts_owned);
     table_deinit(&reader->shelf_by_number);
     buffer_deinit(&reader->moved);
 }
@@ -136,8 +136,8 @@ bool groups_decode(struct core *core, struct group_reader *reader, struct cursor
         return false;
     for (uint32_t slot = 1; slot < core->shelves.slot_end; slot++) /* a fresh core has freed none */
         table_insert(&reader->shelf_by_number, table_hash_u64(core_shelf_at(core, slot)->number), slot);
-    reader->slots_owned = memory_allocate((count + 1) * sizeof(*reader->slots_owned));
-    reader->facts_owned = memory_allocate((count + 1) * sizeof(*reader->facts_owned));
+    reader->slots_owned = kept_allocate((count + 1) * sizeof(*reader->slots_owned));
+    reader->facts_owned = kept_allocate((count + 1) * sizeof(*reader->facts_owned));
     for (uint32_t i = 0; i < count; i++)
         if (!read_group(core, reader, cursor))
             return false;
@@ -216,7 +216,7 @@ bool group_reader_finish(struct core *core, const struct group_reader *reader)
         group->since_ms = facts->since_ms;
         group->is_held = facts->is_held;
         group->cancelled_sequence = facts->cancelled_sequence;
-        memory_replace(&group->reason_owned, facts->reason);
+        kept_replace(&group->reason_owned, facts->reason);
         group_set_timer(core, reader->slots_owned[i]);
         if (!group_is_sound(core, reader->slots_owned[i]))
             return false;

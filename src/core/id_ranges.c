@@ -1,7 +1,7 @@
 #include "core/id_ranges.h"
 
 #include "base/assert.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 void id_ranges_deinit(struct id_ranges *ranges)
 {
-    free(ranges->items_owned);
+    kept_free(ranges->items_owned);
     *ranges = (struct id_ranges){0};
 }
 
@@ -45,7 +45,7 @@ static void make_room(struct id_ranges *ranges)
         return;
     if (ranges->start == 0 || ranges->start < ranges->count) {
         ranges->capacity = ranges->capacity == 0 ? CAPACITY_MIN : ranges->capacity * 2;
-        ranges->items_owned = memory_resize(ranges->items_owned, ranges->capacity * sizeof(struct id_range));
+        ranges->items_owned = kept_resize(ranges->items_owned, ranges->capacity * sizeof(struct id_range));
         return;
     }
     memmove(ranges->items_owned, items(ranges), ranges->count * sizeof(struct id_range));
@@ -119,7 +119,7 @@ void id_ranges_copy(struct id_ranges *to, const struct id_ranges *from)
     *to = (struct id_ranges){.count = from->count, .capacity = from->count};
     if (from->count == 0)
         return;
-    to->items_owned = memory_allocate_zeroed(from->count * sizeof(struct id_range));
+    to->items_owned = kept_allocate_zeroed(from->count * sizeof(struct id_range));
     memcpy(to->items_owned, items(from), from->count * sizeof(struct id_range));
 }
 

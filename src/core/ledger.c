@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/cursor.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 static_assert(sizeof(struct ledger_reference) == 16, "a reference is what a named unit costs beside its key");
@@ -18,12 +18,12 @@ void ledger_init(struct ledger *ledger)
 void ledger_deinit(struct ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->detail_count; i++)
-        free((void *)ledger->details_owned[i].text_owned.ptr);
-    free(ledger->details_owned);
-    free(ledger->states_owned);
-    free(ledger->references_owned);
-    free(ledger->spans_owned);
-    free(ledger->numeric_keys_owned);
+        kept_free((void *)ledger->details_owned[i].text_owned.ptr);
+    kept_free(ledger->details_owned);
+    kept_free(ledger->states_owned);
+    kept_free(ledger->references_owned);
+    kept_free(ledger->spans_owned);
+    kept_free(ledger->numeric_keys_owned);
     buffer_deinit(&ledger->keys);
     table_deinit(&ledger->by_key);
     table_deinit(&ledger->by_detail);
@@ -35,7 +35,7 @@ static void *array_grow(void *array, uint32_t count, uint32_t *capacity, size_t 
     if (count < *capacity)
         return array;
     *capacity = *capacity == 0 ? 8 : *capacity * 2;
-    return memory_resize(array, *capacity * record_size);
+    return kept_resize(array, *capacity * record_size);
 }
 
 static struct bytes key_at(const struct ledger *ledger, uint64_t offset)
@@ -157,7 +157,7 @@ static void add_states(struct ledger *ledger, uint32_t added)
     if (needed <= ledger->states_capacity)
         return;
     size_t capacity = ledger->states_capacity * 2 > needed ? ledger->states_capacity * 2 : needed;
-    ledger->states_owned = memory_resize(ledger->states_owned, capacity);
+    ledger->states_owned = kept_resize(ledger->states_owned, capacity);
     memset(ledger->states_owned + ledger->states_capacity, 0, capacity - ledger->states_capacity);
     ledger->states_capacity = capacity;
 }
@@ -255,7 +255,7 @@ static void detail_add(struct ledger *ledger, uint32_t unit, struct bytes text)
     ledger->details_owned = array_grow(ledger->details_owned, ledger->detail_count, &ledger->detail_capacity,
                                        sizeof(*ledger->details_owned));
     ledger->details_owned[ledger->detail_count++] =
-        (struct ledger_detail){.unit = unit, .text_owned = memory_duplicate(text)};
+        (struct ledger_detail){.unit = unit, .text_owned = kept_duplicate(text)};
     table_insert(&ledger->by_detail, table_hash_u64(unit), ledger->detail_count);
 }
 

@@ -3,7 +3,7 @@
 #include "core/apply.h"
 #include "core/identity.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 #define MEMBER_SIZE 13u /* in an event: number, version, team */
@@ -26,8 +26,8 @@ void made_match_init(struct core *core)
 
 static void free_content(struct made_match *match)
 {
-    memory_replace(&match->body_owned, bytes_make(NULL, 0));
-    free(match->members_owned);
+    kept_replace(&match->body_owned, bytes_make(NULL, 0));
+    kept_free(match->members_owned);
     match->members_owned = NULL;
     match->member_count = 0;
 }
@@ -35,7 +35,7 @@ static void free_content(struct made_match *match)
 static void free_owned(struct made_match *match)
 {
     free_content(match);
-    memory_replace(&match->proposal_owned, bytes_make(NULL, 0));
+    kept_replace(&match->proposal_owned, bytes_make(NULL, 0));
     match->state = 0; /* tells a freed slot */
 }
 
@@ -126,7 +126,7 @@ uint32_t made_match_add(struct core *core, struct ticket_pool *pool, uint64_t nu
     struct made_match *match = made_match_at(core, slot);
     *match = (struct made_match){.number = number, .pool = pool->id};
     table_insert(&core->match_by_number, table_hash_u64(number), slot);
-    memory_replace(&match->proposal_owned, proposal);
+    kept_replace(&match->proposal_owned, proposal);
     if (proposal.size > 0)
         table_insert(&core->match_by_proposal, proposal_hash(pool->id, proposal), slot);
     return slot;
@@ -267,9 +267,9 @@ bool apply_matched(struct core *core, const struct event_matched *matched)
     match->made_at_ms = core->now_ms;
     match->confirm_by_ms = is_held ? matched->confirm_by_ms : 0;
     match->has_body = matched->has_body == 1;
-    memory_replace(&match->body_owned, matched->body);
+    kept_replace(&match->body_owned, matched->body);
     match->member_count = matched->count;
-    match->members_owned = memory_allocate(matched->count * sizeof(*members));
+    match->members_owned = kept_allocate(matched->count * sizeof(*members));
     memcpy(match->members_owned, members, matched->count * sizeof(*members));
     made_match_link_unsettled(core, pool, slot);
     if (!is_held)
@@ -335,7 +335,7 @@ bool apply_match_made(struct core *core, const struct event_match_made *made)
     match->made_at_ms = core->now_ms;
     match->confirm_by_ms = 0;
     match->has_body = false;
-    memory_replace(&match->body_owned, bytes_make(NULL, 0));
+    kept_replace(&match->body_owned, bytes_make(NULL, 0));
     heap_remove(&core->holds, slot);
     made_match_link_message(core, slot, message);
     for (uint32_t i = 0; i < match->member_count; i++)

@@ -6,7 +6,7 @@
 #include "core/snapshot.h"
 #include "core/state.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
@@ -102,7 +102,7 @@ static bool read_members(const struct ticket_pool *pool, struct made_match *matc
     uint32_t count = cursor_u32(cursor);
     if (cursor->is_failed || count == 0 || count > RULES_WEIGHT_MAX)
         return false;
-    match->members_owned = memory_allocate(count * sizeof(*match->members_owned));
+    match->members_owned = kept_allocate(count * sizeof(*match->members_owned));
     for (; match->member_count < count; match->member_count++) {
         struct match_member *member = &match->members_owned[match->member_count];
         *member = (struct match_member){.ticket = cursor_u64(cursor)};
@@ -135,7 +135,7 @@ static bool read_unsettled(struct core *core, struct ticket_pool *pool, struct c
         (has_body == 0 && body.size > 0) || (!is_held && (result == 0 || core_message(core, result)->is_result)) ||
         !read_members(pool, match, cursor) || (is_held && made_match_is_confirmed(match)))
         return false;
-    memory_replace(&match->body_owned, body);
+    kept_replace(&match->body_owned, body);
     if (!is_held)
         made_match_link_message(core, slot, result);
     made_match_link_unsettled(core, pool, slot);

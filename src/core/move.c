@@ -3,7 +3,7 @@
 #include "core/apply.h"
 #include "core/snapshot.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 static struct move_task *task_of(const struct core *core, uint32_t slot)
@@ -82,7 +82,7 @@ static void set_due(struct core *core, uint32_t slot)
 static void forget_task(struct core *core, uint32_t slot)
 {
     heap_set(&core->moves.due, HEAP_NEVER, slot);
-    memory_replace(&task_of(core, slot)->destination_owned, bytes_make(NULL, 0));
+    kept_replace(&task_of(core, slot)->destination_owned, bytes_make(NULL, 0));
     pool_free(&core->moves.tasks, slot);
 }
 
@@ -121,7 +121,7 @@ bool apply_move_started(struct core *core, const struct event_move_started *star
     task->status = MOVE_RUNNING;
     task->destination = started->destination;
     if (destination != NULL)
-        memory_replace(&task->destination_owned, destination->name_owned);
+        kept_replace(&task->destination_owned, destination->name_owned);
     task->rate = started->rate;
     task->to_move = started->to_move;
     task->started_at_ms = task->moved_at_ms = core->now_ms;
@@ -223,7 +223,7 @@ static bool read_task(struct core *core, struct cursor *cursor)
     uint32_t slot;
     struct move_task *task = add_task(core, read.number, core_find_queue_slot(core, source->id), &slot);
     read.source = task->source;
-    read.destination_owned = memory_duplicate(read.destination_owned);
+    read.destination_owned = kept_duplicate(read.destination_owned);
     *task = read;
     set_due(core, slot);
     return true;

@@ -1,6 +1,6 @@
 #include "core/publisher.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include "core/apply.h"
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ void publisher_deinit(struct publishers *publishers)
 {
     for (uint32_t slot = 1; slot < publishers->items.slot_end; slot++) {
         struct publisher *publisher = pool_at(&publishers->items, slot);
-        free((void *)publisher->results_owned.ptr);
+        kept_free((void *)publisher->results_owned.ptr);
         id_ranges_deinit(&publisher->forgotten);
     }
     heap_deinit(&publishers->expiries);
@@ -362,7 +362,7 @@ bool apply_published(struct core *core, const struct event_published *published)
     publisher->batch = published->batch;
     publisher->row_count = published->row_count;
     publisher->digest = (struct digest_tag){.low = published->digest_low, .high = published->digest_high};
-    memory_replace(&publisher->results_owned, published->results);
+    kept_replace(&publisher->results_owned, published->results);
     return true;
 }
 

@@ -3,7 +3,7 @@
 #include "core/snapshot.h"
 #include "core/state.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -141,7 +141,7 @@ static bool read_publisher(struct core *core, struct cursor *cursor)
         publisher->confirmed_batch > publisher->batch || publisher->row_count > PUBLISHER_ROWS_MAX ||
         (publisher->batch > 0) != (publisher->row_count > 0) || !row_results_are_sound(results, publisher->row_count))
         return false;
-    memory_replace(&publisher->results_owned, results);
+    kept_replace(&publisher->results_owned, results);
     return read_ranges(publisher, cursor) &&
            read_rows(core, slot, PUBLISHER_CONFIRMED_MAX, true, 0, core->now_ms, cursor) &&
            read_rows(core, slot, PUBLISHER_UNCONFIRMED_MAX, false, publisher->confirmed_batch + 1, publisher->batch,

@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/cursor.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 struct bytes queue_name_of_arn(struct bytes arn)
@@ -165,7 +165,7 @@ void queue_adopt_settings(struct queue *queue, const struct queue_settings *sett
     struct queue_settings adopted = *settings;
 #define ADOPT(name)                                                                                                    \
     adopted.name = queue->settings.name;                                                                               \
-    memory_replace(&adopted.name, settings->name);
+    kept_replace(&adopted.name, settings->name);
     QUEUE_SETTINGS_TEXTS(ADOPT)
 #undef ADOPT
     queue->settings = adopted;
@@ -174,16 +174,16 @@ void queue_adopt_settings(struct queue *queue, const struct queue_settings *sett
 void queue_init(struct queue *queue, uint32_t id, struct bytes name)
 {
     ASSERT(id > 0 && name.size > 0 && name.size <= QUEUE_NAME_SIZE_MAX);
-    *queue = (struct queue){.id = id, .order = id, .name_owned = memory_duplicate(name)};
+    *queue = (struct queue){.id = id, .order = id, .name_owned = kept_duplicate(name)};
     list_init(&queue->awaited);
 }
 
 void queue_deinit(struct queue *queue)
 {
     ASSERT(!list_is_linked(&queue->ready_link));
-    free((void *)queue->name_owned.ptr);
-    free((void *)queue->tags_owned.ptr);
-#define FREE(name) free((void *)queue->settings.name.ptr);
+    kept_free((void *)queue->name_owned.ptr);
+    kept_free((void *)queue->tags_owned.ptr);
+#define FREE(name) kept_free((void *)queue->settings.name.ptr);
     QUEUE_SETTINGS_TEXTS(FREE)
 #undef FREE
 }

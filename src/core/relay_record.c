@@ -3,7 +3,7 @@
 #include "core/apply.h"
 #include "core/snapshot.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 void relay_record_init(struct relay_records *records)
@@ -13,15 +13,15 @@ void relay_record_init(struct relay_records *records)
 
 static void free_texts(const struct relay_record *record)
 {
-    free((void *)record->name_owned.ptr);
-    free((void *)record->spec_owned.ptr);
+    kept_free((void *)record->name_owned.ptr);
+    kept_free((void *)record->spec_owned.ptr);
 }
 
 void relay_record_deinit(struct relay_records *records)
 {
     for (uint32_t i = 0; i < records->count; i++)
         free_texts(&records->items_owned[i]);
-    free(records->items_owned);
+    kept_free(records->items_owned);
 }
 
 /* --- finding ------------------------------------------------------------------------------------------------------ */
@@ -83,12 +83,12 @@ static struct relay_record *add(struct core *core, struct bytes name, struct byt
     uint32_t place = relay_record_place(core, name);
     if (records->count == records->capacity) {
         records->capacity = records->capacity == 0 ? 16 : records->capacity * 2;
-        records->items_owned = memory_resize(records->items_owned, records->capacity * sizeof(*records->items_owned));
+        records->items_owned = kept_resize(records->items_owned, records->capacity * sizeof(*records->items_owned));
     }
     struct relay_record *record = &records->items_owned[place];
     memmove(record + 1, record, (records->count - place) * sizeof(*record));
-    *record = (struct relay_record){
-        .number = number, .name_owned = memory_duplicate(name), .spec_owned = memory_duplicate(spec)};
+    *record =
+        (struct relay_record){.number = number, .name_owned = kept_duplicate(name), .spec_owned = kept_duplicate(spec)};
     records->count++;
     records->change_count++;
     return record;

@@ -3,7 +3,7 @@
 #include "core/apply.h"
 #include "core/snapshot.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include "base/table.h"
 #include <stdlib.h>
 
@@ -25,10 +25,10 @@ void schedule_deinit(struct schedules *schedules)
 {
     for (uint32_t i = 0; i < schedules->count; i++) {
         struct schedule *schedule = pool_at(&schedules->schedules, schedules->order_owned[i]);
-        free((void *)schedule->name_owned.ptr);
-        free((void *)schedule->spec_encoded_owned.ptr);
+        kept_free((void *)schedule->name_owned.ptr);
+        kept_free((void *)schedule->spec_encoded_owned.ptr);
     }
-    free(schedules->order_owned);
+    kept_free(schedules->order_owned);
     heap_deinit(&schedules->due);
     pool_deinit(&schedules->schedules);
 }
@@ -131,11 +131,11 @@ static uint32_t add_schedule(struct core *core, struct bytes name, uint64_t numb
     uint32_t place = schedule_place(core, name);
     uint32_t slot = pool_allocate(&schedules->schedules);
     *schedule_of(core, slot) =
-        (struct schedule){.number = number, .name_owned = memory_duplicate(name), .next_at_ms = SCHEDULE_NEVER};
+        (struct schedule){.number = number, .name_owned = kept_duplicate(name), .next_at_ms = SCHEDULE_NEVER};
     if (schedules->count == schedules->capacity) {
         schedules->capacity = schedules->capacity == 0 ? 16 : schedules->capacity * 2;
         schedules->order_owned =
-            memory_resize(schedules->order_owned, schedules->capacity * sizeof(*schedules->order_owned));
+            kept_resize(schedules->order_owned, schedules->capacity * sizeof(*schedules->order_owned));
     }
     memmove(schedules->order_owned + place + 1, schedules->order_owned + place,
             (schedules->count - place) * sizeof(*schedules->order_owned));
@@ -156,7 +156,7 @@ static void adopt_spec(struct core *core, struct schedule *schedule, struct byte
 {
     if (schedule->spec_encoded_owned.ptr != NULL)
         count_target(core, &schedule->spec, false);
-    memory_replace(&schedule->spec_encoded_owned, encoded);
+    kept_replace(&schedule->spec_encoded_owned, encoded);
     bool is_good = schedule_spec_decode(schedule->spec_encoded_owned, &schedule->spec);
     ASSERT(is_good);
     count_target(core, &schedule->spec, true);
@@ -215,8 +215,8 @@ bool apply_schedule_deleted(struct core *core, const struct event_schedule_delet
     schedules->count--;
     memmove(schedules->order_owned + place, schedules->order_owned + place + 1,
             (schedules->count - place) * sizeof(*schedules->order_owned));
-    free((void *)schedule->name_owned.ptr);
-    free((void *)schedule->spec_encoded_owned.ptr);
+    kept_free((void *)schedule->name_owned.ptr);
+    kept_free((void *)schedule->spec_encoded_owned.ptr);
     pool_free(&schedules->schedules, slot);
     return true;
 }

@@ -10,7 +10,7 @@
 #include "core/tags.h"
 
 #include "base/cursor.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 #define SNAPSHOT_VERSION 6u
@@ -74,7 +74,7 @@ static void write_queue(const struct core *core, const struct queue *queue, stru
 /* Slots of all queues in order of id, the deleted ones among them that messages still name as their origin. The caller frees them. */
 static uint32_t *list_queues(const struct core *core)
 {
-    uint32_t *slots = memory_allocate((core->queues.used + 1) * sizeof(*slots)), count = 0;
+    uint32_t *slots = kept_allocate((core->queues.used + 1) * sizeof(*slots)), count = 0;
     for (uint32_t slot = 1; slot < core->queues.slot_end; slot++)
         if (core_find_queue_slot(core, core_queue(core, slot)->id) == slot) /* else it is free */
             slots[count++] = core_queue(core, slot)->id;
@@ -248,7 +248,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     made_match_encode(core, &writer);
     buffer_append_u64(&writer.piece, core->feed_number);
     hand_on(&writer);
-    free(queue_slots);
+    kept_free(queue_slots);
     buffer_deinit(&writer.piece);
 }
 
@@ -272,7 +272,7 @@ static bool read_identity(struct core *core, struct cursor *cursor, uint32_t *ve
     if (cursor->is_failed || *version < SNAPSHOT_VERSION_2 || *version > SNAPSHOT_VERSION || core->segment_size == 0 ||
         name.size == 0 || core->message_number > IDENTITY_NUMBER_MAX)
         return false;
-    core->name_owned = memory_duplicate(name);
+    core->name_owned = kept_duplicate(name);
     core->digest_owned = digest_create(core->key);
     return true;
 }
@@ -466,7 +466,7 @@ static uint64_t read_place(struct core *core, uint32_t slot, struct cursor *curs
         reason.size > FAILURE_REASON_SIZE_MAX || place->sequence > core->message_number)
         cursor_fail(cursor);
     else
-        memory_replace(&place->reason_owned, reason);
+        kept_replace(&place->reason_owned, reason);
     return group;
 }
 
@@ -593,7 +593,7 @@ static bool read_tags(struct core *core, struct cursor *cursor)
     struct bytes tags = cursor_sized(cursor);
     if (cursor->is_failed || queue == NULL || queue->tags_owned.size > 0 || tags.size == 0 || !tags_are_sound(tags))
         return false;
-    memory_replace(&queue->tags_owned, tags);
+    kept_replace(&queue->tags_owned, tags);
     return true;
 }
 

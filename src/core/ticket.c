@@ -5,7 +5,7 @@
 #include "core/apply.h"
 #include "core/digest.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include "base/quote.h"
 #include <stdlib.h>
 
@@ -170,7 +170,7 @@ static void count_wait(struct core *core, struct ticket_pool *pool, const struct
     if (core->frame == NULL)
         return;
     if (pool->waits_owned == NULL)
-        pool->waits_owned = memory_allocate_zeroed(sizeof(*pool->waits_owned));
+        pool->waits_owned = kept_allocate_zeroed(sizeof(*pool->waits_owned));
     waits_add(pool->waits_owned, ticket_level(pool, ticket), core->now_ms - ticket->entry.offered_at_ms);
 }
 
@@ -236,8 +236,8 @@ static void unlink_ticket(struct ticket_pool *pool, uint32_t *first, uint32_t *l
 
 static void free_content(struct ticket *ticket)
 {
-    free(ticket->content_owned);
-    free(ticket->facts_owned);
+    kept_free(ticket->content_owned);
+    facts_destroy(ticket->facts_owned);
     ticket->content_owned = NULL;
     ticket->content = (struct ticket_content){0};
     ticket->facts_owned = NULL;
@@ -266,7 +266,7 @@ void ticket_settle(struct core *core, struct ticket_pool *pool, uint32_t slot)
 void ticket_free(struct ticket *ticket)
 {
     free_content(ticket);
-    free((void *)ticket->key_owned.ptr);
+    kept_free((void *)ticket->key_owned.ptr);
     ticket->key_owned = (struct bytes){0};
     ticket->state = 0; /* tells a freed slot */
 }
@@ -317,7 +317,7 @@ static struct bytes copy_to(uint8_t **end, struct bytes view)
 
 void ticket_adopt_content(struct ticket *ticket, const struct ticket_content *content, struct facts *facts)
 {
-    uint8_t *block = memory_allocate(content->attributes.size + content->facts.size + content->body.size);
+    uint8_t *block = kept_allocate(content->attributes.size + content->facts.size + content->body.size);
     uint8_t *end = block;
     struct ticket_content copied = {.has_body = content->has_body};
     copied.facts = copy_to(&end, content->facts);
@@ -358,7 +358,7 @@ bool apply_ticket_offered(struct core *core, const struct event_ticket_offered *
                                         .weight = offered->weight,
                                         .priority = offered->priority},
                               .offer = {.low = offered->digest_low, .high = offered->digest_high},
-                              .key_owned = memory_duplicate(offered->key),
+                              .key_owned = kept_duplicate(offered->key),
                               .version = 1,
                               .level_version = pool->rules_version,
                               .ttl_s = offered->ttl_s,

@@ -3,7 +3,7 @@
 #include "core/apply.h"
 #include "core/match_result.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 /* Tickets and matches of a deleted pool that are freed in one go. */
@@ -207,7 +207,7 @@ static void add_name(struct core *core, uint32_t slot)
     if (core->pool_count == core->pool_capacity) {
         core->pool_capacity = core->pool_capacity == 0 ? 16 : core->pool_capacity * 2;
         core->pool_order_owned =
-            memory_resize(core->pool_order_owned, core->pool_capacity * sizeof(*core->pool_order_owned));
+            kept_resize(core->pool_order_owned, core->pool_capacity * sizeof(*core->pool_order_owned));
     }
     memmove(core->pool_order_owned + place + 1, core->pool_order_owned + place,
             (core->pool_count - place) * sizeof(*core->pool_order_owned));
@@ -244,7 +244,7 @@ static void adopt_spec(struct core *core, struct ticket_pool *pool, struct bytes
 {
     if (pool->spec_encoded_owned.ptr != NULL)
         count_targets(core, &pool->spec, false);
-    memory_replace(&pool->spec_encoded_owned, encoded);
+    kept_replace(&pool->spec_encoded_owned, encoded);
     bool is_good = pool_spec_decode(pool->spec_encoded_owned, &pool->spec);
     ASSERT(is_good);
     count_targets(core, &pool->spec, true);
@@ -257,7 +257,7 @@ struct ticket_pool *ticket_pool_add(struct core *core, uint32_t id, struct bytes
     struct ticket_pool *pool = pool_of(core, slot);
     pool->id = id;
     pool->order = id;
-    pool->name_owned = memory_duplicate(name);
+    pool->name_owned = kept_duplicate(name);
     pool->rules_version = 1;
     pool->rules_owned = rules;
     pool_init(&pool->tickets, sizeof(struct ticket));
@@ -348,7 +348,7 @@ static void free_portion(struct core *core, struct ticket_pool *pool, unsigned p
     table_deinit(&pool->ticket_by_number);
     heap_deinit(&pool->expiries);
     feed_deinit(&pool->feed);
-    free(pool->waits_owned);
+    kept_free(pool->waits_owned);
     pool_free(&core->ticket_pools, (uint32_t)pool->order); /* where leave() put its slot */
 }
 
@@ -363,8 +363,8 @@ static void leave(struct core *core, struct ticket_pool *pool)
     count_targets(core, &pool->spec, false);
     matcher_deinit(&pool->matcher);
     rules_destroy(pool->rules_owned);
-    free((void *)pool->name_owned.ptr);
-    free((void *)pool->spec_encoded_owned.ptr);
+    kept_free((void *)pool->name_owned.ptr);
+    kept_free((void *)pool->spec_encoded_owned.ptr);
     if (list_is_linked(&pool->feed_link))
         list_remove(&pool->feed_link);
     list_append(&core->leaving_pools, &pool->feed_link);
@@ -412,7 +412,7 @@ void ticket_pool_deinit_all(struct core *core)
         leave(core, ticket_pool_at(core, core->pool_count - 1));
     while (ticket_pool_drain(core))
         ;
-    free(core->pool_order_owned);
+    kept_free(core->pool_order_owned);
     heap_deinit(&core->pool_timers);
     table_deinit(&core->pool_by_id);
     pool_deinit(&core->ticket_pools);

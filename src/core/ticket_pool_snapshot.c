@@ -4,7 +4,7 @@
 #include "core/snapshot.h"
 #include "core/state.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
@@ -147,7 +147,7 @@ static bool read_ticket(struct core *core, struct ticket_pool *pool, bool is_set
         (!is_settled && !read_content(pool, &read, cursor, &set)))
         return false;
     uint32_t slot = pool_allocate(&pool->tickets);
-    read.key_owned = memory_duplicate(key);
+    read.key_owned = kept_duplicate(key);
     *ticket_at(&pool->tickets, slot) = read;
     ticket_restore(core, pool, slot, set);
     return true;

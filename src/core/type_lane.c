@@ -2,7 +2,7 @@
 
 #include "core/apply.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
@@ -23,7 +23,7 @@ uint32_t type_group_open(struct core *core, struct bytes id)
     if (slot != 0)
         return slot;
     slot = pool_allocate(&core->type_orders.groups);
-    type_group_at(core, slot)->id_owned = memory_duplicate(id);
+    type_group_at(core, slot)->id_owned = kept_duplicate(id);
     table_insert(&core->type_orders.group_by_id, bytes_hash(id), slot);
     return slot;
 }
@@ -35,8 +35,8 @@ void type_group_settle(struct core *core, uint32_t slot)
         return;
     ASSERT(group->busy == 0);
     table_remove(&core->type_orders.group_by_id, bytes_hash(group->id_owned), slot);
-    free((void *)group->id_owned.ptr);
-    free(group->lanes_owned);
+    kept_free((void *)group->id_owned.ptr);
+    kept_free(group->lanes_owned);
     group->id_owned = bytes_make(NULL, 0);
     group->lanes_owned = NULL;
     pool_free(&core->type_orders.groups, slot);
@@ -75,7 +75,7 @@ uint32_t type_lane_open(struct core *core, uint32_t group_slot, unsigned type)
     heap_init(&lane->waiting, &type_orders->typed, offsetof(struct typed, heap_index), offsetof(struct typed, number));
     heap_init(&lane->wanting, &type_orders->typed, offsetof(struct typed, heap_index), offsetof(struct typed, number));
     size_t place = lane_place(group, type), count = lane_count(group);
-    group->lanes_owned = memory_resize(group->lanes_owned, (count + 1) * sizeof(*group->lanes_owned));
+    group->lanes_owned = kept_resize(group->lanes_owned, (count + 1) * sizeof(*group->lanes_owned));
     memmove(group->lanes_owned + place + 1, group->lanes_owned + place, (count - place) * sizeof(*group->lanes_owned));
     group->lanes_owned[place] = slot;
     group->mask |= type_bit(type);

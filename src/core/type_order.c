@@ -3,7 +3,7 @@
 #include "core/apply.h"
 #include "core/type_lane.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 void type_order_init(struct type_orders *type_orders)
@@ -27,8 +27,8 @@ static void destroy_groups(struct type_orders *type_orders)
             heap_deinit(&lane->waiting);
             heap_deinit(&lane->wanting);
         }
-        free(group->lanes_owned);
-        free((void *)group->id_owned.ptr);
+        kept_free(group->lanes_owned);
+        kept_free((void *)group->id_owned.ptr);
     }
 }
 
@@ -36,10 +36,10 @@ void type_order_deinit(struct type_orders *type_orders)
 {
     destroy_groups(type_orders);
     for (unsigned i = 0; i < TYPES_MAX; i++)
-        free((void *)type_orders->types[i].name_owned.ptr);
+        kept_free((void *)type_orders->types[i].name_owned.ptr);
     for (uint32_t i = 0; i < type_orders->order_count; i++)
-        free((void *)type_orders->orders_owned[i].name_owned.ptr);
-    free(type_orders->orders_owned);
+        kept_free((void *)type_orders->orders_owned[i].name_owned.ptr);
+    kept_free(type_orders->orders_owned);
     heap_deinit(&type_orders->memories);
     table_deinit(&type_orders->group_by_id);
     pool_deinit(&type_orders->groups);
@@ -102,7 +102,7 @@ void type_release(struct type_orders *type_orders, unsigned index)
     struct type *type = &type_orders->types[index];
     if (type->order_count > 0 || type->message_count > 0 || type->wanted_count > 0)
         return;
-    free((void *)type->name_owned.ptr);
+    kept_free((void *)type->name_owned.ptr);
     *type = (struct type){0};
 }
 
@@ -122,7 +122,7 @@ static unsigned name_type(struct type_orders *type_orders, struct bytes name)
     if (index == TYPE_NONE) {
         index = first_free(type_orders);
         ASSERT(index != TYPE_NONE);
-        type_orders->types[index].name_owned = memory_duplicate(name);
+        type_orders->types[index].name_owned = kept_duplicate(name);
     }
     struct type *type = &type_orders->types[index];
     type->order_count++;
@@ -236,7 +236,7 @@ void type_order_insert(struct type_orders *type_orders, uint32_t place, const st
     if (type_orders->order_count == type_orders->order_capacity) {
         type_orders->order_capacity = type_orders->order_capacity == 0 ? 8 : type_orders->order_capacity * 2;
         type_orders->orders_owned =
-            memory_resize(type_orders->orders_owned, type_orders->order_capacity * sizeof(*type_orders->orders_owned));
+            kept_resize(type_orders->orders_owned, type_orders->order_capacity * sizeof(*type_orders->orders_owned));
     }
     struct type_order *at = type_orders->orders_owned + place;
     memmove(at + 1, at, (type_orders->order_count - place) * sizeof(*at));
@@ -261,7 +261,7 @@ static void remove_order(struct type_orders *type_orders, uint32_t place, const 
             type->epoch = 0;
         type_release(type_orders, order.types[i]);
     }
-    free((void *)order.name_owned.ptr);
+    kept_free((void *)order.name_owned.ptr);
 }
 
 bool apply_type_order_put(struct core *core, const struct event_type_order_put *put)
@@ -277,7 +277,7 @@ bool apply_type_order_put(struct core *core, const struct event_type_order_put *
     if (type_order_find(core, put->name) != NULL)
         remove_order(type_orders, place, &list);
     struct type_order order = {
-        .name_owned = memory_duplicate(put->name), .count = list.count, .retention_s = put->retention_s};
+        .name_owned = kept_duplicate(put->name), .count = list.count, .retention_s = put->retention_s};
     for (uint32_t i = 0; i < list.count; i++)
         order.types[i] = (uint8_t)name_type(type_orders, list.names[i]);
     type_order_insert(type_orders, place, &order);

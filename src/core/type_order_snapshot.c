@@ -5,7 +5,7 @@
 
 #include "core/snapshot.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -82,7 +82,7 @@ static int compare_groups(const void *left, const void *right)
 static void write_groups(const struct core *core, struct core_writer *writer)
 {
     const struct pool *pool = &core->type_orders.groups;
-    const struct type_group **groups = memory_allocate((pool->used + 1) * sizeof(struct type_group *));
+    const struct type_group **groups = kept_allocate((pool->used + 1) * sizeof(struct type_group *));
     uint32_t count = 0;
     for (uint32_t slot = 1; slot < pool->slot_end; slot++) {
         const struct type_group *group = type_group_at(core, slot);
@@ -93,7 +93,7 @@ static void write_groups(const struct core *core, struct core_writer *writer)
     buffer_append_u32(&writer->piece, count);
     for (uint32_t i = 0; i < count; i++)
         write_group(core, groups[i], writer);
-    free(groups);
+    kept_free(groups);
 }
 
 void type_order_encode(const struct core *core, struct core_writer *writer)
@@ -119,7 +119,7 @@ static bool read_types(struct type_orders *type_orders, struct cursor *cursor)
         if (cursor->is_failed || index < end || index >= TYPES_MAX || name.size == 0 ||
             name.size > TYPE_NAME_SIZE_MAX || type_find(type_orders, name) != TYPE_NONE)
             return false;
-        type_orders->types[index].name_owned = memory_duplicate(name);
+        type_orders->types[index].name_owned = kept_duplicate(name);
         end = index + 1;
     }
     return !cursor->is_failed;
@@ -152,7 +152,7 @@ static bool read_order(struct core *core, struct cursor *cursor)
         type_orders->types[order.types[i]].order_count++;
         type_orders->types[order.types[i]].epoch = type_orders->epoch = 1;
     }
-    order.name_owned = memory_duplicate(name);
+    order.name_owned = kept_duplicate(name);
     type_order_insert(type_orders, type_orders->order_count, &order);
     return true;
 }

@@ -1,6 +1,7 @@
 #include "match/expression.h"
 
 #include "base/assert.h"
+#include "base/kept.h"
 #include "match/expression_code.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@
 
 void expression_destroy(struct expression *expression)
 {
-    free(expression);
+    kept_free(expression);
 }
 
 /* One value. Its type is known from the instruction that takes it. */

@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/cursor.h"
-#include "base/memory.h"
+#include "base/kept.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -315,7 +315,7 @@ struct facts *facts_create(const struct rules *rules, struct bytes encoded)
     size_t needs_size = counted.need_count * sizeof(struct need);
     size_t values_size = counted.value_count * sizeof(struct need_value);
     size_t texts_size = counted.text_count * sizeof(struct fact_text);
-    uint8_t *memory = memory_allocate_zeroed(facts_size + needs_size + values_size + texts_size + counted.byte_count);
+    uint8_t *memory = kept_allocate_zeroed(facts_size + needs_size + values_size + texts_size + counted.byte_count);
     struct facts *facts = (struct facts *)(void *)memory;
     struct decoder filled = {.rules = rules, .cursor = cursor_make(encoded), .is_filling = true};
     filled.facts = facts->facts;
@@ -330,4 +330,9 @@ struct facts *facts_create(const struct rules *rules, struct bytes encoded)
     facts->need_work = needs_work(filled.needs, filled.need_count);
     facts->fact_count = filled.fact_count;
     return facts;
+}
+
+void facts_destroy(struct facts *facts)
+{
+    kept_free(facts);
 }

@@ -78,8 +78,9 @@ struct facts {
 enum error facts_encode(const struct rules *rules, yyjson_val *attributes, yyjson_val *need, struct buffer *out,
                         struct failure *failure);
 
-/* Decodes; copies. NULL if `encoded` is none, or does not fit the rules' attributes. Free with free(). */
+/* Decodes; copies. NULL if `encoded` is none, or does not fit the rules' attributes. Free with facts_destroy(). */
 struct facts *facts_create(const struct rules *rules, struct bytes encoded);
+void facts_destroy(struct facts *facts);
 
 extern const struct fact fact_missing;
 

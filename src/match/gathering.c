@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/budget.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 #define WORDS (GATHERING_MAX / 64)
@@ -42,7 +42,7 @@ struct gathering {
 
 void gathering_destroy(struct gathering *gathering)
 {
-    free(gathering);
+    kept_free(gathering);
 }
 
 static bool crowd_has(const struct crowd *crowd, uint32_t index)
@@ -340,7 +340,7 @@ enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_
     struct matcher_private *private = matcher->private_owned;
     const struct entry *seed = matcher_entry(matcher, look->seed);
     if (private->gathering_owned == NULL)
-    private->gathering_owned = memory_allocate(sizeof(struct gathering));
+    private->gathering_owned = kept_allocate(sizeof(struct gathering));
     struct gathering *gathering = private->gathering_owned;
     uint32_t whole = matcher->rules->weight;
     gathering->matcher = matcher;

@@ -2,7 +2,7 @@
 
 #include "base/assert.h"
 #include "base/budget.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include "match/gathering.h"
 #include "match/window.h"
 #include <stdlib.h>
@@ -45,7 +45,7 @@ void matcher_init(struct matcher *matcher, const struct rules *rules, const stru
               matcher_offset(matcher, offsetof(struct entry, number)));
     heap_init(&matcher->steps, records, matcher_offset(matcher, offsetof(struct entry, step_index)),
               matcher_offset(matcher, offsetof(struct entry, number)));
-    matcher->private_owned = memory_allocate(sizeof(*matcher->private_owned));
+    matcher->private_owned = kept_allocate(sizeof(*matcher->private_owned));
     private_init(matcher, window_ms);
 }
 
@@ -53,7 +53,7 @@ void matcher_deinit(struct matcher *matcher)
 {
     if (matcher->private_owned != NULL)
         private_deinit(matcher->private_owned);
-    free(matcher->private_owned);
+    kept_free(matcher->private_owned);
     heap_deinit(&matcher->seeds);
     heap_deinit(&matcher->steps);
     *matcher = (struct matcher){.private_owned = NULL};

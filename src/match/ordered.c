@@ -7,7 +7,7 @@
 #include "match/ordered.h"
 
 #include "base/assert.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 #define NODE_ENTRIES_MAX 64u
@@ -75,7 +75,7 @@ static struct ordered_node *node_create(bool is_leaf)
 {
     size_t size = is_leaf ? offsetof(struct ordered_node, slots) + NODE_ENTRIES_MAX * sizeof(uint32_t)
                           : sizeof(struct ordered_node);
-    struct ordered_node *node = memory_allocate(size);
+    struct ordered_node *node = kept_allocate(size);
     node->count = 0;
     node->is_leaf = is_leaf;
     node->previous = node->next = NULL;
@@ -153,7 +153,7 @@ static void node_destroy(struct ordered_node *node)
     if (!node->is_leaf)
         for (uint32_t i = 0; i < node->count; i++)
             node_destroy(node->children[i]);
-    free(node);
+    kept_free(node);
 }
 
 void ordered_deinit(struct ordered *ordered)
@@ -221,7 +221,7 @@ static void node_merge(struct ordered_node *parent, uint32_t index)
         if (upper->next != NULL)
             upper->next->previous = lower;
     }
-    free(upper);
+    kept_free(upper);
     node_close(parent, index);
 }
 
@@ -265,7 +265,7 @@ static void ordered_refill(struct ordered *ordered, const struct ordered_path *p
     if (root->is_leaf ? root->count > 0 : root->count > 1)
         return;
     ordered->root_owned = root->is_leaf ? NULL : root->children[0];
-    free(root);
+    kept_free(root);
 }
 
 void ordered_remove(struct ordered *ordered, const struct ordered_key *key)

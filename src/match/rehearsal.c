@@ -1,6 +1,6 @@
 #include "match/rehearsal.h"
 
-#include "base/memory.h"
+#include "base/kept.h"
 #include <stdlib.h>
 
 #define TIME_S_MAX 1e12 /* of a recorded ticket */
@@ -47,7 +47,7 @@ static void take_out(struct rehearsal *rehearsal, uint32_t slot)
 static void forget(struct rehearsal *rehearsal, uint32_t slot)
 {
     struct rehearsal_ticket *ticket = ticket_at(rehearsal, slot);
-    free(ticket->facts_owned);
+    facts_destroy(ticket->facts_owned);
     ticket->entry.number = 0;
     pool_free(&rehearsal->tickets, slot);
 }
@@ -57,9 +57,9 @@ void rehearsal_deinit(struct rehearsal *rehearsal)
     matcher_deinit(&rehearsal->matcher);
     for (uint32_t slot = 1; slot < rehearsal->tickets.slot_end; slot++)
         if (ticket_at(rehearsal, slot)->entry.number != 0)
-            free(ticket_at(rehearsal, slot)->facts_owned);
+            facts_destroy(ticket_at(rehearsal, slot)->facts_owned);
     for (uint32_t slot = 1; slot < rehearsal->sets.slot_end; slot++)
-        free((void *)(uintptr_t)set_at(rehearsal, slot)->name_owned.ptr);
+        kept_free((void *)(uintptr_t)set_at(rehearsal, slot)->name_owned.ptr);
     heap_deinit(&rehearsal->expiries);
     table_deinit(&rehearsal->set_by_name);
     pool_deinit(&rehearsal->sets);
@@ -158,7 +158,7 @@ static uint32_t find_set(struct rehearsal *rehearsal, struct bytes name)
             return probe.slot;
     uint32_t slot = pool_allocate(&rehearsal->sets);
     list_init(&set_at(rehearsal, slot)->tickets);
-    set_at(rehearsal, slot)->name_owned = memory_duplicate(name);
+    set_at(rehearsal, slot)->name_owned = kept_duplicate(name);
     table_insert(&rehearsal->set_by_name, hash, slot);
     return slot;
 }

@@ -1,7 +1,7 @@
 #include "match/rules_parse.h"
 
 #include "base/assert.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include "match/expression.h"
 #include "match/value.h"
 
@@ -213,7 +213,7 @@ static enum error read_pairs(struct reader *reader, const char *parent, yyjson_v
         return value_fault(reader->failure, place, "a list of pairs of texts", list);
     if (yyjson_arr_size(list) == 0 || yyjson_arr_size(list) > RULES_PAIRS_MAX)
         return refuse(reader, "%s has %zu pairs; there can be 1 to %u.", place, yyjson_arr_size(list), RULES_PAIRS_MAX);
-    rule->pairs_owned = memory_allocate(yyjson_arr_size(list) * sizeof(*rule->pairs_owned));
+    rule->pairs_owned = kept_allocate(yyjson_arr_size(list) * sizeof(*rule->pairs_owned));
     yyjson_arr_foreach(list, index, count, item)
     {
         snprintf(item_place, sizeof(item_place), "%.160s[%zu]", place, index);
@@ -587,7 +587,7 @@ enum error rules_parse(struct rules *rules, yyjson_val *root, size_t text_size, 
     if (!yyjson_is_obj(root))
         return value_fault(failure, "The text", "an object", root);
     reader.name_left = 2 * text_size + (size_t)RULES_MAX * LABEL_EXTRA;
-    reader.name_next = rules->names_owned = memory_allocate(reader.name_left);
+    reader.name_next = rules->names_owned = kept_allocate(reader.name_left);
     rules->level_count = 1;
     enum error error = find_parts(&reader, root, &parts);
     yyjson_val *const *values = parts.values;

@@ -1,7 +1,7 @@
 #include "match/ticket_index.h"
 
 #include "base/assert.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include "match/pair.h"
 #include <stdlib.h>
 
@@ -14,13 +14,13 @@ void ticket_index_init(struct ticket_index *index, const struct rules *rules)
     plan_init(&index->plan, rules);
     ordered_init(&index->ordered);
     if (index->plan.share != NULL)
-        index->value_counts_owned = memory_allocate_zeroed(VALUE_COUNTERS * sizeof(uint32_t));
+        index->value_counts_owned = kept_allocate_zeroed(VALUE_COUNTERS * sizeof(uint32_t));
 }
 
 void ticket_index_deinit(struct ticket_index *index)
 {
     ordered_deinit(&index->ordered);
-    free(index->value_counts_owned);
+    kept_free(index->value_counts_owned);
     *index = (struct ticket_index){.value_counts_owned = NULL};
 }
 
@@ -146,14 +146,14 @@ static void streams_add(struct streams *streams, uint64_t bucket, struct range r
         return;
     if (streams->count == streams->capacity) {
         streams->capacity = streams->capacity == 0 ? 8 : streams->capacity * 2;
-        streams->items_owned = memory_resize(streams->items_owned, streams->capacity * sizeof(struct stream));
+        streams->items_owned = kept_resize(streams->items_owned, streams->capacity * sizeof(struct stream));
     }
     streams->items_owned[streams->count++] = (struct stream){bucket & ~PLAN_CLASS_BITS, range.low, range.high};
 }
 
 void streams_deinit(struct streams *streams)
 {
-    free(streams->items_owned);
+    kept_free(streams->items_owned);
     *streams = (struct streams){.items_owned = NULL};
 }
 

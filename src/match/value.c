@@ -1,7 +1,7 @@
 #include "match/value.h"
 
 #include "base/assert.h"
-#include "base/memory.h"
+#include "base/kept.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,20 +10,20 @@
 static void *take(void *context, size_t size)
 {
     (void)context;
-    return memory_allocate(size);
+    return kept_allocate(size);
 }
 
 static void *retake(void *context, void *old, size_t old_size, size_t size)
 {
     (void)context;
     (void)old_size;
-    return memory_resize(old, size);
+    return kept_resize(old, size);
 }
 
 static void give_back(void *context, void *memory)
 {
     (void)context;
-    free(memory);
+    kept_free(memory);
 }
 
 const yyjson_alc value_memory = {.malloc = take, .realloc = retake, .free = give_back, .ctx = NULL};

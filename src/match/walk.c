@@ -1,7 +1,7 @@
 #include "match/walk.h"
 
 #include "base/assert.h"
-#include "base/memory.h"
+#include "base/kept.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -152,7 +152,7 @@ static void walk_reserve(struct walk *walk, uint32_t count)
     if (count <= walk->capacity)
         return;
     walk->capacity = count;
-    walk->heads_owned = memory_resize(walk->heads_owned, count * sizeof(struct walk_head));
+    walk->heads_owned = kept_resize(walk->heads_owned, count * sizeof(struct walk_head));
 }
 
 void walk_start(struct walk *walk, const struct ticket_index *index, const struct streams *streams, uint32_t class,
@@ -184,6 +184,6 @@ void walk_start(struct walk *walk, const struct ticket_index *index, const struc
 
 void walk_deinit(struct walk *walk)
 {
-    free(walk->heads_owned);
+    kept_free(walk->heads_owned);
     *walk = (struct walk){.heads_owned = NULL};
 }

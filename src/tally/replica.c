@@ -44,7 +44,7 @@ static void deinit_tickets(struct replica *replica)
         if (ticket->entry.number == 0)
             continue;
         free((void *)(uintptr_t)ticket->key_owned.ptr);
-        free(ticket->facts_owned);
+        facts_destroy(ticket->facts_owned);
     }
     heap_deinit(&replica->aside);
     table_deinit(&replica->by_key);
@@ -105,7 +105,7 @@ static void forget(struct replica *replica, struct replica_ticket *ticket)
     table_remove(&replica->by_key, bytes_hash(ticket->key_owned), slot);
     table_remove(&replica->by_number, table_hash_u64(ticket->entry.number), slot);
     free((void *)(uintptr_t)ticket->key_owned.ptr);
-    free(ticket->facts_owned);
+    facts_destroy(ticket->facts_owned);
     ticket->entry.number = 0;
     pool_free(&replica->tickets, slot);
 }
@@ -223,7 +223,7 @@ static void fill(const struct replica *replica, struct replica_ticket *ticket, y
 {
     struct bytes set = text_of(event, "ExclusiveSet");
     uint64_t level = json_number(event, "Level");
-    free(ticket->facts_owned);
+    facts_destroy(ticket->facts_owned);
     ticket->facts_owned = facts;
     ticket->version = json_number(event, "Version");
     ticket->part = (uint32_t)json_number(event, "Part") % REPLICA_PARTS_MAX;

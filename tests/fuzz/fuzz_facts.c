@@ -34,7 +34,7 @@ static void fuzz_encoded(const struct rules *rules, struct bytes encoded, const 
         return;
     ask(rules, facts, facts);
     ask(rules, facts, other);
-    free(facts);
+    facts_destroy(facts);
 }
 
 static void fuzz_ticket(const struct rules *rules, struct bytes json, const struct facts *other)
@@ -49,7 +49,7 @@ static void fuzz_ticket(const struct rules *rules, struct bytes json, const stru
         struct facts *facts = facts_create(rules, buffer_bytes(&out));
         ASSERT(facts != NULL);
         ask(rules, facts, other);
-        free(facts);
+        facts_destroy(facts);
     } else {
         ASSERT(out.size == 0 && (doc == NULL || failure.text[0] != '\0'));
     }
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_ticket(rules, rest, other);
     else
         fuzz_expression(rules, rest, other, other);
-    free(other);
+    facts_destroy(other);
     rules_destroy(rules);
     return 0;
 }

@@ -20,8 +20,8 @@ static void rig_init(struct rig *rig)
 
 static void rig_deinit(struct rig *rig)
 {
-    free(rig->a);
-    free(rig->b);
+    facts_destroy(rig->a);
+    facts_destroy(rig->b);
     rules_destroy(rig->rules);
 }
 

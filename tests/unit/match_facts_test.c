@@ -108,10 +108,10 @@ static void facts_are_what_was_said(void **state)
     assert_int_equal(facts_at(facts, 2)->set.count, 2);
     assert_false(facts_at(facts, 3)->is_there);
     assert_false(facts_at(facts, 99)->is_there);
-    free(facts);
+    facts_destroy(facts);
     facts = facts_of(rules, "{'qty':18446744073709551615}", NULL);
     assert_true(facts_at(facts, 1)->number == 18446744073709551616.0);
-    free(facts);
+    facts_destroy(facts);
     rules_destroy(rules);
 }
 
@@ -164,7 +164,7 @@ static void what_is_cut_or_changed_is_no_facts(void **state)
         uint8_t was = out.data_owned[at];
         for (unsigned byte = 0; byte < 256; byte++) {
             out.data_owned[at] = (uint8_t)byte;
-            free(facts_create(rules, buffer_bytes(&out)));
+            facts_destroy(facts_create(rules, buffer_bytes(&out)));
         }
         out.data_owned[at] = was;
     }
@@ -184,7 +184,7 @@ static void facts_of_fewer_attributes_stay_good_under_more(void **state)
     struct facts *facts = facts_create(rules, buffer_bytes(&out));
     assert_true(facts_at(facts, 3)->number == 5);
     assert_false(facts_at(facts, 4)->is_there);
-    free(facts);
+    facts_destroy(facts);
     struct rules *others = rules_of("{'attrs':{'kind':'str'}}");
     assert_null(facts_create(others, buffer_bytes(&out)));
     rules_destroy(others);
@@ -244,8 +244,8 @@ static void needs_hold_as_the_reference_says(void **state)
             fail_msg("%s with %s", rows[i].need, rows[i].other);
         assert_true((attribute == 77) == rows[i].is_met);
         assert_true(facts_meet(facts, other, NULL) == rows[i].is_met);
-        free(facts);
-        free(other);
+        facts_destroy(facts);
+        facts_destroy(other);
     }
     rules_destroy(rules);
 }
@@ -259,8 +259,8 @@ static void the_first_need_that_fails_is_told(void **state)
     uint32_t attribute = 77;
     assert_false(facts_meet(facts, other, &attribute));
     assert_int_equal(attribute, 1);
-    free(facts);
-    free(other);
+    facts_destroy(facts);
+    facts_destroy(other);
     rules_destroy(rules);
 }
 
@@ -273,8 +273,8 @@ static void sets_have_in_common_what_stands_in_both(void **state)
     assert_int_equal(fact_set_common(&facts_at(a, 2)->set, &facts_at(b, 2)->set), 3);
     assert_int_equal(fact_set_common(&facts_at(b, 2)->set, &facts_at(a, 2)->set), 3);
     assert_int_equal(fact_set_common(&facts_at(a, 2)->set, &facts_at(a, 2)->set), 7);
-    free(a);
-    free(b);
+    facts_destroy(a);
+    facts_destroy(b);
     rules_destroy(rules);
 }
 

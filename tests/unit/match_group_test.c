@@ -222,8 +222,8 @@ static void a_group_of_more_candidates_than_a_part_holds_is_found_in_a_later_par
     assert_int_equal(group.count, 3);
     assert_int_equal(rig.matcher.counters.budget_stops, 2);
     rig_deinit(&rig);
-    free(none);
-    free(some);
+    facts_destroy(none);
+    facts_destroy(some);
 }
 
 static void large_matches_of_parties_are_found_though_the_search_is_cut(void **state)
@@ -369,7 +369,7 @@ static void a_pair_of_teams_that_is_none_any_more_is_not_given_out(void **state)
     assert_false(rig_look(&rig, 50, &group));
     struct facts *changed = rig_facts(&rig, "{'x':500}", NULL);
     matcher_remove(&rig.matcher, first);
-    free(rig_at(&rig, first)->facts_owned);
+    facts_destroy(rig_at(&rig, first)->facts_owned);
     rig_at(&rig, first)->facts_owned = changed;
     rig_entry(&rig, first)->facts = changed;
     matcher_add(&rig.matcher, first, rig.now_ms, true);

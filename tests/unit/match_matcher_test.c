@@ -296,7 +296,7 @@ static void random_event(struct rig *rig)
     } else if (kind == 7 && slot != 0) {
         matcher_remove(&rig->matcher, slot);
         struct player *player = rig_at(rig, slot);
-        free(player->facts_owned);
+        facts_destroy(player->facts_owned);
         player->entry.facts = player->facts_owned = random_facts(rig);
         matcher_add(&rig->matcher, slot, rig->now_ms, true);
     } else {
@@ -508,7 +508,7 @@ static void MR37_an_arrival_of_a_kind_without_partners_visits_nobody(void **stat
     assert_int_equal(rig.matcher.counters.candidates, 1);
     assert_int_equal(rig_entry(&rig, group.slots[1])->number, 1);
     rig_deinit(&rig);
-    free(facts);
+    facts_destroy(facts);
 }
 
 static void MR37_a_look_at_all_stops_lets_others_go_first_and_ends(void **state)
@@ -543,7 +543,7 @@ static void MR37_a_look_at_all_stops_lets_others_go_first_and_ends(void **state)
     assert_true(rig.matcher.counters.budget_stops >= scale() / MATCHER_PROBE_MAX);
     matcher_check(&rig.matcher);
     rig_deinit(&rig);
-    free(facts);
+    facts_destroy(facts);
 }
 
 static void tickets_that_need_somebody_else_are_not_visited(void **state)
@@ -563,7 +563,7 @@ static void tickets_that_need_somebody_else_are_not_visited(void **state)
     assert_int_equal(rig.matcher.counters.candidates, 1);
     assert_int_equal(rig_entry(&rig, group.slots[1])->number, 1);
     rig_deinit(&rig);
-    free(facts);
+    facts_destroy(facts);
 }
 
 static void seeds_go_by_priority_then_age_then_number(void **state)
@@ -707,7 +707,7 @@ static void a_dear_check_uses_up_the_budget_and_the_look_goes_on_later(void **st
     assert_false(matcher_survey(&rig.matcher, rig_entry(&rig, 1), MATCHER_PROBE_MAX, survey_count, &surveyed));
     assert_int_equal(surveyed.visited, 1);
     rig_deinit(&rig);
-    free(facts);
+    facts_destroy(facts);
     free(rules);
 }
 

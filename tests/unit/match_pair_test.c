@@ -59,8 +59,8 @@ static void each_rule_holds_when_the_reference_says_so(void **state)
         if (is_fit != rows[i].is_fit || check.verdict != (is_fit ? PAIR_FITS : PAIR_RULE))
             fail_msg("%s with %s and %s: %d", rows[i].rule, rows[i].a, rows[i].b, is_fit);
         assert_true(pair_fits(rules, &second, &first, &reverse) == is_fit);
-        free(a);
-        free(b);
+        facts_destroy(a);
+        facts_destroy(b);
         rules_destroy(rules);
     }
 }
@@ -76,8 +76,8 @@ static void an_expression_that_fails_counts(void **state)
     assert_int_equal(check.expression_errors, 5);
     assert_false(pair_fits(rules, &second, &first, &check));
     assert_int_equal(check.expression_errors, 6);
-    free(a);
-    free(b);
+    facts_destroy(a);
+    facts_destroy(b);
     rules_destroy(rules);
 }
 
@@ -127,7 +127,7 @@ static void a_rule_that_is_off_asks_for_no_attribute(void **state)
     assert_true(pair_fits(rules, &first, &second, &check));
     second.level = 1;
     assert_false(pair_fits(rules, &first, &second, &check));
-    free(none);
+    facts_destroy(none);
     rules_destroy(rules);
 }
 
@@ -147,7 +147,7 @@ static void two_of_one_exclusive_set_never_fit(void **state)
     assert_true(pair_fits(rules, &first, &second, &check));
     first.exclusive_set = second.exclusive_set = 0;
     assert_true(pair_fits(rules, &first, &second, &check));
-    free(none);
+    facts_destroy(none);
     rules_destroy(rules);
 }
 
@@ -166,9 +166,9 @@ static void what_one_needs_and_the_other_lacks_is_told_by_side(void **state)
     assert_int_equal(check.verdict, PAIR_NEED_SECOND);
     assert_true(pair_fits(rules, &first, &third, &check));
     assert_int_equal(check.verdict, PAIR_FITS);
-    free(picky);
-    free(small);
-    free(big);
+    facts_destroy(picky);
+    facts_destroy(small);
+    facts_destroy(big);
     rules_destroy(rules);
 }
 
@@ -194,7 +194,7 @@ static void group_add(struct group *group, const char *attributes, uint32_t weig
 static void group_end(struct group *group)
 {
     for (uint32_t i = 0; i < group->count; i++)
-        free(group->facts[i]);
+        facts_destroy(group->facts[i]);
     rules_destroy(group->rules);
 }
 
@@ -234,7 +234,7 @@ static void the_means_of_the_teams_are_weighted_and_held_against_the_bound(void 
     /* 1000 and 1300 against 1100 and 1200 is the only division that is even. */
     assert_true(group_fits(group.rules, group.members, 4, group.teams, &check));
     assert_memory_equal(group.teams, ((uint8_t[]){0, 1, 1, 0}), 4);
-    free(group.facts[3]);
+    facts_destroy(group.facts[3]);
     group.entries[3].facts = group.facts[3] = facts_of(group.rules, "{'mmr':1500}", NULL);
     assert_false(group_fits(group.rules, group.members, 4, group.teams, &check));
     assert_int_equal(check.verdict, PAIR_TEAMS);
