@@ -4,6 +4,9 @@
 #include "base/kept.h"
 #include <stdlib.h>
 
+/* Places of a ring that nothing has happened to yet. */
+#define FEED_CAPACITY_MIN 1024u
+
 void feed_init(struct feed *feed)
 {
     *feed = (struct feed){.first = 1};
@@ -26,8 +29,21 @@ void feed_begin(struct feed *feed)
 {
     if (feed->ring_owned != NULL)
         return;
-    feed->ring_owned = kept_allocate(FEED_EVENTS_MAX * sizeof(*feed->ring_owned));
+    feed->capacity = FEED_CAPACITY_MIN;
+    feed->ring_owned = kept_allocate(feed->capacity * sizeof(*feed->ring_owned));
     feed->first = feed->last + 1;
+}
+
+/* Twice the places; each event goes to the one that its number now has. Amortised O(1). */
+static void grow(struct feed *feed)
+{
+    uint32_t capacity = feed->capacity * 2 < FEED_EVENTS_MAX ? feed->capacity * 2 : FEED_EVENTS_MAX;
+    struct feed_event *ring = kept_allocate(capacity * sizeof(*ring));
+    for (uint64_t number = feed->first; number < feed->last; number++)
+        ring[number % capacity] = feed->ring_owned[number % feed->capacity];
+    kept_free(feed->ring_owned);
+    feed->ring_owned = ring;
+    feed->capacity = capacity;
 }
 
 void feed_add(struct feed *feed, const struct feed_event *event)
@@ -37,13 +53,15 @@ void feed_add(struct feed *feed, const struct feed_event *event)
         feed->first = feed->last + 1;
         return;
     }
-    feed->ring_owned[feed->last % FEED_EVENTS_MAX] = *event;
-    if (feed->last - feed->first == FEED_EVENTS_MAX)
+    if (feed->last - feed->first == feed->capacity && feed->capacity < FEED_EVENTS_MAX)
+        grow(feed);
+    feed->ring_owned[feed->last % feed->capacity] = *event;
+    if (feed->last - feed->first == feed->capacity)
         feed->first++;
 }
 
 const struct feed_event *feed_at(const struct feed *feed, uint64_t number)
 {
     bool is_there = feed->ring_owned != NULL && number >= feed->first && number <= feed->last;
-    return is_there ? &feed->ring_owned[number % FEED_EVENTS_MAX] : NULL;
+    return is_there ? &feed->ring_owned[number % feed->capacity] : NULL;
 }
