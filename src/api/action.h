@@ -27,12 +27,21 @@ struct call {
     bool is_waiting; /* set by a receive that waits: there is no reply yet */
 };
 
+/* How an action makes the state grow, which decides when it is refused (memory_limit.h). */
+enum growth {
+    GROWTH_NONE,   /* not at all, or by less than what bounds it already: a setting of a queue, a lease */
+    GROWTH_ASKED,  /* it depends: the action itself asks, once it knows */
+    GROWTH_LITTLE, /* it may take a little more than it gives back */
+    GROWTH_NEW,    /* it adds something that stays */
+};
+
 struct action {
     const char *target; /* of X-Amz-Target: service and name */
     bool is_silent;     /* has no reply fields: SQS answers with an empty body */
     enum error (*run)(struct call *call);
     unsigned rights;       /* of enum right: its caller needs one of them */
     const char *shared_as; /* what policies call it, where a queue's owner may let others do it; else NULL */
+    enum growth growth;
 };
 
 /* Every action there is. */

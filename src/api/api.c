@@ -1,6 +1,7 @@
 #include "api/api.h"
 
 #include "api/access.h"
+#include "api/memory_limit.h"
 #include "api/pool_wait.h"
 #include "api/reply.h"
 #include "api/state.h"
@@ -95,6 +96,14 @@ void api_refuse(struct api *api, struct exchange *exchange, enum error error, co
     api->refused_count++;
 }
 
+/* Opens a frame; schedules fire in it only where their messages have room. */
+static struct core *begin(struct api *api, uint64_t now_ms)
+{
+    struct core *core = namespace_begin(api->ns, now_ms);
+    core_hold_firings(core, memory_limit_is_reached(api));
+    return core;
+}
+
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
 /* Runs the action. Leaves the reply complete, or the exchange waiting. */
@@ -156,9 +165,11 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
     exchange->api = call.api = api;
     call.ns = api->ns;
     call.action = action;
-    call.core = namespace_begin(api->ns, now_ms);
+    call.core = begin(api, now_ms);
     if (error == OK)
         error = access_check_action(&call);
+    if (error == OK)
+        error = memory_limit_check(&call, action->growth);
     if (error == OK)
         error = run_action(&call, action);
     api->call_counts_owned[2 * (size_t)(action - actions) + (error != OK)]++;
@@ -202,7 +213,7 @@ uint64_t api_due_ms(const struct api *api)
 
 void api_tick(struct api *api, uint64_t now_ms)
 {
-    struct core *core = namespace_begin(api->ns, now_ms);
+    struct core *core = begin(api, now_ms);
     decide_due(core);
     wait_serve(api, now_ms);
     wait_expire(api, now_ms);

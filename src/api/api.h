@@ -22,6 +22,7 @@ struct api_options {
         *public_url; /* scheme and authority for queue URLs; NULL: the connection's and the Host header; borrowed */
     bool enforce_purge_interval; /* AWS's 60-second rules after PurgeQueue and DeleteQueue */
     bool enforce_delete_interval;
+    uint64_t memory_max;             /* bytes that the state of all namespaces may take (memory_limit.h); 0: no limit */
     const struct relay_desk *relays; /* who runs them; NULL: nobody, they are kept only; borrowed */
 };
 

@@ -3,6 +3,7 @@
  * Order of the checks: the lists' lengths; each send by itself, each unit's batch and report, each delete's queue; the sum of
  * the sends; then what decide_commit() checks, receipt handles first. What an entry did wrong says which one it was. */
 #include "api/access.h"
+#include "api/memory_limit.h"
 #include "api/send.h"
 #include "api/state.h"
 
@@ -225,11 +226,21 @@ static void write_units(struct call *call, const struct commit_command *command)
     writer_list_end(call->reply);
 }
 
+/* Steps of a pipeline, which end a message for each that they send, must go on at the limit, or nothing could be worked off. */
+static enum growth growth_of(const struct commit_command *command)
+{
+    if (command->send_count == 0)
+        return GROWTH_NONE;
+    return command->send_count <= command->delete_count ? GROWTH_LITTLE : GROWTH_NEW;
+}
+
 enum error action_commit(struct call *call)
 {
     struct commit commit;
     struct commit_fault fault;
     enum error error = read_commit(call, &commit);
+    if (error == OK)
+        error = memory_limit_check(call, growth_of(&commit.command));
     if (error != OK)
         return error;
     error = decide_commit(call->core, &commit.command, &fault);

@@ -1,5 +1,6 @@
 /* CreateQueue: makes the queue, or answers with the one that has these attributes. */
 #include "api/access.h"
+#include "api/memory_limit.h"
 #include "api/queue_attributes.h"
 #include "api/queue_tags.h"
 #include "api/state.h"
@@ -42,6 +43,9 @@ static enum error make_queue(struct call *call, struct bytes name, const struct 
     enum error error = queue_attributes_check_source(call, name, settings);
     if (error == OK)
         error = queue_tags_read(call, "tags", name, &tags);
+    if (error != OK)
+        return error;
+    error = memory_limit_check(call, GROWTH_NEW);
     if (error != OK)
         return error;
     if (was_deleted_recently(call, name))

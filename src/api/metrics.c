@@ -4,6 +4,7 @@
 
 #include "api/relay_view.h"
 #include "api/state.h"
+#include "base/kept.h"
 
 /* X(METRIC, name, kind, help) */
 #define METRIC_LIST(X)                                                                                                 \
@@ -205,6 +206,15 @@ static void write_calls(const struct api *api, struct arena *arena, struct buffe
                 api->call_counts_owned[2 * i + k]);
 }
 
+/* Of the whole server, whatever the number of namespaces. */
+static void write_memory(const struct api *api, struct buffer *text)
+{
+    metric_write_head(text, "tally_memory_bytes", "gauge", "Memory that the state takes, of all namespaces together.");
+    buffer_append_format(text, "tally_memory_bytes %zu\n", kept_in_use());
+    metric_write_head(text, "tally_memory_limit_bytes", "gauge", "What it may take (memory-max); 0: no limit.");
+    buffer_append_format(text, "tally_memory_limit_bytes %llu\n", (unsigned long long)api->options.memory_max);
+}
+
 void api_metrics_write(struct api *const *members, size_t count, struct arena *arena, struct buffer *text)
 {
     for (size_t i = 0; i < METRIC_COUNT; i++) {
@@ -223,6 +233,7 @@ void api_metrics_write(struct api *const *members, size_t count, struct arena *a
     const struct relay_series *relays = read_relays(members, count, arena, &relay_count);
     if (relay_count > 0)
         write_relays(relays, relay_count, arena, text);
+    write_memory(members[0], text);
     pool_metrics_write(members, count, arena, text);
     buffer_append_format(text,
                          "# HELP tally_calls_total Calls by action and result.\n# TYPE tally_calls_total counter\n");

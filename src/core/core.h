@@ -35,6 +35,9 @@ void core_set_calendar(struct core *core,
                        uint64_t (*next)(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms),
                        void *context);
 
+/* While they are held, no schedule fires: what is due waits, and is late. False at the start. */
+void core_hold_firings(struct core *core, bool are_held);
+
 /* When core_frame_open() or decide_due() next has something to do; 0: at once; UINT64_MAX: never. O(1). */
 uint64_t core_due_ms(const struct core *core);
 

@@ -117,8 +117,15 @@ static void fire(struct core *core, const struct schedule *schedule)
                     });
 }
 
+void core_hold_firings(struct core *core, bool are_held)
+{
+    core->schedules.are_held = are_held;
+}
+
 void schedule_fire_due(struct core *core, unsigned portion)
 {
+    if (core->schedules.are_held)
+        return;
     const struct heap *due = &core->schedules.due;
     for (; portion > 0 && !core_frame_is_ample(core) && due->count > 0 && heap_top(due).key <= core->now_ms; portion--)
         fire(core, pool_at(&core->schedules.schedules, heap_top(due).slot));

@@ -120,7 +120,9 @@ const struct schedule *schedule_find(const struct core *core, struct bytes name)
 
 uint64_t schedule_due_ms(const struct core *core)
 {
-    return heap_top_key(&core->schedules.due);
+    uint64_t due_ms = heap_top_key(&core->schedules.due);
+    uint64_t again_ms = core->now_ms + SCHEDULE_HELD_MS;
+    return core->schedules.are_held && due_ms < again_ms ? again_ms : due_ms;
 }
 
 /* --- changing ----------------------------------------------------------------------------------------------------- */

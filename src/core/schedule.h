@@ -3,7 +3,7 @@
  * calendar knows time zones, the core does not) and stands in the event.
  *
  * A firing that comes more than SCHEDULE_MISSED_MS late was missed: nobody served when it was due. What becomes of those is the
- * schedule's catch-up rule. */
+ * schedule's catch-up rule. While the server has no memory for more messages, firings wait (core_hold_firings()), and may be missed, too. */
 #ifndef TALLY_CORE_SCHEDULE_H
 #define TALLY_CORE_SCHEDULE_H
 
@@ -56,9 +56,13 @@ struct schedule {
     uint32_t due_index;
 };
 
+/* While firings are held it is looked again after so long whether they still are. */
+#define SCHEDULE_HELD_MS 1000u
+
 struct schedules {
     struct pool schedules;
     struct heap due;
+    bool are_held;         /* no part of the state: it says when something is decided, not what */
     uint32_t *order_owned; /* slots by name */
     uint32_t count;
     uint32_t capacity;

@@ -1,6 +1,7 @@
 #include "tallyd/config_value.h"
 
 #include "base/assert.h"
+#include "tallyd/machine_memory.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -25,6 +26,7 @@ static const struct unit *unit_table(enum config_kind kind, size_t *count)
 {
     switch (kind) {
     case CONFIG_SIZE:
+    case CONFIG_MEMORY:
         *count = ARRAY_LENGTH(size_units);
         return size_units;
     case CONFIG_TIME:
@@ -65,6 +67,22 @@ static bool amount_parse(enum config_kind kind, const char *text, uint64_t *numb
     return false;
 }
 
+static bool memory_parse(const char *text, uint64_t *number)
+{
+    size_t digit_count = strspn(text, "0123456789");
+    uint64_t percent;
+    if (strcasecmp(text, "off") == 0) {
+        *number = 0;
+        return true;
+    }
+    if (strcmp(text + digit_count, "%") != 0)
+        return amount_parse(CONFIG_MEMORY, text, number);
+    if (!bytes_to_u64(bytes_make(text, digit_count), &percent) || percent < 1 || percent > 100)
+        return false;
+    *number = machine_memory() / 100 * percent;
+    return true;
+}
+
 bool config_value_parse(enum config_kind kind, const char *text, uint64_t *number)
 {
     switch (kind) {
@@ -73,6 +91,8 @@ bool config_value_parse(enum config_kind kind, const char *text, uint64_t *numbe
         return true;
     case CONFIG_SWITCH:
         return switch_parse(text, number);
+    case CONFIG_MEMORY:
+        return memory_parse(text, number);
     default:
         return amount_parse(kind, text, number);
     }
@@ -98,6 +118,8 @@ const char *config_value_example(enum config_kind kind)
         return "a number";
     case CONFIG_SIZE:
         return "a size in bytes such as 65536, 64KiB, 8MiB or 1GiB";
+    case CONFIG_MEMORY:
+        return "a size in bytes such as 4GiB, a share of the memory such as 50%, or off";
     case CONFIG_TIME:
         return "a time such as 30s, 500ms, 5m or 1h";
     case CONFIG_SWITCH:

@@ -2,6 +2,7 @@
  *
  * Exit status: 0 after a clean stop; 1 if it could not start or its log failed; 2 if it was told something wrong. */
 #include "base/assert.h"
+#include "base/kept.h"
 #include "server/server.h"
 #include "tallyd/config.h"
 #include "tallyd/credentials_file.h"
@@ -209,6 +210,7 @@ static void api_options_fill(const struct daemon *daemon, struct api_options *op
         .public_url = public_url[0] == '\0' ? NULL : public_url,
         .enforce_purge_interval = config_number(config, CONFIG_PURGE_INTERVAL) != 0,
         .enforce_delete_interval = config_number(config, CONFIG_DELETE_INTERVAL) != 0,
+        .memory_max = config_number(config, CONFIG_MEMORY_MAX),
         .relays = relays_desk(daemon->relays),
     };
 }
@@ -303,6 +305,20 @@ static enum error open_namespaces(struct daemon *daemon, struct failure *failure
                            failure);
 }
 
+/* Recovery is never refused: what was acknowledged is there, whatever the limit is by now. */
+static void warn_of_memory(const struct daemon *daemon)
+{
+    uint64_t in_use = kept_in_use(), max = config_number(&daemon->config, CONFIG_MEMORY_MAX);
+    char described[256];
+    if (max == 0 || in_use < max)
+        return;
+    config_describe(&daemon->config, CONFIG_MEMORY_MAX, described, sizeof(described));
+    fprintf(stderr,
+            "tallyd: what the log holds takes %llu bytes of memory, and %s is %llu: sends are refused until enough of "
+            "it has been received and deleted. Raise it if there is more memory.\n",
+            (unsigned long long)in_use, described, (unsigned long long)max);
+}
+
 static enum error serve(struct daemon *daemon, struct failure *failure)
 {
     struct api *const *apis = daemon->namespaces.apis_owned;
@@ -329,6 +345,7 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     daemon->relays = relays_create(complain, NULL);
     enum error error = open_namespaces(daemon, failure);
     if (error == OK) {
+        warn_of_memory(daemon);
         error = serve(daemon, failure);
         namespaces_close(&daemon->namespaces);
     }

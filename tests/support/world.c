@@ -92,6 +92,7 @@ void world_start(struct world *world)
         .public_url = "http://localhost",
         .enforce_purge_interval = world->options.enforce_intervals,
         .enforce_delete_interval = world->options.enforce_intervals,
+        .memory_max = world->options.memory_max,
     };
     for (;;) {
         enum error error =

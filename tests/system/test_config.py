@@ -76,6 +76,8 @@ WRONG = [
     (["--body-max", "18446744073709551615GiB"], ["body-max"]),
     (["--idle-timeout", "-5"], ["idle-timeout", "-5", "30s"]),
     (["--connections-max", "0"], ["connections-max", "0", "1000000"]),
+    (["--memory-max", "101%"], ["memory-max", "101%", "4GiB", "50%", "off"]),
+    (["--memory-max", "much"], ["memory-max", "much"]),
     (["--purge-interval", "perhaps"], ["purge-interval", "perhaps", "on or off"]),
     (["--body-max"], ["--body-max", "value"]),
     (["--no-such-thing", "1"], ["--no-such-thing", "--help"]),

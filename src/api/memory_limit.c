@@ -1,0 +1,25 @@
+#include "api/memory_limit.h"
+
+#include "api/state.h"
+#include "base/kept.h"
+
+/* The room above the limit is this share of it. */
+#define RESERVE_SHARE 8u
+
+bool memory_limit_is_reached(const struct api *api)
+{
+    return api->options.memory_max > 0 && kept_in_use() >= api->options.memory_max;
+}
+
+enum error memory_limit_check(struct call *call, enum growth growth)
+{
+    uint64_t max = call->api->options.memory_max, in_use = kept_in_use();
+    uint64_t limit = growth == GROWTH_LITTLE ? max + max / RESERVE_SHARE : max;
+    if (max == 0 || growth == GROWTH_NONE || growth == GROWTH_ASKED || in_use < limit)
+        return OK;
+    return call_fail(call, ERROR_MEMORY_IS_FULL,
+                     "The state of the server takes %llu bytes of memory, and memory-max is %llu: nothing new is taken "
+                     "until something has ended. Receives and deletes go on. Try again later, let more consumers work, "
+                     "or raise --memory-max.",
+                     (unsigned long long)in_use, (unsigned long long)max);
+}

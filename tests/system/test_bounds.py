@@ -1,0 +1,203 @@
+"""What bounds the memory of the daemon: memory-max, as clients, relays and a restart meet it, and that nothing of what comes and goes stays
+behind. tests/unit/api_memory_test.c asks the same of each kind of thing by itself, more exactly."""
+
+import contextlib
+import re
+import threading
+
+import pytest
+from botocore.config import Config
+from conftest import wait_until
+from outbox_sqlite import SqliteOutbox
+from queues import make_queue
+from relay import Relay, check_once, drain
+from test_http import metric
+from test_sdk_boto3 import code_of, session  # noqa: F401
+from wire import Connection
+
+LIMIT = 1 << 20
+
+
+@pytest.fixture
+def full(daemon_factory):
+    """A daemon at its limit, with messages in "q" that come in tens."""
+    daemon = daemon_factory("--memory-max", str(LIMIT)).start()
+    make_queue(daemon, "q")
+    fill(daemon)
+    yield daemon
+    assert daemon.stop() == 0, daemon.error_text()
+
+
+def ten(body="x"):
+    return [{"Id": str(i), "MessageBody": body} for i in range(10)]
+
+
+def fill(daemon):
+    with Connection(daemon.port) as connection:
+        while (answer := connection.call("AmazonSQS.SendMessageBatch", {"QueueUrl": "q", "Entries": ten()})).status == 200:
+            pass
+        assert answer.status == 503
+        assert answer.json()["__type"] == "com.tally#MemoryIsFull"
+        assert f"memory-max is {LIMIT}" in answer.json()["message"]
+        assert answer.header("x-amzn-query-error") == "MemoryIsFull;Receiver"
+
+
+def work_off(daemon, count, queue="q"):
+    """Receives and deletes up to `count` messages, in tens; returns how many."""
+    ended = 0
+    with Connection(daemon.port) as connection:
+        while ended < count:
+            taken = connection.call("AmazonSQS.ReceiveMessage", {"QueueUrl": queue, "MaxNumberOfMessages": 10})
+            messages = taken.json().get("Messages", [])
+            if not messages:
+                break
+            entries = [{"Id": str(i), "ReceiptHandle": m["ReceiptHandle"]} for i, m in enumerate(messages)]
+            gone = connection.call("AmazonSQS.DeleteMessageBatch", {"QueueUrl": queue, "Entries": entries})
+            assert gone.status == 200 and len(gone.json()["Successful"]) == len(messages)
+            ended += len(messages)
+    return ended
+
+
+def anonymous_bytes(daemon):
+    text = (wait_until(lambda: open(f"/proc/{daemon.pid}/smaps_rollup").read())).splitlines()
+    return 1024 * int(next(line for line in text if line.startswith("Anonymous:")).split()[1])
+
+
+# --- at the limit ----------------------------------------------------------------------------------------------------
+
+
+def test_an_sdk_repeats_a_send_that_was_refused_until_there_is_room(full, session):  # noqa: F811
+    assert LIMIT <= metric(full, "tally_memory_bytes") < LIMIT * 1.2
+    assert metric(full, "tally_memory_limit_bytes") == LIMIT
+    once = session.client("sqs", endpoint_url=full.endpoint, config=Config(retries={"total_max_attempts": 1}))
+    patient = session.client(
+        "sqs", endpoint_url=full.endpoint, config=Config(retries={"mode": "standard", "total_max_attempts": 6})
+    )
+    url = once.get_queue_url(QueueName="q")["QueueUrl"]
+    assert once.create_queue(QueueName="q")["QueueUrl"] == url
+    code, status = code_of(once.send_message, QueueUrl=url, MessageBody="refused")
+    assert code.endswith("MemoryIsFull") and status == 503
+
+    refused = 'tally_calls_total{action="AmazonSQS.SendMessage",result="error"}'
+    before = metric(full, refused)
+
+    def make_room():
+        wait_until(lambda: metric(full, refused) > before)
+        work_off(full, 2000)
+
+    worker = threading.Thread(target=make_room)
+    worker.start()
+    assert patient.send_message(QueueUrl=url, MessageBody="taken after all")["MessageId"]
+    worker.join()
+    assert metric(full, "tally_memory_bytes") < LIMIT
+
+
+def test_receives_deletes_and_leases_go_on_at_the_limit(full):
+    with Connection(full.port) as connection:
+        taken = connection.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "q", "MaxNumberOfMessages": 2}).json()["Messages"]
+        handle = {"QueueUrl": "q", "ReceiptHandle": taken[0]["ReceiptHandle"]}
+        changed = connection.call("AmazonSQS.ChangeMessageVisibility", {**handle, "VisibilityTimeout": 60})
+        assert changed.status == 200
+        assert connection.call("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "x"}).status == 503
+        assert connection.call("AmazonSQS.DeleteMessage", handle).status == 200
+    waiting = metric(full, "tally_messages")
+    assert work_off(full, waiting) == waiting - 1  # one is in hand
+    fill(full)
+
+
+def test_a_daemon_killed_at_the_limit_starts_again_and_says_that_it_is_above(full):
+    count = metric(full, "tally_messages")
+    full.kill9()
+    full.options[full.options.index(str(LIMIT))] = str(LIMIT // 2)
+    full.start()
+    assert metric(full, "tally_messages") == count
+    line = re.search(r"tallyd: what the log holds takes (\d+) bytes of memory, and memory-max \(.*\) is (\d+)", full.error_text())
+    assert line and int(line[1]) > int(line[2]) == LIMIT // 2
+    status, error = full.call("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "x"})
+    assert status == 503 and error["__type"] == "com.tally#MemoryIsFull"
+    assert work_off(full, count) == count
+    assert full.call("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "x"})[0] == 200
+
+
+def test_rows_of_an_outbox_wait_in_their_source_and_are_not_parked(full, tmp_path, request):
+    outbox = SqliteOutbox(tmp_path / "app.db")
+    relay = Relay(full.endpoint, outbox.source, "queue", "--lease", 1).start()
+    request.addfinalizer(relay.kill9)
+    relay.wait_for("active")
+    outbox.send(["a", "b", "c"], "q")
+    refused = 'tally_calls_total{action="Tally.Publish",result="error"}'
+    wait_until(lambda: metric(full, refused) > 1)
+    assert outbox.count() == 3 and outbox.count("tally_dead") == 0
+    work_off(full, metric(full, "tally_messages"))
+    check_once(drain(full, "q", 3), ["a", "b", "c"])
+    outbox.wait_until_empty()
+    assert outbox.count("tally_dead") == 0
+
+
+def test_bodies_do_not_count(daemon_factory):
+    """A backlog of a hundred times the limit is taken, outlives a kill, and is served from the disk."""
+    daemon = daemon_factory("--memory-max", "256KiB").start()
+    make_queue(daemon, "q")
+    body = "b" * 100 * 1024
+    with Connection(daemon.port) as connection:
+        for i in range(256):
+            sent = connection.call("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": f"{i} {body}"})
+            assert sent.status == 200, sent.json()
+    assert metric(daemon, "tally_memory_bytes") < 256 * 1024
+    daemon.kill9()
+    daemon.start()
+    seen = []
+    with Connection(daemon.port) as connection:
+        while taken := connection.call(
+            "AmazonSQS.ReceiveMessage", {"QueueUrl": "q", "MaxNumberOfMessages": 10}
+        ).json().get("Messages"):
+            assert all(message["Body"].endswith(body) for message in taken)
+            seen += [int(message["Body"].split()[0]) for message in taken]
+    assert sorted(seen) == list(range(256))
+    assert daemon.stop() == 0
+
+
+# --- what comes and goes ---------------------------------------------------------------------------------------------
+
+
+def test_connections_leave_nothing_behind(daemon):
+    make_queue(daemon, "q")
+
+    def come_and_go(count):
+        with contextlib.ExitStack() as open_ones:
+            connections = [open_ones.enter_context(Connection(daemon.port)) for _ in range(count)]
+            for connection in connections:
+                assert connection.call("AmazonSQS.GetQueueUrl", {"QueueName": "q"}).status == 200
+
+    come_and_go(300)
+    before, kept = anonymous_bytes(daemon), metric(daemon, "tally_memory_bytes")
+    for _ in range(4):
+        come_and_go(300)
+    assert anonymous_bytes(daemon) < before + (2 << 20)
+    assert metric(daemon, "tally_memory_bytes") == kept
+
+
+def test_messages_groups_ids_and_batches_leave_nothing_behind(daemon):
+    daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q", "Attributes": {"Tally.DeduplicationWindow": "1"}})
+
+    def come_and_go(turn):
+        with Connection(daemon.port) as connection:
+            for i in range(40):
+                entries = [
+                    {**entry, "MessageGroupId": f"{turn}-{i}-{k}", "MessageDeduplicationId": f"{turn}-{i}-{k}"}
+                    for k, entry in enumerate(ten())
+                ]
+                connection.call("AmazonSQS.SendMessageBatch", {"QueueUrl": "q", "Entries": entries})
+                connection.call("Tally.CreateBatch", {"BatchId": f"{turn}-{i}", "RetentionSeconds": 0})
+                connection.call("Tally.SealBatch", {"BatchId": f"{turn}-{i}"})
+        full = metric(daemon, "tally_memory_bytes")
+        assert work_off(daemon, 400) == 400
+        wait_until(lambda: metric(daemon, "tally_deduplication_ids") == 0 and metric(daemon, "tally_batches") == 0)
+        return full
+
+    full = come_and_go(0)
+    after_first = metric(daemon, "tally_memory_bytes")
+    assert full > after_first + 400 * 300
+    come_and_go(1)
+    # How a batch ended is known for 14 days, for those that wait for it.
+    assert metric(daemon, "tally_memory_bytes") < after_first + 40 * 200 + 4096

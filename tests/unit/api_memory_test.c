@@ -1,0 +1,455 @@
+/* memory-max: what is refused at the limit, what goes on, and what the server does all the same. And that nothing grows without bound:
+ * of each kind of thing that the state is made of many are made and ended, round after round, and memory is where it was. */
+#include "sqs.h"
+
+#include "base/kept.h"
+#include "core/deduplication.h"
+
+#define ROOM (64u << 10) /* of a world that is to be filled */
+#define CHURN 500u       /* things in a round */
+#define ROUNDS 4u
+#define MINUTE_MS UINT64_C(60000)
+#define OUTCOMES_MS (15 * UINT64_C(86400000)) /* how something ended is known for 14 days, for those that wait for it */
+#define NOT_STARTED "00000000-0000-4000-8000-000000000000"
+
+/* --- the limit ------------------------------------------------------------------------------------------------------ */
+
+static void add_things(struct world *world)
+{
+    world_create_queue(world, "q", "");
+    world_create_queue(world, "done", "");
+    world_create_queue(world, "ticks", "");
+    world_create_queue(world, "dead", "");
+    world_create_queue(world, "poison",
+                       "'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'arn:aws:sqs:us-east-1:000000000000:dead\\',"
+                       "\\'maxReceiveCount\\':1}'");
+    world_send(world, "poison", NULL, "p");
+    sqs_call(world, "Tally.CreateBatch", "{'BatchId':'b','OnComplete':{'QueueUrl':'done','MessageBody':'all done'}}");
+    sqs_call(world, "Tally.AddUnits", "{'BatchId':'b','Units':['u1','u2']}");
+    sqs_call(world, "Tally.SealBatch", "{'BatchId':'b'}");
+    sqs_call(world, "Tally.CreatePool", "{'PoolName':'p','ResultQueueUrl':'done','Matcher':'external'}");
+    sqs_call(world, "Tally.OfferTickets", "{'PoolName':'p','Tickets':[{'TicketId':'a'},{'TicketId':'b'}]}");
+    sqs_call(world, "Tally.PutSchedule",
+             "{'Name':'s','Cron':'* * * * *','QueueUrl':'ticks','MessageBody':'tick','CatchUp':'one'}");
+}
+
+/* A world with some things in it, filled to its limit with messages in "q". */
+static struct world *full_world(void **state)
+{
+    struct world *world = sqs_open(state);
+    add_things(world);
+    world_forget(world);
+    world_stop(world, false);
+    world_start(world);
+    world->options.memory_max = kept_in_use() + ROOM;
+    world_stop(world, false);
+    world_start(world);
+    struct answer answer;
+    unsigned sent = 0;
+    while ((answer = world_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'%u'}", sent)).error == NULL)
+        sent++;
+    if (!answer_fails(answer, "MemoryIsFull") || answer.status != 503)
+        fail_msg("%s: %s", answer.error, answer_text(answer, "message"));
+    EXPECT(world, sent > 300 && sent < ROOM / 80); /* 96 bytes each, and 8 to 21 */
+    EXPECT(world, kept_in_use() < world->options.memory_max + 4096);
+    return world;
+}
+
+/* Works messages of "q" off until something is taken again: not many, a table may have grown with the last that was taken. */
+static void make_room(struct world *world)
+{
+    struct taken taken[10];
+    for (unsigned ended = 0; kept_in_use() >= world->options.memory_max; ended += 10) {
+        EXPECT(world, ended < 100 && world_take(world, "q", 30, 10, taken) == 10);
+        for (unsigned i = 0; i < 10; i++)
+            world_delete(world, "q", taken[i].handle);
+    }
+}
+
+static void at_the_limit_what_adds_something_is_refused_in_words(void **state)
+{
+    struct world *world = full_world(state);
+    static const char *const refused[][2] = {
+        {"SendMessage", "{'QueueUrl':'q','MessageBody':'x'}"},
+        {"SendMessageBatch", "{'QueueUrl':'q','Entries':[{'Id':'1','MessageBody':'x'},{'Id':'2','MessageBody':'y'}]}"},
+        {"CreateQueue", "{'QueueName':'another'}"},
+        {"Tally.CreateBatch", "{'BatchId':'c'}"},
+        {"Tally.AddUnits", "{'BatchId':'b','Units':['u3']}"},
+        {"Tally.OfferTickets", "{'PoolName':'p','Tickets':[{'TicketId':'c'}]}"},
+        {"Tally.CreatePool", "{'PoolName':'r','ResultQueueUrl':'done'}"},
+        {"Tally.PutSchedule", "{'Name':'t','Cron':'* * * * *','QueueUrl':'ticks','MessageBody':'tick'}"},
+        {"Tally.PutTypeOrder", "{'Name':'o','Types':['a','b']}"},
+        {"Tally.Publish", "{'Publisher':'" NOT_STARTED "'}"},
+        {"Tally.Commit", "{'Sends':[{'QueueUrl':'q','MessageBody':'x'}]}"},
+    };
+    char limit[64];
+    snprintf(limit, sizeof(limit), "memory-max is %llu", (unsigned long long)world->options.memory_max);
+    for (size_t i = 0; i < ARRAY_LENGTH(refused); i++) {
+        sqs_expect_error(world, refused[i][0], refused[i][1], "MemoryIsFull", limit);
+        sqs_expect_error(world, refused[i][0], refused[i][1], "MemoryIsFull", "Receives and deletes go on");
+    }
+    sqs_close(world);
+}
+
+static void at_the_limit_work_goes_on_and_what_ends_makes_room(void **state)
+{
+    struct world *world = full_world(state);
+    struct taken taken[10], steps[2];
+    EXPECT(world, world_take(world, "q", 30, 10, taken) == 10);
+    world_hold(world, "poison", 1, 1, steps);
+    sqs_call(world, "CreateQueue", "{'QueueName':'q'}"); /* it is there */
+    sqs_call(world, "SetQueueAttributes", "{'QueueUrl':'q','Attributes':{'VisibilityTimeout':'40'}}");
+    EXPECT(world, world_call(world, "ChangeMessageVisibility",
+                             "{'QueueUrl':'q','ReceiptHandle':'%s','VisibilityTimeout':50}", taken[0].handle)
+                          .error == NULL);
+    /* A step of a pipeline: one message for one. */
+    EXPECT(world,
+           world_call(world, "Tally.Commit",
+                      "{'Deletes':[{'QueueUrl':'q','ReceiptHandle':'%s'}],'Sends':[{'QueueUrl':'done','MessageBody':"
+                      "'next'}]}",
+                      taken[0].handle)
+                   .error == NULL);
+    EXPECT(world,
+           answer_fails(world_call(world, "Tally.Commit",
+                                   "{'Deletes':[{'QueueUrl':'q','ReceiptHandle':'%s'}],'Sends':[{'QueueUrl':'done',"
+                                   "'MessageBody':'1'},{'QueueUrl':'done','MessageBody':'2'}]}",
+                                   taken[1].handle),
+                        "MemoryIsFull"));
+    for (unsigned i = 1; i < 10; i++)
+        world_delete(world, "q", taken[i].handle);
+    make_room(world);
+    sqs_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'again'}");
+    sqs_close(world);
+}
+
+static void what_the_server_promised_is_not_refused(void **state)
+{
+    struct world *world = full_world(state);
+    struct taken taken[1];
+    sqs_call(world, "Tally.CompleteUnits", "{'BatchId':'b','Units':[{'Unit':'u1'},{'Unit':'u2'}]}");
+    EXPECT(world, world_count_messages(world, "done") == 1);
+    sqs_call(world, "Tally.ProposeMatches",
+             "{'PoolName':'p','ProposalId':'1','Proposals':[{'ProposalId':'1','Members':[{'TicketId':'a','Version':1},"
+             "{'TicketId':'b','Version':1}]}]}");
+    EXPECT(world, world_count_messages(world, "done") == 2);
+    world_hold(world, "poison", 1, 1, taken);
+    world_pass_time(world, 2000);
+    sqs_call(world, "ReceiveMessage", "{'QueueUrl':'poison'}");
+    EXPECT(world, world_count_messages(world, "poison") == 0 && world_count_messages(world, "dead") == 1);
+    sqs_close(world);
+}
+
+static void a_schedule_is_late_and_not_lost(void **state)
+{
+    struct world *world = full_world(state);
+    world_pass_time(world, 2 * MINUTE_MS);
+    EXPECT(world, world_count_messages(world, "ticks") == 0);
+    make_room(world);
+    world_pass_time(world, 2000);
+    EXPECT(world, world_count_messages(world, "ticks") >= 1);
+    sqs_close(world);
+}
+
+static void a_restart_is_not_refused_and_a_drain_makes_room(void **state)
+{
+    struct world *world = full_world(state);
+    world->options.memory_max -= ROOM / 2;
+    world_kill(world);
+    sqs_expect_error(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'x'}", "MemoryIsFull", "");
+    unsigned count;
+    struct taken taken[10];
+    while ((count = world_take(world, "q", 30, 10, taken)) > 0)
+        for (unsigned i = 0; i < count; i++)
+            world_delete(world, "q", taken[i].handle);
+    sqs_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'x'}");
+    sqs_close(world);
+}
+
+/* One step of a pipeline gives back as much as it takes, unless it doesn't: ids that are remembered for ever. */
+static void what_takes_a_little_more_than_it_gives_is_refused_an_eighth_above(void **state)
+{
+    struct world *world = full_world(state);
+    world_forget(world);
+    world->options.memory_max = 0;
+    world_kill(world);
+    world_create_queue(world, "ever", "'Tally.DeduplicationWindow':'-1'");
+    world->options.memory_max = kept_in_use();
+    world_kill(world);
+    unsigned steps = 0;
+    for (struct answer answer = {0}; answer.error == NULL; steps++) {
+        struct taken taken[1];
+        world_hold(world, steps == 0 ? "q" : "ever", 30, 1, taken);
+        answer = world_call(world, "Tally.Commit",
+                            "{'Deletes':[{'QueueUrl':'%s','ReceiptHandle':'%s'}],'Sends':[{'QueueUrl':'ever',"
+                            "'MessageBody':'x','MessageDeduplicationId':'%u'}]}",
+                            steps == 0 ? "q" : "ever", taken[0].handle, steps);
+        EXPECT(world, answer.error == NULL || answer_fails(answer, "MemoryIsFull"));
+        EXPECT(world, steps < 20000);
+        if (steps % 100 == 99)
+            world_forget(world);
+    }
+    EXPECT(world, steps > 100);
+    sqs_close(world);
+}
+
+/* --- nothing grows without bound ------------------------------------------------------------------------------------ */
+
+static void delete_all(struct world *world, const char *queue)
+{
+    unsigned count;
+    struct taken taken[10];
+    while ((count = world_take(world, queue, 30, 10, taken)) > 0) {
+        for (unsigned i = 0; i < count; i++)
+            world_delete(world, queue, taken[i].handle);
+        world_forget(world);
+    }
+}
+
+/* Makes `count` things and ends them; `round` tells their names apart. */
+typedef void churn(struct world *world, unsigned round, unsigned count);
+
+/* Plays rounds of it: behind each, memory is where it was behind the first, which may leave tables and rings behind. */
+static void expect_flat(void **state, const char *queue_attributes, churn *run)
+{
+    struct world *world = sqs_open(state);
+    world_create_queue(world, "churn", queue_attributes);
+    size_t after_first = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        run(world, round, CHURN);
+        world_forget(world);
+        world_pass_time(world, 2000);
+        if (round == 0)
+            after_first = kept_in_use();
+        else if (kept_in_use() > after_first + 2048)
+            fail_msg("round %u: %zu bytes more than after the first", round, kept_in_use() - after_first);
+    }
+    sqs_close(world);
+}
+
+static void churn_messages(struct world *world, unsigned round, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        EXPECT(world, world_call(world, "SendMessage", "{'QueueUrl':'churn','MessageBody':'%u'}", round).error == NULL);
+    delete_all(world, "churn");
+}
+
+static void messages_that_ended_leave_nothing(void **state)
+{
+    expect_flat(state, "", churn_messages);
+}
+
+static void churn_groups(struct world *world, unsigned round, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        EXPECT(world, world_call(world, "SendMessage",
+                                 "{'QueueUrl':'churn','MessageBody':'x','MessageGroupId':'g%u-%u'}", round, i)
+                              .error == NULL);
+    EXPECT(world, core_metrics(world_core(world)).groups == count);
+    delete_all(world, "churn");
+    EXPECT(world, core_metrics(world_core(world)).groups == 0);
+}
+
+static void groups_end_with_their_last_message(void **state)
+{
+    expect_flat(state, "", churn_groups);
+}
+
+static void churn_ids(struct world *world, unsigned round, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        EXPECT(world, world_call(world, "SendMessage",
+                                 "{'QueueUrl':'churn','MessageBody':'x','MessageDeduplicationId':'%u-%u'}", round, i)
+                              .error == NULL);
+    delete_all(world, "churn");
+    EXPECT(world, core_metrics(world_core(world)).deduplication_ids == count);
+    world_pass_time(world, 2 * MINUTE_MS);
+    EXPECT(world, core_metrics(world_core(world)).deduplication_ids == 0);
+}
+
+static void deduplication_ids_end_with_their_window(void **state)
+{
+    expect_flat(state, "'Tally.DeduplicationWindow':'60'", churn_ids);
+}
+
+/* They are remembered for ever, which is their promise; what bounds them is memory-max, and a queue that is deleted takes its own along. */
+static void churn_producers(struct world *world, unsigned round, unsigned count)
+{
+    char queue[32];
+    snprintf(queue, sizeof(queue), "producers-%u", round);
+    world_create_queue(world, queue, "");
+    for (unsigned i = 0; i < count; i++)
+        EXPECT(world, world_call(world, "SendMessage",
+                                 "{'QueueUrl':'%s','MessageBody':'x','MessageAttributes':{'Tally.Producer':{'DataType':"
+                                 "'String','StringValue':'%u'},'Tally.Sequence':{'DataType':'Number','StringValue':"
+                                 "'1'}}}",
+                                 queue, i)
+                              .error == NULL);
+    EXPECT(world, core_metrics(world_core(world)).producers == count);
+    EXPECT(world, world_call(world, "DeleteQueue", "{'QueueUrl':'%s'}", queue).error == NULL);
+    world_pass_time(world, MINUTE_MS);
+    EXPECT(world, core_metrics(world_core(world)).producers == 0);
+    world_pass_time(world, OUTCOMES_MS);
+}
+
+static void producers_end_with_their_queue(void **state)
+{
+    expect_flat(state, "", churn_producers);
+}
+
+static void a_producer_remembers_so_many_messages_and_no_more(void **state)
+{
+    struct world *world = sqs_open(state);
+    size_t full = 0;
+    for (unsigned i = 1; i <= 4 * PRODUCER_PAIRS; i++) {
+        EXPECT(world, world_call(world, "SendMessage",
+                                 "{'QueueUrl':'q','MessageBody':'x','MessageAttributes':{'Tally.Producer':{'DataType':"
+                                 "'String','StringValue':'p'},'Tally.Sequence':{'DataType':'Number','StringValue':"
+                                 "'%u'}}}",
+                                 i)
+                              .error == NULL);
+        delete_all(world, "q");
+        if (i == PRODUCER_PAIRS)
+            full = kept_in_use();
+    }
+    EXPECT(world, kept_in_use() <= full);
+    sqs_close(world);
+}
+
+static void churn_batches(struct world *world, unsigned round, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        EXPECT(world,
+               world_call(world, "Tally.CreateBatch", "{'BatchId':'%u-%u','RetentionSeconds':60,'Total':1}", round, i)
+                       .error == NULL);
+        EXPECT(world,
+               world_call(world, "Tally.AddUnits", "{'BatchId':'%u-%u','Units':['a key of a unit']}", round, i).error ==
+                   NULL);
+        EXPECT(world, world_call(world, "Tally.CompleteUnits",
+                                 "{'BatchId':'%u-%u','Units':[{'Unit':'a key of a unit'}]}", round, i)
+                              .error == NULL);
+    }
+    EXPECT(world, core_metrics(world_core(world)).batches == count);
+    world_pass_time(world, 2 * MINUTE_MS);
+    EXPECT(world, core_metrics(world_core(world)).batches == 0);
+    world_pass_time(world, OUTCOMES_MS);
+}
+
+static void completed_batches_end_with_their_retention(void **state)
+{
+    expect_flat(state, "", churn_batches);
+}
+
+/* Of a delivery only the newest number is known; old handles cost nothing. */
+static void churn_receipts(struct world *world, unsigned round, unsigned count)
+{
+    if (round == 0)
+        world_send(world, "churn", NULL, "x");
+    for (unsigned i = 0; i < count; i++) {
+        struct taken taken[1];
+        EXPECT(world, world_take(world, "churn", 0, 1, taken) == 1);
+    }
+}
+
+static void receipts_leave_nothing(void **state)
+{
+    expect_flat(state, "", churn_receipts);
+}
+
+static void churn_attempts(struct world *world, unsigned round, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        EXPECT(world, world_call(world, "SendMessage",
+                                 "{'QueueUrl':'attempts.fifo','MessageBody':'x','MessageGroupId':'%u',"
+                                 "'MessageDeduplicationId':'%u-%u'}",
+                                 i, round, i)
+                              .error == NULL);
+        struct answer answer = world_call(world, "ReceiveMessage",
+                                          "{'QueueUrl':'attempts.fifo','ReceiveRequestAttemptId':'%u-%u'}", round, i);
+        yyjson_val *message = yyjson_arr_get_first(yyjson_obj_get(answer.root, "Messages"));
+        world_delete(world, "attempts.fifo", sqs_text(message, "ReceiptHandle"));
+    }
+    world_pass_time(world, 6 * MINUTE_MS);
+}
+
+static void receive_attempts_end_after_five_minutes(void **state)
+{
+    struct world *world = sqs_open(state);
+    world_create_queue(world, "attempts.fifo", "'FifoQueue':'true'");
+    churn_attempts(world, 0, CHURN);
+    size_t after_first = kept_in_use();
+    for (unsigned round = 1; round < ROUNDS; round++) {
+        world_forget(world);
+        churn_attempts(world, round, CHURN);
+        EXPECT(world, kept_in_use() <= after_first + 2048);
+    }
+    sqs_close(world);
+}
+
+/* Tickets that are over are remembered for their retention. */
+static void churn_tickets(struct world *world, unsigned round, unsigned count)
+{
+    if (round == 0)
+        sqs_call(world, "Tally.CreatePool",
+                 "{'PoolName':'p','ResultQueueUrl':'q','Matcher':'external','RetentionSeconds':60}");
+    for (unsigned i = 0; i < count; i++) {
+        EXPECT(world, world_call(world, "Tally.OfferTickets",
+                                 "{'PoolName':'p','Tickets':[{'TicketId':'%u-%u','Body':'some'}]}", round, i)
+                              .error == NULL);
+        EXPECT(world,
+               world_call(world, "Tally.CancelTickets", "{'PoolName':'p','TicketIds':['%u-%u']}", round, i).error ==
+                   NULL);
+    }
+    world_pass_time(world, 2 * MINUTE_MS);
+}
+
+static void tickets_end_with_their_retention(void **state)
+{
+    expect_flat(state, "", churn_tickets);
+}
+
+static void churn_rows(struct world *world, unsigned round, unsigned count)
+{
+    const char *head = "'Publisher':'11111111-0000-4000-8000-000000000000','Epoch':1,"
+                       "'Owner':'22222222-0000-4000-8000-000000000000'";
+    if (round == 0)
+        EXPECT(world, world_call(world, "Tally.OpenPublisher", "{%s}", head).error == NULL);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned number = round * count + i + 1;
+        EXPECT(world, world_call(world, "Tally.Publish",
+                                 "{%s,'Batch':%u,'ConfirmedBatch':%u,'Rows':[{'Id':%u,'Uid':"
+                                 "'00000000-0000-4000-8000-%012u','QueueUrl':'churn','MessageBody':'x'}]}",
+                                 head, number, number - 1, number, number)
+                              .error == NULL);
+    }
+    delete_all(world, "churn");
+    world_pass_time(world, 15 * MINUTE_MS);
+    EXPECT(world, core_metrics(world_core(world)).published_rows <= 1);
+}
+
+static void confirmed_rows_end_after_ten_minutes(void **state)
+{
+    expect_flat(state, "", churn_rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(at_the_limit_what_adds_something_is_refused_in_words),
+        cmocka_unit_test(at_the_limit_work_goes_on_and_what_ends_makes_room),
+        cmocka_unit_test(what_the_server_promised_is_not_refused),
+        cmocka_unit_test(a_schedule_is_late_and_not_lost),
+        cmocka_unit_test(a_restart_is_not_refused_and_a_drain_makes_room),
+        cmocka_unit_test(what_takes_a_little_more_than_it_gives_is_refused_an_eighth_above),
+        cmocka_unit_test(messages_that_ended_leave_nothing),
+        cmocka_unit_test(groups_end_with_their_last_message),
+        cmocka_unit_test(deduplication_ids_end_with_their_window),
+        cmocka_unit_test(producers_end_with_their_queue),
+        cmocka_unit_test(a_producer_remembers_so_many_messages_and_no_more),
+        cmocka_unit_test(completed_batches_end_with_their_retention),
+        cmocka_unit_test(receipts_leave_nothing),
+        cmocka_unit_test(receive_attempts_end_after_five_minutes),
+        cmocka_unit_test(tickets_end_with_their_retention),
+        cmocka_unit_test(confirmed_rows_end_after_ten_minutes),
+    };
+    return cmocka_run_group_tests_name("api: memory", tests, NULL, NULL);
+}
