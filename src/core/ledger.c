@@ -10,7 +10,6 @@ static_assert(sizeof(struct ledger_reference) == 16, "a reference is what a name
 void ledger_init(struct ledger *ledger)
 {
     *ledger = (struct ledger){0};
-    buffer_init(&ledger->keys);
     table_init(&ledger->by_key);
     table_init(&ledger->by_detail);
 }
@@ -24,7 +23,7 @@ void ledger_deinit(struct ledger *ledger)
     kept_free(ledger->references_owned);
     kept_free(ledger->spans_owned);
     kept_free(ledger->numeric_keys_owned);
-    buffer_deinit(&ledger->keys);
+    kept_free(ledger->keys_owned);
     table_deinit(&ledger->by_key);
     table_deinit(&ledger->by_detail);
 }
@@ -40,7 +39,7 @@ static void *array_grow(void *array, uint32_t count, uint32_t *capacity, size_t 
 
 static struct bytes key_at(const struct ledger *ledger, uint64_t offset)
 {
-    struct cursor cursor = cursor_make(bytes_skip(buffer_bytes(&ledger->keys), offset));
+    struct cursor cursor = cursor_make(bytes_skip(bytes_make(ledger->keys_owned, ledger->keys_size), offset));
     struct bytes key = cursor_sized(&cursor);
     ASSERT(!cursor.is_failed);
     return key;
@@ -220,12 +219,27 @@ static uint32_t add_reference(struct ledger *ledger, struct ledger_reference ref
     return ledger->count - 1;
 }
 
+/* Where it stands. */
+static uint64_t append_key(struct ledger *ledger, struct bytes key)
+{
+    uint64_t offset = ledger->keys_size;
+    size_t needed = ledger->keys_size + sizeof(uint32_t) + key.size;
+    if (needed > ledger->keys_capacity) {
+        ledger->keys_capacity = ledger->keys_capacity * 2 > needed ? ledger->keys_capacity * 2 : needed;
+        ledger->keys_owned = kept_resize(ledger->keys_owned, ledger->keys_capacity);
+    }
+    bytes_put_u32(ledger->keys_owned + offset, (uint32_t)key.size);
+    if (key.size > 0)
+        memcpy(ledger->keys_owned + offset + sizeof(uint32_t), key.ptr, key.size);
+    ledger->keys_size = needed;
+    return offset;
+}
+
 uint32_t ledger_add_key(struct ledger *ledger, struct bytes key, enum unit_kind kind)
 {
     ASSERT(kind == UNIT_KEYED || kind == UNIT_CHILD);
     ASSERT(kind == UNIT_CHILD || ledger_find(ledger, key) == LEDGER_NO_UNIT);
-    uint64_t offset = ledger->keys.size;
-    buffer_append_sized(&ledger->keys, key);
+    uint64_t offset = append_key(ledger, key);
     uint32_t unit = add_reference(ledger, (struct ledger_reference){.value = offset, .kind = kind});
     if (kind == UNIT_CHILD)
         return unit;

@@ -60,7 +60,9 @@ struct ledger {
     struct ledger_span *spans_owned;
     uint32_t span_count;
     uint32_t span_capacity;
-    struct buffer keys;                  /* sized keys, one after the other */
+    uint8_t *keys_owned; /* u32 size + bytes each, one after the other */
+    size_t keys_size;
+    size_t keys_capacity;
     struct table by_key;                 /* key -> index in references, plus 1 */
     struct ledger_detail *details_owned; /* in order of unit end; details are rare */
     uint32_t detail_count;
