@@ -4,6 +4,7 @@
 #include "base/kept.h"
 #include "base/memory.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,11 @@
 
 /* A pool grows in blocks from this size on. Below it huge pages would save little, and cost a small server memory. */
 #define POOL_BLOCKS_FROM ((size_t)32 << 20)
+
+/* An empty pool keeps so many chunks, or twice as many as it uses again; of the others it gives so many blocks back when it becomes
+ * empty, and one with each record that is freed later: unmapping gigabytes at once would pause the server. */
+#define POOL_CHUNKS_KEPT 16u
+#define POOL_RELEASES_AT_ONCE 16u
 
 static size_t chunk_size(const struct pool *pool)
 {
@@ -83,6 +89,29 @@ uint32_t pool_allocate(struct pool *pool)
     return slot;
 }
 
+/* Gives the last block back if no slot of it was used since the pool was empty, and there is more than enough room without it. */
+static bool release_block(struct pool *pool)
+{
+    uint32_t needed = 2 * (pool->slot_end >> POOL_CHUNK_SHIFT) + POOL_CHUNKS_KEPT;
+    if (pool->chunk_count <= needed)
+        return false;
+    uint32_t count = pool->chunk_count > pool->block_begin ? chunks_in_block(pool) : 1;
+    if (pool->chunk_count - count < needed)
+        return false;
+    pool->chunk_count -= count;
+    free(pool->chunks_owned[pool->chunk_count]);
+    return true;
+}
+
+/* Nothing is in use: all slots are as if they were never used, so the last chunks are the first to go. */
+static void begin_anew(struct pool *pool)
+{
+    pool->slot_end = 1;
+    pool->free_head = 0;
+    for (unsigned i = 0; i < POOL_RELEASES_AT_ONCE && release_block(pool); i++)
+        continue;
+}
+
 void pool_free(struct pool *pool, uint32_t slot)
 {
     ASSERT(slot != 0 && slot < pool->slot_end);
@@ -92,4 +121,8 @@ void pool_free(struct pool *pool, uint32_t slot)
     pool->free_head = slot;
     pool->used--;
     kept_count_less(pool->record_size);
+    if (pool->used == 0)
+        begin_anew(pool);
+    else
+        (void)release_block(pool);
 }

@@ -1,7 +1,8 @@
 /* A pool of equal records addressed by a 32-bit slot. Slot 0 is never handed out: it means "none".
  *
  * Records never move, so pointers to them stay good until pool_free(). Freed slots are reused, newest first. Memory
- * grows in chunks and is given back only by pool_deinit(); the records in use count as kept memory (kept.h). O(1).
+ * grows in chunks; a pool that has become empty gives it back, in portions, and so does pool_deinit(). The records in use count
+ * as kept memory (kept.h). O(1).
  *
  * A large pool grows in blocks of many chunks, which the system may back with huge pages: a fork then copies a
  * five-hundredth of the page tables, and fewer accesses miss the processor's table of translations. */

@@ -3,6 +3,7 @@
 #include "random.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <setjmp.h>
@@ -142,6 +143,63 @@ static void random_operations_agree_with_the_model(void **state)
     pool_deinit(&pool);
 }
 
+/* Some chunks one by one, then blocks of them; emptied, it keeps a little and serves on. */
+static void a_pool_that_was_emptied_gives_its_chunks_back(void **state)
+{
+    (void)state;
+    struct pool pool;
+    const uint32_t count = 120000;
+    pool_init(&pool, 512);
+    for (unsigned round = 0; round < 2; round++) {
+        for (uint32_t i = 1; i <= count; i++)
+            *(uint32_t *)pool_at(&pool, pool_allocate(&pool)) = i;
+        assert_true(pool.chunk_count >= count >> POOL_CHUNK_SHIFT);
+        for (uint32_t slot = 1; slot < count; slot++)
+            pool_free(&pool, slot);
+        assert_true(pool.chunk_count >= count >> POOL_CHUNK_SHIFT); /* one is in use, and nobody moves it */
+        assert_int_equal(*(uint32_t *)pool_at(&pool, count), count);
+        pool_free(&pool, count);
+        assert_true(pool.chunk_count < count >> POOL_CHUNK_SHIFT);
+        for (unsigned i = 0; i < 200; i++) {
+            uint32_t slot = pool_allocate(&pool);
+            assert_int_equal(*(uint64_t *)pool_at(&pool, slot), 0);
+            pool_free(&pool, slot);
+        }
+        assert_true(pool.chunk_count <= 20);
+    }
+    pool_deinit(&pool);
+}
+
+/* One that is filled again before all was given back keeps what it uses. Blocks of records of 232 bytes have 256 chunks. */
+static void a_pool_keeps_what_it_uses_again(void **state)
+{
+    (void)state;
+    struct random random = {5};
+    struct pool pool;
+    const uint32_t count_max = 420000;
+    uint32_t *slots = malloc(count_max * sizeof(*slots));
+    pool_init(&pool, 232);
+    for (unsigned round = 0; round < 8; round++) {
+        uint32_t count = round % 4 == 0 ? count_max : 1 + random_below(&random, count_max / 2);
+        for (uint32_t i = 0; i < count; i++) {
+            slots[i] = pool_allocate(&pool);
+            *(uint32_t *)pool_at(&pool, slots[i]) = i;
+            if (i % 5 == 4)
+                pool_free(&pool, slots[i]);
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            if (i % 5 == 4)
+                continue;
+            assert_int_equal(*(uint32_t *)pool_at(&pool, slots[i]), i);
+            pool_free(&pool, slots[i]);
+        }
+        assert_int_equal(pool.used, 0);
+        assert_int_equal(pool.slot_end, 1);
+    }
+    pool_deinit(&pool);
+    free(slots);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +209,8 @@ int main(void)
         cmocka_unit_test(records_of_any_size_do_not_overlap),
         cmocka_unit_test(records_of_a_large_pool_are_zeroed_and_do_not_overlap),
         cmocka_unit_test(random_operations_agree_with_the_model),
+        cmocka_unit_test(a_pool_that_was_emptied_gives_its_chunks_back),
+        cmocka_unit_test(a_pool_keeps_what_it_uses_again),
     };
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }
