@@ -5,6 +5,9 @@
 #include "base/kept.h"
 #include <stdlib.h>
 
+/* Places, or bytes, from which on an array grows by less than its size. */
+#define LARGE_CAPACITY 65536u
+
 static_assert(sizeof(struct ledger_reference) == 16, "a reference is what a named unit costs beside its key");
 
 void ledger_init(struct ledger *ledger)
@@ -28,12 +31,18 @@ void ledger_deinit(struct ledger *ledger)
     table_deinit(&ledger->by_detail);
 }
 
+/* What an array of that capacity grows to. The room of a large one counts as memory in use (base/kept.h), so it is a quarter. */
+static size_t more_room(size_t capacity)
+{
+    return capacity < LARGE_CAPACITY ? capacity * 2 : capacity + capacity / 4;
+}
+
 /* Makes room for one more record in a growing array; returns the array. */
 static void *array_grow(void *array, uint32_t count, uint32_t *capacity, size_t record_size)
 {
     if (count < *capacity)
         return array;
-    *capacity = *capacity == 0 ? 8 : *capacity * 2;
+    *capacity = *capacity == 0 ? 8 : (uint32_t)more_room(*capacity);
     return kept_resize(array, *capacity * record_size);
 }
 
@@ -155,7 +164,7 @@ static void add_states(struct ledger *ledger, uint32_t added)
     size_t needed = ((size_t)ledger->count + 3) / 4;
     if (needed <= ledger->states_capacity)
         return;
-    size_t capacity = ledger->states_capacity * 2 > needed ? ledger->states_capacity * 2 : needed;
+    size_t capacity = more_room(ledger->states_capacity) > needed ? more_room(ledger->states_capacity) : needed;
     ledger->states_owned = kept_resize(ledger->states_owned, capacity);
     memset(ledger->states_owned + ledger->states_capacity, 0, capacity - ledger->states_capacity);
     ledger->states_capacity = capacity;
@@ -225,7 +234,8 @@ static uint64_t append_key(struct ledger *ledger, struct bytes key)
     uint64_t offset = ledger->keys_size;
     size_t needed = ledger->keys_size + sizeof(uint32_t) + key.size;
     if (needed > ledger->keys_capacity) {
-        ledger->keys_capacity = ledger->keys_capacity * 2 > needed ? ledger->keys_capacity * 2 : needed;
+        size_t capacity = more_room(ledger->keys_capacity);
+        ledger->keys_capacity = capacity > needed ? capacity : needed;
         ledger->keys_owned = kept_resize(ledger->keys_owned, ledger->keys_capacity);
     }
     bytes_put_u32(ledger->keys_owned + offset, (uint32_t)key.size);
