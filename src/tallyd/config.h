@@ -36,7 +36,7 @@
     X(STOP_TIMEOUT, "stop-timeout", TIME, "5s", 0, HOUR, "A clean stop waits so long for replies to leave.")           \
     X(IN_FLIGHT_MAX, "in-flight-max", COUNT, "120000", 1, UINT32_MAX,                                                  \
       "Messages in flight per queue; above: OverLimit.")                                                               \
-    X(MEMORY_MAX, "memory-max", MEMORY, "50%", 0, UINT64_MAX,                                                          \
+    X(MEMORY_MAX, "memory-max", MEMORY, "50%", 0, 1048576 * GIB,                                                       \
       "Memory of all that is kept, bodies aside; above: sends get a 503. Share of the machine or cgroup; off: none.")  \
     X(PURGE_INTERVAL, "purge-interval", SWITCH, "off", 0, 1, "Refuse a second PurgeQueue within 60 s, as AWS does.")   \
     X(DELETE_INTERVAL, "delete-interval", SWITCH, "off", 0, 1,                                                         \

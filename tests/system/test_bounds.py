@@ -137,6 +137,19 @@ def test_rows_of_an_outbox_wait_in_their_source_and_are_not_parked(full, tmp_pat
     assert outbox.count("tally_dead") == 0
 
 
+def test_the_limit_is_half_of_the_memory_there_is_unless_something_else_is_said(daemon_factory):
+    machine = 1024 * int(re.search(r"MemTotal:\s+(\d+) kB", open("/proc/meminfo").read())[1])
+    for options, low, high in [
+        ((), 1 << 20, machine // 2),  # less in a container
+        (("--memory-max", "1%"), 1 << 16, machine // 100),
+        (("--memory-max", "3GiB"), 3 << 30, 3 << 30),
+        (("--memory-max", "off"), 0, 0),
+    ]:
+        daemon = daemon_factory(*options).start()
+        assert low <= metric(daemon, "tally_memory_limit_bytes") <= high
+        assert daemon.stop() == 0
+
+
 def test_bodies_do_not_count(daemon_factory):
     """A backlog of a hundred times the limit is taken, outlives a kill, and is served from the disk."""
     daemon = daemon_factory("--memory-max", "256KiB").start()
