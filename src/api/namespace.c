@@ -1,38 +1,19 @@
 #include "api/namespace.h"
 
 #include "api/calendar.h"
+#include "api/checkpoint.h"
 #include "base/list.h"
 #include "base/memory.h"
 #include "core/decide.h"
 #include "log/flusher.h"
 #include "log/log.h"
-#include "log/snapshot.h"
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/types.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* Of the process that writes a snapshot: a tenth of the owner's share of a core they compete for. */
-#define SNAPSHOT_NICENESS 10
 
 /* A frame between its opening and the moment it is durable. */
 struct open_frame {
     struct buffer bytes;
     struct log_place place;
     struct list_link link; /* among the closed */
-};
-
-/* A snapshot that is being taken. */
-struct snapshot_job {
-    bool is_active;
-    bool is_written; /* the file is whole; it waits for its last frame to be durable */
-    pid_t child;     /* 0: written in line */
-    struct snapshot_place place;
-    uint64_t *needed_owned; /* ordinals of segments that a message needed then, rising */
-    size_t needed_count;
 };
 
 struct namespace
@@ -53,9 +34,7 @@ struct namespace
     uint64_t durable_sequence; /* of frames written in line */
     enum error failed;         /* writing in line */
     struct failure failure;
-    uint64_t snapshot_position; /* of the newest published snapshot */
-    uint64_t snapshot_size;     /* bytes, with or without its file's framing */
-    struct snapshot_job job;
+    struct checkpoint checkpoint;
 };
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
@@ -257,7 +236,7 @@ static enum error replay(struct namespace *ns, struct failure *failure)
         if (error != OK)
             return error;
         if (is_first)
-            ns->snapshot_position = is_end ? log_next_place(ns->log).position : frame.position;
+            ns->checkpoint.position = is_end ? log_next_place(ns->log).position : frame.position;
         if (is_end)
             return OK;
         struct failure found = {.error = OK};
@@ -325,7 +304,8 @@ static enum error recover(struct namespace *ns, uint64_t now_ms, const uint8_t k
             "%s: the snapshot's checksums are right but this version can't read it; start the newer version of "
             "tallyd that wrote it.",
             ns->disk->folder);
-    ns->snapshot_size = snapshot.size;
+    if (error == OK)
+        checkpoint_init(&ns->checkpoint, ns->disk, ns->log, ns->core, &ns->options, snapshot.size);
     buffer_deinit(&snapshot);
     if (error == OK)
         error = replay(ns, failure);
@@ -351,7 +331,7 @@ static void namespace_free(struct namespace *ns)
     calendar_destroy(ns->calendar);
     if (ns->log != NULL)
         log_close(ns->log);
-    free(ns->job.needed_owned);
+    checkpoint_deinit(&ns->checkpoint);
     free(ns);
 }
 
@@ -378,12 +358,7 @@ enum error namespace_open(struct disk *disk, const struct namespace_options *opt
 
 void namespace_close(struct namespace *ns)
 {
-    if (ns->job.child != 0) {
-        /* Nobody would give the child's file its name any more; the next start removes it. */
-        (void)kill(ns->job.child, SIGKILL);
-        (void)waitpid(ns->job.child, NULL, 0);
-        ns->job.child = 0;
-    }
+    checkpoint_abandon(&ns->checkpoint);
     if (ns->flusher != NULL) {
         flusher_destroy(ns->flusher); /* waits for the frame in work */
         ns->flusher = NULL;
@@ -401,157 +376,19 @@ void namespace_close(struct namespace *ns)
 
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */
 
-struct snapshot_sink {
-    struct snapshot_writer *writer;
-    enum error error;
-    struct failure *failure;
-};
-
-static void append_piece(void *context, struct bytes piece)
-{
-    struct snapshot_sink *sink = context;
-    if (sink->error == OK)
-        sink->error = snapshot_append(sink->writer, piece, sink->failure);
-}
-
-static enum error write_snapshot(const struct namespace *ns, struct failure *failure)
-{
-    struct snapshot_sink sink = {.failure = failure};
-    enum error error = snapshot_begin(ns->disk, &ns->job.place, &sink.writer, failure);
-    if (error != OK)
-        return error;
-    core_encode(ns->core, append_piece, &sink);
-    error = snapshot_finish(sink.writer, failure);
-    return sink.error != OK ? sink.error : error;
-}
-
-/* Remembers which segments a message needs at this moment: only what nothing needed then may be removed later, because an
- * ending after this moment may not be durable yet. */
-static void remember_needed(struct namespace *ns)
-{
-    struct snapshot_job *job = &ns->job;
-    size_t capacity = 0;
-    job->needed_count = 0;
-    for (uint64_t ordinal = core_next_needed_segment(ns->core, 0); ordinal != UINT64_MAX;
-         ordinal = core_next_needed_segment(ns->core, ordinal + 1)) {
-        if (job->needed_count == capacity) {
-            capacity = capacity == 0 ? 64 : capacity * 2;
-            job->needed_owned = memory_resize(job->needed_owned, capacity * sizeof(*job->needed_owned));
-        }
-        job->needed_owned[job->needed_count++] = ordinal;
-    }
-}
-
-static bool was_needed(void *context, uint64_t ordinal)
-{
-    const struct snapshot_job *job = context;
-    size_t low = 0, high = job->needed_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (job->needed_owned[middle] < ordinal)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < job->needed_count && job->needed_owned[low] == ordinal;
-}
-
-/* The child's whole life. */
-__attribute__((noreturn)) static void be_snapshot_child(const struct namespace *ns, pid_t owner)
-{
-    /* The child holds the folder's lock too: it must not outlive the owner, not even one that has died already. */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != owner)
-        _exit(1);
-    /* Where the processor is short, requests come first. */
-    (void)setpriority(PRIO_PROCESS, 0, SNAPSHOT_NICENESS);
-    struct failure failure;
-    _exit(write_snapshot(ns, &failure) == OK ? 0 : 1);
-}
-
-static enum error start_snapshot(struct namespace *ns, bool in_line, struct failure *failure)
-{
-    if (ns->frame != NULL)
-        close_frame(ns); /* the state is now that of all closed frames */
-    ns->job.place = (struct snapshot_place){.epoch = log_epoch(ns->log),
-                                            .sequence = ns->closed_sequence,
-                                            .position = ns->closed_end,
-                                            .time_ms = ns->closed_time_ms}; /* the state's own may be later */
-    remember_needed(ns);
-    ns->job.is_active = true;
-    ns->job.is_written = false;
-    if (in_line) {
-        enum error error = write_snapshot(ns, failure);
-        ns->job.is_written = error == OK;
-        ns->job.is_active = error == OK;
-        return error;
-    }
-    pid_t owner = getpid();
-    /* A signal to all our processes, as Ctrl-C sends it, is for the owner. In the child, libuv's handler would write to the
-     * pipe that both have, and the owner would hear it twice. */
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t child = fork();
-    if (child == 0)
-        be_snapshot_child(ns, owner);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (child < 0) {
-        ns->job.is_active = false;
-        ns->snapshot_position = ns->closed_end; /* try again after as much log */
-        return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
-                           "fork for a snapshot failed; the log keeps growing until one works");
-    }
-    ns->job.child = child;
-    return OK;
-}
-
-/* Has the child finished? Notes whether it did well. */
-static enum error reap_child(struct namespace *ns, struct failure *failure)
-{
-    int status = 0;
-    if (ns->job.child == 0 || waitpid(ns->job.child, &status, WNOHANG) != ns->job.child)
-        return OK;
-    ns->job.child = 0;
-    ns->job.is_written = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    ns->job.is_active = ns->job.is_written;
-    if (ns->job.is_written)
-        return OK;
-    snapshot_discard(ns->disk, &ns->job.place);
-    ns->snapshot_position = ns->closed_end; /* try again after as much log */
-    return failure_set(failure, ERROR_DISK_FAILED,
-                       "%s: a snapshot could not be written (is the disk full?); the log keeps growing until one works",
-                       ns->disk->folder);
-}
-
-static enum error publish(struct namespace *ns, struct failure *failure)
-{
-    ns->job.is_active = false;
-    ns->snapshot_position = ns->job.place.position;
-    enum error error = snapshot_publish(ns->disk, &ns->job.place, &ns->snapshot_size, failure);
-    if (error != OK)
-        return error;
-    return log_trim(ns->log, ns->job.place.position, was_needed, &ns->job, failure);
-}
-
-/* A snapshot costs as much as it holds, so a large one must serve for longer: taking them costs a bounded part of writing the log,
- * however much is waiting. */
-static bool snapshot_is_due(const struct namespace *ns)
-{
-    uint64_t least = ns->options.snapshot_bytes;
-    uint64_t worthwhile = ns->options.snapshot_worth * ns->snapshot_size;
-    uint64_t grown = ns->closed_end - ns->snapshot_position;
-    return least > 0 && grown >= (worthwhile > least ? worthwhile : least);
-}
-
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure)
 {
-    if (!ns->job.is_active)
-        return snapshot_is_due(ns) ? start_snapshot(ns, in_line, failure) : OK;
-    enum error error = reap_child(ns, failure);
-    if (error != OK || !ns->job.is_written || namespace_durable(ns) < ns->job.place.sequence)
-        return error;
-    return publish(ns, failure);
+    if (checkpoint_is_active(&ns->checkpoint))
+        return checkpoint_step(&ns->checkpoint, namespace_durable(ns), ns->closed_end, failure);
+    if (!checkpoint_is_due(&ns->checkpoint, ns->closed_end))
+        return OK;
+    if (ns->frame != NULL)
+        close_frame(ns); /* the state is now that of all closed frames */
+    const struct snapshot_place place = {.epoch = log_epoch(ns->log),
+                                         .sequence = ns->closed_sequence,
+                                         .position = ns->closed_end,
+                                         .time_ms = ns->closed_time_ms}; /* the state's own may be later */
+    return checkpoint_start(&ns->checkpoint, &place, in_line, failure);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

@@ -1,0 +1,54 @@
+/* The snapshots of a namespace: when one is due, who writes it, and what may be removed once it stands.
+ *
+ * At most one is being written at a time. It holds the state as it was after a closed frame; it counts when it is whole and that
+ * frame is durable. Then the older one goes, and the segments that nothing needed at that moment (docs/decisions/0004). */
+#ifndef TALLY_API_CHECKPOINT_H
+#define TALLY_API_CHECKPOINT_H
+
+#include "api/namespace.h"
+#include "log/log.h"
+#include "log/snapshot.h"
+#include <sys/types.h>
+
+struct checkpoint {
+    struct disk *disk;
+    struct log *log;
+    const struct core *core;
+    const struct namespace_options *options;
+    uint64_t position; /* of the newest published snapshot */
+    uint64_t size;     /* of that, in bytes, with or without its file's framing */
+
+    /* the one that is being taken */
+    bool is_active;
+    bool is_written; /* the file is whole; it waits for its last frame to be durable */
+    pid_t child;     /* 0: written in line */
+    struct snapshot_place place;
+    uint64_t *needed_owned; /* ordinals of segments that a message needed then, rising */
+    size_t needed_count;
+};
+
+/* All is borrowed. `size`: of the snapshot that the log was opened with, 0: none. Where the replay began is for the caller to fill in. */
+void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct log *log, const struct core *core,
+                     const struct namespace_options *options, uint64_t size);
+void checkpoint_deinit(struct checkpoint *checkpoint);
+
+/* Ends the child that writes, if there is one, and waits for that: the next start removes its file. */
+void checkpoint_abandon(struct checkpoint *checkpoint);
+
+static inline bool checkpoint_is_active(const struct checkpoint *checkpoint)
+{
+    return checkpoint->is_active;
+}
+
+/* Should one be taken now? `end`: position behind the newest closed frame. */
+bool checkpoint_is_due(const struct checkpoint *checkpoint, uint64_t end);
+
+/* Begins one of the present state, which is that at `place`: no frame is open. `in_line`: it is written here and now, else by a
+ * forked child. After an error none is active. */
+enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot_place *place, bool in_line,
+                            struct failure *failure);
+
+/* Goes on with the active one as far as it goes without waiting. `durable`: sequence of the newest durable frame. */
+enum error checkpoint_step(struct checkpoint *checkpoint, uint64_t durable, uint64_t end, struct failure *failure);
+
+#endif
