@@ -1,6 +1,8 @@
 #include "api/checkpoint.h"
 
 #include "base/memory.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -11,17 +13,28 @@
 /* Of the process that writes a snapshot: a tenth of the owner's share of a core they compete for. */
 #define SNAPSHOT_NICENESS 10
 
+/* Unmapping a segment takes about half a millisecond; those that may go are unmapped so many in a turn of the loop. */
+#define SEGMENTS_RELEASED_AT_ONCE 4
+
 void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct log *log, const struct core *core,
                      const struct namespace_options *options, uint64_t size)
 {
     ASSERT(disk != NULL && log != NULL && core != NULL);
-    *checkpoint = (struct checkpoint){.disk = disk, .log = log, .core = core, .options = options, .size = size};
+    *checkpoint =
+        (struct checkpoint){.disk = disk, .log = log, .core = core, .options = options, .size = size, .word = -1};
 }
 
 void checkpoint_deinit(struct checkpoint *checkpoint)
 {
     free(checkpoint->needed_owned);
     checkpoint->needed_owned = NULL;
+}
+
+static void word_close(struct checkpoint *checkpoint)
+{
+    if (checkpoint->word >= 0)
+        (void)close(checkpoint->word);
+    checkpoint->word = -1;
 }
 
 void checkpoint_abandon(struct checkpoint *checkpoint)
@@ -32,6 +45,7 @@ void checkpoint_abandon(struct checkpoint *checkpoint)
     (void)waitpid(checkpoint->child, NULL, 0);
     checkpoint->child = 0;
     checkpoint->is_active = false;
+    word_close(checkpoint);
 }
 
 /* --- which segments may go ---------------------------------------------------------------------------------------- */
@@ -93,67 +107,141 @@ static enum error write_snapshot(const struct checkpoint *checkpoint, struct fai
     return sink.error != OK ? sink.error : error;
 }
 
+/* --- the child ---------------------------------------------------------------------------------------------------- */
+
+/* How the child says what it did. */
+enum { CHILD_DONE = 0, CHILD_FAILED = 1, CHILD_LEFT_SEGMENTS = 2 };
+
+static struct log_cut cut_of(struct checkpoint *checkpoint)
+{
+    return (struct log_cut){
+        .replay_position = checkpoint->place.position, .is_needed = was_needed, .context = checkpoint};
+}
+
+/* Waits for the owner's word; false when it ended without one. */
+static bool word_await(int word)
+{
+    char byte;
+    ssize_t size;
+    do
+        size = read(word, &byte, 1);
+    while (size < 0 && errno == EINTR);
+    return size == 1;
+}
+
+/* Publishes, and removes what may go, both of which make the one who does it wait for the disk. */
+static int child_work(struct checkpoint *checkpoint, int word)
+{
+    struct failure failure;
+    if (write_snapshot(checkpoint, &failure) != OK || !word_await(word) ||
+        snapshot_publish(checkpoint->disk, &checkpoint->place, &failure) != OK)
+        return CHILD_FAILED;
+    const struct log_cut cut = cut_of(checkpoint);
+    return log_trim(checkpoint->log, &cut, &failure) == OK ? CHILD_DONE : CHILD_LEFT_SEGMENTS;
+}
+
 /* The child's whole life. */
-__attribute__((noreturn)) static void be_snapshot_child(const struct checkpoint *checkpoint, pid_t owner)
+__attribute__((noreturn)) static void be_snapshot_child(struct checkpoint *checkpoint, pid_t owner, int word)
 {
     /* The child holds the folder's lock too: it must not outlive the owner, not even one that has died already. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != owner)
-        _exit(1);
+        _exit(CHILD_FAILED);
     /* Where the processor is short, requests come first. */
     (void)setpriority(PRIO_PROCESS, 0, SNAPSHOT_NICENESS);
-    struct failure failure;
-    _exit(write_snapshot(checkpoint, &failure) == OK ? 0 : 1);
+    _exit(child_work(checkpoint, word));
+}
+
+/* The next one is due after as much more log. */
+static enum error give_up(struct checkpoint *checkpoint, uint64_t end, struct failure *failure, const char *text)
+{
+    checkpoint->is_active = false;
+    checkpoint->position = end;
+    return failure_set(failure, ERROR_DISK_FAILED, "%s: %s; the log keeps growing until one works",
+                       checkpoint->disk->folder, text);
 }
 
 static enum error start_child(struct checkpoint *checkpoint, struct failure *failure)
 {
-    pid_t owner = getpid();
+    const uint64_t end = checkpoint->place.position;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return give_up(checkpoint, end, failure, "no pipe could be had for a snapshot");
+    const pid_t owner = getpid();
     /* A signal to all our processes, as Ctrl-C sends it, is for the owner. In the child, libuv's handler would write to the
      * pipe that both have, and the owner would hear it twice. */
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t child = fork();
-    if (child == 0)
-        be_snapshot_child(checkpoint, owner);
+    const pid_t child = fork();
+    if (child == 0) {
+        (void)close(ends[1]);
+        be_snapshot_child(checkpoint, owner, ends[0]);
+    }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)close(ends[0]);
     if (child < 0) {
-        checkpoint->is_active = false;
-        checkpoint->position = checkpoint->place.position; /* try again after as much log */
-        return failure_set(failure, ERROR_SERVICE_UNAVAILABLE,
-                           "fork for a snapshot failed; the log keeps growing until one works");
+        (void)close(ends[1]);
+        return give_up(checkpoint, end, failure, "fork for a snapshot failed");
     }
     checkpoint->child = child;
+    checkpoint->word = ends[1];
     return OK;
 }
 
-/* Has the child finished? Notes whether it did well. */
+/* Lets the child publish, once its last frame is durable and none of the segments that it will remove is mapped here. */
+static void give_word(struct checkpoint *checkpoint, uint64_t durable)
+{
+    if (checkpoint->word < 0)
+        return;
+    const struct log_cut cut = cut_of(checkpoint);
+    int released = 0;
+    while (released < SEGMENTS_RELEASED_AT_ONCE && log_release(checkpoint->log, &cut))
+        released++;
+    if (released == SEGMENTS_RELEASED_AT_ONCE || durable < checkpoint->place.sequence)
+        return;
+    /* A child that has ended hears nothing any more; how it ended is seen next. */
+    (void)!write(checkpoint->word, "", 1);
+    word_close(checkpoint);
+}
+
+/* What has become of the child, once it has ended. */
 static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct failure *failure)
 {
     int status = 0;
-    if (checkpoint->child == 0 || waitpid(checkpoint->child, &status, WNOHANG) != checkpoint->child)
+    if (waitpid(checkpoint->child, &status, WNOHANG) != checkpoint->child)
         return OK;
     checkpoint->child = 0;
-    checkpoint->is_written = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    checkpoint->is_active = checkpoint->is_written;
-    if (checkpoint->is_written)
-        return OK;
-    snapshot_discard(checkpoint->disk, &checkpoint->place);
-    checkpoint->position = end; /* try again after as much log */
-    return failure_set(failure, ERROR_DISK_FAILED,
-                       "%s: a snapshot could not be written (is the disk full?); the log keeps growing until one works",
-                       checkpoint->disk->folder);
+    word_close(checkpoint);
+    const int result = WIFEXITED(status) ? WEXITSTATUS(status) : CHILD_FAILED;
+    if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS) {
+        snapshot_discard(checkpoint->disk, &checkpoint->place);
+        return give_up(checkpoint, end, failure, "a snapshot could not be written (is the disk full?)");
+    }
+    checkpoint->is_active = false;
+    checkpoint->position = checkpoint->place.position;
+    const struct log_cut cut = cut_of(checkpoint);
+    log_forget(checkpoint->log, &cut);
+    if (result == CHILD_LEFT_SEGMENTS)
+        return failure_set(failure, ERROR_DISK_FAILED,
+                           "%s: segments that nothing needs could not be removed; the next start tries again",
+                           checkpoint->disk->folder);
+    return snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
 }
+
+/* --- in line ------------------------------------------------------------------------------------------------------ */
 
 static enum error publish(struct checkpoint *checkpoint, struct failure *failure)
 {
     checkpoint->is_active = false;
     checkpoint->position = checkpoint->place.position;
-    enum error error = snapshot_publish(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
+    enum error error = snapshot_publish(checkpoint->disk, &checkpoint->place, failure);
+    if (error == OK)
+        error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
     if (error != OK)
         return error;
-    return log_trim(checkpoint->log, checkpoint->place.position, was_needed, checkpoint, failure);
+    const struct log_cut cut = cut_of(checkpoint);
+    return log_trim(checkpoint->log, &cut, failure);
 }
 
 /* --- when --------------------------------------------------------------------------------------------------------- */
@@ -175,11 +263,9 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
     checkpoint->place = *place;
     remember_needed(checkpoint);
     checkpoint->is_active = true;
-    checkpoint->is_written = false;
     if (!in_line)
         return start_child(checkpoint, failure);
-    enum error error = write_snapshot(checkpoint, failure);
-    checkpoint->is_written = error == OK;
+    const enum error error = write_snapshot(checkpoint, failure);
     checkpoint->is_active = error == OK;
     return error;
 }
@@ -187,8 +273,8 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
 enum error checkpoint_step(struct checkpoint *checkpoint, uint64_t durable, uint64_t end, struct failure *failure)
 {
     ASSERT(checkpoint->is_active);
-    enum error error = reap_child(checkpoint, end, failure);
-    if (error != OK || !checkpoint->is_written || durable < checkpoint->place.sequence)
-        return error;
-    return publish(checkpoint, failure);
+    if (checkpoint->child == 0)
+        return durable < checkpoint->place.sequence ? OK : publish(checkpoint, failure);
+    give_word(checkpoint, durable);
+    return reap_child(checkpoint, end, failure);
 }

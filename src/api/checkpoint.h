@@ -20,8 +20,8 @@ struct checkpoint {
 
     /* the one that is being taken */
     bool is_active;
-    bool is_written; /* the file is whole; it waits for its last frame to be durable */
-    pid_t child;     /* 0: written in line */
+    pid_t child; /* writes it, publishes it and removes what may go; 0: all that is done in line */
+    int word; /* the pipe through which the child is told that its last frame is durable; -1: it was told, or there is none */
     struct snapshot_place place;
     uint64_t *needed_owned; /* ordinals of segments that a message needed then, rising */
     size_t needed_count;

@@ -46,6 +46,10 @@ struct disk_operations {
      * hint: promises nothing, never fails. */
     void (*start_sync)(struct disk_file *file, uint64_t offset, uint64_t size);
 
+    /* Waits until the bytes whose carrying has begun have arrived, so that what a large file still has on its way stays small, and
+     * the syncs of others do not queue behind it. A hint as well. */
+    void (*await_sync)(struct disk_file *file, uint64_t offset, uint64_t size);
+
     enum error (*rename)(struct disk *disk, const char *from, const char *to, struct failure *failure);
     enum error (*remove)(struct disk *disk, const char *name, struct failure *failure);
 

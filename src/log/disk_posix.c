@@ -350,6 +350,12 @@ static void posix_start_sync(struct disk_file *file, uint64_t offset, uint64_t s
     (void)sync_file_range(file->descriptor, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE);
 }
 
+static void posix_await_sync(struct disk_file *file, uint64_t offset, uint64_t size)
+{
+    ASSERT(offset <= INT64_MAX - size);
+    (void)sync_file_range(file->descriptor, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WAIT_BEFORE);
+}
+
 static enum error posix_sync_folder(struct disk *disk, struct failure *failure)
 {
     struct disk_posix *posix = disk_posix_of(disk);
@@ -417,6 +423,7 @@ static const struct disk_operations posix_operations = {
     .write = posix_write,
     .sync = posix_sync,
     .start_sync = posix_start_sync,
+    .await_sync = posix_await_sync,
     .sync_folder = posix_sync_folder,
     .rename = posix_rename,
     .remove = posix_remove,

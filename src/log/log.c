@@ -203,19 +203,24 @@ const uint8_t *log_read(struct log *log, uint64_t position, size_t size)
     return memory == NULL ? NULL : memory + offset;
 }
 
-enum error log_trim(struct log *log, uint64_t replay_position, bool (*is_needed)(void *context, uint64_t ordinal),
-                    void *context, struct failure *failure)
+/* Is the segment at this place of the table one that may go? */
+static bool is_cut_off(const struct log *log, const struct log_cut *cut, size_t index)
+{
+    const uint64_t ordinal = log->table.entries_owned[index].ordinal;
+    return ordinal < cut->replay_position / log->segment_size && !cut->is_needed(cut->context, ordinal);
+}
+
+enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *failure)
 {
     ASSERT(log_is_replayed(log));
-    ASSERT(replay_position <= log->place.position);
-    const uint64_t first_kept = replay_position / log->segment_size;
-    for (size_t i = 0; i < log->table.count && log->table.entries_owned[i].ordinal < first_kept;) {
-        const uint64_t ordinal = log->table.entries_owned[i].ordinal;
-        if (is_needed(context, ordinal)) {
+    ASSERT(cut->replay_position <= log->place.position);
+    for (size_t i = 0; i < log->table.count;) {
+        if (!is_cut_off(log, cut, i)) {
             i++;
             continue;
         }
         /* Not synced: a segment that comes back after a crash does no harm and is trimmed again. */
+        const uint64_t ordinal = log->table.entries_owned[i].ordinal;
         char name[SEGMENT_NAME_SIZE];
         segment_name(ordinal * log->segment_size, name);
         segment_table_remove(&log->table, ordinal);
@@ -224,6 +229,25 @@ enum error log_trim(struct log *log, uint64_t replay_position, bool (*is_needed)
             return error;
     }
     return OK;
+}
+
+void log_forget(struct log *log, const struct log_cut *cut)
+{
+    for (size_t i = 0; i < log->table.count;)
+        if (is_cut_off(log, cut, i))
+            segment_table_remove(&log->table, log->table.entries_owned[i].ordinal);
+        else
+            i++;
+}
+
+bool log_release(struct log *log, const struct log_cut *cut)
+{
+    for (size_t i = 0; i < log->table.count; i++)
+        if (log->table.entries_owned[i].memory != NULL && is_cut_off(log, cut, i)) {
+            segment_table_unmap(&log->table, i);
+            return true;
+        }
+    return false;
 }
 
 void log_name_position(const struct log *log, uint64_t position, struct buffer *text)

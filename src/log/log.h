@@ -73,10 +73,21 @@ bool log_prepare(struct log *log);
  * there or can't be mapped. Borrowed until log_trim() removes the segment. On the loop's thread. O(1) once mapped. */
 const uint8_t *log_read(struct log *log, uint64_t position, size_t size);
 
-/* Removes every segment before `replay_position` for which is_needed(context, ordinal) is false. The caller has a durable
- * snapshot of that position. On the loop's thread. */
-enum error log_trim(struct log *log, uint64_t replay_position, bool (*is_needed)(void *context, uint64_t ordinal),
-                    void *context, struct failure *failure);
+/* What may go: every segment before `replay_position` for which is_needed(context, ordinal) is false. Once the caller has a durable
+ * snapshot of that position, nothing in them is read again. */
+struct log_cut {
+    uint64_t replay_position;
+    bool (*is_needed)(void *context, uint64_t ordinal);
+    void *context;
+};
+
+/* Removes those segments. A forked child may do it, which has everything but the files for itself; its owner then forgets them. */
+enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *failure);
+void log_forget(struct log *log, const struct log_cut *cut);
+
+/* Unmaps one of those segments, if any is mapped: true when it did. The memory and the disk space of a file that is still mapped are
+ * freed when the last map goes, and by whoever has that map. On the loop's thread, as the two above. */
+bool log_release(struct log *log, const struct log_cut *cut);
 
 /* Appends file name (without the folder) and offset of a position, for messages about damage. */
 void log_name_position(const struct log *log, uint64_t position, struct buffer *text);

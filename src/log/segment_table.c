@@ -20,6 +20,12 @@ static void entry_unmap(struct segment_table *table, struct segment_entry *entry
     entry->memory = NULL;
 }
 
+void segment_table_unmap(struct segment_table *table, size_t index)
+{
+    ASSERT(index < table->count);
+    entry_unmap(table, &table->entries_owned[index]);
+}
+
 void segment_table_deinit(struct segment_table *table)
 {
     for (size_t i = 0; i < table->count; i++)

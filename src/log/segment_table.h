@@ -32,6 +32,9 @@ void segment_table_add(struct segment_table *table, uint64_t ordinal);
 /* Forgets one that is there; its memory is unmapped. */
 void segment_table_remove(struct segment_table *table, uint64_t ordinal);
 
+/* Gives back the memory of the entry at this index. */
+void segment_table_unmap(struct segment_table *table, size_t index);
+
 bool segment_table_has(const struct segment_table *table, uint64_t ordinal);
 
 /* The segment's memory; NULL if it is not there or can't be mapped. */

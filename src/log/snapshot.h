@@ -27,9 +27,12 @@ enum error snapshot_append(struct snapshot_writer *writer, struct bytes data, st
  * temporary file is removed if possible. */
 enum error snapshot_finish(struct snapshot_writer *writer, struct failure *failure);
 
-/* Step two, when the frame `place->sequence` is durable: give it its name and remove the older one. *size: of the file, in bytes. */
-enum error snapshot_publish(struct disk *disk, const struct snapshot_place *place, uint64_t *size,
-                            struct failure *failure);
+/* Step two, when the frame `place->sequence` is durable: give it its name and remove the older one. */
+enum error snapshot_publish(struct disk *disk, const struct snapshot_place *place, struct failure *failure);
+
+/* *size: of a published one's file, in bytes. */
+enum error snapshot_size(struct disk *disk, const struct snapshot_place *place, uint64_t *size,
+                         struct failure *failure);
 
 /* Instead of step two: removes what a failed or killed child left under the temporary name, if anything. */
 void snapshot_discard(struct disk *disk, const struct snapshot_place *place);

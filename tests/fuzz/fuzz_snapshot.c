@@ -26,8 +26,7 @@ static size_t file_make(uint8_t *file)
     (void)snapshot_append(writer, bytes_make(payload, sizeof(payload)), NULL);
     error = snapshot_finish(writer, NULL);
     ASSERT(error == OK);
-    uint64_t size;
-    error = snapshot_publish(disk, &place, &size, NULL);
+    error = snapshot_publish(disk, &place, NULL);
     ASSERT(error == OK);
     const struct bytes content = memory_disk_content(disk, NAME);
     memcpy(file, content.ptr, content.size);

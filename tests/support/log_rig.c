@@ -112,6 +112,5 @@ enum error log_rig_snapshot(struct log_rig *rig, struct bytes payload)
         return error;
     (void)snapshot_append(writer, payload, &rig->failure);
     error = snapshot_finish(writer, &rig->failure);
-    uint64_t size;
-    return error == OK ? snapshot_publish(rig->disk, &rig->place, &size, &rig->failure) : error;
+    return error == OK ? snapshot_publish(rig->disk, &rig->place, &rig->failure) : error;
 }

@@ -568,7 +568,7 @@ static enum error memory_sync(struct disk_file *file, struct failure *failure)
     return attempt.error;
 }
 
-/* A hint: what is dirty stays dirty, and a crash decides as before. */
+/* Hints: what is dirty stays dirty, and a crash decides as before. */
 static void memory_start_sync(struct disk_file *file, uint64_t offset, uint64_t size)
 {
     (void)offset;
@@ -656,6 +656,7 @@ static const struct disk_operations memory_operations = {
     .write = memory_write,
     .sync = memory_sync,
     .start_sync = memory_start_sync,
+    .await_sync = memory_start_sync,
     .sync_folder = memory_sync_folder,
     .rename = memory_rename,
     .remove = memory_remove,

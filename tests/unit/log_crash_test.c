@@ -64,7 +64,8 @@ static bool history_snapshot(struct history *history)
     if (log_rig_snapshot(rig, bytes_make(text, (size_t)length)) != OK)
         return false;
     history->published = rig->sequence;
-    return log_trim(rig->log, rig->place.position, is_needed, NULL, &rig->failure) == OK;
+    const struct log_cut cut = {.replay_position = rig->place.position, .is_needed = is_needed};
+    return log_trim(rig->log, &cut, &rig->failure) == OK;
 }
 
 /* Writes until the disk fails or the draw says that the process is killed. */

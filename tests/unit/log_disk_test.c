@@ -129,6 +129,7 @@ static void files_do_what_the_log_expects_of_them(void **state)
     assert_int_equal(memory[5000], 0);
     assert_int_equal(operations->write(file, 5000, BYTES("hello"), &failure), OK);
     operations->start_sync(file, 5000, 5);
+    operations->await_sync(file, 5000, 5);
     assert_int_equal(operations->sync(file, &failure), OK);
     assert_int_equal(operations->sync_folder(disk, &failure), OK);
     operations->drop_cache(file);

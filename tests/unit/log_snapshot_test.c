@@ -44,8 +44,7 @@ static enum error snapshot_put(struct disk *disk, uint64_t number, struct bytes 
     }
     const enum error finished = snapshot_finish(writer, failure);
     assert_true(error == OK || finished == error);
-    uint64_t size;
-    return finished != OK ? finished : snapshot_publish(disk, &place, &size, failure);
+    return finished != OK ? finished : snapshot_publish(disk, &place, failure);
 }
 
 /* Loads, and expects the snapshot with this number. */

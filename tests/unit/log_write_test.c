@@ -112,7 +112,8 @@ static void trim_removes_what_nobody_needs_before_the_snapshot(void **state)
         assert_int_equal(log_rig_write(rig, 1900), OK);
     assert_int_equal(log_rig_snapshot(rig, BYTES("fourteen")), OK);
     uint64_t needed = 1;
-    assert_int_equal(log_trim(rig->log, rig->place.position, is_needed, &needed, &rig->failure), OK);
+    const struct log_cut cut = {.replay_position = rig->place.position, .is_needed = is_needed, .context = &needed};
+    assert_int_equal(log_trim(rig->log, &cut, &rig->failure), OK);
     assert_false(memory_disk_has(fixture->disk, "0000000000000000.segment"));
     assert_true(memory_disk_has(fixture->disk, "0000000000002000.segment"));
     assert_false(memory_disk_has(fixture->disk, "0000000000004000.segment"));
@@ -127,8 +128,32 @@ static void trim_removes_what_nobody_needs_before_the_snapshot(void **state)
     assert_int_equal(rig->replayed, 1);
     assert_true(log_has_segment(rig->log, 8192));
     needed = 99;
-    assert_int_equal(log_trim(rig->log, rig->place.position, is_needed, &needed, &rig->failure), OK);
+    assert_int_equal(log_trim(rig->log, &cut, &rig->failure), OK);
     assert_false(log_has_segment(rig->log, 8192));
+    assert_int_equal(recover(fixture), 15);
+}
+
+/* As a child removes them and its owner forgets them. */
+static void what_may_go_is_unmapped_one_by_one_and_forgotten(void **state)
+{
+    struct fixture *fixture = *state;
+    struct log_rig *rig = &fixture->rig;
+    for (int i = 0; i < 14; i++) /* three in a segment */
+        assert_int_equal(log_rig_write(rig, 1900), OK);
+    assert_int_equal(log_rig_snapshot(rig, BYTES("fourteen")), OK);
+    for (uint64_t position = 512; position < rig->place.position; position += 8192)
+        assert_non_null(log_read(rig->log, position, 1));
+    uint64_t needed = 1;
+    const struct log_cut cut = {.replay_position = rig->place.position, .is_needed = is_needed, .context = &needed};
+    assert_true(log_release(rig->log, &cut) && log_release(rig->log, &cut) && log_release(rig->log, &cut));
+    assert_false(log_release(rig->log, &cut));
+    assert_true(log_has_segment(rig->log, 512));
+    log_forget(rig->log, &cut);
+    assert_false(log_has_segment(rig->log, 512));
+    assert_true(log_has_segment(rig->log, 8192 + 512));
+    assert_true(memory_disk_has(fixture->disk, "0000000000000000.segment"));
+    assert_non_null(log_read(rig->log, 8192 + 512, 1));
+    assert_int_equal(log_rig_write(rig, 1900), OK);
     assert_int_equal(recover(fixture), 15);
 }
 
@@ -289,6 +314,7 @@ int main(void)
         WITH_LOG(the_next_place_changes_only_when_one_is_taken),
         WITH_LOG(what_was_written_can_be_read_and_stays_where_it_is),
         WITH_LOG(trim_removes_what_nobody_needs_before_the_snapshot),
+        WITH_LOG(what_may_go_is_unmapped_one_by_one_and_forgotten),
         WITH_LOG(a_position_has_a_name),
         WITH_LOG(preparing_ahead_leaves_nothing_to_do_at_the_border),
         WITH_LOG(an_owner_elsewhere_is_reported),
