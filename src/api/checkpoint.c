@@ -214,10 +214,8 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
     checkpoint->child = 0;
     word_close(checkpoint);
     const int result = WIFEXITED(status) ? WEXITSTATUS(status) : CHILD_FAILED;
-    if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS) {
-        snapshot_discard(checkpoint->disk, &checkpoint->place);
+    if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS) /* what it left, the next one removes */
         return give_up(checkpoint, end, failure, "a snapshot could not be written (is the disk full?)");
-    }
     checkpoint->is_active = false;
     checkpoint->position = checkpoint->place.position;
     const struct log_cut cut = cut_of(checkpoint);

@@ -51,6 +51,8 @@ struct disk_operations {
     void (*await_sync)(struct disk_file *file, uint64_t offset, uint64_t size);
 
     enum error (*rename)(struct disk *disk, const char *from, const char *to, struct failure *failure);
+    /* The name goes at once; a large file's room comes back in portions, which takes about half a second a gigabyte. Nobody may have
+     * the file mapped. */
     enum error (*remove)(struct disk *disk, const char *name, struct failure *failure);
 
     /* The file's first `size` bytes as read-only memory that shows later writes too; until unmap. The file may be closed

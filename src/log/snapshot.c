@@ -84,7 +84,7 @@ enum error snapshot_begin(struct disk *disk, const struct snapshot_place *place,
     ASSERT(place->position % FRAME_SECTOR_SIZE == 0);
     char name[NAME_SIZE];
     name_make(place->position, suffix_temporary, name);
-    snapshot_discard(disk, place);
+    snapshot_discard(disk);
     struct disk_file *file;
     enum error error = disk->operations->create(disk, name, &file, failure);
     if (error != OK)
@@ -94,7 +94,7 @@ enum error snapshot_begin(struct disk *disk, const struct snapshot_place *place,
     error = disk->operations->write(file, 0, bytes_make(header, sizeof(header)), failure);
     if (error != OK) {
         disk->operations->close(file);
-        snapshot_discard(disk, place);
+        snapshot_discard(disk);
         return error;
     }
     struct snapshot_writer *begun = memory_allocate_zeroed(sizeof(*begun));
@@ -183,7 +183,7 @@ enum error snapshot_finish(struct snapshot_writer *writer, struct failure *failu
     enum error error = OK;
     if (writer->failure.error != OK) {
         error = writer_error(writer, failure);
-        snapshot_discard(writer->disk, &writer->place);
+        snapshot_discard(writer->disk);
     }
     free(writer->block_owned);
     free(writer);
@@ -221,16 +221,23 @@ static void name_list_deinit(struct name_list *names)
     *names = (struct name_list){0};
 }
 
-void snapshot_discard(struct disk *disk, const struct snapshot_place *place)
+static enum error temporary_remove(struct disk *disk, const struct name_list *names, struct failure *failure)
+{
+    for (size_t i = 0; i < names->temporary_count; i++) {
+        char name[NAME_SIZE];
+        name_make(names->temporary_owned[i], suffix_temporary, name);
+        const enum error error = disk->operations->remove(disk, name, failure);
+        if (error != OK)
+            return error;
+    }
+    return OK;
+}
+
+void snapshot_discard(struct disk *disk)
 {
     struct name_list names = {0};
-    char name[NAME_SIZE];
-    name_make(place->position, suffix_temporary, name);
-    if (disk->operations->list(disk, name_visit, &names, NULL) == OK) {
-        for (size_t i = 0; i < names.temporary_count; i++)
-            if (names.temporary_owned[i] == place->position)
-                (void)disk->operations->remove(disk, name, NULL);
-    }
+    if (disk->operations->list(disk, name_visit, &names, NULL) == OK)
+        (void)temporary_remove(disk, &names, NULL);
     name_list_deinit(&names);
 }
 
@@ -430,13 +437,9 @@ enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct
     enum error error = disk->operations->list(disk, name_visit, &names, failure);
     if (error != OK)
         goto out;
-    for (size_t i = 0; i < names.temporary_count; i++) {
-        char name[NAME_SIZE];
-        name_make(names.temporary_owned[i], suffix_temporary, name);
-        error = disk->operations->remove(disk, name, failure);
-        if (error != OK)
-            goto out;
-    }
+    error = temporary_remove(disk, &names, failure);
+    if (error != OK)
+        goto out;
     if (names.published_count == 0) {
         *is_found = false;
         goto out;

@@ -34,8 +34,9 @@ enum error snapshot_publish(struct disk *disk, const struct snapshot_place *plac
 enum error snapshot_size(struct disk *disk, const struct snapshot_place *place, uint64_t *size,
                          struct failure *failure);
 
-/* Instead of step two: removes what a failed or killed child left under the temporary name, if anything. */
-void snapshot_discard(struct disk *disk, const struct snapshot_place *place);
+/* Instead of step two: removes what was written under a temporary name, also what a killed child left. snapshot_begin() does so too:
+ * there is at most one under way. */
+void snapshot_discard(struct disk *disk);
 
 /* Reads the newest published snapshot of the folder into `payload`; *is_found is false where there is none. Removes
  * temporary files and older snapshots that a crash left. Damage: ERROR_LOG_DAMAGED with file and offset. */

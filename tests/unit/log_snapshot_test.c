@@ -142,9 +142,9 @@ static void what_is_not_published_does_not_count_and_is_removed(void **state)
     assert_loads(disk, 1, BYTES("one"));
     assert_false(memory_disk_has(disk, "0000000000002000.snapshot.tmp"));
     memory_disk_put(disk, "0000000000002000.snapshot.tmp", BYTES("half"));
-    snapshot_discard(disk, &place);
+    snapshot_discard(disk);
     assert_false(memory_disk_has(disk, "0000000000002000.snapshot.tmp"));
-    snapshot_discard(disk, &place);
+    snapshot_discard(disk);
     memory_disk_destroy(disk);
 }
 
