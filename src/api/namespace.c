@@ -9,6 +9,8 @@
 #include "log/log.h"
 #include <stdlib.h>
 
+#define RECOVERY_TOLD_EACH ((uint64_t)1 << 20)
+
 /* A frame between its opening and the moment it is durable. */
 struct open_frame {
     struct buffer bytes;
@@ -226,9 +228,17 @@ const uint8_t *namespace_read(struct namespace *ns, uint64_t position, size_t si
 
 /* --- recovery ----------------------------------------------------------------------------------------------------- */
 
+static void tell_progress(const struct namespace *ns, const struct namespace_recovery *recovery)
+{
+    if (ns->options.progress != NULL)
+        ns->options.progress(ns->options.progress_context, recovery);
+}
+
 /* Every frame behind the snapshot, in order. */
 static enum error replay(struct namespace *ns, struct failure *failure)
 {
+    struct namespace_recovery told = {.snapshot_size = ns->checkpoint.size, .log_size = log_replay_size(ns->log)};
+    tell_progress(ns, &told);
     for (bool is_first = true;; is_first = false) {
         struct frame_view frame;
         bool is_end = false;
@@ -239,6 +249,10 @@ static enum error replay(struct namespace *ns, struct failure *failure)
             ns->checkpoint.position = is_end ? log_next_place(ns->log).position : frame.position;
         if (is_end)
             return OK;
+        if (frame.position - ns->checkpoint.position >= told.replayed + RECOVERY_TOLD_EACH) {
+            told.replayed = frame.position - ns->checkpoint.position;
+            tell_progress(ns, &told);
+        }
         struct failure found = {.error = OK};
         if (!core_replay(ns->core, frame.payload, frame.position + FRAME_HEADER_SIZE, frame.time_ms, &found)) {
             struct buffer place;

@@ -15,6 +15,13 @@ struct namespace;
 /* A frame that holds this share of frame_size_max is closed before the next decision; the rest is room for that one. */
 #define NAMESPACE_FULL_SHARE 8u
 
+/* How far a recovery has come. */
+struct namespace_recovery {
+    uint64_t snapshot_size; /* bytes read; 0: there is none */
+    uint64_t log_size;      /* bytes of the log behind it, at most */
+    uint64_t replayed;      /* of those */
+};
+
 struct namespace_options {
     const char *name;            /* 12 digits, the account id; borrowed */
     uint64_t segment_size;       /* bytes */
@@ -25,6 +32,9 @@ struct namespace_options {
     bool has_flusher;            /* false: namespace_flush() writes in line */
     void (*wake)(void *context); /* with a flusher: called on the log thread when something became durable */
     void *wake_context;
+    /* NULL, or told while namespace_open() works: when the snapshot was read, and for each MiB of log. */
+    void (*progress)(void *context, const struct namespace_recovery *recovery);
+    void *progress_context;
 };
 
 /* Recovers the namespace from its folder. `now_ms` is wall-clock time; `key` is fresh random, used if the folder is new.

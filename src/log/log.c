@@ -20,7 +20,8 @@ struct log {
     struct disk *disk;
     uint64_t segment_size;
     uint64_t frame_size_max;
-    uint64_t epoch; /* of this owner; 0 until the replay is done */
+    uint64_t epoch;       /* of this owner; 0 until the replay is done */
+    uint64_t replay_size; /* see log_replay_size() */
     struct segment_table table;
     struct recovery recovery;
     struct log_writer writer;
@@ -87,6 +88,9 @@ enum error log_open(struct disk *disk, const struct log_options *options, struct
     opened->segment_size = opened->recovery.segment_size;
     const uint64_t frame_size_limit = opened->segment_size / 2 - 2 * FRAME_SECTOR_SIZE;
     opened->frame_size_max = options->frame_size_max < frame_size_limit ? options->frame_size_max : frame_size_limit;
+    if (opened->table.count > 0)
+        opened->replay_size =
+            (opened->table.entries_owned[opened->table.count - 1].ordinal + 1) * opened->segment_size - place.position;
     bool is_empty = false;
     if (!has_snapshot) {
         error = log_replay_next(opened, &opened->peeked, &is_empty, failure);
@@ -137,6 +141,11 @@ enum error log_replay_next(struct log *log, struct frame_view *frame, bool *is_e
         *frame = next;
     *is_end = is_last;
     return OK;
+}
+
+uint64_t log_replay_size(const struct log *log)
+{
+    return log->replay_size;
 }
 
 bool log_has_segment(const struct log *log, uint64_t position)

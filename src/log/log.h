@@ -38,6 +38,9 @@ void log_close(struct log *log);
  * Any other damage: ERROR_LOG_DAMAGED, naming file, offset, what was expected and what to do. */
 enum error log_replay_next(struct log *log, struct frame_view *frame, bool *is_end, struct failure *failure);
 
+/* Bytes of the log behind the snapshot, at most: the last segment counts whole, however little of it is written. */
+uint64_t log_replay_size(const struct log *log);
+
 /* Is the segment that holds `position` on the disk? For the check, after replay, that no live message lost its body. */
 bool log_has_segment(const struct log *log, uint64_t position);
 

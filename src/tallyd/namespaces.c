@@ -3,10 +3,12 @@
 #include "base/memory.h"
 #include "core/made_match.h"
 #include "log/log.h"
+#include "tallyd/config_value.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <uv.h>
 
 /* A frame has room for what a busy moment gathers, and then for the events of one decision as large as can be: a request's
  * body and as much again for its framing, or the body and the completion messages of a whole chain of nested batches (32 levels,
@@ -65,6 +67,29 @@ enum error namespaces_check_sizes(const struct config *config, struct failure *f
                        (unsigned long long)round_up(least, SEGMENT_UNIT));
 }
 
+/* --- progress ------------------------------------------------------------------------------------------------------- */
+
+#define PROGRESS_PAUSE_NS UINT64_C(1000000000)
+
+/* Says how far a recovery has come, once a second: one that is over sooner says nothing. */
+struct progress {
+    const char *folder;
+    uint64_t told_ns; /* monotonic; at first when it began */
+};
+
+static void on_progress(void *context, const struct namespace_recovery *recovery)
+{
+    struct progress *progress = context;
+    const uint64_t now_ns = uv_hrtime();
+    if (now_ns - progress->told_ns < PROGRESS_PAUSE_NS)
+        return;
+    progress->told_ns = now_ns;
+    printf("tallyd recovering %s: snapshot of %llu MiB read, log %llu of at most %llu MiB\n", progress->folder,
+           (unsigned long long)(recovery->snapshot_size / MIB), (unsigned long long)(recovery->replayed / MIB),
+           (unsigned long long)(recovery->log_size / MIB));
+    fflush(stdout);
+}
+
 /* --- life ----------------------------------------------------------------------------------------------------------- */
 
 /* A folder keeps the segment size it was made with, whatever the configuration says by now. */
@@ -95,6 +120,7 @@ static void name_folder(struct served_namespace *served, const struct config *co
 static enum error open_one(struct served_namespace *served, const struct config *config, struct clock *clock,
                            struct server *server, struct failure *failure)
 {
+    struct progress progress = {.folder = served->folder_owned, .told_ns = uv_hrtime()};
     struct namespace_options options = {
         .name = served->name_owned,
         .segment_size = segment_size(config),
@@ -105,6 +131,8 @@ static enum error open_one(struct served_namespace *served, const struct config 
         .has_flusher = true,
         .wake = server_wake,
         .wake_context = server,
+        .progress = on_progress,
+        .progress_context = &progress,
     };
     uint8_t key[CORE_KEY_SIZE];
     if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))

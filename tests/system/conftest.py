@@ -85,10 +85,17 @@ class Daemon:
 
     def _first_line(self, seconds):
         lines = []
-        reader = threading.Thread(target=lambda: lines.append(self.process.stdout.readline()), daemon=True)
+        reader = threading.Thread(target=lambda: lines.append(self._line_that_counts()), daemon=True)
         reader.start()
         reader.join(seconds)
         return lines[0].decode() if lines else ""
+
+    def _line_that_counts(self):
+        """A recovery that takes longer than a second says how far it is."""
+        line = self.process.stdout.readline()
+        while line.startswith(b"tallyd recovering "):
+            line = self.process.stdout.readline()
+        return line
 
     def error_text(self):
         return (self.folder / "tallyd.err").read_text(errors="replace")

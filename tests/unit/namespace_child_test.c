@@ -1,5 +1,6 @@
 /* The child process that writes a snapshot, and what it shares with its owner: signals, and the moment when both end. */
 #include "api/namespace.h"
+#include "core/decide.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -89,6 +90,7 @@ static void a_signal_to_the_child_is_not_taken_for_one_to_its_owner(void **state
     assert_int_equal(sigaction(SIGTERM, &action, &before), 0);
     on_snapshot = terminate_self;
     assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+    assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK); /* it may publish */
     siginfo_t end;
     assert_int_equal(waitid(P_ALL, 0, &end, WEXITED | WNOWAIT), 0);
     assert_int_equal(end.si_code, CLD_EXITED);
@@ -101,6 +103,88 @@ static void a_signal_to_the_child_is_not_taken_for_one_to_its_owner(void **state
     assert_int_equal(sigaction(SIGTERM, &before, NULL), 0);
     (void)close(noted[0]);
     (void)close(noted[1]);
+    namespace_close(fixture->ns);
+}
+
+static void go_on(void)
+{
+}
+
+static bool has_snapshot(const struct fixture *fixture)
+{
+    char command[160];
+    (void)snprintf(command, sizeof(command), "ls '%s' | grep -q 'snapshot$'", fixture->root);
+    return system(command) == 0;
+}
+
+static bool has_written(const struct fixture *fixture)
+{
+    char command[160];
+    (void)snprintf(command, sizeof(command), "find '%s' -name '*.snapshot.tmp' -size +0 | grep -q .", fixture->root);
+    return system(command) == 0;
+}
+
+/* Otherwise the log could end before the state that the snapshot holds. */
+static void a_snapshot_gets_its_name_when_its_last_frame_is_durable(void **state)
+{
+    struct fixture *fixture = *state;
+    on_snapshot = go_on;
+    struct core *core = namespace_begin(fixture->ns, 1700000000001);
+    const struct relay_record *record;
+    assert_int_equal(decide_put_relay(core, BYTES("relay"), BYTES("{}"), &record), OK);
+    assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+    (void)alarm(PATIENCE_S);
+    while (!has_written(fixture))
+        assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* it waits */
+    assert_false(has_snapshot(fixture));
+
+    assert_int_equal(namespace_flush(fixture->ns, NULL), OK);
+    while (!has_snapshot(fixture))
+        assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+    (void)alarm(0);
+    namespace_close(fixture->ns);
+}
+
+static struct namespace_recovery told[16];
+static size_t told_count;
+
+static void note_progress(void *context, const struct namespace_recovery *recovery)
+{
+    (void)context;
+    assert_true(told_count < 16);
+    told[told_count++] = *recovery;
+}
+
+static void a_recovery_tells_how_far_it_is(void **state)
+{
+    struct fixture *fixture = *state;
+    struct buffer spec;
+    buffer_init(&spec);
+    memset(buffer_extend(&spec, 7000), 'x', 7000);
+    for (unsigned i = 0; i < 160; i++) {
+        struct core *core = namespace_begin(fixture->ns, 1700000000001 + i);
+        const struct relay_record *record;
+        assert_int_equal(decide_put_relay(core, BYTES("relay"), buffer_bytes(&spec), &record), OK);
+        decide_delete_relay(core, record);
+        assert_int_equal(namespace_flush(fixture->ns, NULL), OK);
+    }
+    buffer_deinit(&spec);
+    namespace_close(fixture->ns);
+    const struct namespace_options options = {.name = "000000000000",
+                                              .segment_size = 65536,
+                                              .frame_size_max = 8192,
+                                              .in_flight_max = 1,
+                                              .progress = note_progress};
+    static const uint8_t key[CORE_KEY_SIZE] = {1};
+    told_count = 0;
+    assert_int_equal(namespace_open(fixture->disk, &options, 1800000000000, key, &fixture->ns, NULL), OK);
+    assert_int_equal(told_count, 2);
+    assert_int_equal(told[0].replayed, 0);
+    assert_in_range(told[1].replayed, 1 << 20, (1 << 20) + 8192);
+    assert_in_range(told[1].log_size, 160 * 7000, 160 * 8192 + 65536);
     namespace_close(fixture->ns);
 }
 
@@ -126,6 +210,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_signal_to_the_child_is_not_taken_for_one_to_its_owner, fixture_setup,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_snapshot_gets_its_name_when_its_last_frame_is_durable, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_recovery_tells_how_far_it_is, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_snapshot_that_would_be_thrown_away, fixture_setup,
                                         fixture_teardown),
     };
