@@ -8,7 +8,7 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-pool campaign-relay campaign-takeover match-agree bench asan tsan valgrind format format-check install clean
+.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-pool campaign-relay campaign-takeover match-agree bench count asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -24,6 +24,7 @@ help:
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
 	@echo 'make match-agree   the matcher held against a slow evaluator, on POOLS random pools ($(POOLS))'
 	@echo 'make bench         the numbers, each beside its reference'
+	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update writes them there)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
 	@echo 'make format        clang-format over src, include, tests, bench; format-check only looks'
@@ -93,6 +94,10 @@ bench: build
 	@./setup bench
 	@ninja -C $(BUILD)/release --quiet bench/load bench/echo bench/sigv4
 	./bench/run $(BENCH)
+
+count: build
+	@ninja -C $(BUILD)/release --quiet bench/instructions
+	@./bench/count $(COUNT)
 
 asan:
 	$(call configure,asan,-Db_sanitize=address$(comma)undefined $(SANITIZED))

@@ -2,7 +2,6 @@
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <time.h>
 
 enum { DAY_SIZE = 8, HEX_SIZE = 2 * SIGNER_DIGEST_SIZE };
 
@@ -35,9 +34,8 @@ static void digest_append(struct text *out, struct view data)
     text_append(out, (struct view){hex, HEX_SIZE});
 }
 
-void signer_init(struct signer *signer)
+void signer_init(struct signer *signer, time_t now)
 {
-    time_t now = time(NULL);
     struct tm civil;
     strftime(signer->stamp, sizeof(signer->stamp), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &civil));
     static const char FIRST[] = "AWS4" SIGNER_SECRET;

@@ -4,6 +4,8 @@
 
 #include "text.h"
 
+#include <time.h>
+
 /* The credential with which everything is signed: the one of AWS's documentation. */
 #define SIGNER_ACCESS_KEY "AKIAIOSFODNN7EXAMPLE"
 #define SIGNER_SECRET "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -16,8 +18,8 @@ struct signer {
     unsigned char key[SIGNER_DIGEST_SIZE];
 };
 
-/* Reads the wall clock. */
-void signer_init(struct signer *signer);
+/* `now` is the time by the wall clock. */
+void signer_init(struct signer *signer, time_t now);
 
 /* Puts time, day and signature in place of those that http_request_begin() wrote. `request` is whole; no other byte changes. */
 void signer_sign(const struct signer *signer, struct text *request);

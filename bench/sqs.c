@@ -160,7 +160,7 @@ static void *sqs_create(const struct plan *plan)
     sqs->plan = plan;
     sqs->numbering_owned = allocate(sizeof(*sqs->numbering_owned));
     sqs->numbering_owned->next_id = plan->id_first;
-    signer_init(&sqs->signer);
+    signer_init(&sqs->signer, time(NULL));
     send_build(sqs, &sqs->send);
     send_batch_build(sqs, &sqs->send_batch);
     text_init(&sqs->receive);
