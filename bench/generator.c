@@ -45,7 +45,10 @@ static void connection_open(struct generator *generator, unsigned index)
         .sin_port = htons(generator->plan->port),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
+    connection->number = index;
     text_init(&connection->own);
+    text_init(&connection->aside);
+    text_init(&connection->kept);
     text_init(&connection->in);
     text_reserve(&connection->in, IN_SIZE_MIN);
     connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -61,6 +64,8 @@ static void connection_close(struct connection *connection)
 {
     close(connection->fd);
     text_deinit(&connection->own);
+    text_deinit(&connection->aside);
+    text_deinit(&connection->kept);
     text_deinit(&connection->in);
 }
 
@@ -124,23 +129,57 @@ static void connection_go_on(struct generator *generator, struct connection *con
         connection_ask(generator, connection, connection->is_part ? connection->asked_at_ns : now_ns);
 }
 
+static void latency_add(struct generator *generator, uint64_t now_ns, uint64_t latency_ns)
+{
+    struct result *result = generator->result;
+    histogram_add(&result->latency, latency_ns);
+    uint64_t second = (now_ns - generator->window_begin_ns) / SECOND_NS;
+    if (second < SECONDS_MAX && latency_ns > result->max_ns_by_second[second])
+        result->max_ns_by_second[second] = latency_ns;
+}
+
+/* What was asked has been answered. */
+static void connection_finish(struct generator *generator, struct connection *connection, uint64_t now_ns)
+{
+    generator->last_answer_at_ns = now_ns;
+    generator->busy--;
+    if (generator->phase == PHASE_MEASURE && !connection->is_part)
+        latency_add(generator, now_ns, now_ns - connection->asked_at_ns);
+    connection_go_on(generator, connection, now_ns);
+}
+
 /* Uses up the whole replies among the bytes that have arrived. */
 static void connection_read_replies(struct generator *generator, struct connection *connection)
 {
     struct view in = text_view(&connection->in);
     while (in.size > 0) {
-        if (connection->replies_due == 0)
+        bool is_pushed = generator->workload->is_pushed;
+        if (connection->replies_due == 0 && !is_pushed)
             fatal("bytes that nothing asked for: %.*s", (int)in.size, in.ptr);
         size_t used = generator->workload->answer(generator->workload_state, connection, in, &generator->counters);
         if (used == 0)
             break;
         in = view_from(in, in.ptr + used);
-        generator->counters.requests++;
-        connection->replies_due--;
+        if (!is_pushed)
+            connection_settle(connection, 1, &generator->counters);
     }
     if (in.size > 0 && in.ptr != connection->in.ptr_owned)
         memmove(connection->in.ptr_owned, in.ptr, in.size);
     connection->in.size = in.size;
+}
+
+/* Writes what no other write takes along. */
+static void connection_write_aside(struct connection *connection)
+{
+    struct text *aside = &connection->aside;
+    if (aside->size == 0 || connection->out.size > 0)
+        return;
+    ssize_t size = send(connection->fd, aside->ptr_owned, aside->size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (size < 0 && errno == EAGAIN)
+        return;
+    if (size != (ssize_t)aside->size)
+        fatal("can't send: %s", size < 0 ? strerror(errno) : "the socket took a part");
+    aside->size = 0;
 }
 
 static void connection_read(struct generator *generator, struct connection *connection)
@@ -153,15 +192,11 @@ static void connection_read(struct generator *generator, struct connection *conn
     if (size <= 0)
         fatal("the server closed a connection%s%s", size < 0 ? ": " : "", size < 0 ? strerror(errno) : "");
     in->size += (size_t)size;
+    bool was_busy = connection->replies_due > 0;
     connection_read_replies(generator, connection);
-    if (connection->replies_due > 0)
-        return;
-    uint64_t now_ns = clock_now_ns();
-    generator->last_answer_at_ns = now_ns;
-    generator->busy--;
-    if (generator->phase == PHASE_MEASURE && !connection->is_part)
-        histogram_add(&generator->result->latency, now_ns - connection->asked_at_ns);
-    connection_go_on(generator, connection, now_ns);
+    if (was_busy && connection->replies_due == 0)
+        connection_finish(generator, connection, clock_now_ns());
+    connection_write_aside(connection);
 }
 
 static void window_begin(struct generator *generator, uint64_t now_ns)
@@ -250,6 +285,13 @@ static void generator_stop(struct generator *generator)
     free(generator->idle_owned);
 }
 
+static bool is_settled(const struct generator *generator)
+{
+    const struct workload *workload = generator->workload;
+    return generator->busy == 0 ||
+           (workload->is_settled != NULL && workload->is_settled(generator->workload_state, &generator->counters));
+}
+
 void generator_run(const struct plan *plan, const struct workload *workload, struct result *result)
 {
     struct generator generator = {
@@ -260,7 +302,7 @@ void generator_run(const struct plan *plan, const struct workload *workload, str
     };
     *result = (struct result){0};
     generator_start(&generator);
-    while (generator.phase != PHASE_DRAIN || generator.busy > 0) {
+    while (generator.phase != PHASE_DRAIN || !is_settled(&generator)) {
         struct epoll_event events[EVENTS_MAX];
         uint64_t now_ns = clock_now_ns();
         ask_due(&generator, now_ns);

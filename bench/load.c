@@ -29,7 +29,7 @@ static void usage_print(FILE *file)
           "  --port PORT        where the server listens\n"
           "  --queue NAME       queue, list, pool (default bench); an SQS queue and a pool must exist\n"
           "  --connections N    each with one write in flight (default 64)\n"
-          "  --pipeline N       commands in one write, Redis and beanstalkd only (default 1)\n"
+          "  --pipeline N       commands in one write, not over HTTP (default 1)\n"
           "  --body BYTES       size of one message (default 200)\n"
           "  --groups N         each message belongs to one of N groups, in turn (default 0: to none)\n"
           "  --group-first N    the number of the first of them (default 0)\n"
@@ -83,6 +83,10 @@ static void result_print(const struct plan *plan, const struct workload *workloa
            result->window.requests, (double)result->window.requests / result->seconds, messages,
            (double)messages / result->seconds);
     latency_print(&result->latency);
+    printf(",\"max_us_by_second\":[");
+    for (unsigned second = 0; second < SECONDS_MAX && second + 0.5 < result->seconds; second++)
+        printf("%s%.0f", second > 0 ? "," : "", (double)result->max_ns_by_second[second] / 1e3);
+    printf("]");
     printf(",\"total\":{\"requests\":%" PRIu64 ",\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"deleted\":%" PRIu64
            "},",
            result->total.requests, result->total.sent, result->total.received, result->total.deleted);

@@ -15,12 +15,13 @@ struct plan {
     uint64_t group_first; /* the number of the first */
     uint64_t
         id_first; /* 0: none; else each message has a deduplication id, counted from here; of tickets, keys: the first number */
-    const char *attribute; /* NULL, or one message attribute of each message: NAME=VALUE */
-    bool is_signed;        /* SQS only: requests carry a signature that is valid (signer.h) */
+    const char
+        *attribute; /* NULL, or one message attribute of each message, RabbitMQ: argument of the queue: NAME=VALUE */
+    bool is_signed; /* SQS only: requests carry a signature that is valid (signer.h) */
     unsigned connections;
     const char *ticket_kind; /* pools only: what tickets say (tickets.h) */
     unsigned batch;          /* pools, redis-claim: tickets, pairs in one request */
-    unsigned pipeline;       /* requests in one write; Redis and beanstalkd only */
+    unsigned pipeline;       /* requests in one write; not over HTTP */
     unsigned body_size;      /* of one message */
     double warm_up_s;        /* left out of every figure */
     double duration_s;
@@ -46,6 +47,18 @@ struct connection {
     struct text in;       /* bytes that no reply has used up yet */
     bool is_part;         /* the last answer was not the end of an operation: its latency goes on with the next write */
     bool is_drained;      /* a drain: there was nothing more to receive */
+
+    /* Protocols in which the server speaks first, or unasked. */
+    unsigned number;        /* of the connection, from 0 */
+    bool is_open;           /* the handshake is over */
+    struct text aside;      /* goes out with the next write, or alone if none comes */
+    struct text kept;       /* what a later write is made of */
+    uint32_t heard;         /* AMQP: the last method of the handshake, */
+    unsigned wanted;        /* deliveries that the cycle under way still waits for, */
+    unsigned ahead;         /* deliveries that came before they were waited for, */
+    uint64_t tag_first;     /* the number of the first message published last, */
+    uint64_t unconfirmed;   /* a bit for each of them, */
+    uint64_t tag_delivered; /* and that of the message delivered last */
 };
 
 /* Which of its confirmations is a message of the run. */
@@ -56,6 +69,8 @@ struct workload {
     const char *help;
     enum counted counted;
     bool is_drain; /* ends by itself when nothing is left, and is measured whole */
+    bool
+        is_pushed; /* the server also sends what was not asked for; then answer() counts replies itself (connection_settle) */
     /* Prebuilds the requests; what it returns goes to the functions below and lives as long as the program. */
     void *(*create)(const struct plan *plan);
     /* Sets connection->out and connection->replies_due. */
@@ -63,7 +78,16 @@ struct workload {
     /* Reads the first reply of `in` and counts what it confirms. Returns its size, 0 while bytes are missing; ends the
      * program if it is anything but the confirmation expected. */
     size_t (*answer)(const void *state, struct connection *connection, struct view in, struct counters *counters);
+    /* NULL, or: is everything that was begun over? A run that begins nothing more ends then, whatever connections wait for. */
+    bool (*is_settled)(const void *state, const struct counters *counters);
 };
+
+/* So many of the replies that the write in flight waits for have come. */
+static inline void connection_settle(struct connection *connection, unsigned count, struct counters *counters)
+{
+    connection->replies_due -= count;
+    counters->requests += count;
+}
 
 /* The workload of that name, or NULL. */
 const struct workload *workload_find(const char *name);
@@ -84,6 +108,8 @@ extern const struct workload WORKLOAD_REDIS_LPUSH;
 extern const struct workload WORKLOAD_REDIS_CLAIM;
 extern const struct workload WORKLOAD_BEANSTALK_PUT;
 extern const struct workload WORKLOAD_BEANSTALK_LIFE;
+extern const struct workload WORKLOAD_NATS_LIFE;
+extern const struct workload WORKLOAD_AMQP_LIFE;
 extern const struct workload WORKLOAD_POOL_OFFER;
 extern const struct workload WORKLOAD_POOL_PROPOSE;
 extern const struct workload WORKLOAD_POOL_DUEL;

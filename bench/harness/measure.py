@@ -8,7 +8,9 @@ import shutil
 import signal
 import statistics
 import subprocess
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness import machine
@@ -27,12 +29,14 @@ class Setting:
     warm_up: float
     connections: int
     body: int
-    messages: int  # of the backlog
+    messages: int  # that wait where a part says many
+    backlog: int  # that wait in the backlog
     backlog_body: int
     server_core: int | None
     load_core: int | None
     retries: int  # of a run that others disturbed
-    pause_slices: int  # how long to wait for a snapshot
+    pause_s: float  # how long to wait for a snapshot at most
+    is_all: bool  # also what no bar of the design is about
     used_folders: int = 0
 
     def new_folder(self):
@@ -58,6 +62,10 @@ class Case:
     title: str
     connections: int | None = None  # None: as set
     pipeline: int = 1
+    options: tuple = ()  # more of them for the load
+    run: Callable | None = None  # (setting, server, case): measures it with another client, or in another way
+    missing: Callable | None = None  # why it can't be measured, beside what the server says
+    is_extra: bool = False  # not measured unless everything is, or it is asked for
     results: list = field(default_factory=list)
     problem: str = ""
     is_wanted: bool = True
@@ -65,7 +73,7 @@ class Case:
     def median(self, *path):
         """The median over the runs of one figure, e.g. median("latency_us", "p50"); None without runs."""
         figures = [figure(result, path) for result in undisturbed(self.results)]
-        return statistics.median(figures) if figures else None
+        return statistics.median(figures) if figures and None not in figures else None
 
     def span(self, *path):
         figures = [figure(result, path) for result in undisturbed(self.results)]
@@ -76,8 +84,9 @@ class Case:
 
 
 def figure(result, path):
+    """None where there is none: not every client tells latencies."""
     for name in path:
-        result = result[name]
+        result = result.get(name)
     return result
 
 
@@ -95,9 +104,12 @@ CASES = [
     Case("send", Tallyd, "http-send", "Tally, SendMessage"),
     Case("batch", Tallyd, "http-batch", "Tally, SendMessageBatch of 10"),
     Case("life", Tallyd, "http-life", "Tally, send receive delete in tens"),
-    Case("send.signed", TallydSigned, "http-send", "Tally with credentials, SendMessage"),
-    Case("batch.signed", TallydSigned, "http-batch", "Tally with credentials, SendMessageBatch of 10"),
-    Case("life.signed", TallydSigned, "http-life", "Tally with credentials, send receive delete in tens"),
+    Case("send.signed", TallydSigned, "http-send", "Tally with credentials, SendMessage",
+         is_extra=True),
+    Case("batch.signed", TallydSigned, "http-batch", "Tally with credentials, SendMessageBatch of 10",
+         is_extra=True),
+    Case("life.signed", TallydSigned, "http-life", "Tally with credentials, send receive delete in tens",
+         is_extra=True),
     Case("one.bare", EchoSync, "http-send", "one connection: bare round trip + fdatasync", connections=1),
     Case("one.redis", Redis, "redis-lpush", "one connection: Redis always, LPUSH", connections=1),
     Case("one", Tallyd, "http-send", "one connection: Tally, SendMessage", connections=1),
@@ -132,7 +144,7 @@ class Clocks:
     @classmethod
     def read(cls, setting, server):
         loads = resource.getrusage(resource.RUSAGE_CHILDREN)  # servers that have ended count too, but not during a load
-        return cls(time.monotonic(), machine.busy_s(setting.server_core), machine.cpu_of_s(server.process.pid),
+        return cls(time.monotonic(), machine.busy_s(setting.server_core), server.cpu_s(),
                    machine.busy_s(setting.load_core), loads.ru_utime + loads.ru_stime + time.process_time())
 
     def others_since(self, before):
@@ -159,13 +171,17 @@ def window_options(setting):
     return ["--seconds", setting.seconds, "--warm-up", setting.warm_up]
 
 
+def load_case(setting, server, case):
+    connections = case.connections or setting.connections
+    return server_load(setting, server, case.mode, "--connections", connections, "--pipeline", case.pipeline, "--body", setting.body,
+                       *case.options, *window_options(setting))
+
+
 def case_run(setting, case):
     folder = setting.new_folder()
     try:
         with case.server(folder, setting.server_core) as server:
-            connections = case.connections or setting.connections
-            result = server_load(setting, server, case.mode, "--connections", connections, "--pipeline", case.pipeline,
-                                 "--body", setting.body, *window_options(setting))
+            result = (case.run or load_case)(setting, server, case)
             server.check(result["total"])
             case.results.append(result)
     except (RunFailed, OSError) as problem:
@@ -179,8 +195,7 @@ def cases_run(setting, cases, tell):
     """Measures all cases in turn, `runs` times, each time in another order."""
     cases = [case for case in cases if case.is_wanted]
     for case in cases:
-        if case.server.find() is None:
-            case.problem = f"{case.server.program} isn't there"
+        case.problem = case.server.missing() or (case.missing() if case.missing else "")
     order = random.Random(1)
     for run in range(setting.runs):
         left = [case for case in cases if not case.problem]
@@ -196,7 +211,9 @@ def cases_run(setting, cases, tell):
 # --- A backlog ---
 
 PAUSE_RATE = 20_000  # sends a second, well below what the server can do, so that only its pauses show
-SNAPSHOT_OFTEN = ("--snapshot-bytes", "16MiB")  # so that one falls into the run
+PAUSE_BODY = 2_000  # bytes: the log must grow by a multiple of the last snapshot before one is due
+SNAPSHOT_OFTEN = ("--snapshot-bytes", "16MiB")
+PEER_MESSAGES_MAX = 1_000_000  # in servers that keep bodies in memory
 
 PEERS_OF_MEMORY = [(RedisMemory, "redis-lpush"), (Beanstalkd, "beanstalk-put")]
 
@@ -209,7 +226,8 @@ def memory_of_peer(setting, server_class, mode):
             options = ["--body", setting.backlog_body, "--pipeline", 10, "--connections", 8]
             first = server_load(setting, server, mode, *options, "--count", 100)
             before = machine.anonymous_memory_of(server.process.pid)
-            filled = server_load(setting, server, mode, *options, "--count", max(1, setting.messages // 10))
+            filled = server_load(setting, server, mode, *options, "--count",
+                                 max(1, min(setting.backlog, PEER_MESSAGES_MAX) // 10))
             grown = machine.anonymous_memory_of(server.process.pid) - before
             server.check({"sent": first["messages"] + filled["messages"], "deleted": 0})
             return grown / filled["messages"]
@@ -227,7 +245,9 @@ class Backlog:
     peers: dict = field(default_factory=dict)  # name -> bytes a message, body included
     few: list = field(default_factory=list)  # lives with 1,000 waiting
     many: list = field(default_factory=list)  # lives with all waiting
-    pauses: list = field(default_factory=list)  # sends at a rate while a snapshot was taken; empty if none was
+    calm: dict = field(default_factory=dict)  # sends at a rate before a snapshot was taken
+    pauses: list = field(default_factory=list)  # and while one was; empty if none was
+    snapshot_s: float | None = None  # how long that took
     restart_warm_s: float | None = None
     restart_cold_s: float | None = None
     problem: str = ""
@@ -240,20 +260,49 @@ def lives_run(setting, server, results):
     return sum(result["total"]["sent"] - result["total"]["deleted"] for result in results)
 
 
+class SnapshotWatch:
+    """Looks a hundred times a second whether a snapshot is being written, and whether one has got its name."""
+
+    def __init__(self, server):
+        self.server = server
+        self.known = server.snapshots()
+        self.begun_s = self.named_s = None
+        self.thread = threading.Thread(target=self.look, daemon=True)
+        self.is_over = False
+
+    def look(self):
+        while not self.is_over and self.named_s is None:
+            if self.begun_s is None and self.server.is_taking_snapshot():
+                self.begun_s = time.monotonic()
+            if self.server.snapshots() - self.known:
+                self.named_s = time.monotonic()
+            time.sleep(0.01)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over = True
+        self.thread.join()
+
+
 def pauses_measure(setting, server, backlog):
-    """Sends at a steady rate until a snapshot is published; keeps that slice and the one before, where it may have
-    begun. Returns how many messages were sent."""
-    sent, before = 0, None
-    for _ in range(setting.pause_slices):
-        snapshots = server.snapshots()
-        slice_now = server_load(setting, server, "http-send", "--connections", setting.connections, "--body",
-                                setting.backlog_body, "--rate", PAUSE_RATE, "--warm-up", 0, "--seconds",
-                                max(1.0, setting.seconds))
-        sent += slice_now["total"]["sent"]
-        if server.snapshots() - snapshots:
-            backlog.pauses = [slice_now] if before is None else [before, slice_now]
-            break
-        before = slice_now
+    """Sends at a steady rate, in slices, until a snapshot has been taken; keeps the slices from the one on in which it began. Returns how many
+    messages were sent."""
+    sent, slices, deadline_s = 0, [], time.monotonic() + setting.pause_s
+    with SnapshotWatch(server) as watch:
+        while watch.named_s is None and time.monotonic() < deadline_s:
+            if watch.begun_s is None:
+                slices = []
+            slices.append(server_load(setting, server, "http-send", "--connections", setting.connections, "--body", PAUSE_BODY, "--rate",
+                                      PAUSE_RATE, "--warm-up", 0, "--seconds", max(1.0, setting.seconds)))
+            sent += slices[-1]["total"]["sent"]
+            if watch.begun_s is None and watch.named_s is None:
+                backlog.calm = slices[-1]
+    if watch.named_s is not None:
+        backlog.pauses = slices
+        backlog.snapshot_s = watch.named_s - (watch.begun_s or watch.named_s)
     return sent
 
 
@@ -275,8 +324,8 @@ def backlog_of_tally(setting, backlog, tell):
             held = server_load(setting, server, "http-batch", *fill, "--count", 100)["messages"]
             held += lives_run(setting, server, backlog.few)
             before, memory_before = held, machine.anonymous_memory_of(server.process.pid)
-            tell(f"sending {setting.messages:,} messages")
-            requests = max(1, (setting.messages - held) // 10)
+            tell(f"sending {setting.backlog:,} messages")
+            requests = max(1, (setting.backlog - held) // 10)
             backlog.fill = server_load(setting, server, "http-batch", *fill, "--count", requests)
             held += backlog.fill["messages"]
             grown = machine.anonymous_memory_of(server.process.pid) - memory_before

@@ -114,20 +114,23 @@ class Groups(Part):
             ids = ["--id-first", LIVES_IDS] if is_fifo else []
             self.results[f"{kind} {groups} {connections}"] = bench.lives(*numbers, *ids, connections=connections)
 
+    @staticmethod
+    def pairs(setting):
+        """Which few groups are compared with the many; the bar is about 1,000."""
+        everyone = setting.connections
+        ones = [("FIFO", 1, 1), ("standard", 1, everyone)] if setting.is_all else []
+        return ones + [("FIFO", 1000, everyone), ("standard", 1000, everyone)]
+
     def run(self, setting, tell):
-        many = setting.messages
-        for kind, groups, connections in [
-            ("FIFO", 1, 1), ("FIFO", many, 1), ("FIFO", 1000, setting.connections), ("FIFO", many, setting.connections),
-            ("standard", 1, setting.connections), ("standard", 1000, setting.connections),
-            ("standard", many, setting.connections),
-        ]:
+        pairs = self.pairs(setting)
+        manies = dict.fromkeys((kind, setting.messages, connections) for kind, _, connections in pairs)
+        for kind, groups, connections in [*pairs, *manies]:
             self.measure_one(setting, tell, kind, groups, connections)
 
     def rows(self, setting):
-        many, all_connections = setting.messages, setting.connections
+        many = setting.messages
         made = []
-        for kind, few, connections in [("FIFO", 1, 1), ("FIFO", 1000, all_connections), ("standard", 1, all_connections),
-                                       ("standard", 1000, all_connections)]:
+        for kind, few, connections in self.pairs(setting):
             made.append(growth_row(
                 self, f"growth: CPU time of a life, {kind}, {many:,} groups",
                 self.results.get(f"{kind} {many} {connections}"), self.results.get(f"{kind} {few} {connections}"),

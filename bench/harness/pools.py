@@ -130,7 +130,9 @@ class Rate(PoolPart):
     title = "durable matches of the built-in matcher"
 
     def sizes(self, setting):
-        return [size for size in (1_000, 100_000, 1_000_000) if size <= setting.messages]
+        """The bar is about 100,000."""
+        sizes = (1_000, 100_000, 1_000_000) if setting.is_all else (100_000,)
+        return [size for size in sizes if size <= setting.messages]
 
     def run(self, setting, tell):
         for size in self.sizes(setting):
@@ -147,7 +149,7 @@ class Rate(PoolPart):
                         if result["others_share"] <= measure.DISTURBED:
                             break
                     self.note(str(size), {**result, "ticket_bytes": ticket_bytes})
-                if size == self.sizes(setting)[-1]:
+                if setting.is_all and size == self.sizes(setting)[-1]:
                     tell(f"pool with {size:,} waiting: sends to another queue, alone and meanwhile")
                     bench.create("other", {})
                     self.note("sends alone", self.sends(setting, bench))
@@ -200,6 +202,8 @@ class Rate(PoolPart):
             is_bar = size == 100_000 or size == sizes[-1] < 100_000
             made.append(self.row(f"pool: durable matches, {size:,} waiting", self.median(str(size), "matches_per_s"), "/s",
                                  "built-in matcher: equal, near", of=[str(size)], at_least=MATCHES if is_bar else None, bar_on_value=True))
+        if not setting.is_all:
+            return made
         most = sizes[-1]
         made.append(self.row(f"pool: CPU time of a ticket, {most:,} waiting", self.median(str(most), "ticket_us"), "us",
                              f"{sizes[0]:,} waiting", self.median(str(sizes[0]), "ticket_us"), "us", of=[str(most), str(sizes[0])],
@@ -293,9 +297,11 @@ class Pass(PoolPart):
                     "others_share": share_of_others(setting, bench.server, clocks)}
 
     def rows(self, setting):
-        made = [self.row(f"pool: one pass, {count:,} tickets that all fit: until all are matched", self.median(f"all {count}", "seconds"),
-                         "s", "tickets in a second", self.median(f"all {count}", "tickets_per_s"), "/s", of=[f"all {count}"])
-                for count in self.sizes(setting)]
+        made = []
+        for count in self.sizes(setting):
+            name, of = f"pool: one pass, {count:,} tickets that all fit", [f"all {count}"]
+            made.append(self.row(f"{name}: until all are matched", self.median(of[0], "seconds"), "s", of=of))
+            made.append(self.row(f"{name}: tickets in a second", self.median(of[0], "tickets_per_s"), "/s", of=of))
         return made + [self.row(f"pool: one pass, {count:,} tickets that fit nobody", self.median(f"none {count}", "seconds"), "s",
                                 of=[f"none {count}"]) for count in self.NONE]
 

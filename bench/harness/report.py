@@ -47,6 +47,14 @@ COMPARISONS = [
     ("send, receive, delete in tens", "life", "beanstalkd", RATE, {"at_least": LIFE_TO_BEANSTALKD}),
     ("send, receive, delete in tens", "life", "beanstalkd.tens", RATE, {}),
     ("send, receive, delete in tens", "life", "beanstalkd.sync", RATE, {}),
+    ("send, receive, delete in tens", "life", "nats", RATE, {}),
+    ("send, receive, delete in tens", "life", "nats.sync", RATE, {}),
+    ("send, receive, delete in tens", "life", "rabbitmq", RATE, {}),
+    ("send, receive, delete in tens", "life", "rabbitmq.quorum", RATE, {}),
+    ("send, receive, delete in tens", "life", "postgresql", RATE, {}),
+    ("send, receive, delete in tens", "life", "graphile", RATE, {}),
+    ("send, receive, delete in tens", "life", "pgboss", RATE, {}),
+    ("send, receive, delete in tens", "life", "bullmq", RATE, {}),
     ("SendMessage, signed", "send.signed", "nginx", RATE, {"at_least": SEND_TO_NGINX}),
     ("SendMessage, signed", "send.signed", "send", RATE, {}),
     ("SendMessageBatch of 10, signed", "batch.signed", "nginx", RATE, {"at_least": BATCH_TO_NGINX}),
@@ -66,7 +74,8 @@ def comparison_rows(cases):
     for name, key, reference_key, (path, unit), bar in COMPARISONS:
         case, reference = cases[key], cases[reference_key]
         if case.is_wanted and reference.is_wanted:
-            rows.append(row(name, case.median(*path), unit, reference.title, reference.median(*path), unit,
+            promise = "" if reference.server.durability == case.server.durability else f" ({reference.server.durability})"
+            rows.append(row(name, case.median(*path), unit, reference.title + promise, reference.median(*path), unit,
                             problem=case.problem or reference.problem,
                             is_disturbed=case.is_disturbed() or reference.is_disturbed(), **bar))
     return rows
@@ -95,6 +104,9 @@ def backlog_rows(backlog):
                     at_most=PAUSE_MS, bar_on_value=True,
                     is_disturbed=any(result["others_share"] > 2 * DISTURBED for result in backlog.pauses),
                     problem=backlog.problem or ("" if slices else "no snapshot was taken")))
+    if backlog.calm:
+        rows.append(row("p99.9 of a send during a snapshot", worst_ms, "ms", "before it", backlog.calm["latency_us"]["p999"] / 1000, "ms",
+                        problem=backlog.problem))
     for name, which, unit, bar in (("growth: CPU time of a life", "server_cpu_us", "us", GROWTH),
                                    ("growth: lives", "messages_per_s", "/s", None)):
         rows.append(row(name, median_of(backlog.many, which), unit, f"1,000 waiting, not {many}",
@@ -161,15 +173,15 @@ def cases_table(cases):
     for case in filter(lambda case: case.is_wanted, cases):
         span = case.span("messages_per_s")
         if span is None:
-            lines.append([case.title, case.server.durability, "-"] + [""] * 6 + [case.problem])
+            lines.append([case.title, case.server.durability, "-"] + [""] * 6 + ["", case.problem])
             continue
         latency = [number(case.median("latency_us", which)) for which in ("p50", "p99", "p999")]
-        shares = [f"{100 * case.median(which):.0f} %" for which in ("generator_share", "others_share")]
+        shares = [f"{100 * case.median(which):.0f} %" for which in ("generator_share", "others_share")] + [""]
         lines.append([case.title, case.server.durability, number(case.median("messages_per_s")),
                       f"{number(span[0])} to {number(span[1])}", *latency, number(case.median("server_cpu_us")),
                       *shares])
     return table(["load", "promise", "messages/s", "range", "p50 us", "p99 us", "p99.9 us", "CPU us/msg", "load busy",
-                  "others"], lines, set(range(2, 10)))
+                  "others", ""], lines, set(range(2, 10)))
 
 
 def notes(cases):

@@ -47,11 +47,23 @@ class Server:
         return shutil.which(cls.program, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
 
     @classmethod
+    def missing(cls):
+        """Why it can't be measured; empty if it can."""
+        return f"{cls.program} isn't there" if cls.find() is None else ""
+
+    @classmethod
     def version(cls):
         return ""
 
     def command(self):
         raise NotImplementedError
+
+    def environment(self):
+        """Of the process; None: ours."""
+
+    def cpu_s(self):
+        """Processor time it has used so far."""
+        return machine.cpu_of_s(self.process.pid)
 
     def is_ready(self):
         with socket.socket() as probe:
@@ -67,7 +79,8 @@ class Server:
             command = ["taskset", "-c", str(self.core)] + command
         begin = time.monotonic()
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+                                            env=self.environment())
         while not self.is_ready():
             if self.process.poll() is not None:
                 raise RunFailed(f"{self.name} ended at once: {self.log_tail()}")
@@ -293,9 +306,15 @@ class Tallyd(Server):
         """The snapshot files there are, such that a new one makes a difference."""
         found = set()
         for folder, _, names in os.walk(self.data):
-            found |= {(name, os.stat(os.path.join(folder, name)).st_mtime_ns) for name in names
-                      if "snapshot" in name and "tmp" not in name and "temp" not in name}
+            for name in filter(lambda name: "snapshot" in name and "tmp" not in name, names):
+                try:
+                    found.add((name, os.stat(os.path.join(folder, name)).st_mtime_ns))
+                except FileNotFoundError:
+                    pass  # a newer one has taken its place
         return found
+
+    def is_taking_snapshot(self):
+        return any("snapshot" in name and "tmp" in name for _, _, names in os.walk(self.data) for name in names)
 
     def pages_drop(self):
         """Drops the data folder from the page cache, for a restart that must read it; the process must be gone."""

@@ -5,27 +5,37 @@ import json
 import pathlib
 import shutil
 import subprocess
+import tempfile
+import xml.etree.ElementTree
 
 import pytest
 from conftest import BIN, ROOT, WRAPPER
 
 PROGRAMS = ROOT / "build" / "release" / "bench"
 PEERS = {"nginx": "nginx", "redis-server": "redis", "beanstalkd": "beanstalkd"}
+QUEUES = {"nats": "nats-server", "rabbitmq": "rabbitmq-server", "rabbitmq.quorum": "rabbitmq-server", "postgresql": None,
+          "graphile": None, "pgboss": None, "bullmq": "redis-server"}
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
+def results():
     """What a quick run wrote and printed."""
     if WRAPPER:
         pytest.skip("measures nothing under a wrapper")
     if (PROGRAMS.parent / "build.ninja").exists():
         subprocess.run(["ninja", "-C", PROGRAMS.parent, "--quiet", "bench/load", "bench/echo", "bench/sigv4"], check=False)
-    folder = tmp_path_factory.mktemp("bench")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-bench-"))  # not pytest's: PostgreSQL, another user, must reach it
+    folder.chmod(0o711)
+    yield run_quick(folder)
+    shutil.rmtree(folder)
+
+
+def run_quick(folder):
     command = [ROOT / "bench" / "run", "--quick", "--folder", folder, "--programs", PROGRAMS, "--tallyd", BIN / "tallyd"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=480, check=False)
     assert done.returncode == 0, done.stderr
     assert not list(pathlib.Path(folder).glob("data-*")), "the data folder is left behind"
-    return {**json.loads((folder / "results.json").read_text()), "printed": done.stdout}
+    return {**json.loads((folder / "results.json").read_text()), "printed": done.stdout, "chart": (folder / "jobs.svg").read_text()}
 
 
 def is_installed(program):
@@ -45,6 +55,27 @@ def test_a_peer_has_a_figure_or_is_named_as_missing(results):
         for name, load in results["measured"].items():
             if name.split(".")[0] == key:
                 assert load["messages_per_s"] if is_installed(program) else program in load["problem"], name
+
+
+def test_a_queue_beside_tally_has_a_figure_or_says_what_is_missing(results):
+    """RabbitMQ, NATS, PostgreSQL and the libraries come with ./setup bench; where one is there, its run must be right."""
+    for key, program in QUEUES.items():
+        load = results["measured"][key]
+        if load["problem"]:
+            assert "isn't there" in load["problem"] and (program is None or program in load["problem"] or key == "bullmq"), \
+                f"{key}: {load['problem']}"
+        else:
+            assert load["messages_per_s"] > 0, key
+        assert load["durability"] in ("synced", "page cache"), key
+
+
+def test_the_chart_shows_every_queue_that_was_measured(results):
+    root = xml.etree.ElementTree.fromstring(results["chart"])
+    words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert words[0].startswith("Completed jobs per second")
+    assert "Tally" in words and f"{results['measured']['life']['messages_per_s']:,.0f}" in words
+    for key, label in (("nats", "NATS JetStream"), ("rabbitmq", "RabbitMQ, classic queue"), ("bullmq", "BullMQ on Redis")):
+        assert (label in words) == bool(results["measured"][key]["messages_per_s"]), label
 
 
 def test_every_bar_of_the_design_has_a_row(results):
