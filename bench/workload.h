@@ -108,6 +108,7 @@ extern const struct workload WORKLOAD_REDIS_LPUSH;
 extern const struct workload WORKLOAD_REDIS_CLAIM;
 extern const struct workload WORKLOAD_BEANSTALK_PUT;
 extern const struct workload WORKLOAD_BEANSTALK_LIFE;
+extern const struct workload WORKLOAD_REDIS_LIFE;
 extern const struct workload WORKLOAD_NATS_LIFE;
 extern const struct workload WORKLOAD_AMQP_LIFE;
 extern const struct workload WORKLOAD_POOL_OFFER;

@@ -6,7 +6,8 @@ from xml.sax.saxutils import escape
 # The whole life of a job, of whom. What is in brackets in the table isn't needed beside a legend.
 JOBS = [
     ("life", "Tally"), ("life.signed", "Tally, signed requests"), ("beanstalkd", "beanstalkd, single"),
-    ("beanstalkd.tens", "beanstalkd, 10 in a write"), ("beanstalkd.sync", "beanstalkd -f 0"), ("nats", "NATS JetStream"),
+    ("beanstalkd.tens", "beanstalkd, 10 in a write"), ("beanstalkd.sync", "beanstalkd -f 0"), ("redis.streams", "Redis Streams"),
+    ("nats", "NATS JetStream"),
     ("nats.sync", "NATS JetStream, each synced"), ("rabbitmq", "RabbitMQ, classic queue"),
     ("rabbitmq.quorum", "RabbitMQ, quorum queue"), ("postgresql", "PostgreSQL, SKIP LOCKED"), ("graphile", "graphile-worker"),
     ("pgboss", "pg-boss"), ("bullmq", "BullMQ on Redis"),

@@ -5,7 +5,7 @@ import math
 from harness import machine, measure
 from harness.measure import Case
 from harness.peers import node_run, version_of
-from harness.queue_servers import Nats, NatsSync, PostgresJobs, PostgresQueue, RabbitMQ, RabbitQuorum, RedisJobs
+from harness.queue_servers import Nats, NatsSync, PostgresJobs, PostgresQueue, RabbitMQ, RabbitQuorum, RedisJobs, RedisStreams
 from harness.servers import RunFailed
 
 TENS = 10
@@ -81,6 +81,7 @@ def library_missing(*packages):
 
 
 CASES = [
+    Case("redis.streams", RedisStreams, "redis-life", "Redis Streams always, add read ack, in tens", pipeline=TENS),
     Case("nats", Nats, "nats-life", "NATS JetStream, publish fetch ack, in tens", pipeline=TENS),
     Case("nats.sync", NatsSync, "nats-life", "NATS JetStream, the same, each synced", pipeline=TENS),
     Case("rabbitmq", RabbitMQ, "amqp-life", "RabbitMQ classic queue, 10 in a write", pipeline=TENS, run=amqp_run),

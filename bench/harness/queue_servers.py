@@ -205,5 +205,21 @@ class PostgresJobs(Postgres):
         return machine.tree_cpu_s(self.process.pid)
 
 
+class RedisStreams(Redis):
+    """A stream with one group of consumers."""
+
+    def start(self):
+        seconds = super().start()
+        answer = self.converse("XGROUP CREATE bench work 0 MKSTREAM")
+        if not answer.startswith("+OK"):
+            raise RunFailed(f"Redis: {answer.strip()}")
+        return seconds
+
+    def check(self, total):
+        held, expected = int(self.converse("XLEN bench").strip().lstrip(":")), total["sent"] - total["deleted"]
+        if held != expected:
+            raise RunFailed(f"the stream holds {held} entries, expected {expected}")
+
+
 class RedisJobs(Redis):
     """For BullMQ."""

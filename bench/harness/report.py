@@ -47,6 +47,7 @@ COMPARISONS = [
     ("send, receive, delete in tens", "life", "beanstalkd", RATE, {"at_least": LIFE_TO_BEANSTALKD}),
     ("send, receive, delete in tens", "life", "beanstalkd.tens", RATE, {}),
     ("send, receive, delete in tens", "life", "beanstalkd.sync", RATE, {}),
+    ("send, receive, delete in tens", "life", "redis.streams", RATE, {}),
     ("send, receive, delete in tens", "life", "nats", RATE, {}),
     ("send, receive, delete in tens", "life", "nats.sync", RATE, {}),
     ("send, receive, delete in tens", "life", "rabbitmq", RATE, {}),
@@ -138,7 +139,7 @@ def bar_text(entry):
     if entry["bar"] is None:
         return ""
     unit = f" {entry['unit']}" if entry["bar_on_value"] else " x"
-    return f"{entry['bar_is']} {entry['bar']:.3g}{unit}"
+    return f"{entry['bar_is']} {entry['bar']:,g}{unit}"
 
 
 def verdict_text(entry):
