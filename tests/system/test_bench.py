@@ -13,7 +13,7 @@ from conftest import BIN, ROOT, WRAPPER
 
 PROGRAMS = ROOT / "build" / "release" / "bench"
 PEERS = {"nginx": "nginx", "redis-server": "redis", "beanstalkd": "beanstalkd"}
-QUEUES = {"nats": "nats-server", "rabbitmq": "rabbitmq-server", "rabbitmq.quorum": "rabbitmq-server", "postgresql": None,
+QUEUES = {"redis.streams": "redis-server", "nats": "nats-server", "rabbitmq": "rabbitmq-server", "rabbitmq.quorum": "rabbitmq-server", "postgresql": None,
           "graphile": None, "pgboss": None, "bullmq": "redis-server"}
 
 
@@ -76,6 +76,18 @@ def test_the_chart_shows_every_queue_that_was_measured(results):
     assert "Tally" in words and f"{results['measured']['life']['messages_per_s']:,.0f}" in words
     for key, label in (("nats", "NATS JetStream"), ("rabbitmq", "RabbitMQ, classic queue"), ("bullmq", "BullMQ on Redis")):
         assert (label in words) == bool(results["measured"][key]["messages_per_s"]), label
+
+
+def test_publish_fills_the_page_about_performance(results, tmp_path):
+    document, picture = tmp_path / "performance.md", tmp_path / "jobs.svg"
+    document.write_text((ROOT / "docs" / "performance.md").read_text())
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    subprocess.run([ROOT / "bench" / "publish", "--results", tmp_path / "results.json", "--document", document, "--picture", picture,
+                    "--provisional", "It is a test."], check=True, capture_output=True)
+    text = document.read_text()
+    assert "It is a test." in text and f"| {results['measured']['life']['messages_per_s']:,.0f} |" in text
+    assert text.count(": bench/publish -->") == 5 and text.count("<!-- end -->") == 5
+    assert "index memory of a waiting message" in text and picture.read_text() == results["chart"]
 
 
 def test_every_bar_of_the_design_has_a_row(results):
