@@ -13,6 +13,7 @@ enum { IN_SIZE_MIN = 16 * 1024, EVENTS_MAX = 256 };
 
 static const uint64_t SECOND_NS = UINT64_C(1000000000);
 static const uint64_t SILENCE_MAX_NS = 30 * UINT64_C(1000000000);
+static const uint64_t WINDOW_LOOK_NS = 200000; /* from one look at what must wait to the next */
 
 enum phase { PHASE_WARM_UP, PHASE_MEASURE, PHASE_DRAIN };
 
@@ -25,6 +26,7 @@ struct generator {
     uint64_t started_at_ns;
     uint64_t window_begin_ns;
     uint64_t last_answer_at_ns;
+    uint64_t told_at_ns;
     uint64_t writes; /* begun so far */
     unsigned busy;   /* connections with a write in flight */
     double cpu_own_begin_s;
@@ -32,7 +34,7 @@ struct generator {
     struct counters counters;
     struct counters counters_begin;
     struct connection *connections_owned;
-    unsigned *idle_owned; /* with a rate: indexes of connections that wait until something is due */
+    unsigned *idle_owned; /* indexes of connections that wait until something is due, or may be asked for */
     unsigned idle_count;
     struct result *result;
 };
@@ -45,7 +47,7 @@ static void connection_open(struct generator *generator, unsigned index)
         .sin_port = htons(generator->plan->port),
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
-    connection->number = index;
+    connection->index = index;
     text_init(&connection->own);
     text_init(&connection->aside);
     text_init(&connection->kept);
@@ -117,13 +119,18 @@ static bool is_measured_whole(const struct generator *generator)
     return generator->plan->count > 0 || generator->workload->is_drain;
 }
 
+static bool must_wait(const struct generator *generator)
+{
+    return generator->workload->must_wait != NULL && generator->workload->must_wait(generator->workload_state);
+}
+
 /* An answered connection asks again, or waits for its turn, or is done. A life that was begun is ended: what it left in flight
  * would block its group, or hide from the next run until its lease is over. */
 static void connection_go_on(struct generator *generator, struct connection *connection, uint64_t now_ns)
 {
     if (connection->is_drained || (is_over(generator) && connection->step == 0))
         return;
-    if (generator->plan->rate > 0)
+    if (generator->plan->rate > 0 || must_wait(generator))
         generator->idle_owned[generator->idle_count++] = (unsigned)(connection - generator->connections_owned);
     else
         connection_ask(generator, connection, connection->is_part ? connection->asked_at_ns : now_ns);
@@ -241,21 +248,40 @@ static void phase_advance(struct generator *generator, uint64_t now_ns)
         fatal("%u connections have waited 30 s for a reply", generator->busy);
 }
 
-/* With a rate: asks for everything that is due by now and finds a free connection. */
+/* When the next write is due, with a rate; without one, now. */
+static uint64_t next_due_at_ns(const struct generator *generator, uint64_t now_ns)
+{
+    return generator->plan->rate > 0 ? due_at_ns(generator) : now_ns;
+}
+
+/* Asks for everything that is due by now, may begin, and finds a free connection. */
 static void ask_due(struct generator *generator, uint64_t now_ns)
 {
-    while (generator->idle_count > 0 && !is_over(generator) && due_at_ns(generator) <= now_ns) {
+    while (generator->idle_count > 0 && !is_over(generator) && next_due_at_ns(generator, now_ns) <= now_ns &&
+           !must_wait(generator)) {
         unsigned index = generator->idle_owned[--generator->idle_count];
-        connection_ask(generator, &generator->connections_owned[index], due_at_ns(generator));
+        connection_ask(generator, &generator->connections_owned[index], next_due_at_ns(generator, now_ns));
     }
+}
+
+/* A line of JSON each second. */
+static void tell(struct generator *generator, uint64_t now_ns)
+{
+    if (!generator->plan->is_told || generator->workload->tell == NULL || now_ns - generator->told_at_ns < SECOND_NS)
+        return;
+    generator->told_at_ns = now_ns;
+    printf("{\"seconds\":%.3f,", (double)(now_ns - generator->started_at_ns) / 1e9);
+    generator->workload->tell(generator->workload_state, stdout);
+    puts("}");
+    fflush(stdout);
 }
 
 /* Until something must be done that no socket will wake us for; at most 100 ms. */
 static struct timespec wait_max(const struct generator *generator, uint64_t now_ns)
 {
     uint64_t wait_ns = SECOND_NS / 10;
-    if (generator->plan->rate > 0 && generator->idle_count > 0 && !is_over(generator)) {
-        uint64_t due_ns = due_at_ns(generator);
+    if (generator->idle_count > 0 && !is_over(generator)) {
+        uint64_t due_ns = generator->plan->rate > 0 ? due_at_ns(generator) : now_ns + WINDOW_LOOK_NS;
         uint64_t until_due_ns = due_ns > now_ns ? due_ns - now_ns : 0;
         wait_ns = until_due_ns < wait_ns ? until_due_ns : wait_ns;
     }
@@ -270,7 +296,7 @@ static void generator_start(struct generator *generator)
     generator->idle_owned = allocate(connections * sizeof(unsigned));
     for (unsigned index = 0; index < connections; index++)
         connection_open(generator, index);
-    generator->started_at_ns = generator->last_answer_at_ns = clock_now_ns();
+    generator->started_at_ns = generator->last_answer_at_ns = generator->told_at_ns = clock_now_ns();
     phase_advance(generator, generator->started_at_ns);
     for (unsigned index = 0; index < connections; index++)
         connection_go_on(generator, &generator->connections_owned[index], clock_now_ns());
@@ -318,6 +344,7 @@ void generator_run(const struct plan *plan, const struct workload *workload, str
                 connection_read(&generator, connection);
         }
         phase_advance(&generator, clock_now_ns());
+        tell(&generator, clock_now_ns());
     }
     result->total = generator.counters;
     generator_stop(&generator);

@@ -1,5 +1,6 @@
 /* load: asks a server on this machine as fast as it answers, or at a rate, and prints what was confirmed as JSON. */
 #include "generator.h"
+#include "record.h"
 #include "tickets.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@ static void usage_print(FILE *file)
 {
     fputs("Usage: load MODE --port PORT [options]\n"
           "       load disk-sync --file FILE [--seconds S]\n"
+          "       load record --record FILE --messages N\n"
           "\n"
           "Asks a server on 127.0.0.1 and prints one line of JSON: rates, latencies, CPU time.\n"
           "\n"
@@ -47,6 +49,16 @@ static void usage_print(FILE *file)
           "  --core C           run on this core only\n"
           "  --cpu-of PIDS      report the CPU time of these processes (12,13) in the window\n"
           "  --file FILE        for disk-sync; made, 16 MiB, and removed\n"
+          "\n"
+          "Of the long runs (long-*, soak-*), whose processes share a record of all messages:\n"
+          "  --tell             print a line of JSON each second\n"
+          "  --record FILE      the record; `load record --record FILE --messages N` prints what it proves\n"
+          "  --messages N       that it has room for; the same for all processes\n"
+          "  --slot N           which of the record's slots keeps the latencies of this process (default 0)\n"
+          "  --hand N           long-scatter: receipt handles in hand (default 100000)\n"
+          "  --keep N           long-scatter: messages that are not deleted (default 0)\n"
+          "  --window N         soak-send: at most so many messages are sent and not ended (default 0: any number)\n"
+          "  --lease S          soak-work: visibility timeout (default 5)\n"
           "\n"
           "Kinds of tickets:\n",
           file);
@@ -142,6 +154,14 @@ enum option_name {
     OPTION_CORE,
     OPTION_CPU_OF,
     OPTION_FILE,
+    OPTION_TELL,
+    OPTION_RECORD,
+    OPTION_MESSAGES,
+    OPTION_SLOT,
+    OPTION_HAND,
+    OPTION_KEEP,
+    OPTION_WINDOW,
+    OPTION_LEASE,
     OPTION_HELP,
 };
 
@@ -165,6 +185,14 @@ static const struct option OPTIONS[] = {
     {"core", required_argument, NULL, OPTION_CORE},
     {"cpu-of", required_argument, NULL, OPTION_CPU_OF},
     {"file", required_argument, NULL, OPTION_FILE},
+    {"tell", no_argument, NULL, OPTION_TELL},
+    {"record", required_argument, NULL, OPTION_RECORD},
+    {"messages", required_argument, NULL, OPTION_MESSAGES},
+    {"slot", required_argument, NULL, OPTION_SLOT},
+    {"hand", required_argument, NULL, OPTION_HAND},
+    {"keep", required_argument, NULL, OPTION_KEEP},
+    {"window", required_argument, NULL, OPTION_WINDOW},
+    {"lease", required_argument, NULL, OPTION_LEASE},
     {"help", no_argument, NULL, OPTION_HELP},
     {0},
 };
@@ -247,6 +275,30 @@ static void option_apply(struct plan *plan, const char **file, int option, const
     case OPTION_FILE:
         *file = value;
         break;
+    case OPTION_TELL:
+        plan->is_told = true;
+        break;
+    case OPTION_RECORD:
+        plan->record = value;
+        break;
+    case OPTION_MESSAGES:
+        plan->messages = positive("messages", value, 1000000000);
+        break;
+    case OPTION_SLOT:
+        plan->slot = positive("slot", value, RECORD_SLOTS - 1);
+        break;
+    case OPTION_HAND:
+        plan->hand = positive("hand", value, 100000000);
+        break;
+    case OPTION_KEEP:
+        plan->keep = (uint64_t)not_negative("keep", value);
+        break;
+    case OPTION_WINDOW:
+        plan->window = (uint64_t)not_negative("window", value);
+        break;
+    case OPTION_LEASE:
+        plan->lease_s = positive("lease", value, 43200);
+        break;
     case OPTION_HELP:
         usage_print(stdout);
         exit(0);
@@ -266,6 +318,8 @@ int main(int argc, char **argv)
         .batch = 100,
         .warm_up_s = 1,
         .duration_s = 3,
+        .hand = 100000,
+        .lease_s = 5,
     };
     static struct result result; /* its histogram is large for a stack */
     const char *file = NULL;
@@ -277,6 +331,14 @@ int main(int argc, char **argv)
     plan.mode = argv[optind];
     if (strcmp(plan.mode, "disk-sync") == 0 && file != NULL) {
         disk_sync_run(file, plan.duration_s);
+        return 0;
+    }
+    bool is_record = strcmp(plan.mode, "record") == 0;
+    bool needs_record = is_record || strncmp(plan.mode, "long-", 5) == 0 || strncmp(plan.mode, "soak-", 5) == 0;
+    if (needs_record && (plan.record == NULL || plan.messages == 0 || plan.body_size < RECORD_BODY_MIN))
+        fatal("%s needs --record, --messages and bodies of %d bytes or more", plan.mode, RECORD_BODY_MIN);
+    if (is_record) {
+        record_verdict_print(record_open(plan.record, plan.messages), stdout);
         return 0;
     }
     const struct workload *workload = workload_find(plan.mode);

@@ -52,15 +52,15 @@ static void nats_ask(const void *state, struct connection *connection)
     connection->aside.size = 0;
     connection->replies_due = connection->is_open ? plan->pipeline : 1;
     if (!connection->is_open) {
-        hello_write(out, connection->number);
+        hello_write(out, connection->index);
     } else if (connection->step == NATS_PUT) {
         for (unsigned at = 0; at < plan->pipeline; at++) {
-            text_append_format(out, "PUB %s _I.%u", plan->queue, connection->number);
+            text_append_format(out, "PUB %s _I.%u", plan->queue, connection->index);
             text_append(out, text_view(&nats->body));
         }
     } else if (connection->step == NATS_FETCH) {
         connection->kept.size = 0; /* the acknowledgements are written as the messages arrive */
-        fetch_write(out, plan, connection->number);
+        fetch_write(out, plan, connection->index);
     } else {
         text_append(out, text_view(&connection->kept));
     }
@@ -97,7 +97,7 @@ static void message_take(struct connection *connection, struct view reply, struc
         if (!view_starts_with(reply, VIEW(ACK_SUBJECT)))
             fatal("expected a message of the stream, got: %.*s", (int)body.size, body.ptr);
         text_append_format(&connection->kept, "PUB %.*s _I.%u 4\r\n+ACK\r\n", (int)reply.size, reply.ptr,
-                           connection->number);
+                           connection->index);
         counters->received++;
         break;
     case NATS_ACK:

@@ -67,7 +67,7 @@ static void stream_ask(const void *state, struct connection *connection)
     case STREAM_READ:
         connection->kept.size = 0;
         connection->replies_due = 1;
-        read_write(&connection->own, stream->plan, connection->number);
+        read_write(&connection->own, stream->plan, connection->index);
         break;
     case STREAM_END:
         connection->replies_due = 2;

@@ -7,6 +7,8 @@
 
 #include "text.h"
 
+#include <stdio.h>
+
 struct plan {
     const char *mode;
     uint16_t port;
@@ -28,6 +30,15 @@ struct plan {
     uint64_t count;       /* 0, or the number of writes after which the run ends; then there is no warm-up */
     double rate;          /* 0: closed loop; else requests per second, each due at a fixed time */
     const char *cpu_pids; /* NULL, or the processes whose CPU time counts as the server's: "12,13" */
+    bool is_told;         /* a line of JSON each second, from the workload's tell() */
+    /* Of the long runs (record.h): */
+    const char *record; /* the file */
+    uint64_t messages;  /* that it has room for */
+    unsigned slot;      /* of this process */
+    uint64_t hand;      /* long-scatter: receipt handles in hand */
+    uint64_t keep;      /* long-scatter: messages that are not deleted */
+    uint64_t window;    /* soak-send: 0, or so many messages may have been sent and not ended */
+    unsigned lease_s;   /* soak-work: visibility timeout */
 };
 
 struct counters {
@@ -39,6 +50,8 @@ struct counters {
 
 struct connection {
     int fd;
+    unsigned index;       /* among the connections */
+    uint64_t first;       /* the workload's own: the first message of what is under way */
     unsigned step;        /* where it is in the workload's cycle */
     unsigned replies_due; /* that the write in flight still waits for; 0: idle */
     uint64_t asked_at_ns; /* when the write in flight began, or was due */
@@ -49,7 +62,6 @@ struct connection {
     bool is_drained;      /* a drain: there was nothing more to receive */
 
     /* Protocols in which the server speaks first, or unasked. */
-    unsigned number;        /* of the connection, from 0 */
     bool is_open;           /* the handshake is over */
     struct text aside;      /* goes out with the next write, or alone if none comes */
     struct text kept;       /* what a later write is made of */
@@ -80,6 +92,10 @@ struct workload {
     size_t (*answer)(const void *state, struct connection *connection, struct view in, struct counters *counters);
     /* NULL, or: is everything that was begun over? A run that begins nothing more ends then, whatever connections wait for. */
     bool (*is_settled)(const void *state, const struct counters *counters);
+    /* NULL, or: should no new write begin for a moment? */
+    bool (*must_wait)(const void *state);
+    /* NULL, or prints fields of a JSON object that say how far it is, without braces. */
+    void (*tell)(const void *state, FILE *file);
 };
 
 /* So many of the replies that the write in flight waits for have come. */
@@ -114,5 +130,10 @@ extern const struct workload WORKLOAD_AMQP_LIFE;
 extern const struct workload WORKLOAD_POOL_OFFER;
 extern const struct workload WORKLOAD_POOL_PROPOSE;
 extern const struct workload WORKLOAD_POOL_DUEL;
+extern const struct workload WORKLOAD_LONG_SEND;
+extern const struct workload WORKLOAD_LONG_SCATTER;
+extern const struct workload WORKLOAD_LONG_DRAIN;
+extern const struct workload WORKLOAD_SOAK_SEND;
+extern const struct workload WORKLOAD_SOAK_WORK;
 
 #endif
