@@ -8,7 +8,7 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-pool campaign-relay campaign-takeover match-agree bench count asan tsan valgrind format format-check install clean
+.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-pool campaign-relay campaign-takeover match-agree bench bench-large soak count asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -24,6 +24,8 @@ help:
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
 	@echo 'make match-agree   the matcher held against a slow evaluator, on POOLS random pools ($(POOLS))'
 	@echo 'make bench         the numbers, each beside its reference'
+	@echo 'make bench-large   50 million messages: sent, half deleted at random, kill -9, the rest drained (LARGE=options)'
+	@echo 'make soak          30 minutes at 70 % of the peak while workers are killed: is all flat? (SOAK=options)'
 	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update writes them there)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
@@ -98,6 +100,14 @@ bench: build
 count: build
 	@ninja -C $(BUILD)/release --quiet bench/instructions
 	@./bench/count $(COUNT)
+
+bench-large: build
+	@ninja -C $(BUILD)/release --quiet bench/load
+	@./bench/large $(LARGE)
+
+soak: build
+	@ninja -C $(BUILD)/release --quiet bench/load
+	@./bench/soak $(SOAK)
 
 asan:
 	$(call configure,asan,-Db_sanitize=address$(comma)undefined $(SANITIZED))

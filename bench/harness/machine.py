@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import shutil
 import subprocess
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -56,6 +57,14 @@ def describe(folder):
         "tcp_congestion_control": read("/proc/sys/net/ipv4/tcp_congestion_control").strip(),
         "load_average_before": os.getloadavg()[0],
     }
+
+
+def two_cores():
+    """The server's and the generator's core; None, None where there is only one."""
+    available = sorted(os.sched_getaffinity(0))
+    if len(available) < 2 or shutil.which("taskset") is None:
+        return None, None
+    return available[0], available[1]
 
 
 def busy_s(core):

@@ -1,0 +1,145 @@
+"""Watching one daemon through a long run: once a second what it holds in memory and on the disk, and what its load has done."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+
+from harness import machine
+from harness.servers import RunFailed
+
+MIB = 1 << 20
+DISK_FACTOR, DISK_MORE = 2.5, 256 * MIB  # the bound of the disk: so many times what lives, and so much
+CONTENT_BYTES = 40  # of a message in the log beyond its body, about; where the daemon doesn't say what lives
+
+
+def anonymous_of(pid):
+    """Bytes that no file backs; what a process shares with its child is divided between them."""
+    found = re.search(r"Pss_Anon:\s+(\d+) kB", machine.read(f"/proc/{pid}/smaps_rollup"))
+    return int(found.group(1)) * 1024 if found else machine.anonymous_memory_of(pid)
+
+
+def disk_of(folder):
+    """Bytes of blocks that the files of a folder have."""
+    used = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                used += os.stat(os.path.join(path, name)).st_blocks * 512
+    return used
+
+
+def metrics_of(port):
+    """The sums of all metrics over their labels."""
+    sums = {}
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as reply:
+        for line in reply.read().decode().splitlines():
+            found = re.match(r"(\w+)(?:\{.*\})? ([0-9.e+]+)$", line)
+            if found:
+                sums[found.group(1)] = sums.get(found.group(1), 0) + float(found.group(2))
+    return sums
+
+
+def live_of(metrics, body):
+    """Bytes that live in the log: as the daemon says, or reckoned from its messages."""
+    for name, value in metrics.items():
+        if name.startswith("tally_") and name.endswith("live_bytes"):
+            return value
+    return metrics["tally_messages"] * (body + CONTENT_BYTES)
+
+
+class Watch:
+    """Samples of a server, as a list of dicts."""
+
+    def __init__(self, server, body):
+        self.server = server
+        self.body = body
+        self.samples = []
+        self.started_s = time.monotonic()
+
+    def now_s(self):
+        return time.monotonic() - self.started_s
+
+    def take(self, phase, told=None):
+        """One sample; `told` is what the load has said of itself."""
+        pid = self.server.process.pid
+        metrics = metrics_of(self.server.port)
+        live = live_of(metrics, self.body)
+        sample = {
+            "s": round(self.now_s(), 2), "phase": phase, "memory": machine.anonymous_memory_of(pid),
+            "memory_with_child": anonymous_of(pid) + sum(map(anonymous_of, machine.children_of(pid))),
+            "disk": disk_of(self.server.data), "live": live, "disk_max": DISK_FACTOR * live + DISK_MORE,
+            "messages": metrics["tally_messages"], "in_flight": metrics["tally_messages_in_flight"],
+            "files": len(os.listdir(f"/proc/{pid}/fd")), "threads": len(os.listdir(f"/proc/{pid}/task")), **(told or {}),
+        }
+        self.samples.append(sample)
+        return sample
+
+    def load_run(self, phase, command, tell):
+        """Runs a load that tells of itself each second, and takes a sample each time; what it reports at its end."""
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as load:
+            try:
+                result = self.follow(phase, load.stdout, tell)
+            finally:
+                load.kill()
+            problem = load.stderr.read().strip()
+        if result is None:
+            raise RunFailed(f"{phase}: {problem[:500] or 'the load ended'}; the server: {self.server.log_tail()}")
+        self.take(phase)
+        return result
+
+    def follow(self, phase, lines, tell):
+        for line in lines:
+            told = json.loads(line)
+            if "mode" in told:
+                return told
+            seconds = told.pop("seconds")
+            sample = self.take(phase, told)
+            tell(f"{phase}, {seconds:.0f} s: {sample['messages']:,.0f} messages, {sample['memory'] / MIB:,.0f} MiB of memory, "
+                 f"{sample['disk'] / MIB:,.0f} MiB on disk")
+        return None
+
+
+def results_write(folder, name, samples, svg):
+    """The samples, for whoever wants to look closer, and the chart."""
+    with open(os.path.join(folder, f"{name}.json"), "w", encoding="utf-8") as file:
+        json.dump(samples, file)
+    with open(os.path.join(folder, f"{name}.svg"), "w", encoding="utf-8") as file:
+        file.write(svg)
+
+
+def tell(text):
+    """Progress, on a terminal only."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def checks_decide(checks, left_out):
+    """(key, check) pairs as checks that say whether they decide; the keys left out don't."""
+    keys = [key for key, _ in checks]
+    unknown = set(filter(None, left_out.split(","))) - set(keys)
+    if unknown:
+        raise RunFailed(f"--leave-out knows no {', '.join(sorted(unknown))}; it knows {', '.join(dict.fromkeys(keys))}")
+    return [{**one, "decides": key not in left_out.split(",")} for key, one in checks]
+
+
+def check(name, value, bar, unit):
+    """A verdict: is the value at most the bar?"""
+    return {"name": name, "value": value, "bar": bar, "unit": unit, "met": value <= bar}
+
+
+def disk_check(samples):
+    """The sample that comes nearest to the bound, or exceeds it most."""
+    worst = max(samples, key=lambda sample: sample["disk"] / sample["disk_max"])
+    return check(f"disk, at its worst {worst['s']:.0f} s into the run, of 2.5 x live + 256 MiB",
+                 round(worst["disk"] / MIB), round(worst["disk_max"] / MIB), "MiB")
+
+
+def checks_print(checks, file=sys.stderr):
+    for one in checks:
+        verdict = "ok     " if one["met"] else "NOT MET"
+        print(f"{verdict} {one['name']}: {one['value']:,.4g} {one['unit']}, at most {one['bar']:,.4g}", file=file)
