@@ -191,20 +191,25 @@ def case_run(setting, case):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+PATIENCE_S = 180  # for repeating disturbed runs, in all
+
+
 def cases_run(setting, cases, tell):
     """Measures all cases in turn, `runs` times, each time in another order."""
     cases = [case for case in cases if case.is_wanted]
     for case in cases:
         case.problem = case.server.missing() or (case.missing() if case.missing else "")
-    order = random.Random(1)
+    order, patience_s = random.Random(1), PATIENCE_S
     for run in range(setting.runs):
         left = [case for case in cases if not case.problem]
         order.shuffle(left)
         for case in left:
-            for _ in range(1 + setting.retries):
+            for retry in range(1 + setting.retries):
                 tell(f"run {run + 1} of {setting.runs}: {case.title}")
+                begin_s = time.monotonic()
                 case_run(setting, case)
-                if case.problem or case.results[-1]["others_share"] <= DISTURBED:
+                patience_s -= time.monotonic() - begin_s if retry > 0 else 0
+                if case.problem or case.results[-1]["others_share"] <= DISTURBED or patience_s < 0:
                     break
 
 
@@ -212,6 +217,7 @@ def cases_run(setting, cases, tell):
 
 PAUSE_RATE = 20_000  # sends a second, well below what the server can do, so that only its pauses show
 PAUSE_BODY = 2_000  # bytes: the log must grow by a multiple of the last snapshot before one is due
+PAUSE_SLICE = 2.5  # of the measured window: rarely does a pause fall between two slices
 SNAPSHOT_OFTEN = ("--snapshot-bytes", "16MiB")
 PEER_MESSAGES_MAX = 1_000_000  # in servers that keep bodies in memory
 
@@ -245,7 +251,7 @@ class Backlog:
     peers: dict = field(default_factory=dict)  # name -> bytes a message, body included
     few: list = field(default_factory=list)  # lives with 1,000 waiting
     many: list = field(default_factory=list)  # lives with all waiting
-    calm: dict = field(default_factory=dict)  # sends at a rate before a snapshot was taken
+    calm: list = field(default_factory=list)  # sends at a rate before a snapshot was taken
     pauses: list = field(default_factory=list)  # and while one was; empty if none was
     snapshot_s: float | None = None  # how long that took
     restart_warm_s: float | None = None
@@ -287,22 +293,28 @@ class SnapshotWatch:
         self.thread.join()
 
 
-def pauses_measure(setting, server, backlog):
-    """Sends at a steady rate, in slices, until a snapshot has been taken; keeps the slices from the one on in which it began. Returns how many
-    messages were sent."""
-    sent, slices, deadline_s = 0, [], time.monotonic() + setting.pause_s
+def pause_slices(setting, server, deadline_s):
+    """Sends at a steady rate, in slices, until a snapshot has been taken: how long that took, None if none was; the slices before it began, and
+    those while it was being taken."""
+    calm, during = [], []
     with SnapshotWatch(server) as watch:
         while watch.named_s is None and time.monotonic() < deadline_s:
             if watch.begun_s is None:
-                slices = []
-            slices.append(server_load(setting, server, "http-send", "--connections", setting.connections, "--body", PAUSE_BODY, "--rate",
-                                      PAUSE_RATE, "--warm-up", 0, "--seconds", max(1.0, setting.seconds)))
-            sent += slices[-1]["total"]["sent"]
-            if watch.begun_s is None and watch.named_s is None:
-                backlog.calm = slices[-1]
-    if watch.named_s is not None:
-        backlog.pauses = slices
-        backlog.snapshot_s = watch.named_s - (watch.begun_s or watch.named_s)
+                calm, during = calm + during, []
+            during.append(server_load(setting, server, "http-send", "--connections", setting.connections, "--body", PAUSE_BODY, "--rate",
+                                      PAUSE_RATE, "--warm-up", 0, "--seconds", max(1.0, PAUSE_SLICE * setting.seconds)))
+    return None if watch.named_s is None else watch.named_s - (watch.begun_s or watch.named_s), calm, during
+
+
+def pauses_measure(setting, server, backlog):
+    """Two snapshots: the first is due at once after the long fill, and has begun before the sends; so it counts only if there is no second.
+    Returns how many messages were sent."""
+    sent, deadline_s = 0, time.monotonic() + setting.pause_s
+    for _ in range(2):
+        took_s, calm, during = pause_slices(setting, server, deadline_s)
+        sent += sum(one["total"]["sent"] for one in calm + during)
+        if took_s is not None:
+            backlog.snapshot_s, backlog.calm, backlog.pauses = took_s, calm, during
     return sent
 
 

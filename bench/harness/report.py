@@ -106,7 +106,8 @@ def backlog_rows(backlog):
                     is_disturbed=any(result["others_share"] > 2 * DISTURBED for result in backlog.pauses),
                     problem=backlog.problem or ("" if slices else "no snapshot was taken")))
     if backlog.calm:
-        rows.append(row("p99.9 of a send during a snapshot", worst_ms, "ms", "before it", backlog.calm["latency_us"]["p999"] / 1000, "ms",
+        rows.append(row("p99.9 of a send during a snapshot", worst_ms, "ms", "before it",
+                        statistics.median(one["latency_us"]["p999"] for one in backlog.calm) / 1000, "ms",
                         problem=backlog.problem))
     for name, which, unit, bar in (("growth: CPU time of a life", "server_cpu_us", "us", GROWTH),
                                    ("growth: lives", "messages_per_s", "/s", None)):
