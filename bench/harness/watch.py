@@ -4,8 +4,10 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 
@@ -14,6 +16,7 @@ from harness.servers import RunFailed
 
 MIB = 1 << 20
 DISK_FACTOR, DISK_MORE = 2.5, 256 * MIB  # the bound of the disk: so many times what lives, and so much
+RECORDS_MAX = 1 << 30  # bytes of the records of a run
 CONTENT_BYTES = 40  # of a message in the log beyond its body, about; where the daemon doesn't say what lives
 
 
@@ -112,19 +115,64 @@ def results_write(folder, name, samples, svg):
         file.write(svg)
 
 
+def in_folders(program, where, run):
+    """What run(folder for data, folder for records) returns. The data stays where the run fails, and only there. Records are in memory where that can be:
+    written back to the disk they would disturb the daemon's syncs."""
+    os.makedirs(where, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix=f"{program}-", dir=os.path.abspath(where))
+    has_room = os.access("/dev/shm", os.W_OK) and os.statvfs("/dev/shm").f_bavail * os.statvfs("/dev/shm").f_frsize > RECORDS_MAX
+    shared = "/dev/shm" if has_room else folder
+    try:
+        with tempfile.TemporaryDirectory(prefix="tally-record-", dir=shared) as record_folder:
+            result = run(folder, record_folder)
+    except (RunFailed, OSError) as problem:
+        sys.exit(f"bench/{program}: {problem}; the folder {folder} is left as it is")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    return result
+
+
+def checks_table(checks):
+    """As Markdown."""
+    lines = ["| what | measured | at most | |", "|---|---:|---:|---|"]
+    for one in checks:
+        lines.append(f"| {one['name']} | {one['value']:,} {one['unit']} | {one['bar']:,} | {'met' if one['met'] else 'MISSED'} |")
+    return "\n".join(lines)
+
+
+def publish(root, name, svg, text):
+    """Puts the chart into docs/pictures, and the text into its place in docs/performance.md."""
+    document = os.path.join(root, "docs", "performance.md")
+    pattern = re.compile(rf"(<!-- {name}: bench/{name} --publish -->\n).*?(<!-- end -->)", re.DOTALL)
+    with open(document, encoding="utf-8") as file:
+        before = file.read()
+    if len(pattern.findall(before)) != 1:
+        raise RunFailed(f"{document} has no single place for {name}")
+    with open(document, "w", encoding="utf-8") as file:
+        file.write(pattern.sub(lambda found: f"{found.group(1)}![{text.splitlines()[0]}](pictures/{name}.svg)\n\n{text}\n{found.group(2)}", before))
+    with open(os.path.join(root, "docs", "pictures", f"{name}.svg"), "w", encoding="utf-8") as file:
+        file.write(svg)
+
+
 def tell(text):
     """Progress, on a terminal only."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def checks_decide(checks, left_out):
-    """(key, check) pairs as checks that say whether they decide; the keys left out don't."""
-    keys = [key for key, _ in checks]
-    unknown = set(filter(None, left_out.split(","))) - set(keys)
-    if unknown:
-        raise RunFailed(f"--leave-out knows no {', '.join(sorted(unknown))}; it knows {', '.join(dict.fromkeys(keys))}")
-    return [{**one, "decides": key not in left_out.split(",")} for key, one in checks]
+def left_out(parser, text, known):
+    """The keys that --leave-out names; ends the program if one is not known."""
+    keys = set(filter(None, text.split(",")))
+    if keys - set(known):
+        parser.error(f"--leave-out knows no {', '.join(sorted(keys - set(known)))}; it knows {', '.join(known)}")
+    return keys
+
+
+def checks_decide(checks, keys_left_out):
+    """(key, check) pairs as checks that say whether they decide."""
+    return [{**one, "decides": key not in keys_left_out} for key, one in checks]
 
 
 def check(name, value, bar, unit):

@@ -35,7 +35,7 @@ def run(script, tmp_path, *options):
 
 
 def test_a_slice_of_the_large_run_loses_nothing_and_gets_nothing_twice(tmp_path):
-    count = scaled(100_000, "LARGE_MESSAGES", least=10_000) // 20 * 20
+    count = scaled(40_000, "LARGE_MESSAGES", least=10_000) // 20 * 20
     counted = run("large", tmp_path, "--messages", count, "--hand", count // 10, "--leave-out", "memory,restart")
     assert counted["sent"] == counted["ended"] == count
     assert counted["given_back"] == counted["kept"] == count // 2
