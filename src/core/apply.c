@@ -419,9 +419,10 @@ bool apply_ended(struct core *core, const struct event_ended *ended)
     dependency_message_ended(core, slot, outcome);
     leave_place(core, slot, outcome);
     shelf_unlink(core_shelf_at(core, shelf_slot), &core->messages, slot);
-    core_leave_extent(core, message);
+    extents_leave(&core->extents, message->position / core->segment_size, message->content_size);
     forget_origin(core, message);
     number_map_remove(&core->message_by_number, ended->number);
+    ASSERT(message->state == 0); /* whoever walks over the slots knows a free one by that */
     pool_free(&core->messages, slot);
     if (batch != 0)
         core_unpin_batch(core, batch);

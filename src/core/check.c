@@ -9,7 +9,7 @@
 struct census {
     uint64_t *pins_owned;          /* by batch slot */
     uint64_t *origin_counts_owned; /* by queue slot */
-    struct extent *extents_owned;
+    struct extents extents;
     uint64_t in_flight_count;
     uint64_t delayed_count;
     uint64_t place_count;
@@ -50,18 +50,15 @@ static void count_messages(const struct core *core, struct census *census)
     uint64_t live_count = 0;
     for (uint32_t slot = 1; slot < core->messages.slot_end; slot++) {
         const struct message *message = core_message(core, slot);
-        if (message->state == 0 || core_find_message(core, message->number) != slot)
+        if (message->state == 0)
             continue; /* a freed slot */
+        ASSERT(core_find_message(core, message->number) == slot);
         live_count++;
         if (message->batch != 0)
             census->pins_owned[message->batch]++;
         if (message->origin != 0)
             census->origin_counts_owned[message->origin]++;
-        size_t place = core_extent_place(core, message->position / core->segment_size);
-        ASSERT(place < core->extent_count);
-        struct extent *extent = &census->extents_owned[place];
-        extent->live_count++;
-        extent->live_bytes += message->content_size;
+        extents_enter(&census->extents, message->position / core->segment_size, message->content_size);
         census->in_flight_count += message->state == MESSAGE_IN_FLIGHT;
         census->delayed_count += message_state_is_delayed(message->state);
         check_place(core, slot, census);
@@ -132,18 +129,12 @@ void core_check(const struct core *core)
     struct census census = {
         .pins_owned = kept_allocate_zeroed((core->batches.slot_end + 1) * sizeof(uint64_t)),
         .origin_counts_owned = kept_allocate_zeroed((core->queues.slot_end + 1) * sizeof(uint64_t)),
-        .extents_owned = kept_allocate_zeroed((core->extent_count + 1) * sizeof(struct extent)),
     };
     count_messages(core, &census);
     check_groups(core, &census);
     check_shelves(core);
     check_batches(core, &census);
-    for (size_t i = 0; i < core->extent_count; i++) {
-        ASSERT(i == 0 || core->extents_owned[i - 1].ordinal < core->extents_owned[i].ordinal);
-        ASSERT(core->extents_owned[i].live_count > 0);
-        ASSERT(core->extents_owned[i].live_count == census.extents_owned[i].live_count);
-        ASSERT(core->extents_owned[i].live_bytes == census.extents_owned[i].live_bytes);
-    }
+    extents_check(&core->extents, &census.extents);
     for (uint32_t slot = 1; slot < core->queues.slot_end; slot++)
         if (core_find_queue_slot(core, core_queue(core, slot)->id) == slot) /* else a freed slot */
             ASSERT(core_queue(core, slot)->origin_count == census.origin_counts_owned[slot]);
@@ -165,5 +156,5 @@ void core_check(const struct core *core)
     made_match_check(core);
     kept_free(census.pins_owned);
     kept_free(census.origin_counts_owned);
-    kept_free(census.extents_owned);
+    extents_deinit(&census.extents);
 }

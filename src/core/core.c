@@ -134,7 +134,7 @@ void core_destroy(struct core *core)
     buffer_deinit(&core->scratch);
     kept_free(core->queue_order_owned);
     kept_free(core->batch_order_owned);
-    kept_free(core->extents_owned);
+    extents_deinit(&core->extents);
     kept_free((void *)core->name_owned.ptr);
     if (core->digest_owned != NULL)
         digest_destroy(core->digest_owned);
@@ -238,55 +238,6 @@ uint32_t core_find_message(const struct core *core, uint64_t number)
     return number_map_find(&core->message_by_number, number);
 }
 
-size_t core_extent_place(const struct core *core, uint64_t ordinal)
-{
-    size_t low = 0, high = core->extent_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (core->extents_owned[middle].ordinal < ordinal)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* The extent of a position, made if there is none. New content goes to the newest segment, so it is the last one or comes
- * behind it; only a decode finds places in between. */
-static struct extent *extent_at(struct core *core, uint64_t position)
-{
-    uint64_t ordinal = position / core->segment_size;
-    if (core->extent_count > 0 && core->extents_owned[core->extent_count - 1].ordinal == ordinal)
-        return &core->extents_owned[core->extent_count - 1];
-    size_t place = core_extent_place(core, ordinal);
-    if (place < core->extent_count && core->extents_owned[place].ordinal == ordinal)
-        return &core->extents_owned[place];
-    if (core->extent_count == core->extent_capacity) {
-        core->extent_capacity = core->extent_capacity == 0 ? 16 : core->extent_capacity * 2;
-        core->extents_owned = kept_resize(core->extents_owned, core->extent_capacity * sizeof(*core->extents_owned));
-    }
-    memmove(core->extents_owned + place + 1, core->extents_owned + place,
-            (core->extent_count - place) * sizeof(*core->extents_owned));
-    core->extent_count++;
-    core->extents_owned[place] = (struct extent){.ordinal = ordinal};
-    return &core->extents_owned[place];
-}
-
-/* The message is no longer alive; a segment without a live one is forgotten. */
-void core_leave_extent(struct core *core, const struct message *message)
-{
-    struct extent *extent = extent_at(core, message->position);
-    ASSERT(extent->live_count > 0 && extent->live_bytes >= message->content_size);
-    extent->live_count--;
-    extent->live_bytes -= message->content_size;
-    if (extent->live_count > 0)
-        return;
-    size_t place = (size_t)(extent - core->extents_owned);
-    core->extent_count--;
-    memmove(core->extents_owned + place, core->extents_owned + place + 1,
-            (core->extent_count - place) * sizeof(*core->extents_owned));
-}
-
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size)
 {
     uint32_t slot = pool_allocate(&core->messages);
@@ -295,9 +246,7 @@ uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position,
     message->position = position;
     message->content_size = size;
     number_map_insert(&core->message_by_number, number, slot);
-    struct extent *extent = extent_at(core, position);
-    extent->live_count++;
-    extent->live_bytes += size;
+    extents_enter(&core->extents, position / core->segment_size, size);
     return slot;
 }
 
@@ -770,6 +719,11 @@ uint64_t core_segment_size(const struct core *core)
 
 uint64_t core_next_needed_segment(const struct core *core, uint64_t ordinal)
 {
-    size_t place = core_extent_place(core, ordinal);
-    return place < core->extent_count ? core->extents_owned[place].ordinal : UINT64_MAX;
+    size_t place = extents_place(&core->extents, ordinal);
+    return place < core->extents.count ? core->extents.items_owned[place].ordinal : UINT64_MAX;
+}
+
+const struct extents *core_extents(const struct core *core)
+{
+    return &core->extents;
 }

@@ -13,6 +13,7 @@
 #include "core/batch.h"
 #include "core/content.h"
 #include "core/event.h"
+#include "core/extent.h"
 #include "core/queue.h"
 
 struct core;
@@ -96,6 +97,25 @@ uint64_t core_segment_size(const struct core *core);
 
 /* The lowest ordinal from `ordinal` on of a segment that a live message has its content in, or UINT64_MAX. */
 uint64_t core_next_needed_segment(const struct core *core, uint64_t ordinal);
+
+/* How much of each segment is alive. Borrowed until the next decision. */
+const struct extents *core_extents(const struct core *core);
+
+/* A live message's content and where it stands in the log. */
+struct live_content {
+    uint64_t number; /* of the message */
+    uint64_t position;
+    uint32_t size; /* bytes */
+};
+
+/* Looks at up to *looks slots of the index, from *slot on, for a message whose content stands in one of these segments (`ordinals`,
+ * rising). True if there is one; *slot is then behind it. *looks: how many are left. *slot is 0 when the last one has been looked
+ * at; begin with 1. A message that comes or moves while somebody walks may be passed over. O(looks). */
+bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t count, uint32_t *slot, unsigned *looks,
+                       struct live_content *found);
+
+/* Does the message still have that content in that place? */
+bool core_has_content(const struct core *core, const struct live_content *content);
 
 /* The whole state, canonically: equal states encode to equal bytes. `sink` gets it in pieces. */
 void core_encode(const struct core *core, void (*sink)(void *context, struct bytes piece), void *context);

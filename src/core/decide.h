@@ -186,6 +186,11 @@ enum error decide_put_schedule(struct core *core, struct bytes name, const struc
 void decide_pause_schedule(struct core *core, const struct schedule *schedule, bool is_paused);
 void decide_delete_schedule(struct core *core, const struct schedule *schedule);
 
+/* --- contents ------------------------------------------------------------------------------------------------------- */
+
+/* The content that the message has (core_has_content()) stands in the open frame from now on. `content`: its bytes. O(log segments). */
+void decide_move_content(struct core *core, const struct live_content *found, struct bytes content);
+
 /* --- move tasks --------------------------------------------------------------------------------------------------- */
 
 /* Begins to move what can be delivered from `source` to `destination`, another queue of the same kind; NULL: each message to the

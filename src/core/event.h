@@ -34,6 +34,7 @@
     X(DEAD_LETTERED, dead_lettered, 24)                                                                                \
     X(SENT_IN_GROUP, sent_in_group, 25)                                                                                \
     X(FAILED, failed, 26)                                                                                              \
+    X(CONTENT_MOVED, content_moved, 27)                                                                                \
     X(BATCH_CREATED, batch_created, 30)                                                                                \
     X(UNITS_COUNTED, units_counted, 31)                                                                                \
     X(UNITS_ADDED, units_added, 32)                                                                                    \
@@ -133,6 +134,12 @@
 
 /* A message is over; `reason` is enum end_reason. Its unit, if any, ends by an event of its own in the same frame. */
 #define EVENT_FIELDS_ended(U8, U32, U64, RAW, TEXT) U64(number) U8(reason)
+
+/* The content of a live message stands here from now on, byte for byte what it was; nothing else about the message changes. */
+#define EVENT_FIELDS_content_moved(U8, U32, U64, RAW, TEXT) U64(number) TEXT(content)
+
+/* From the start of that event's fields to the content's bytes. */
+#define EVENT_CONTENT_MOVED_CONTENT_OFFSET (8u + 4u)
 
 /* A message out of attempts went to another queue, keeping number, id, age and receive count. */
 #define EVENT_FIELDS_dead_lettered(U8, U32, U64, RAW, TEXT) U64(number) U32(queue)

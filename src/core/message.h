@@ -49,7 +49,7 @@ struct message {
     uint32_t timeout_ms;              /* length of the newest lease, for the grace after a restart */
     uint32_t first_received_after_ms; /* after sent_at_ms, plus 1; 0: never received */
     uint32_t received_after_ms;       /* newest receive, after sent_at_ms: the 12-hour rule counts from it */
-    uint8_t state;                    /* enum message_state */
+    uint8_t state;                    /* enum message_state; 0: a free slot */
     uint8_t completes;                /* 0, or the batch event (enum batch_event) whose message it is */
     bool is_moved : 1;    /* came by dead-lettering: ordered by age in `moved`, not in the list of arrivals */
     bool is_result : 1;   /* the result message of a match (made_match.h) */

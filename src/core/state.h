@@ -9,6 +9,7 @@
 #include "core/deduplication.h"
 #include "core/dependency.h"
 #include "core/digest.h"
+#include "core/extent.h"
 #include "core/group.h"
 #include "core/made_match.h"
 #include "core/move.h"
@@ -19,13 +20,6 @@
 #include "core/shelf.h"
 #include "core/ticket_pool.h"
 #include "core/type_order.h"
-
-/* How much of a segment of the log is alive. There is one for each segment that a live message has its content in. */
-struct extent {
-    uint64_t ordinal;
-    uint64_t live_count;
-    uint64_t live_bytes;
-};
 
 /* Batches in order of creation; a dead entry has slot 0 and goes when half of them are dead. */
 struct batch_order_entry {
@@ -109,9 +103,7 @@ struct core {
     struct table match_by_proposal; /* of its pool */
     struct heap holds;              /* matches that wait for confirmations, by confirm_by_ms */
 
-    struct extent *extents_owned; /* rising by ordinal */
-    size_t extent_count;
-    size_t extent_capacity;
+    struct extents extents;
 
     uint64_t in_flight_count;
     uint64_t delayed_count;
@@ -226,9 +218,6 @@ bool core_queue_is_open(const struct core *core, const struct queue *queue);
 /* Is the message out of reach: purged with its queue, or of a cancelled batch? It then only waits to be ended. */
 bool core_message_is_dead(const struct core *core, const struct message *message);
 
-/* Index of the first extent whose ordinal is not below `ordinal`. O(log segments). */
-size_t core_extent_place(const struct core *core, uint64_t ordinal);
-
 /* For apply and decode: links records into the tables. */
 uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name);
 void core_remove_queue_name(struct core *core, uint32_t slot);
@@ -239,7 +228,6 @@ uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, str
 bool core_has_targets(const struct core *core, const struct batch_spec *spec);
 void core_count_targets(struct core *core, struct batch *batch, bool is_added);
 uint32_t core_add_message(struct core *core, uint64_t number, uint64_t position, uint32_t size);
-void core_leave_extent(struct core *core, const struct message *message);
 void core_place_message(struct core *core, uint32_t slot, uint32_t shelf);
 void core_enter_state(struct core *core, uint32_t slot, enum message_state state);
 void core_leave_state(struct core *core, uint32_t slot);

@@ -58,6 +58,54 @@ void core_rig_end(struct core_rig *rig)
     rig->position += rig->frame.size + 64;
 }
 
+static struct bytes read_frame(struct bytes frame, uint64_t start, uint64_t position, size_t size)
+{
+    if (position < start || position + size > start + frame.size)
+        return bytes_make(NULL, 0);
+    return bytes_make(frame.ptr + (position - start), size);
+}
+
+struct bytes core_rig_read(const struct core_rig *rig, uint64_t position, size_t size)
+{
+    if (position >= rig->position)
+        return read_frame(buffer_bytes(&rig->frame), rig->position, position, size);
+    size_t low = 0, high = rig->frame_count;
+    while (low + 1 < high) {
+        size_t middle = low + (high - low) / 2;
+        if (rig->frames_owned[middle].position <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    if (rig->frame_count == 0)
+        return bytes_make(NULL, 0);
+    const struct core_rig_frame *frame = &rig->frames_owned[low];
+    return read_frame(bytes_make(rig->log.data_owned + frame->offset, frame->size), frame->position, position, size);
+}
+
+unsigned core_rig_clean(struct core_rig *rig, unsigned count)
+{
+    uint64_t ordinal = core_next_needed_segment(rig->core, 0);
+    if (ordinal == UINT64_MAX)
+        return 0;
+    uint32_t slot = 1;
+    unsigned looks = UINT32_MAX, moved_count = 0;
+    struct live_content found;
+    struct buffer content; /* the frame grows while the event is encoded into it */
+    buffer_init(&content);
+    while (moved_count < count && core_find_content(rig->core, &ordinal, 1, &slot, &looks, &found)) {
+        struct bytes bytes = core_rig_read(rig, found.position, found.size);
+        if (bytes.size == 0)
+            break;
+        buffer_truncate(&content, 0);
+        buffer_append_bytes(&content, bytes);
+        decide_move_content(rig->core, &found, buffer_bytes(&content));
+        moved_count++;
+    }
+    buffer_deinit(&content);
+    return moved_count;
+}
+
 void core_rig_forget_log(struct core_rig *rig)
 {
     buffer_truncate(&rig->log, 0);

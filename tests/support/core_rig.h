@@ -36,6 +36,12 @@ void core_rig_deinit(struct core_rig *rig);
 struct core *core_rig_begin(struct core_rig *rig);
 void core_rig_end(struct core_rig *rig);
 
+/* What stands at a position of the frames kept so far or of the open one; empty if it is in none. */
+struct bytes core_rig_read(const struct core_rig *rig, uint64_t position, size_t size);
+
+/* Moves contents out of the oldest segment that has some, up to so many, in the open frame. The number of contents moved. */
+unsigned core_rig_clean(struct core_rig *rig, unsigned count);
+
 /* Forgets the frames kept so far: for runs too long to keep. */
 void core_rig_forget_log(struct core_rig *rig);
 

@@ -614,6 +614,30 @@ static void step_time(struct core_rig *rig)
     rig->now_ms = end_ms;
 }
 
+/* The oldest message with content in that segment; a slot says nothing about age. */
+static struct live_content find_oldest_content(const struct core_rig *rig, uint64_t ordinal)
+{
+    struct live_content found, oldest = {.number = UINT64_MAX};
+    uint32_t slot = 1;
+    unsigned looks = UINT32_MAX;
+    while (slot != 0 && core_find_content(rig->core, &ordinal, 1, &slot, &looks, &found))
+        if (found.number < oldest.number)
+            oldest = found;
+    return oldest;
+}
+
+/* What the content says does not matter to the core, so it need not be read back. */
+static void step_clean(struct core_rig *rig)
+{
+    static const uint8_t zeros[4096];
+    uint64_t ordinal = core_next_needed_segment(rig->core, 0);
+    if (ordinal == UINT64_MAX)
+        return;
+    struct live_content found = find_oldest_content(rig, ordinal);
+    if (found.size <= sizeof(zeros))
+        decide_move_content(rig->core, &found, bytes_make(zeros, found.size));
+}
+
 void core_rig_step(struct core_rig *rig)
 {
     static const struct {
@@ -624,7 +648,7 @@ void core_rig_step(struct core_rig *rig)
         {14, step_handle},         {5, step_group},        {3, step_type_order},     {6, step_add_units},
         {12, step_complete_units}, {6, step_xor_units},    {4, step_end_batch},      {1, step_restart},
         {5, step_commit},          {3, step_schedule},     {2, step_tags},           {8, step_move},
-        {2, step_relay},           {10, step_publish},     {16, core_rig_step_pool},
+        {2, step_relay},           {10, step_publish},     {16, core_rig_step_pool}, {6, step_clean},
     };
     core_set_calendar(rig->core, next_due, NULL);
     if (core_rig_draw(rig, 3) == 0)
