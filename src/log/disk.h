@@ -33,8 +33,9 @@ struct disk_operations {
      * what never reached the disk, and a later sync would not carry it there. What was written but not synced stays. */
     void (*drop_cache)(struct disk_file *file);
 
-    /* Sets the file's size; bytes that come into being are zero and have room on the disk. */
-    enum error (*allocate)(struct disk_file *file, uint64_t size, struct failure *failure);
+    /* Sets the file's size; bytes that come into being are zero. The first `room` bytes have room on the disk, the rest gets some
+     * when it is written. */
+    enum error (*allocate)(struct disk_file *file, uint64_t size, uint64_t room, struct failure *failure);
 
     /* Reads exactly `size` bytes; a short file is ERROR_LOG_DAMAGED. */
     enum error (*read)(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure);

@@ -291,17 +291,17 @@ static void posix_drop_cache(struct disk_file *file)
     (void)posix_fadvise(file->descriptor, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-static enum error posix_allocate(struct disk_file *file, uint64_t size, struct failure *failure)
+static enum error posix_allocate(struct disk_file *file, uint64_t size, uint64_t room, struct failure *failure)
 {
-    ASSERT(size <= INT64_MAX);
+    ASSERT(size <= INT64_MAX && room <= size);
     if (ftruncate(file->descriptor, (off_t)size) != 0)
         return failed_at(file, failure, "allocating", size, 0);
     int number;
     do
-        number = size == 0 ? 0 : posix_fallocate(file->descriptor, 0, (off_t)size);
+        number = room == 0 ? 0 : posix_fallocate(file->descriptor, 0, (off_t)room);
     while (number == EINTR);
     errno = number;
-    return number == 0 ? OK : failed_at(file, failure, "allocating", size, 0);
+    return number == 0 ? OK : failed_at(file, failure, "allocating", room, 0);
 }
 
 static enum error posix_read(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure)

@@ -189,6 +189,22 @@ void log_place_taken(struct log *log, uint64_t frame_size)
     log->place.sequence = place.sequence + 1;
     log->place.position = place.position + frame_size;
     ASSERT(log->place.position / log->segment_size == ordinal);
+    const uint64_t end = log->place.position - ordinal * log->segment_size;
+    const uint64_t room = segment_room(log->segment_size, log->frame_size_max);
+    if (end > room)
+        segment_table_set_overhang(&log->table, end - room);
+}
+
+struct log_usage log_usage(const struct log *log)
+{
+    ASSERT(log_is_replayed(log));
+    const uint64_t room = segment_room(log->segment_size, log->frame_size_max);
+    return (struct log_usage){
+        .segment_count = log->table.count,
+        .segment_bytes = room,
+        .bytes = (log->table.count + 1) * room + log->table.overhang,
+        .newest = log->table.entries_owned[log->table.count - 1].ordinal,
+    };
 }
 
 enum error log_write(struct log *log, struct bytes frame, struct failure *failure)

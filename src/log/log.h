@@ -44,6 +44,16 @@ uint64_t log_replay_size(const struct log *log);
 /* Is the segment that holds `position` on the disk? For the check, after replay, that no live message lost its body. */
 bool log_has_segment(const struct log *log, uint64_t position);
 
+/* What the segments take up on the disk, the one that is made ahead of time counted as if it were whole; a little too much or too
+ * little where a segment was filled by an earlier owner. On the loop's thread, once the replay is done. O(1). */
+struct log_usage {
+    uint64_t segment_count; /* without the one to come */
+    uint64_t segment_bytes; /* of one, but for frames that overhang (segment_room()) */
+    uint64_t bytes;
+    uint64_t newest; /* ordinal of the one where the last frame was placed */
+};
+struct log_usage log_usage(const struct log *log);
+
 /* The segment's size of this folder; and the largest frame it takes: that of the options, unless the folder's segments are
  * too small for it. Whoever builds frames must keep to the latter. */
 uint64_t log_segment_size(const struct log *log);

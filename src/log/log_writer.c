@@ -20,7 +20,7 @@ static enum error segment_make(struct log_writer *writer, uint64_t ordinal, uint
     const uint64_t start_position = ordinal * writer->segment_size;
     enum error error = OK;
     if (draft->file == NULL)
-        error = segment_draft_begin(draft, start_position, writer->segment_size, failure);
+        error = segment_draft_begin(draft, start_position, writer->segment_size, writer->room, failure);
     if (error == OK)
         error = segment_draft_finish(draft, failure);
     if (error != OK)
@@ -49,7 +49,7 @@ static enum error segment_make(struct log_writer *writer, uint64_t ordinal, uint
  * next segment: neither in a burst, nor for a log that hardly grows. */
 static uint64_t prepare_begin_at(const struct log_writer_start *start)
 {
-    const uint64_t needed = start->segment_size / PREPARE_RATE;
+    const uint64_t needed = segment_room(start->segment_size, start->frame_size_max) / PREPARE_RATE;
     const uint64_t left_at = start->segment_size - start->frame_size_max - FRAME_SECTOR_SIZE;
     ASSERT(left_at >= needed);
     return (left_at - needed) / 2;
@@ -64,6 +64,7 @@ enum error log_writer_init(struct log_writer *writer, struct disk *disk, const s
         .disk = disk,
         .file = start->file,
         .segment_size = start->segment_size,
+        .room = segment_room(start->segment_size, start->frame_size_max),
         .ordinal = start->ordinal,
         .offset = start->offset,
         .epoch = start->epoch,
@@ -180,7 +181,8 @@ bool log_writer_prepare(struct log_writer *writer)
     const uint64_t due = PREPARE_RATE * (writer->offset - writer->prepare_begin);
     enum error error;
     if (draft->file == NULL)
-        error = segment_draft_begin(draft, (writer->ordinal + 1) * writer->segment_size, writer->segment_size, NULL);
+        error = segment_draft_begin(draft, (writer->ordinal + 1) * writer->segment_size, writer->segment_size,
+                                    writer->room, NULL);
     else if (draft->filled < due)
         error = segment_draft_step(draft, NULL);
     else

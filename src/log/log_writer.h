@@ -12,6 +12,7 @@ struct log_writer {
     struct disk *disk;
     struct disk_file *file; /* owned: the segment that is being written; NULL before the first one is made */
     uint64_t segment_size;
+    uint64_t room;     /* that a segment gets ahead of time (segment_room()) */
     uint64_t ordinal;  /* of that segment */
     uint64_t offset;   /* inside it: behind the last frame */
     uint64_t epoch;    /* of this owner */

@@ -25,6 +25,16 @@ struct segment_header {
 
 #define SEGMENT_VERSION 1u
 
+/* How many of a segment's bytes get room on the disk, and zeros, ahead of time. Frames begin in all but the last frame_size_max and a
+ * sector of a segment, and most are far smaller, so the rest stays a hole that costs nothing; the frame that reaches into it makes
+ * its own room. */
+#define SEGMENT_ROOM_SPARE (UINT64_C(256) * 1024)
+static inline uint64_t segment_room(uint64_t segment_size, uint64_t frame_size_max)
+{
+    const uint64_t room = segment_size - frame_size_max - FRAME_SECTOR_SIZE + SEGMENT_ROOM_SPARE;
+    return room < segment_size ? room / SEGMENT_SIZE_MIN * SEGMENT_SIZE_MIN : segment_size;
+}
+
 void segment_name(uint64_t start_position, char name[SEGMENT_NAME_SIZE]);
 
 /* False if `name` is not the name of a segment. */

@@ -21,10 +21,10 @@ void segment_draft_deinit(struct segment_draft *draft)
     segment_draft_init(draft, draft->disk);
 }
 
-enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_position, uint64_t size,
+enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_position, uint64_t size, uint64_t room,
                                struct failure *failure)
 {
-    ASSERT(draft->file == NULL);
+    ASSERT(draft->file == NULL && room > 0 && room <= size);
     ASSERT(size >= SEGMENT_SIZE_MIN && start_position % size == 0);
     const struct disk_operations *operations = draft->disk->operations;
     char name[SEGMENT_NAME_SIZE];
@@ -33,8 +33,8 @@ enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_posit
     if (error != OK)
         return error;
     draft->start_position = start_position;
-    draft->size = size;
-    error = operations->allocate(draft->file, size, failure);
+    draft->room = room;
+    error = operations->allocate(draft->file, size, room, failure);
     if (error != OK)
         segment_draft_abandon(draft);
     return error;
@@ -43,9 +43,9 @@ enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_posit
 enum error segment_draft_step(struct segment_draft *draft, struct failure *failure)
 {
     ASSERT(draft->file != NULL && !draft->is_ready);
-    ASSERT(draft->filled <= draft->size);
+    ASSERT(draft->filled <= draft->room);
     const struct disk_operations *operations = draft->disk->operations;
-    const uint64_t left = draft->size - draft->filled;
+    const uint64_t left = draft->room - draft->filled;
     if (left > 0) {
         const size_t piece = left < STEP_SIZE ? (size_t)left : STEP_SIZE;
         const enum error error = operations->write(draft->file, draft->filled, bytes_make(zeros, piece), failure);

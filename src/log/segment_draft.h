@@ -12,7 +12,7 @@ struct segment_draft {
     struct disk *disk;
     struct disk_file *file; /* owned; NULL: not begun */
     uint64_t start_position;
-    uint64_t size;   /* of the file when it is finished */
+    uint64_t room;   /* of the file's bytes, from the first on: what is allocated and filled */
     uint64_t filled; /* bytes filled with zeros so far */
     bool is_ready;   /* filled, synced, and the folder too */
 };
@@ -22,8 +22,8 @@ void segment_draft_init(struct segment_draft *draft, struct disk *disk);
 /* Closes the file and leaves it as it is. */
 void segment_draft_deinit(struct segment_draft *draft);
 
-/* Creates and allocates the file. */
-enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_position, uint64_t size,
+/* Creates the file, and allocates its first `room` bytes. */
+enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_position, uint64_t size, uint64_t room,
                                struct failure *failure);
 
 /* One piece of the rest: zeros of 64 KiB, or the sync when there is nothing left to fill. */

@@ -51,6 +51,15 @@ void segment_table_add(struct segment_table *table, uint64_t ordinal)
     table->entries_owned[table->count++] = (struct segment_entry){.ordinal = ordinal};
 }
 
+void segment_table_set_overhang(struct segment_table *table, uint64_t overhang)
+{
+    ASSERT(table->count > 0);
+    struct segment_entry *newest = &table->entries_owned[table->count - 1];
+    ASSERT(newest->overhang <= overhang);
+    table->overhang += overhang - newest->overhang;
+    newest->overhang = overhang;
+}
+
 /* Index of an ordinal, or table->count if it is not there. */
 static size_t entry_find(const struct segment_table *table, uint64_t ordinal)
 {
@@ -79,6 +88,7 @@ void segment_table_remove(struct segment_table *table, uint64_t ordinal)
     ASSERT(index < table->count);
     struct segment_entry *entry = &table->entries_owned[index];
     entry_unmap(table, entry);
+    table->overhang -= entry->overhang;
     memmove(entry, entry + 1, (table->count - index - 1) * sizeof(*entry));
     table->count--;
 }

@@ -10,6 +10,7 @@
 struct segment_entry {
     uint64_t ordinal;
     const uint8_t *memory; /* NULL: not mapped yet */
+    uint64_t overhang;     /* bytes of frames behind the room that it had when it was made */
 };
 
 struct segment_table {
@@ -18,6 +19,7 @@ struct segment_table {
     struct segment_entry *entries_owned;
     size_t count;
     size_t capacity;
+    uint64_t overhang; /* of all */
 };
 
 void segment_table_init(struct segment_table *table, struct disk *disk);
@@ -28,6 +30,9 @@ void segment_table_set_size(struct segment_table *table, uint64_t segment_size);
 
 /* Adds a segment above all that are there. */
 void segment_table_add(struct segment_table *table, uint64_t ordinal);
+
+/* So many bytes of the newest one's frames lie behind its room. */
+void segment_table_set_overhang(struct segment_table *table, uint64_t overhang);
 
 /* Forgets one that is there; its memory is unmapped. */
 void segment_table_remove(struct segment_table *table, uint64_t ordinal);

@@ -107,10 +107,10 @@ static void fault_drop_cache(struct disk_file *file)
     file->owner->inner->operations->drop_cache(file->inner);
 }
 
-static enum error fault_allocate(struct disk_file *file, uint64_t size, struct failure *failure)
+static enum error fault_allocate(struct disk_file *file, uint64_t size, uint64_t room, struct failure *failure)
 {
     const enum error error = attempt(file->owner, FAULT_ALLOCATE, failure);
-    return error != OK ? error : file->owner->inner->operations->allocate(file->inner, size, failure);
+    return error != OK ? error : file->owner->inner->operations->allocate(file->inner, size, room, failure);
 }
 
 static enum error fault_read(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure)

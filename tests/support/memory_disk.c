@@ -514,8 +514,10 @@ static void memory_drop_cache(struct disk_file *file)
     unlock_mutex(memory);
 }
 
-static enum error memory_set_size(struct disk_file *file, uint64_t size, struct failure *failure)
+/* Here a hole takes as much room as anything. */
+static enum error memory_allocate_file(struct disk_file *file, uint64_t size, uint64_t room, struct failure *failure)
 {
+    ASSERT(room <= size);
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct attempt attempt = operation_begin(memory, OPERATION_GROW, "allocating", file->name, failure);
     if (attempt.error == OK)
@@ -651,7 +653,7 @@ static const struct disk_operations memory_operations = {
     .close = memory_close,
     .size = memory_size,
     .drop_cache = memory_drop_cache,
-    .allocate = memory_set_size,
+    .allocate = memory_allocate_file,
     .read = memory_read,
     .write = memory_write,
     .sync = memory_sync,

@@ -118,7 +118,7 @@ static void files_do_what_the_log_expects_of_them(void **state)
     assert_int_equal(operations->create(disk, "a", &file, &failure), OK);
     assert_int_equal(operations->create(disk, "a", &again, &failure), ERROR_DISK_FAILED);
     assert_non_null(strstr(failure.text, "/new/deeper/a"));
-    assert_int_equal(operations->allocate(file, 10000, &failure), OK);
+    assert_int_equal(operations->allocate(file, 10000, 6000, &failure), OK);
     uint64_t size = 0;
     assert_int_equal(operations->size(file, &size, &failure), OK);
     assert_int_equal(size, 10000);

@@ -216,14 +216,14 @@ static void a_full_disk_takes_what_does_not_grow(void **state)
     struct disk *disk = disk_make(1, &file);
     memory_disk_set_capacity(disk, 5000);
     assert_int_equal(disk->operations->create(disk, "c", &other, NULL), OK);
-    assert_int_equal(disk->operations->allocate(other, 905, NULL), ERROR_DISK_FULL);
-    assert_int_equal(disk->operations->allocate(other, 904, NULL), OK);
+    assert_int_equal(disk->operations->allocate(other, 905, 0, NULL), ERROR_DISK_FULL);
+    assert_int_equal(disk->operations->allocate(other, 904, 0, NULL), OK);
     assert_int_equal(disk->operations->write(other, 903, BYTES("xy"), NULL), ERROR_DISK_FULL);
     assert_int_equal(disk->operations->write(other, 902, BYTES("xy"), NULL), OK);
     disk->operations->close(other);
     assert_int_equal(disk->operations->remove(disk, "c", NULL), OK);
     assert_int_equal(disk->operations->sync_folder(disk, NULL), OK);
-    assert_int_equal(disk->operations->allocate(file, 5000, NULL), OK);
+    assert_int_equal(disk->operations->allocate(file, 5000, 0, NULL), OK);
     disk->operations->close(file);
     memory_disk_destroy(disk);
 }
