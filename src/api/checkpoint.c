@@ -20,8 +20,13 @@ void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct lo
                      const struct namespace_options *options, uint64_t size)
 {
     ASSERT(disk != NULL && log != NULL && core != NULL);
-    *checkpoint =
-        (struct checkpoint){.disk = disk, .log = log, .core = core, .options = options, .size = size, .word = -1};
+    *checkpoint = (struct checkpoint){.disk = disk,
+                                      .log = log,
+                                      .core = core,
+                                      .options = options,
+                                      .size = size,
+                                      .entries = core_index_count(core),
+                                      .word = -1};
 }
 
 void checkpoint_deinit(struct checkpoint *checkpoint)
@@ -107,6 +112,14 @@ static enum error write_snapshot(const struct checkpoint *checkpoint, struct fai
     return sink.error != OK ? sink.error : error;
 }
 
+static void note_published(struct checkpoint *checkpoint)
+{
+    checkpoint->is_active = false;
+    checkpoint->position = checkpoint->place.position;
+    checkpoint->entries = checkpoint->place_entries;
+    checkpoint->failed_end = 0;
+}
+
 /* --- the child ---------------------------------------------------------------------------------------------------- */
 
 /* How the child says what it did. */
@@ -152,11 +165,11 @@ __attribute__((noreturn)) static void be_snapshot_child(struct checkpoint *check
     _exit(child_work(checkpoint, word));
 }
 
-/* The next one is due after as much more log. */
+/* The next one is due when the log has grown a little from here. */
 static enum error give_up(struct checkpoint *checkpoint, uint64_t end, struct failure *failure, const char *text)
 {
     checkpoint->is_active = false;
-    checkpoint->position = end;
+    checkpoint->failed_end = end;
     return failure_set(failure, ERROR_DISK_FAILED, "%s: %s; the log keeps growing until one works",
                        checkpoint->disk->folder, text);
 }
@@ -216,8 +229,7 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
     const int result = WIFEXITED(status) ? WEXITSTATUS(status) : CHILD_FAILED;
     if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS) /* what it left, the next one removes */
         return give_up(checkpoint, end, failure, "a snapshot could not be written (is the disk full?)");
-    checkpoint->is_active = false;
-    checkpoint->position = checkpoint->place.position;
+    note_published(checkpoint);
     const struct log_cut cut = cut_of(checkpoint);
     log_forget(checkpoint->log, &cut);
     if (result == CHILD_LEFT_SEGMENTS)
@@ -231,8 +243,7 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
 
 static enum error publish(struct checkpoint *checkpoint, struct failure *failure)
 {
-    checkpoint->is_active = false;
-    checkpoint->position = checkpoint->place.position;
+    note_published(checkpoint);
     enum error error = snapshot_publish(checkpoint->disk, &checkpoint->place, failure);
     if (error == OK)
         error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
@@ -244,14 +255,30 @@ static enum error publish(struct checkpoint *checkpoint, struct failure *failure
 
 /* --- when --------------------------------------------------------------------------------------------------------- */
 
-/* A snapshot costs as much as it holds, so a large one must serve for longer: taking them costs a bounded part of writing the log,
- * however much is waiting. */
-bool checkpoint_is_due(const struct checkpoint *checkpoint, uint64_t end)
+/* About what an entry of the index takes in a snapshot: 153 bytes were measured for a waiting message. */
+#define ENTRY_BYTES 160u
+
+struct disk_policy checkpoint_policy(const struct checkpoint *checkpoint)
 {
-    uint64_t least = checkpoint->options->snapshot_bytes;
-    uint64_t worthwhile = checkpoint->options->snapshot_worth * checkpoint->size;
-    uint64_t grown = end - checkpoint->position;
-    return least > 0 && grown >= (worthwhile > least ? worthwhile : least);
+    return (struct disk_policy){.snapshot_least = checkpoint->options->snapshot_bytes,
+                                .snapshot_worth = checkpoint->options->snapshot_worth,
+                                .cleans_eagerly = checkpoint->options->cleans_eagerly};
+}
+
+uint64_t checkpoint_next_size(const struct checkpoint *checkpoint)
+{
+    uint64_t entries = core_index_count(checkpoint->core);
+    if (entries >= checkpoint->entries)
+        return checkpoint->size + ENTRY_BYTES * (entries - checkpoint->entries);
+    return (uint64_t)((double)checkpoint->size * (double)entries / (double)checkpoint->entries);
+}
+
+bool checkpoint_is_due(const struct checkpoint *checkpoint, const struct disk_sizes *sizes, uint64_t end)
+{
+    const struct disk_policy policy = checkpoint_policy(checkpoint);
+    if (checkpoint->failed_end != 0 && end - checkpoint->failed_end < policy.snapshot_least)
+        return false;
+    return disk_snapshot_is_due(&policy, sizes);
 }
 
 enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot_place *place, bool in_line,
@@ -259,12 +286,15 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
 {
     ASSERT(!checkpoint->is_active && checkpoint->child == 0);
     checkpoint->place = *place;
+    checkpoint->place_entries = core_index_count(checkpoint->core);
     remember_needed(checkpoint);
     checkpoint->is_active = true;
     if (!in_line)
         return start_child(checkpoint, failure);
     const enum error error = write_snapshot(checkpoint, failure);
     checkpoint->is_active = error == OK;
+    if (error != OK)
+        checkpoint->failed_end = place->position;
     return error;
 }
 

@@ -5,6 +5,7 @@
 #ifndef TALLY_API_CHECKPOINT_H
 #define TALLY_API_CHECKPOINT_H
 
+#include "api/disk_policy.h"
 #include "api/namespace.h"
 #include "log/log.h"
 #include "log/snapshot.h"
@@ -17,12 +18,15 @@ struct checkpoint {
     const struct namespace_options *options;
     uint64_t position; /* of the newest published snapshot */
     uint64_t size;     /* of that, in bytes, with or without its file's framing */
+    uint64_t entries;  /* of the index when that was taken (core_index_count()) */
 
     /* the one that is being taken */
     bool is_active;
     pid_t child; /* writes it, publishes it and removes what may go; 0: all that is done in line */
     int word; /* the pipe through which the child is told that its last frame is durable; -1: it was told, or there is none */
     struct snapshot_place place;
+    uint64_t place_entries;
+    uint64_t failed_end;    /* behind the log when the last attempt failed; 0: it did not */
     uint64_t *needed_owned; /* ordinals of segments that a message needed then, rising */
     size_t needed_count;
 };
@@ -40,11 +44,16 @@ static inline bool checkpoint_is_active(const struct checkpoint *checkpoint)
     return checkpoint->is_active;
 }
 
+struct disk_policy checkpoint_policy(const struct checkpoint *checkpoint);
+
+/* About what a snapshot of the present state takes. */
+uint64_t checkpoint_next_size(const struct checkpoint *checkpoint);
+
 /* Should one be taken now? `end`: position behind the newest closed frame. */
-bool checkpoint_is_due(const struct checkpoint *checkpoint, uint64_t end);
+bool checkpoint_is_due(const struct checkpoint *checkpoint, const struct disk_sizes *sizes, uint64_t end);
 
 /* Begins one of the present state, which is that at `place`: no frame is open. `in_line`: it is written here and now, else by a
- * forked child. After an error none is active. */
+ * forked child. After an error none is active, and the next is due after as much log as the first. */
 enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot_place *place, bool in_line,
                             struct failure *failure);
 

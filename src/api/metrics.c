@@ -25,6 +25,12 @@
     X(SENT, "tally_messages_sent_total", "counter", "Messages accepted since the namespace was founded.")              \
     X(DELIVERED, "tally_deliveries_total", "counter", "Deliveries since the namespace was founded.")                   \
     X(DURABLE, "tally_frames_durable_total", "counter", "Frames made durable since the namespace was founded.")        \
+    X(DISK_BYTES, "tally_disk_bytes", "gauge", "What the log's segments and snapshots take up on the disk.")           \
+    X(DISK_LIVE_BYTES, "tally_disk_live_bytes", "gauge", "Content of live messages, and the newest snapshot.")         \
+    X(DISK_BOUND_BYTES, "tally_disk_bound_bytes", "gauge", "What tally_disk_bytes is kept under.")                     \
+    X(SEGMENTS, "tally_log_segments", "gauge", "Segments of the log.")                                                 \
+    X(CLEANING_ROUNDS, "tally_cleaning_rounds_total", "counter", "Rounds of cleaning begun since the start.")          \
+    X(MOVED_BYTES, "tally_cleaning_moved_bytes_total", "counter", "Contents moved by cleaning since the start.")       \
     X(DAMAGED, "tally_contents_damaged_total", "counter", "Message bodies that could not be read back from the log.")  \
     X(REFUSED, "tally_requests_refused_total", "counter", "Requests refused before an action saw them.")
 
@@ -90,6 +96,13 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_SENT] = now.sent;
     values[METRIC_DELIVERED] = now.delivered;
     values[METRIC_DURABLE] = namespace_durable(api->ns);
+    const struct namespace_usage usage = namespace_usage(api->ns);
+    values[METRIC_DISK_BYTES] = usage.disk_bytes;
+    values[METRIC_DISK_LIVE_BYTES] = usage.live_bytes;
+    values[METRIC_DISK_BOUND_BYTES] = usage.bound_bytes;
+    values[METRIC_SEGMENTS] = usage.segments;
+    values[METRIC_CLEANING_ROUNDS] = usage.cleaning_rounds;
+    values[METRIC_MOVED_BYTES] = usage.moved_bytes;
     values[METRIC_DAMAGED] = api->damaged_count;
     values[METRIC_REFUSED] = api->refused_count;
 }

@@ -2,6 +2,7 @@
 
 #include "api/calendar.h"
 #include "api/checkpoint.h"
+#include "api/cleaner.h"
 #include "base/list.h"
 #include "base/memory.h"
 #include "core/decide.h"
@@ -37,6 +38,8 @@ struct namespace
     enum error failed;         /* writing in line */
     struct failure failure;
     struct checkpoint checkpoint;
+    struct cleaner cleaner;
+    uint64_t cleaned_ms; /* when the cleaner was last let go on */
 };
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
@@ -388,13 +391,82 @@ void namespace_close(struct namespace *ns)
     namespace_free(ns);
 }
 
+/* --- the disk ----------------------------------------------------------------------------------------------------- */
+
+static struct disk_sizes measure(const struct namespace *ns)
+{
+    const struct log_usage usage = log_usage(ns->log);
+    const struct extents *extents = core_extents(ns->core);
+    struct disk_sizes sizes = {.segment = usage.segment_bytes,
+                               .segments = usage.bytes,
+                               .content = extents->live_bytes,
+                               .partly_content = extents->live_bytes,
+                               .snapshot = ns->checkpoint.size,
+                               .snapshot_next = checkpoint_next_size(&ns->checkpoint),
+                               .grown = ns->closed_end - ns->checkpoint.position};
+    size_t partly_count = extents->count;
+    for (; partly_count > 0 && extents->items_owned[partly_count - 1].ordinal >= usage.newest; partly_count--)
+        sizes.partly_content -= extents->items_owned[partly_count - 1].live_bytes;
+    ASSERT(partly_count < usage.segment_count);
+    sizes.partly = partly_count * usage.segment_bytes;
+    sizes.idle = (usage.segment_count - 1 - partly_count) * usage.segment_bytes;
+    return sizes;
+}
+
+struct namespace_usage namespace_usage(const struct namespace *ns)
+{
+    const struct disk_sizes sizes = measure(ns);
+    const struct disk_policy policy = checkpoint_policy(&ns->checkpoint);
+    uint64_t being_written = checkpoint_is_active(&ns->checkpoint) ? sizes.snapshot_next : 0;
+    return (struct namespace_usage){.disk_bytes = sizes.segments + sizes.snapshot + being_written,
+                                    .live_bytes = sizes.content + sizes.snapshot,
+                                    .bound_bytes = disk_bound(&policy, &sizes),
+                                    .segments = log_usage(ns->log).segment_count,
+                                    .cleaning_rounds = ns->cleaner.rounds,
+                                    .moved_bytes = ns->cleaner.moved_bytes};
+}
+
+uint64_t namespace_end(const struct namespace *ns)
+{
+    return ns->frame != NULL && !frame_is_empty(ns->frame) ? ns->frame->place.position + ns->frame->bytes.size
+                                                           : ns->closed_end;
+}
+
+bool namespace_is_ample(const struct namespace *ns)
+{
+    return ns->frame != NULL && ns->frame->bytes.size >= frame_full_size(ns);
+}
+
+enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct failure *failure)
+{
+    if (now_ms == ns->cleaned_ms)
+        return OK;
+    ns->cleaned_ms = now_ms;
+    const struct disk_sizes sizes = measure(ns);
+    const struct disk_policy policy = checkpoint_policy(&ns->checkpoint);
+    if (!cleaner_is_active(&ns->cleaner)) {
+        uint64_t wanted_bytes = disk_cleaning_due(&policy, &sizes);
+        if (wanted_bytes > 0)
+            cleaner_begin(&ns->cleaner, core_extents(ns->core), log_usage(ns->log).newest, sizes.segment, wanted_bytes);
+    }
+    cleaner_earn(&ns->cleaner, namespace_end(ns), now_ms, disk_cleaning_is_pressed(&policy, &sizes),
+                 checkpoint_is_active(&ns->checkpoint));
+    return cleaner_is_active(&ns->cleaner) ? cleaner_step(&ns->cleaner, ns, now_ms, failure) : OK;
+}
+
+uint64_t namespace_clean_due_ms(const struct namespace *ns)
+{
+    return cleaner_is_active(&ns->cleaner) ? ns->cleaned_ms + 1 : UINT64_MAX;
+}
+
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */
 
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure)
 {
     if (checkpoint_is_active(&ns->checkpoint))
         return checkpoint_step(&ns->checkpoint, namespace_durable(ns), ns->closed_end, failure);
-    if (!checkpoint_is_due(&ns->checkpoint, ns->closed_end))
+    const struct disk_sizes sizes = measure(ns);
+    if (!checkpoint_is_due(&ns->checkpoint, &sizes, ns->closed_end))
         return OK;
     if (ns->frame != NULL)
         close_frame(ns); /* the state is now that of all closed frames */

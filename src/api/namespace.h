@@ -28,6 +28,7 @@ struct namespace_options {
     uint64_t frame_size_max;     /* bytes */
     uint64_t snapshot_bytes;     /* a snapshot is due when the log grew by this much since the last; 0: never */
     uint32_t snapshot_worth;     /* and by this many times the size of the last one */
+    bool cleans_eagerly;         /* for tests: see api/disk_policy.h */
     uint32_t in_flight_max;      /* messages in flight per queue */
     bool has_flusher;            /* false: namespace_flush() writes in line */
     void (*wake)(void *context); /* with a flusher: called on the log thread when something became durable */
@@ -70,6 +71,28 @@ enum error namespace_failure(const struct namespace *ns, struct failure *failure
 /* Starts, continues or finishes a snapshot if one is due. The daemon lets a forked child write it; `in_line` writes it
  * here. Failing to take one is not fatal: the text says why. */
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure);
+
+/* Moves a little of what lives in mostly dead segments, if there is something to clean: at most one piece in a millisecond, at most
+ * some tenths of one long. Failing is not fatal: the text says what stays where it is. */
+enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct failure *failure);
+
+/* When it next has something to do; UINT64_MAX: nothing is being cleaned. */
+uint64_t namespace_clean_due_ms(const struct namespace *ns);
+
+/* What the namespace takes up on the disk, and what was done about it. */
+struct namespace_usage {
+    uint64_t disk_bytes;  /* segments and snapshots */
+    uint64_t live_bytes;  /* content of live messages, and the newest snapshot */
+    uint64_t bound_bytes; /* that disk_bytes keeps under (api/disk_policy.h) */
+    uint64_t segments;
+    uint64_t cleaning_rounds; /* since the start, as the next one */
+    uint64_t moved_bytes;     /* of contents, by cleaning */
+};
+struct namespace_usage namespace_usage(const struct namespace *ns);
+
+/* The position behind the last byte of the log, the open frame's included; and is that frame so full that what can wait should? */
+uint64_t namespace_end(const struct namespace *ns);
+bool namespace_is_ample(const struct namespace *ns);
 
 /* The time of the newest frame or of now_ms, whichever is later: log time never goes back. */
 uint64_t namespace_time(const struct namespace *ns);

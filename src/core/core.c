@@ -707,6 +707,12 @@ struct core_metrics core_metrics(const struct core *core)
     };
 }
 
+uint64_t core_index_count(const struct core *core)
+{
+    return (uint64_t)core->messages.used + core->groups.used + core->batches.used + core->deduplication.entries.used +
+           core->deduplication.producers.used + core->publishers.entries.used;
+}
+
 uint64_t core_epoch(const struct core *core)
 {
     return core->epoch;

@@ -26,8 +26,8 @@ struct server {
     uint64_t bytes_seen;  /* bytes received up to the last turn */
     bool is_woken;        /* the log has done something since the last turn */
     struct failure failure;
-    char snapshot_report[sizeof(((struct failure *)0)->text)]; /* what was reported last */
-    uint64_t snapshot_report_ms;
+    char trouble[sizeof(((struct failure *)0)->text)]; /* what was reported last */
+    uint64_t trouble_ms;
 };
 
 /* --- A turn of the loop ------------------------------------------------------------------------------------------- */
@@ -46,6 +46,8 @@ static void server_arm_due(struct server *server)
     for (size_t i = 0; i < server->hub.site_count; i++) {
         uint64_t site_due_ms = api_due_ms(server->hub.sites_owned[i].api);
         due_ms = site_due_ms < due_ms ? site_due_ms : due_ms;
+        uint64_t clean_due_ms = namespace_clean_due_ms(server->hub.sites_owned[i].ns);
+        due_ms = clean_due_ms < due_ms ? clean_due_ms : due_ms;
     }
     if (due_ms >= server->due_ms)
         return; /* the timer fires in time; if it fires early it is armed again */
@@ -55,16 +57,17 @@ static void server_arm_due(struct server *server)
     uv_timer_start(&server->due, on_due, due_ms > now_ms ? due_ms - now_ms : 1, 0);
 }
 
-static void server_report_snapshot(struct server *server, const struct failure *failure)
+/* What fails again and again is said now and then. */
+static void server_report_trouble(struct server *server, const char *what, const struct failure *failure)
 {
     uint64_t now_ms = uv_now(server->loop);
-    bool is_new = strcmp(failure->text, server->snapshot_report) != 0;
-    if (!is_new && now_ms - server->snapshot_report_ms < SERVER_REPORT_PAUSE_MS)
+    bool is_new = strcmp(failure->text, server->trouble) != 0;
+    if (!is_new && now_ms - server->trouble_ms < SERVER_REPORT_PAUSE_MS)
         return;
-    memcpy(server->snapshot_report, failure->text, sizeof(failure->text));
-    server->snapshot_report_ms = now_ms;
+    memcpy(server->trouble, failure->text, sizeof(failure->text));
+    server->trouble_ms = now_ms;
     char text[sizeof(failure->text) + 64];
-    snprintf(text, sizeof(text), "no snapshot was taken, the log goes on: %s", failure->text);
+    snprintf(text, sizeof(text), "%s: %s", what, failure->text);
     server->hub.options.report(server->hub.options.report_context, text);
 }
 
@@ -73,7 +76,16 @@ static void server_step_snapshot(struct server *server)
     for (size_t i = 0; i < server->hub.site_count; i++) {
         struct failure failure = {0};
         if (namespace_snapshot_step(server->hub.sites_owned[i].ns, false, &failure) != OK)
-            server_report_snapshot(server, &failure);
+            server_report_trouble(server, "no snapshot was taken, the log goes on", &failure);
+    }
+}
+
+static void server_clean(struct server *server)
+{
+    for (size_t i = 0; i < server->hub.site_count; i++) {
+        struct failure failure = {0};
+        if (namespace_clean_step(server->hub.sites_owned[i].ns, clock_now_ms(server->hub.clock), &failure) != OK)
+            server_report_trouble(server, "the log can't be cleaned", &failure);
     }
 }
 
@@ -111,6 +123,7 @@ static void server_turn(struct server *server)
     for (size_t i = 0; i < hub->site_count; i++)
         if (api_is_settling(hub->sites_owned[i].api))
             api_tick(hub->sites_owned[i].api, clock_now_ms(hub->clock));
+    server_clean(server);
     server_flush(server);
     if (server->is_woken) {
         server->is_woken = false;

@@ -23,9 +23,9 @@
     X(REGION, "region", TEXT, "us-east-1", 0, 0, "Region shown in ARNs.")                                              \
     X(PUBLIC_URL, "public-url", TEXT, "", 0, 0,                                                                        \
       "What queue URLs begin with, behind a proxy; empty: the request's scheme and Host.")                             \
-    X(SEGMENT_SIZE, "segment-size", SIZE, "64MiB", MIB, 4 * GIB, "Size of the log's files; a folder keeps its first.") \
-    X(SNAPSHOT_BYTES, "snapshot-bytes", SIZE, "256MiB", 0, 1024 * GIB,                                                 \
-      "A snapshot is taken when the log has grown by so much, and by twice the newest snapshot; 0: never.")            \
+    X(SEGMENT_SIZE, "segment-size", SIZE, "44MiB", MIB, 4 * GIB, "Size of the log's files; a folder keeps its first.") \
+    X(SNAPSHOT_BYTES, "snapshot-bytes", SIZE, "64MiB", 0, 1024 * GIB,                                                  \
+      "A snapshot is taken when the log has grown by so much and by twice the newest, or to free the disk; 0: never.") \
     X(CONNECTIONS_MAX, "connections-max", COUNT, "10000", 1, 1000000, "Open connections; above: 503.")                 \
     X(BODY_MAX, "body-max", SIZE, "8MiB", KIB, GIB, "Largest body of a request; above: 413.")                          \
     X(HEADER_MAX, "header-max", SIZE, "16KiB", KIB, MIB, "Largest header of a request; above: 413.")                   \

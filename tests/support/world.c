@@ -86,6 +86,7 @@ void world_start(struct world *world)
         .in_flight_max = world->options.in_flight_max,
         .snapshot_bytes = world->options.way == WORLD_SNAPSHOTS ? 1 : world->options.snapshot_bytes,
         .snapshot_worth = world->options.snapshot_worth,
+        .cleans_eagerly = world->options.cleans_eagerly,
     };
     const struct api_options api_options = {
         .region = "us-east-1",

@@ -31,6 +31,7 @@ struct world_options {
     uint64_t frame_size_max; /* 0: 128 KiB */
     uint32_t in_flight_max;  /* 0: 120,000 */
     uint64_t memory_max;     /* of the state of all worlds; 0: no limit */
+    bool cleans_eagerly;     /* api/disk_policy.h */
     bool enforce_intervals;  /* the 60 seconds after PurgeQueue and DeleteQueue */
 };
 

@@ -1,0 +1,150 @@
+#include "api/cleaner.h"
+
+#include "core/decide.h"
+#include "log/log.h"
+
+/* A piece: slots of the index that are looked at, contents and bytes that are moved. A few tenths of a millisecond. */
+#define PIECE_LOOKS 4096u
+#define PIECE_CONTENTS 256u
+#define PIECE_BYTES (128 * 1024)
+
+/* What it may write: for each byte of others half a byte, a whole one where the disk presses; and so many in a millisecond, whatever
+ * the others do. Of what it has not used it keeps a little. */
+#define TRICKLE_BYTES 4096
+#define TRICKLE_PRESSED_BYTES 65536
+#define CREDIT_MAX (1024 * 1024)
+
+/* A segment of which so much lives is let be: moving it would gain little. */
+#define SHARES 64u
+#define SHARE_MAX 56u
+
+static bool is_damaged(const struct cleaner *cleaner, uint64_t ordinal)
+{
+    for (unsigned i = 0; i < cleaner->damaged_count && i < CLEANER_DAMAGED_MAX; i++)
+        if (cleaner->damaged[i] == ordinal)
+            return true;
+    return false;
+}
+
+/* How many 64ths of the segment live. */
+static unsigned share_of(const struct cleaner *cleaner, const struct extent *extent, uint64_t segment_bytes)
+{
+    if (is_damaged(cleaner, extent->ordinal) || extent->live_bytes >= segment_bytes)
+        return SHARES;
+    return (unsigned)(extent->live_bytes * SHARES / segment_bytes);
+}
+
+/* --- choosing ----------------------------------------------------------------------------------------------------- */
+
+/* The lowest share at which the segments up to it free enough, and how many there are with a lower one. */
+static unsigned find_limit(const struct cleaner *cleaner, const struct extents *extents, size_t end,
+                           uint64_t segment_bytes, uint64_t wanted_bytes, unsigned *lower_count)
+{
+    uint32_t counts[SHARES + 1] = {0};
+    uint64_t dead_bytes[SHARES + 1] = {0};
+    for (size_t i = 0; i < end; i++) {
+        unsigned share = share_of(cleaner, &extents->items_owned[i], segment_bytes);
+        counts[share]++;
+        dead_bytes[share] += share < SHARES ? segment_bytes - extents->items_owned[i].live_bytes : 0;
+    }
+    uint64_t freed_bytes = 0;
+    *lower_count = 0;
+    for (unsigned share = 0; share < SHARE_MAX; share++) {
+        freed_bytes += dead_bytes[share];
+        if (freed_bytes >= wanted_bytes || *lower_count + counts[share] >= CLEANER_SEGMENTS_MAX)
+            return share;
+        *lower_count += counts[share];
+    }
+    return SHARE_MAX - 1;
+}
+
+void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint64_t newest, uint64_t segment_bytes,
+                   uint64_t wanted_bytes)
+{
+    ASSERT(!cleaner_is_active(cleaner) && wanted_bytes > 0);
+    size_t end = extents_place(extents, newest);
+    unsigned lower_left;
+    unsigned limit = find_limit(cleaner, extents, end, segment_bytes, wanted_bytes, &lower_left);
+    uint64_t freed_bytes = 0;
+    cleaner->chosen_count = 0;
+    /* Those below the limit all fit; of those at the limit the oldest, until it is enough. */
+    for (size_t i = 0; i < end && cleaner->chosen_count + lower_left < CLEANER_SEGMENTS_MAX; i++) {
+        const struct extent *extent = &extents->items_owned[i];
+        unsigned share = share_of(cleaner, extent, segment_bytes);
+        bool is_lower = share < limit;
+        if (!is_lower && (share > limit || freed_bytes >= wanted_bytes))
+            continue;
+        cleaner->chosen[cleaner->chosen_count++] = extent->ordinal;
+        lower_left -= is_lower;
+        freed_bytes += segment_bytes - extent->live_bytes;
+    }
+    if (cleaner->chosen_count == 0)
+        return;
+    cleaner->slot = 1;
+    cleaner->rounds++;
+}
+
+/* --- moving ------------------------------------------------------------------------------------------------------- */
+
+void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, bool is_pressed, bool is_patient)
+{
+    uint64_t grown = end > cleaner->credited_end ? end - cleaner->credited_end : 0;
+    uint64_t passed_ms = now_ms > cleaner->credited_ms ? now_ms - cleaner->credited_ms : 0;
+    passed_ms = passed_ms < 1000 ? passed_ms : 1000;
+    grown = grown < CREDIT_MAX ? grown : CREDIT_MAX;
+    cleaner->credit += (int64_t)(is_pressed ? grown : grown / 2);
+    cleaner->credit += (int64_t)passed_ms * (is_pressed && !is_patient ? TRICKLE_PRESSED_BYTES : TRICKLE_BYTES);
+    cleaner->credit = cleaner->credit < CREDIT_MAX ? cleaner->credit : CREDIT_MAX;
+    cleaner->credited_end = end > cleaner->credited_end ? end : cleaner->credited_end;
+    cleaner->credited_ms = now_ms > cleaner->credited_ms ? now_ms : cleaner->credited_ms;
+}
+
+static enum error note_damage(struct cleaner *cleaner, struct namespace *ns, const struct live_content *found,
+                              struct failure *failure)
+{
+    uint64_t ordinal = found->position / core_segment_size(namespace_core(ns));
+    if (is_damaged(cleaner, ordinal))
+        return OK;
+    cleaner->damaged[cleaner->damaged_count++ % CLEANER_DAMAGED_MAX] = ordinal;
+    struct buffer place;
+    buffer_init(&place);
+    log_name_position(namespace_log(ns), found->position, &place);
+    failure_set(failure, ERROR_LOG_DAMAGED,
+                "a message's body at %.*s in the data folder could not be read back, so this file stays until the "
+                "message ends; put the file back from a backup",
+                BYTES_FORMAT(buffer_bytes(&place)));
+    buffer_deinit(&place);
+    return ERROR_LOG_DAMAGED;
+}
+
+/* What was found when no frame was open stays true when one is opened: time alone ends nothing. */
+static enum error move_content(struct cleaner *cleaner, struct namespace *ns, uint64_t now_ms,
+                               const struct live_content *found, struct failure *failure)
+{
+    struct core *core = namespace_begin(ns, now_ms);
+    const uint8_t *bytes = namespace_read(ns, found->position, found->size);
+    struct content content;
+    if (bytes == NULL || !content_decode(bytes_make(bytes, found->size), &content))
+        return note_damage(cleaner, ns, found, failure);
+    decide_move_content(core, found, bytes_make(bytes, found->size));
+    cleaner->credit -= EVENT_HEADER_SIZE + EVENT_CONTENT_MOVED_CONTENT_OFFSET + (int64_t)found->size;
+    cleaner->credited_end = namespace_end(ns); /* what it writes itself earns nothing */
+    cleaner->moved_count++;
+    cleaner->moved_bytes += found->size;
+    return OK;
+}
+
+enum error cleaner_step(struct cleaner *cleaner, struct namespace *ns, uint64_t now_ms, struct failure *failure)
+{
+    ASSERT(cleaner_is_active(cleaner));
+    unsigned looks = PIECE_LOOKS;
+    uint64_t bytes_before = cleaner->moved_bytes, count_before = cleaner->moved_count;
+    enum error error = OK;
+    struct live_content found;
+    while (
+        error == OK && cleaner->credit > 0 && cleaner->moved_bytes - bytes_before < PIECE_BYTES &&
+        cleaner->moved_count - count_before < PIECE_CONTENTS && !namespace_is_ample(ns) &&
+        core_find_content(namespace_core(ns), cleaner->chosen, cleaner->chosen_count, &cleaner->slot, &looks, &found))
+        error = move_content(cleaner, ns, now_ms, &found, failure);
+    return error;
+}

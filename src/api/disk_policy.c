@@ -1,0 +1,66 @@
+#include "api/disk_policy.h"
+
+/* Segments that the bound allows for beside what is live: the newest, the one to come, and the one where the replay begins; as many
+ * for the log's growth while a snapshot is written; and two with something dead in them before anything is cleaned. */
+#define ALLOWED_SEGMENTS 8u
+#define GROWTH_SEGMENTS 3u
+#define TRAPPED_SEGMENTS 2u
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+uint64_t disk_bound(const struct disk_policy *policy, const struct disk_sizes *sizes)
+{
+    uint64_t live = sizes->content + sizes->snapshot;
+    return 2 * live + live / 2 + policy->snapshot_least + ALLOWED_SEGMENTS * sizes->segment;
+}
+
+/* Would the bound be passed if a snapshot began any later than now? */
+static bool disk_is_pressed(const struct disk_policy *policy, const struct disk_sizes *sizes)
+{
+    /* The log goes on while a snapshot is written, which takes the longer the larger it is; both files are there meanwhile. */
+    uint64_t growth = GROWTH_SEGMENTS * sizes->segment + sizes->snapshot_next / 2;
+    uint64_t peak = sizes->segments + sizes->snapshot + sizes->snapshot_next + growth;
+    return peak >= disk_bound(policy, sizes);
+}
+
+/* A snapshot costs as much as it holds, so a large one must serve for longer: taking them costs a bounded part of writing the log,
+ * however much is waiting. One that lets go of more than it costs pays for itself; and where the disk presses, one must come that lets
+ * go of less. */
+bool disk_snapshot_is_due(const struct disk_policy *policy, const struct disk_sizes *sizes)
+{
+    if (policy->snapshot_least == 0)
+        return false;
+    uint64_t shrinks = sizes->snapshot > sizes->snapshot_next ? sizes->snapshot - sizes->snapshot_next : 0;
+    if (sizes->grown >= larger(policy->snapshot_least, policy->snapshot_worth * sizes->snapshot) ||
+        sizes->idle + shrinks >= larger(policy->snapshot_least, policy->snapshot_worth * sizes->snapshot_next))
+        return true;
+    return sizes->idle + shrinks >= larger(sizes->segment, sizes->snapshot_next / 6) && disk_is_pressed(policy, sizes);
+}
+
+/* What is dead in segments that are partly alive, and how much of it may be. */
+static uint64_t trapped_bytes(const struct disk_sizes *sizes)
+{
+    return sizes->partly > sizes->partly_content ? sizes->partly - sizes->partly_content : 0;
+}
+
+static uint64_t trapped_allowed(const struct disk_policy *policy, const struct disk_sizes *sizes)
+{
+    return policy->cleans_eagerly ? 0 : sizes->content + TRAPPED_SEGMENTS * sizes->segment;
+}
+
+uint64_t disk_cleaning_due(const struct disk_policy *policy, const struct disk_sizes *sizes)
+{
+    if (policy->snapshot_least == 0)
+        return 0; /* what is cleaned goes with a snapshot, or not at all */
+    uint64_t trapped = trapped_bytes(sizes), allowed = trapped_allowed(policy, sizes);
+    return trapped > allowed ? trapped - allowed / 4 * 3 : 0;
+}
+
+bool disk_cleaning_is_pressed(const struct disk_policy *policy, const struct disk_sizes *sizes)
+{
+    uint64_t allowed = trapped_allowed(policy, sizes);
+    return trapped_bytes(sizes) > allowed + allowed / 8 || disk_is_pressed(policy, sizes);
+}

