@@ -67,9 +67,9 @@ static int run_one(const char *program, const struct arguments *arguments)
         setvbuf(stdout, NULL, _IOLBF, 0); /* so that an assertion finds the trace written */
         world_run(arguments->seed, arguments->is_traced, &report);
         printf("seed %" PRIu64 ": ok; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64 " completions, %" PRIu64
-               " crashes, %" PRIu64 " segments\n",
-               arguments->seed, report.operations, report.messages, report.completions, report.crashes,
-               report.segments);
+               " crashes, %" PRIu64 " segments, %" PRIu64 " bytes cleaned\n",
+               arguments->seed, report.operations, report.messages, report.completions, report.crashes, report.segments,
+               report.moved_bytes);
         exit(0);
     }
     int status = 0;
@@ -110,12 +110,14 @@ static void print_summary(const struct arguments *arguments, const struct shared
         sum.messages += shared->reports[i].messages;
         sum.completions += shared->reports[i].completions;
         sum.segments += shared->reports[i].segments;
+        sum.moved_bytes += shared->reports[i].moved_bytes;
+        sum.cleaned_seeds += shared->reports[i].cleaned_seeds;
     }
     printf("T27, and T28 to T70 under kills: model and server agree: %" PRIu64
            " seeds in %.1f s, %.0f a second with %u jobs; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64
-           " completions, %" PRIu64 " crashes, %" PRIu64 " segments\n",
+           " completions, %" PRIu64 " crashes, %" PRIu64 " segments, %" PRIu64 " bytes cleaned in %" PRIu64 " seeds\n",
            done, elapsed_s, (double)done / elapsed_s, arguments->jobs, sum.operations, sum.messages, sum.completions,
-           sum.crashes, sum.segments);
+           sum.crashes, sum.segments, sum.moved_bytes, sum.cleaned_seeds);
 }
 
 static int run_many(const char *program, struct arguments *arguments)

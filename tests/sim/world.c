@@ -37,7 +37,8 @@ struct world {
     unsigned step;
     unsigned steps;
     bool is_traced;
-    bool is_quiet;     /* no more faults */
+    bool is_quiet; /* no more faults */
+    bool has_cleaned;
     bool is_full;      /* the disk has little room */
     bool is_read_near; /* the fault that is armed refuses to read */
     bool is_stop_near; /* the fault that is armed takes the whole machine */
@@ -596,6 +597,25 @@ static void take_snapshot_step(struct world *world)
         trace(world, "snapshot: %s", failure.text);
 }
 
+/* The cleaner moves contents; nothing that a client could see changes, so the model only learns the time. */
+static void take_clean_step(struct world *world)
+{
+    struct failure failure = {.error = OK};
+    uint64_t end = namespace_end(world->ns), moved = namespace_usage(world->ns).moved_bytes;
+    if (namespace_clean_step(world->ns, world->now_ms, &failure) != OK)
+        trace(world, "cleaning: %s", failure.text);
+    notice_failed_read(world);
+    world->oracle->has_read_failed = false;
+    oracle_begin(world->oracle, namespace_time(world->ns), namespace_hold_sequence(world->ns));
+    world->pending_bytes += namespace_end(world->ns) - end;
+    moved = namespace_usage(world->ns).moved_bytes - moved;
+    world->report->moved_bytes += moved;
+    world->has_cleaned |= moved > 0;
+    if (moved > 0)
+        trace(world, "%" PRIu64 " bytes of contents were moved", moved);
+    check_core(world);
+}
+
 static void arm_fault(struct world *world)
 {
     static const enum memory_disk_fault faults[] = {MEMORY_DISK_FAIL_WRITE, MEMORY_DISK_FAIL_SYNC,
@@ -652,6 +672,8 @@ static void take_step(struct world *world)
         server_restart(world, random_chance(&world->faults, 70));
     else if (random_chance(&world->faults, 20))
         server_stop(world);
+    if (random_chance(&world->faults, 30))
+        take_clean_step(world);
     if (random_chance(random, world->flush_percent))
         server_flush(world);
     if (world->is_full && random_chance(&world->faults, 3))
@@ -775,7 +797,9 @@ static void world_init(struct world *world, uint64_t seed, bool is_traced, struc
     struct random settings = random_stream(seed, STREAM_SETTINGS);
     static const uint32_t body_sizes[] = {200, 1500, 5000};
     uint32_t body_max = body_sizes[random_below(&settings, 3)];
-    uint64_t segment_size = body_max > 2000 ? 256 * 1024 : 128 * 1024; /* a frame is full at a sixteenth of it */
+    uint64_t segment_size = body_max > 2000  ? 256 * 1024
+                            : body_max > 200 ? 128 * 1024
+                                             : 96 * 1024; /* a frame is full at a sixteenth of it */
     *world = (struct world){
         .seed = seed,
         .is_traced = is_traced,
@@ -794,6 +818,7 @@ static void world_init(struct world *world, uint64_t seed, bool is_traced, struc
                     .frame_size_max = segment_size / 2 - 1024,
                     .snapshot_bytes = (uint64_t)4096 << random_below(&settings, 6),
                     .snapshot_worth = random_below(&settings, 3),
+                    .cleans_eagerly = true,
                     .in_flight_max = random_between(&settings, 1, random_chance(&settings, 20) ? 12 : 200)},
     };
     where = (struct world_where){.seed = seed, .now_ms = START_MS};
@@ -845,6 +870,7 @@ void world_run(uint64_t seed, bool is_traced, struct world_report *report)
     for (int i = 0; i < world.oracle->model.message_count; i++)
         report->completions += world.oracle->model.messages[i].completes == EVENT_COMPLETE_;
     report->messages += (uint64_t)world.oracle->model.message_count;
+    report->cleaned_seeds += world.has_cleaned;
     report->segments += log_next_place(namespace_log(world.ns)).position / world.options.segment_size + 1;
     world_deinit(&world);
 }
