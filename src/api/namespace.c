@@ -393,6 +393,14 @@ void namespace_close(struct namespace *ns)
 
 /* --- the disk ----------------------------------------------------------------------------------------------------- */
 
+/* How much has been written between two positions, without the ends of segments, where nothing stands. */
+static uint64_t written_between(const struct namespace *ns, uint64_t from, uint64_t to)
+{
+    uint64_t size = log_segment_size(ns->log);
+    uint64_t unused = (to / size - from / size) * (size - log_usage(ns->log).segment_bytes);
+    return to - from > unused ? to - from - unused : 0; /* a last frame may have reached into its segment's end */
+}
+
 static struct disk_sizes measure(const struct namespace *ns)
 {
     const struct log_usage usage = log_usage(ns->log);
@@ -403,7 +411,7 @@ static struct disk_sizes measure(const struct namespace *ns)
                                .partly_content = extents->live_bytes,
                                .snapshot = ns->checkpoint.size,
                                .snapshot_next = checkpoint_next_size(&ns->checkpoint),
-                               .grown = ns->closed_end - ns->checkpoint.position};
+                               .grown = written_between(ns, ns->checkpoint.position, ns->closed_end)};
     size_t partly_count = extents->count;
     for (; partly_count > 0 && extents->items_owned[partly_count - 1].ordinal >= usage.newest; partly_count--)
         sizes.partly_content -= extents->items_owned[partly_count - 1].live_bytes;
