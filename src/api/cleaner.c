@@ -4,7 +4,7 @@
 #include "log/log.h"
 
 /* A piece: slots of the index that are looked at, contents and bytes that are moved. A few tenths of a millisecond. */
-#define PIECE_LOOKS 4096u
+#define PIECE_LOOKS 8192u
 #define PIECE_CONTENTS 256u
 #define PIECE_BYTES (128 * 1024)
 
@@ -13,6 +13,9 @@
 #define TRICKLE_BYTES 4096
 #define TRICKLE_PRESSED_BYTES 65536
 #define CREDIT_MAX (1024 * 1024)
+
+/* A content that is not in memory is asked for and waited for, so many milliseconds at most, and then read all the same. */
+#define PATIENCE_MAX 100u
 
 /* A segment of which so much lives is let be: moving it would gain little. */
 #define SHARES 64u
@@ -117,6 +120,18 @@ static enum error note_damage(struct cleaner *cleaner, struct namespace *ns, con
     return ERROR_LOG_DAMAGED;
 }
 
+/* Must the content be waited for? The walk then finds it again. */
+static bool must_wait(struct cleaner *cleaner, struct namespace *ns, const struct live_content *found)
+{
+    if (cleaner->waited < PATIENCE_MAX && !namespace_is_at_hand(ns, found->position, found->size)) {
+        cleaner->waited++;
+        cleaner->slot--;
+        return true;
+    }
+    cleaner->waited = 0;
+    return false;
+}
+
 /* What was found when no frame was open stays true when one is opened: time alone ends nothing. */
 static enum error move_content(struct cleaner *cleaner, struct namespace *ns, uint64_t now_ms,
                                const struct live_content *found, struct failure *failure)
@@ -144,7 +159,10 @@ enum error cleaner_step(struct cleaner *cleaner, struct namespace *ns, uint64_t 
     while (
         error == OK && cleaner->credit > 0 && cleaner->moved_bytes - bytes_before < PIECE_BYTES &&
         cleaner->moved_count - count_before < PIECE_CONTENTS && !namespace_is_ample(ns) &&
-        core_find_content(namespace_core(ns), cleaner->chosen, cleaner->chosen_count, &cleaner->slot, &looks, &found))
+        core_find_content(namespace_core(ns), cleaner->chosen, cleaner->chosen_count, &cleaner->slot, &looks, &found)) {
+        if (must_wait(cleaner, ns, &found))
+            break;
         error = move_content(cleaner, ns, now_ms, &found, failure);
+    }
     return error;
 }

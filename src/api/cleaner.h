@@ -15,7 +15,8 @@
 struct cleaner {
     uint64_t chosen[CLEANER_SEGMENTS_MAX]; /* ordinals, rising */
     unsigned chosen_count;
-    uint32_t slot; /* where the walk goes on; 0: no round is going on */
+    uint32_t slot;   /* where the walk goes on; 0: no round is going on */
+    unsigned waited; /* milliseconds, for a content to come from the disk */
 
     int64_t credit; /* bytes that it may write now */
     uint64_t credited_end;

@@ -217,16 +217,28 @@ static const uint8_t *read_frame(const struct open_frame *frame, uint64_t positi
     return frame->bytes.data_owned + (position - start);
 }
 
-const uint8_t *namespace_read(struct namespace *ns, uint64_t position, size_t size)
+/* The bytes, if they stand in a frame that may not be written yet. */
+static const uint8_t *read_frames(const struct namespace *ns, uint64_t position, size_t size)
 {
     if (ns->frame != NULL && position >= ns->frame->place.position)
         return read_frame(ns->frame, position, size);
-    for (struct list_link *link = list_first(&ns->closed); link != NULL; link = list_next(&ns->closed, link)) {
-        const uint8_t *found = read_frame(CONTAINER_OF(link, struct open_frame, link), position, size);
-        if (found != NULL)
-            return found;
-    }
-    return log_read(ns->log, position, size);
+    const uint8_t *found = NULL;
+    for (struct list_link *link = list_first(&ns->closed); link != NULL && found == NULL;
+         link = list_next(&ns->closed, link))
+        found = read_frame(CONTAINER_OF(link, struct open_frame, link), position, size);
+    return found;
+}
+
+const uint8_t *namespace_read(struct namespace *ns, uint64_t position, size_t size)
+{
+    const uint8_t *found = read_frames(ns, position, size);
+    bool is_open = ns->frame != NULL && position >= ns->frame->place.position;
+    return found != NULL || is_open ? found : log_read(ns->log, position, size);
+}
+
+bool namespace_is_at_hand(struct namespace *ns, uint64_t position, size_t size)
+{
+    return read_frames(ns, position, size) != NULL || log_is_at_hand(ns->log, position, size);
 }
 
 /* --- recovery ----------------------------------------------------------------------------------------------------- */

@@ -100,6 +100,9 @@ uint64_t namespace_time(const struct namespace *ns);
 /* Bytes of the log at `position`, or NULL; borrowed until the next call of namespace_begin() or namespace_flush(). */
 const uint8_t *namespace_read(struct namespace *ns, uint64_t position, size_t size);
 
+/* Would looking at these bytes wait for no disk? If not, they are asked for, and are there a little later. */
+bool namespace_is_at_hand(struct namespace *ns, uint64_t position, size_t size);
+
 /* The configured limit of messages in flight per queue. */
 uint32_t namespace_in_flight_max(const struct namespace *ns);
 

@@ -60,6 +60,10 @@ struct disk_operations {
      * and removed before that. A file shorter than `size` is ERROR_LOG_DAMAGED. */
     enum error (*map)(struct disk_file *file, uint64_t size, const uint8_t **memory, struct failure *failure);
     void (*unmap)(struct disk *disk, const uint8_t *memory, uint64_t size);
+
+    /* Are these bytes of a map in memory, so that looking at them waits for no disk? If not, they and some behind them are asked for,
+     * and whoever comes later finds them. A hint: never waits, never fails. */
+    bool (*is_at_hand)(struct disk *disk, const uint8_t *memory, uint64_t size);
 };
 
 struct disk {

@@ -434,6 +434,29 @@ static void posix_unmap(struct disk *disk, const uint8_t *memory, uint64_t size)
     (void)munmap((void *)(uintptr_t)memory, (size_t)size);
 }
 
+/* What is asked for behind bytes that are not in memory: whoever reads these is about to read on. */
+#define AHEAD_SIZE (UINT64_C(256) * 1024)
+
+static bool posix_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t size)
+{
+    (void)disk;
+    ASSERT(memory != NULL && size > 0);
+    const uintptr_t page_size = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t start = (uintptr_t)memory / page_size * page_size;
+    const uintptr_t end = (uintptr_t)memory + size;
+    unsigned char pages[64];
+    for (uintptr_t at = start; at < end; at += sizeof(pages) * page_size) {
+        uintptr_t count = (end - at + page_size - 1) / page_size;
+        count = count < sizeof(pages) ? count : sizeof(pages);
+        if (mincore((void *)at, count * page_size, pages) != 0 || memchr(pages, 0, count) == NULL)
+            continue; /* bit 0 alone is used by today's kernels */
+        /* What lies behind the map's end is passed over. */
+        (void)madvise((void *)at, (size_t)(end - at + AHEAD_SIZE), MADV_WILLNEED);
+        return false;
+    }
+    return true;
+}
+
 static const struct disk_operations posix_operations = {
     .lock = posix_lock,
     .list = posix_list,
@@ -453,6 +476,7 @@ static const struct disk_operations posix_operations = {
     .remove = posix_remove,
     .map = posix_map,
     .unmap = posix_unmap,
+    .is_at_hand = posix_is_at_hand,
 };
 
 struct disk *disk_posix_create(const char *folder)

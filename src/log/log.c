@@ -228,6 +228,12 @@ const uint8_t *log_read(struct log *log, uint64_t position, size_t size)
     return memory == NULL ? NULL : memory + offset;
 }
 
+bool log_is_at_hand(struct log *log, uint64_t position, size_t size)
+{
+    const uint8_t *bytes = log_read(log, position, size);
+    return bytes == NULL || log->disk->operations->is_at_hand(log->disk, bytes, size);
+}
+
 /* Is the segment at this place of the table one that may go? */
 static bool is_cut_off(const struct log *log, const struct log_cut *cut, size_t index)
 {

@@ -86,6 +86,10 @@ bool log_prepare(struct log *log);
  * there or can't be mapped. Borrowed until log_trim() removes the segment. On the loop's thread. O(1) once mapped. */
 const uint8_t *log_read(struct log *log, uint64_t position, size_t size);
 
+/* Would looking at what log_read() gives wait for no disk? If not, the bytes are asked for, and are there a little later. True, too,
+ * where log_read() gives nothing. On the loop's thread. */
+bool log_is_at_hand(struct log *log, uint64_t position, size_t size);
+
 /* What may go: every segment before `replay_position` for which is_needed(context, ordinal) is false. Once the caller has a durable
  * snapshot of that position, nothing in them is read again. */
 struct log_cut {

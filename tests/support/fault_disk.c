@@ -173,6 +173,12 @@ static void fault_unmap(struct disk *disk, const uint8_t *memory, uint64_t size)
     inner->operations->unmap(inner, memory, size);
 }
 
+static bool fault_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t size)
+{
+    struct disk *inner = fault_disk_of(disk)->inner;
+    return inner->operations->is_at_hand(inner, memory, size);
+}
+
 static const struct disk_operations fault_operations = {
     .lock = fault_lock,
     .list = fault_list,
@@ -192,6 +198,7 @@ static const struct disk_operations fault_operations = {
     .remove = fault_remove,
     .map = fault_map,
     .unmap = fault_unmap,
+    .is_at_hand = fault_is_at_hand,
 };
 
 struct disk *fault_disk_create(struct disk *inner)

@@ -645,6 +645,12 @@ static void memory_unmap(struct disk *disk, const uint8_t *mapped, uint64_t size
     unlock_mutex(memory);
 }
 
+static bool memory_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t size)
+{
+    (void)disk, (void)memory, (void)size;
+    return true;
+}
+
 static const struct disk_operations memory_operations = {
     .lock = memory_lock,
     .list = memory_list,
@@ -664,6 +670,7 @@ static const struct disk_operations memory_operations = {
     .remove = memory_remove,
     .map = memory_map,
     .unmap = memory_unmap,
+    .is_at_hand = memory_is_at_hand,
 };
 
 /* --- For tests ------------------------------------------------------------------------------------------------------- */
