@@ -43,8 +43,10 @@ static enum http_field http_field_find(const char *name, size_t size)
         {BYTES("expect"), HTTP_FIELD_EXPECT},
         {BYTES("transfer-encoding"), HTTP_FIELD_TRANSFER_ENCODING},
     };
+    /* Most fields of a request are none of these and differ from all in size or first letter. */
+    uint8_t first = (uint8_t)name[0] | 0x20;
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        if (http_text_equal(name, size, rows[i].name))
+        if (size == rows[i].name.size && first == rows[i].name.ptr[0] && http_text_equal(name, size, rows[i].name))
             return rows[i].field;
     return HTTP_FIELD_OTHER;
 }
@@ -188,6 +190,9 @@ void http_reset(struct http *http)
 
 #define HEAD_BLOCK 16
 
+/* A comparison of two of them sets all bits of the bytes for which it holds. */
+typedef int8_t head_block __attribute__((vector_size(HEAD_BLOCK)));
+
 /* Is every line of the head ended by CR LF and nothing else, and does none begin with a blank (a folded line, or a field
  * hidden from readers that fold)? llhttp looks for most of this, not for all of it in each version; this looks at 16 bytes
  * at a time. `size` counts the empty line at the end. */
@@ -196,19 +201,17 @@ static bool http_head_is_sound(const uint8_t *head, size_t size)
     ASSERT(size >= 4);
     uint8_t is_bad = 0;
     size_t i = 0;
+    head_block bad = {0};
     for (; i + HEAD_BLOCK < size; i += HEAD_BLOCK) {
-        const uint8_t *at = head + i;
-        uint8_t bad[HEAD_BLOCK];
-        for (size_t j = 0; j < HEAD_BLOCK; j++) {
-            uint8_t is_cr = at[j] == '\r';
-            uint8_t is_lf = at[j] == '\n';
-            uint8_t lf_follows = at[j + 1] == '\n';
-            uint8_t blank_follows = (uint8_t)((at[j + 1] == ' ') | (at[j + 1] == '\t'));
-            bad[j] = (uint8_t)((is_cr ^ lf_follows) | (is_lf & blank_follows) | (at[j] == 0));
-        }
-        for (size_t j = 0; j < HEAD_BLOCK; j++)
-            is_bad |= bad[j];
+        head_block here, next;
+        memcpy(&here, head + i, HEAD_BLOCK);
+        memcpy(&next, head + i + 1, HEAD_BLOCK);
+        bad |= (here == '\r') ^ (next == '\n');
+        bad |= (here == '\n') & ((next == ' ') | (next == '\t'));
+        bad |= here == 0;
     }
+    for (size_t j = 0; j < HEAD_BLOCK; j++)
+        is_bad |= bad[j] != 0;
     for (; i + 1 < size; i++) {
         bool is_blank = head[i + 1] == ' ' || head[i + 1] == '\t';
         is_bad |= (head[i] == '\r') != (head[i + 1] == '\n') || (head[i] == '\n' && is_blank) || head[i] == 0;
