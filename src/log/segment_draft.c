@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "log/segment.h"
 
-#define STEP_SIZE 65536u /* bytes: small enough that a flush waits for it unnoticed */
+#define STEP_SIZE (128u * 1024) /* bytes: small enough that a flush waits for it unnoticed */
 
 static const uint8_t zeros[STEP_SIZE];
 

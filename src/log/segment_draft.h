@@ -26,7 +26,7 @@ void segment_draft_deinit(struct segment_draft *draft);
 enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_position, uint64_t size, uint64_t room,
                                struct failure *failure);
 
-/* One piece of the rest: zeros of 64 KiB, or the sync when there is nothing left to fill. */
+/* One piece of the rest: zeros of 128 KiB, or the sync when there is nothing left to fill. */
 enum error segment_draft_step(struct segment_draft *draft, struct failure *failure);
 
 /* All of the rest. */
