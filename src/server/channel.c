@@ -2,7 +2,9 @@
 
 #include "base/assert.h"
 
+#include <errno.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 /* Records that only answer the client's records (alerts, new keys) pile up while it does not read; one that makes us make
  * more than this wants nothing good. */
@@ -67,11 +69,31 @@ static void copy_rest(const uv_buf_t *pieces, unsigned count, size_t written, st
     }
 }
 
+/* What the socket takes at once, or libuv's error. uv_try_write() is the same through write(), which does for any file what send() does for
+ * a socket in a fifth less time. */
+static ssize_t channel_send(struct channel *channel, const uv_buf_t *pieces, unsigned count)
+{
+    uv_os_fd_t socket;
+    int status = uv_fileno(&channel->handle.any, &socket);
+    if (status != 0)
+        return status;
+    static_assert(sizeof(uv_buf_t) == sizeof(struct iovec), "libuv promises that they are laid out alike");
+    const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)pieces, .msg_iovlen = count};
+    ssize_t sent;
+    do {
+        sent = count == 1 ? send(socket, pieces->base, pieces->len, MSG_DONTWAIT | MSG_NOSIGNAL)
+                          : sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    if (sent >= 0)
+        return sent;
+    return errno == ENOBUFS ? UV_EAGAIN : uv_translate_sys_error(errno); /* libuv, too, tries again later */
+}
+
 static int channel_write_plain(struct channel *channel, const uv_buf_t *pieces, unsigned count)
 {
-    int result = uv_try_write(&channel->handle.stream, pieces, count);
+    ssize_t result = channel_send(channel, pieces, count);
     if (result < 0 && result != UV_EAGAIN)
-        return result;
+        return (int)result;
     size_t written = result < 0 ? 0 : (size_t)result;
     if (written == pieces_size(pieces, count))
         return 0;
