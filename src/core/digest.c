@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/kept.h"
+#include "core/siphash.h"
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
@@ -13,16 +14,17 @@ struct digest {
     EVP_MD *sha256_owned;
     EVP_MD_CTX *md5_context_owned;
     EVP_MD_CTX *sha256_context_owned;
-    EVP_MAC_CTX *keyed_context_owned;
+    uint8_t key[DIGEST_KEY_SIZE];
     EVP_MAC_CTX *keyed_wide_context_owned;
 };
 
-static EVP_MAC_CTX *keyed_context_create(const uint8_t key[DIGEST_KEY_SIZE], size_t size)
+static EVP_MAC_CTX *keyed_wide_context_create(const uint8_t key[DIGEST_KEY_SIZE])
 {
-    EVP_MAC *siphash = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
-    ASSERT(siphash != NULL);
-    EVP_MAC_CTX *context = EVP_MAC_CTX_new(siphash);
-    EVP_MAC_free(siphash);
+    size_t size = sizeof(struct digest_tag);
+    EVP_MAC *algorithm = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
+    ASSERT(algorithm != NULL);
+    EVP_MAC_CTX *context = EVP_MAC_CTX_new(algorithm);
+    EVP_MAC_free(algorithm);
     const OSSL_PARAM options[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size), OSSL_PARAM_construct_end()};
     int is_ready = context != NULL && EVP_MAC_init(context, key, DIGEST_KEY_SIZE, options) == 1;
     ASSERT(is_ready);
@@ -37,8 +39,8 @@ struct digest *digest_create(const uint8_t key[DIGEST_KEY_SIZE])
     digest->md5_context_owned = EVP_MD_CTX_new();
     digest->sha256_context_owned = EVP_MD_CTX_new();
     ASSERT(digest->md5_owned != NULL && digest->sha256_owned != NULL);
-    digest->keyed_context_owned = keyed_context_create(key, sizeof(uint64_t));
-    digest->keyed_wide_context_owned = keyed_context_create(key, 2 * sizeof(uint64_t));
+    memcpy(digest->key, key, sizeof(digest->key));
+    digest->keyed_wide_context_owned = keyed_wide_context_create(key);
     ASSERT(digest->md5_context_owned != NULL && digest->sha256_context_owned != NULL);
     return digest;
 }
@@ -47,7 +49,6 @@ void digest_destroy(struct digest *digest)
 {
     EVP_MD_CTX_free(digest->md5_context_owned);
     EVP_MD_CTX_free(digest->sha256_context_owned);
-    EVP_MAC_CTX_free(digest->keyed_context_owned);
     EVP_MAC_CTX_free(digest->keyed_wide_context_owned);
     EVP_MD_free(digest->md5_owned);
     EVP_MD_free(digest->sha256_owned);
@@ -73,13 +74,7 @@ void digest_sha256(struct digest *digest, struct bytes data, uint8_t out[DIGEST_
 
 uint64_t digest_keyed(struct digest *digest, struct bytes data)
 {
-    uint8_t tag[sizeof(uint64_t)];
-    size_t size = 0;
-    int is_done = EVP_MAC_init(digest->keyed_context_owned, NULL, 0, NULL) == 1 &&
-                  EVP_MAC_update(digest->keyed_context_owned, data.ptr, data.size) == 1 &&
-                  EVP_MAC_final(digest->keyed_context_owned, tag, &size, sizeof(tag)) == 1;
-    ASSERT(is_done && size == sizeof(tag));
-    return bytes_get_u64(tag);
+    return siphash(digest->key, data);
 }
 
 struct digest_tag digest_keyed_wide(struct digest *digest, const struct bytes *parts, size_t count)

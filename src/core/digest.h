@@ -1,4 +1,4 @@
-/* Digests of OpenSSL behind one context each, so that the hot path neither looks up an algorithm nor allocates.
+/* Digests, most of them of OpenSSL behind one context each, so that the hot path neither looks up an algorithm nor allocates.
  *
  * Pure: the result depends on the arguments alone. */
 #ifndef TALLY_CORE_DIGEST_H

@@ -1,0 +1,64 @@
+#include "core/siphash.h"
+
+#include "base/assert.h"
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define SIZE_MAX_TRIED 200u
+
+static void the_example_of_its_authors_comes_out(void **state)
+{
+    (void)state;
+    uint8_t key[SIPHASH_KEY_SIZE], text[15];
+    for (uint8_t i = 0; i < sizeof(key); i++)
+        key[i] = i;
+    for (uint8_t i = 0; i < sizeof(text); i++)
+        text[i] = i;
+    assert_int_equal(siphash(key, bytes_make(text, sizeof(text))), UINT64_C(0xa129ca6149be45e5));
+}
+
+static uint64_t siphash_of_openssl(EVP_MAC_CTX *context, const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data)
+{
+    uint8_t tag[8];
+    size_t size = sizeof(tag);
+    const OSSL_PARAM options[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size), OSSL_PARAM_construct_end()};
+    assert_int_equal(EVP_MAC_init(context, key, SIPHASH_KEY_SIZE, options), 1);
+    assert_int_equal(EVP_MAC_update(context, data.ptr, data.size), 1);
+    assert_int_equal(EVP_MAC_final(context, tag, &size, sizeof(tag)), 1);
+    return bytes_get_u64(tag);
+}
+
+static void openssl_says_the_same_of_every_size(void **state)
+{
+    (void)state;
+    EVP_MAC *algorithm = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
+    EVP_MAC_CTX *context = EVP_MAC_CTX_new(algorithm);
+    uint8_t text[SIZE_MAX_TRIED];
+    uint32_t random = 7;
+    for (size_t size = 0; size <= sizeof(text); size++) {
+        uint8_t key[SIPHASH_KEY_SIZE];
+        for (size_t i = 0; i < sizeof(key); i++)
+            key[i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
+        for (size_t i = 0; i < size; i++)
+            text[i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
+        struct bytes data = bytes_make(text, size);
+        assert_int_equal(siphash(key, data), siphash_of_openssl(context, key, data));
+    }
+    EVP_MAC_CTX_free(context);
+    EVP_MAC_free(algorithm);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_example_of_its_authors_comes_out),
+        cmocka_unit_test(openssl_says_the_same_of_every_size),
+    };
+    return cmocka_run_group_tests_name("siphash", tests, NULL, NULL);
+}
