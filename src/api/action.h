@@ -19,7 +19,8 @@ struct call {
     struct core *core; /* with a frame open */
     struct arena *arena;
     struct params params;
-    const struct action *action;     /* NULL until it is known */
+    struct queue *queue;         /* that call_queue() has found, for each entry of the request; NULL: not asked yet */
+    const struct action *action; /* NULL until it is known */
     const struct credential *caller; /* NULL: no credentials are configured, and anybody may ask */
     struct writer *reply;            /* inside the reply's object */
     struct failure *failure;

@@ -112,7 +112,14 @@ enum error call_find_queue_at(struct call *call, struct bytes url, struct queue 
 
 enum error call_queue(struct call *call, struct queue **queue)
 {
-    return call_find_queue(call, &call->params, queue);
+    if (call->queue != NULL) {
+        *queue = call->queue; /* still there: no request goes on behind removing its queue */
+        return OK;
+    }
+    enum error error = call_find_queue(call, &call->params, queue);
+    if (error == OK)
+        call->queue = *queue;
+    return error;
 }
 
 enum error call_batch(struct call *call, const struct batch **batch)
