@@ -76,7 +76,7 @@ def bar(at, top, scale, found):
     return parts
 
 
-def jobs(result):
+def jobs(result, title_end=""):
     """Completed jobs in a second, each put, taken and acknowledged; an empty drawing where none was measured."""
     bars = jobs_bars(result)
     settings = result["settings"]
@@ -85,7 +85,7 @@ def jobs(result):
     scale = (WIDTH - LEFT - RIGHT) / marks[-1]
     height = bottom + 50
     runs = "one run" if settings["runs"] == 1 else f"median of {settings['runs']} runs, the line is their range"
-    parts = [text(16, 28, "Completed jobs per second: put, taken and acknowledged", "title"),
+    parts = [text(16, 28, "Completed jobs per second: put, taken and acknowledged" + title_end, "title"),
              text(16, 48, f"{settings['body']} bytes, {settings['connections']} clients, one server on one core, its clients on another; "
                   f"{runs}", "small soft")]
     parts += legend(74, {found[1] for found in bars})

@@ -1,7 +1,5 @@
 """The whole life of a job, put, taken and acknowledged, in the queues that Tally is chosen over: each at its documented best settings."""
 
-import math
-
 from harness import machine, measure
 from harness.measure import Case
 from harness.peers import node_run, version_of
@@ -37,11 +35,11 @@ def around(setting, server, work):
 def postgres_run(setting, server, case):
     """pgbench is the client. A delete may take fewer than ten, so what is left is counted too."""
     script = server.script(case.pipeline, setting.body)
-    server.lives(script, setting.connections, max(1, math.ceil(setting.warm_up)))
+    server.lives(script, setting.connections, setting.warm_up)
     held = server.held()
 
     def work():
-        done = server.lives(script, setting.connections, max(1, math.ceil(setting.seconds)))
+        done = server.lives(script, setting.connections, setting.seconds)
         made = done["transactions"] * case.pipeline
         return {"made": made, "seconds": done["transactions"] / done["per_s"], "messages": made, "latency_us": {"mean": done["mean_us"]}}
 

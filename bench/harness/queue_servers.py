@@ -1,6 +1,7 @@
 """Queue servers beside Tally that need more than a command line: RabbitMQ, NATS JetStream, a table in PostgreSQL."""
 
 import json
+import math
 import os
 import re
 import signal
@@ -187,12 +188,14 @@ class PostgresQueue(PostgresTickets):
         return path
 
     def lives(self, script, clients, seconds):
-        """What pgbench says of so many seconds: transactions, and those in a second once all were connected."""
-        done = subprocess.run([self.tool("pgbench"), "-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-T", str(seconds),
-                               "-f", script, self.uri], capture_output=True, text=True, timeout=300, check=False)
+        """What pgbench says of at least so many seconds: transactions, and those in a second once all were connected. Its seconds are whole, and
+        connecting is a part of them."""
+        limit = str(1 + math.ceil(seconds))
+        done = subprocess.run([self.tool("pgbench"), "-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-T", limit, "-f", script,
+                               self.uri], capture_output=True, text=True, timeout=300, check=False)
         found = re.search(r"actually processed: (\d+).*?latency average = ([\d.]+) ms.*?tps = ([\d.]+)", done.stdout, re.DOTALL)
         if done.returncode != 0 or found is None:
-            raise RunFailed(f"pgbench: {(done.stdout + done.stderr).strip()[-300:]}")
+            raise RunFailed(f"pgbench: {' '.join((done.stdout + done.stderr).split())[-300:]}")
         return {"transactions": int(found.group(1)), "mean_us": float(found.group(2)) * 1000, "per_s": float(found.group(3))}
 
 
