@@ -40,7 +40,7 @@ const struct action actions[] = {
     {"Tally.DeleteBatch", true, action_delete_batch, RIGHT_WRITE, NULL, GROWTH_NONE},
     {"Tally.Commit", false, action_commit, RIGHT_ANY, NULL, GROWTH_ASKED},
     {"Tally.OpenPublisher", false, action_open_publisher, RIGHT_WRITE, NULL, GROWTH_LITTLE},
-    {"Tally.Publish", false, action_publish, RIGHT_WRITE, NULL, GROWTH_NEW},
+    {"Tally.Publish", false, action_publish, RIGHT_WRITE, NULL, GROWTH_ASKED},
     {"Tally.PutTypeOrder", false, action_put_type_order, RIGHT_ADMIN, NULL, GROWTH_NEW},
     {"Tally.ListTypeOrders", false, action_list_type_orders, RIGHT_ANY, NULL, GROWTH_NONE},
     {"Tally.DeleteTypeOrder", true, action_delete_type_order, RIGHT_ADMIN, NULL, GROWTH_NONE},

@@ -4,6 +4,7 @@
  * row by row: is it known; its queue, or that of its receipt handle; then what SendMessage checks. A fault found there is that row's
  * result. */
 #include "api/access.h"
+#include "api/memory_limit.h"
 #include "api/publisher.h"
 #include "api/send.h"
 #include "api/state.h"
@@ -206,6 +207,13 @@ static void publish_message(struct call *call, struct publication *publication, 
     }
     error = call_find_queue(call, params, &queue);
     if (error != OK) {
+        note_fault(call, publication, ROW_BLOCKED, error);
+        return;
+    }
+    /* Refused row by row: rows that end messages, in this batch or behind it, must go on where memory is full. */
+    error = memory_limit_check(call, GROWTH_NEW);
+    if (error != OK) {
+        call->failure->text[0] = '\0'; /* what is said in general is kept for each of a thousand rows */
         note_fault(call, publication, ROW_BLOCKED, error);
         return;
     }

@@ -26,6 +26,7 @@ def full(daemon_factory):
     """A daemon at its limit, with messages in "q" that come in tens."""
     daemon = daemon_factory("--memory-max", str(LIMIT)).start()
     make_queue(daemon, "q")
+    make_queue(daemon, "r")
     fill(daemon)
     yield daemon
     assert daemon.stop() == 0, daemon.error_text()
@@ -122,17 +123,24 @@ def test_a_daemon_killed_at_the_limit_starts_again_and_says_that_it_is_above(ful
     assert full.call("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "x"})[0] == 200
 
 
-def test_rows_of_an_outbox_wait_in_their_source_and_are_not_parked(full, tmp_path, request):
+@pytest.mark.parametrize("queue", ["r", ""])
+def test_rows_of_an_outbox_wait_in_their_source_and_are_not_parked(full, tmp_path, request, queue):
     outbox = SqliteOutbox(tmp_path / "app.db")
-    relay = Relay(full.endpoint, outbox.source, "queue", "--lease", 1).start()
+    relay = Relay(full.endpoint, outbox.source, "queue:r", "--lease", 1).start()
     request.addfinalizer(relay.kill9)
     relay.wait_for("active")
-    outbox.send(["a", "b", "c"], "q")
-    refused = 'tally_calls_total{action="Tally.Publish",result="error"}'
-    wait_until(lambda: metric(full, refused) > 1)
-    assert outbox.count() == 3 and outbox.count("tally_dead") == 0
+    outbox.send(["a", "b", "c"], queue)
+    asked = 'tally_calls_total{action="Tally.Publish",result="ok"}'
+    wait_until(lambda: metric(full, asked) > 1)
+    # What the application has worked off is deleted meanwhile.
+    waiting = metric(full, "tally_messages")
+    _, taken = full.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "q"})
+    outbox.ask("INSERT INTO tally_outbox(kind, body) VALUES (1, ?)", taken["Messages"][0]["ReceiptHandle"])
+    wait_until(lambda: metric(full, "tally_messages") == waiting - 1)
+    wait_until(lambda: outbox.count() == 3)
+    assert outbox.count("tally_dead") == 0
     work_off(full, metric(full, "tally_messages"))
-    check_once(drain(full, "q", 3), ["a", "b", "c"])
+    check_once(drain(full, "r", 3), ["a", "b", "c"])
     outbox.wait_until_empty()
     assert outbox.count("tally_dead") == 0
 

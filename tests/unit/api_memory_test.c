@@ -10,7 +10,8 @@
 #define ROUNDS 4u
 #define MINUTE_MS UINT64_C(60000)
 #define OUTCOMES_MS (15 * UINT64_C(86400000)) /* how something ended is known for 14 days, for those that wait for it */
-#define NOT_STARTED "00000000-0000-4000-8000-000000000000"
+#define PUBLISHER                                                                                                      \
+    "'Publisher':'11111111-0000-4000-8000-000000000000','Epoch':1,'Owner':'22222222-0000-4000-8000-000000000000'"
 
 /* --- the limit ------------------------------------------------------------------------------------------------------ */
 
@@ -79,7 +80,6 @@ static void at_the_limit_what_adds_something_is_refused_in_words(void **state)
         {"Tally.CreatePool", "{'PoolName':'r','ResultQueueUrl':'done'}"},
         {"Tally.PutSchedule", "{'Name':'t','Cron':'* * * * *','QueueUrl':'ticks','MessageBody':'tick'}"},
         {"Tally.PutTypeOrder", "{'Name':'o','Types':['a','b']}"},
-        {"Tally.Publish", "{'Publisher':'" NOT_STARTED "'}"},
         {"Tally.Commit", "{'Sends':[{'QueueUrl':'q','MessageBody':'x'}]}"},
     };
     char limit[64];
@@ -119,6 +119,34 @@ static void at_the_limit_work_goes_on_and_what_ends_makes_room(void **state)
         world_delete(world, "q", taken[i].handle);
     make_room(world);
     sqs_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'again'}");
+    sqs_close(world);
+}
+
+/* An outbox holds both: what its application sends, and the messages that it has worked off. */
+static void at_the_limit_a_publisher_ends_messages_and_its_sends_wait(void **state)
+{
+    struct world *world = full_world(state);
+    struct taken taken[1];
+    sqs_call(world, "Tally.OpenPublisher", "{" PUBLISHER "}");
+    world_hold(world, "q", 30, 1, taken);
+    uint64_t waiting = world_count_messages(world, "q");
+    struct answer answer = world_call(
+        world, "Tally.Publish",
+        "{" PUBLISHER ",'Batch':1,'ConfirmedBatch':0,'Rows':[{'Id':1,'Uid':'00000000-0000-4000-8000-000000000001',"
+        "'QueueUrl':'q','MessageBody':'x'},{'Id':2,'Uid':'00000000-0000-4000-8000-000000000002','ReceiptHandle':'%s'}]"
+        "}",
+        taken[0].handle);
+    EXPECT(world, answer.error == NULL && answer_number(answer, "Stored") == 1);
+    yyjson_val *blocked = yyjson_arr_get_first(yyjson_obj_get(answer.root, "Results"));
+    EXPECT(world, strcmp(sqs_text(blocked, "Status"), "blocked") == 0);
+    EXPECT(world, strcmp(sqs_text(blocked, "Code"), "MemoryIsFull") == 0);
+    EXPECT(world, world_count_messages(world, "q") == waiting - 1);
+    make_room(world);
+    waiting = world_count_messages(world, "q");
+    answer = sqs_call(world, "Tally.Publish",
+                      "{" PUBLISHER ",'Batch':2,'ConfirmedBatch':1,'Rows':[{'Id':1,'Uid':"
+                      "'00000000-0000-4000-8000-000000000001','QueueUrl':'q','MessageBody':'x'}]}");
+    EXPECT(world, answer_number(answer, "Stored") == 1 && world_count_messages(world, "q") == waiting + 1);
     sqs_close(world);
 }
 
@@ -409,16 +437,14 @@ static void tickets_end_with_their_retention(void **state)
 
 static void churn_rows(struct world *world, unsigned round, unsigned count)
 {
-    const char *head = "'Publisher':'11111111-0000-4000-8000-000000000000','Epoch':1,"
-                       "'Owner':'22222222-0000-4000-8000-000000000000'";
     if (round == 0)
-        EXPECT(world, world_call(world, "Tally.OpenPublisher", "{%s}", head).error == NULL);
+        EXPECT(world, world_call(world, "Tally.OpenPublisher", "{" PUBLISHER "}").error == NULL);
     for (unsigned i = 0; i < count; i++) {
         unsigned number = round * count + i + 1;
         EXPECT(world, world_call(world, "Tally.Publish",
-                                 "{%s,'Batch':%u,'ConfirmedBatch':%u,'Rows':[{'Id':%u,'Uid':"
+                                 "{" PUBLISHER ",'Batch':%u,'ConfirmedBatch':%u,'Rows':[{'Id':%u,'Uid':"
                                  "'00000000-0000-4000-8000-%012u','QueueUrl':'churn','MessageBody':'x'}]}",
-                                 head, number, number - 1, number, number)
+                                 number, number - 1, number, number)
                               .error == NULL);
     }
     delete_all(world, "churn");
@@ -436,6 +462,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_the_limit_what_adds_something_is_refused_in_words),
         cmocka_unit_test(at_the_limit_work_goes_on_and_what_ends_makes_room),
+        cmocka_unit_test(at_the_limit_a_publisher_ends_messages_and_its_sends_wait),
         cmocka_unit_test(what_the_server_promised_is_not_refused),
         cmocka_unit_test(a_schedule_is_late_and_not_lost),
         cmocka_unit_test(a_restart_is_not_refused_and_a_drain_makes_room),
