@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "server/connection.h"
 #include "server/listener.h"
+#include "server/pace.h"
 #include "server/site.h"
 
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct server {
     uv_async_t async;     /* from the log thread */
     uint64_t due_ms;      /* log time for which `due` is armed; UINT64_MAX: it is not */
     uint64_t stop_by_ms;  /* loop time */
+    struct pace pace;     /* what a request costs */
     uint64_t bytes_seen;  /* bytes received up to the last turn */
     bool is_woken;        /* the log has done something since the last turn */
     struct failure failure;
@@ -94,15 +96,26 @@ static void on_idle(uv_idle_t *handle)
     (void)handle; /* being active is all: the loop then polls without waiting */
 }
 
-/* Hands open frames to their logs; while one gathers, the loop looks for more requests without sleeping. */
-static void server_flush(struct server *server)
+/* What the actions of this turn leave to be done before their frame goes. */
+static void server_settle(struct server *server)
 {
     struct hub *hub = &server->hub;
-    bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
-    server->bytes_seen = hub->counters.bytes_received;
+    for (size_t i = 0; i < hub->site_count; i++) {
+        struct site *site = &hub->sites_owned[i];
+        if (api_is_settling(site->api))
+            api_tick(site->api, clock_now_ms(hub->clock));
+        site_drain(site);
+    }
+}
+
+/* Hands open frames to their logs; while one gathers, the loop looks for more requests without sleeping. */
+static void server_flush(struct server *server, bool is_quiet)
+{
+    struct hub *hub = &server->hub;
+    server_settle(server);
     bool is_gathering = false;
     for (size_t i = 0; i < hub->site_count; i++)
-        is_gathering |= site_flush(&hub->sites_owned[i], is_quiet);
+        is_gathering |= site_flush(&hub->sites_owned[i], is_quiet, server->pace.request_ns);
     if (is_gathering)
         uv_idle_start(&server->idle, on_idle);
     else
@@ -114,17 +127,18 @@ static void server_turn(struct server *server)
     struct hub *hub = &server->hub;
     if (server->failure.error != OK)
         return; /* whether the held replies are true is not known, so they are never shown */
+    pace_note(&server->pace, uv_hrtime(), uv_metrics_idle_time(server->loop), hub->counters.requests);
+    bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
+    server->bytes_seen = hub->counters.bytes_received;
+    server_flush(server, is_quiet); /* first, so that the log works while replies are written */
     do {
         for (size_t i = 0; i < hub->site_count; i++) {
             site_drain(&hub->sites_owned[i]);
             site_release(&hub->sites_owned[i]);
         }
     } while (connection_serve_ready(hub));
-    for (size_t i = 0; i < hub->site_count; i++)
-        if (api_is_settling(hub->sites_owned[i].api))
-            api_tick(hub->sites_owned[i].api, clock_now_ms(hub->clock));
     server_clean(server);
-    server_flush(server);
+    server_flush(server, is_quiet); /* what came of requests that stood behind those replies, and what was cleaned */
     if (server->is_woken) {
         server->is_woken = false;
         server_step_snapshot(server);
@@ -207,6 +221,8 @@ struct server *server_create(uv_loop_t *loop, const struct server_options *optio
     server->due_ms = UINT64_MAX;
     int status = uv_async_init(loop, &server->async, on_async);
     ASSERT(status == 0); /* fails only where the loop itself could not be made */
+    status = uv_loop_configure(loop, UV_METRICS_IDLE_TIME);
+    ASSERT(status == 0); /* libuv knows it since 1.39 */
     uv_prepare_init(loop, &server->prepare);
     uv_idle_init(loop, &server->idle);
     uv_timer_init(loop, &server->due);

@@ -11,6 +11,7 @@ struct site {
     struct api *api; /* borrowed, as is its namespace */
     struct namespace *ns;
     struct hold hold;
+    size_t held_lately;       /* the most replies that were held at once, lately: so many clients wait for us in turn */
     uint64_t gather_begun_ns; /* when the open frame could first have gone to the log; 0: it can't yet */
     uint64_t flush_begun_ns;  /* when the frame in work went to the log; 0: none has */
     uint64_t flush_ns;        /* how long a flush takes, smoothed */
@@ -25,8 +26,9 @@ void site_drain(struct site *site);
 /* Lets go what waited for frames that are durable now. */
 void site_release(struct site *site);
 
-/* Hands the open frame to the log, or lets it gather a little longer: then true. `is_quiet`: the sockets had nothing more to read. */
-bool site_flush(struct site *site, bool is_quiet);
+/* Hands the open frame to the log, or lets it gather a little longer: then true. `is_quiet`: the sockets had nothing more to read;
+ * `request_ns`: what a request costs the loop. */
+bool site_flush(struct site *site, bool is_quiet, uint64_t request_ns);
 
 /* The log has done something: if a flush is over, remembers how long such a thing takes. */
 void site_note_flush(struct site *site);
