@@ -658,7 +658,8 @@ static void T67_a_dead_letter_keeps_reason_attempts_and_id(struct world *world)
     EXPECT(world, gives(world, "q.fifo", 300, 1, taken, "a1"));
     struct answer answer = give_up(world, "q.fifo", &taken[0], ",'Reason':'a \\'reason\\''");
     EXPECT(world, answer.error == NULL || world->restart_count > 0);
-    EXPECT(world, gives(world, "dead.fifo", 300, 1, dead, "a1")); /* without a lease it could not be repeated after a stop */
+    EXPECT(world,
+           gives(world, "dead.fifo", 300, 1, dead, "a1")); /* without a lease it could not be repeated after a stop */
     EXPECT(world, strcmp(dead[0].id, taken[0].id) == 0 && dead[0].receive_count == 2);
     answer = change(world, "dead.fifo", &dead[0], 0);
     EXPECT(world, answer.error == NULL || world->restart_count > 0);
