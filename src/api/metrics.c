@@ -27,7 +27,8 @@
     X(DURABLE, "tally_frames_durable_total", "counter", "Frames made durable since the namespace was founded.")        \
     X(DISK_BYTES, "tally_disk_bytes", "gauge", "What the log's segments and snapshots take up on the disk.")           \
     X(DISK_LIVE_BYTES, "tally_disk_live_bytes", "gauge", "Content of live messages, and the newest snapshot.")         \
-    X(DISK_BOUND_BYTES, "tally_disk_bound_bytes", "gauge", "What tally_disk_bytes is kept under.")                     \
+    X(DISK_BOUND_BYTES, "tally_disk_bound_bytes", "gauge",                                                             \
+      "What tally_disk_bytes is kept under; 0: no snapshots, no bound.")                                               \
     X(SEGMENTS, "tally_log_segments", "gauge", "Segments of the log.")                                                 \
     X(CLEANING_ROUNDS, "tally_cleaning_rounds_total", "counter", "Rounds of cleaning begun since the start.")          \
     X(MOVED_BYTES, "tally_cleaning_moved_bytes_total", "counter", "Contents moved by cleaning since the start.")       \

@@ -440,7 +440,7 @@ struct namespace_usage namespace_usage(const struct namespace *ns)
     uint64_t being_written = checkpoint_is_active(&ns->checkpoint) ? sizes.snapshot_next : 0;
     return (struct namespace_usage){.disk_bytes = sizes.segments + sizes.snapshot + being_written,
                                     .live_bytes = sizes.content + sizes.snapshot,
-                                    .bound_bytes = disk_bound(&policy, &sizes),
+                                    .bound_bytes = policy.snapshot_least == 0 ? 0 : disk_bound(&policy, &sizes),
                                     .segments = log_usage(ns->log).segment_count,
                                     .cleaning_rounds = ns->cleaner.rounds,
                                     .moved_bytes = ns->cleaner.moved_bytes};

@@ -83,7 +83,7 @@ uint64_t namespace_clean_due_ms(const struct namespace *ns);
 struct namespace_usage {
     uint64_t disk_bytes;  /* segments and snapshots */
     uint64_t live_bytes;  /* content of live messages, and the newest snapshot */
-    uint64_t bound_bytes; /* that disk_bytes keeps under (api/disk_policy.h) */
+    uint64_t bound_bytes; /* that disk_bytes keeps under (api/disk_policy.h); 0: nothing is ever freed */
     uint64_t segments;
     uint64_t cleaning_rounds; /* since the start, as the next one */
     uint64_t moved_bytes;     /* of contents, by cleaning */
