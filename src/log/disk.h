@@ -40,7 +40,9 @@ struct disk_operations {
     /* Reads exactly `size` bytes; a short file is ERROR_LOG_DAMAGED. */
     enum error (*read)(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure);
     enum error (*write)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
-    enum error (*sync)(struct disk_file *file, struct failure *failure);   /* fdatasync: data and size */
+    enum error (*sync)(struct disk_file *file, struct failure *failure); /* fdatasync: data and size */
+    /* NULL, or what write and sync do, in one; disk_write_synced() takes it where it is there. */
+    enum error (*write_synced)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
     enum error (*sync_folder)(struct disk *disk, struct failure *failure); /* makes create, rename, remove durable */
 
     /* Begins to carry written bytes to the disk without waiting for them, so that a later sync finds little to do. A
@@ -70,6 +72,17 @@ struct disk {
     const struct disk_operations *operations;
     const char *folder; /* for messages */
 };
+
+/* Writes, and returns when it is durable. What others wrote to the file before need not be. */
+static inline enum error disk_write_synced(const struct disk *disk, struct disk_file *file, uint64_t offset,
+                                           struct bytes data, struct failure *failure)
+{
+    const struct disk_operations *operations = disk->operations;
+    if (operations->write_synced != NULL)
+        return operations->write_synced(file, offset, data, failure);
+    const enum error error = operations->write(file, offset, data, failure);
+    return error == OK ? operations->sync(file, failure) : error;
+}
 
 /* The real disk: `folder` is borrowed for the disk's life. Freed by disk_posix_destroy(), which drops the lock. */
 struct disk *disk_posix_create(const char *folder);

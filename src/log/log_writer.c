@@ -36,10 +36,7 @@ static enum error segment_make(struct log_writer *writer, uint64_t ordinal, uint
     };
     uint8_t sector[SEGMENT_HEADER_SIZE];
     segment_header_encode(&header, sector);
-    const struct disk_operations *operations = writer->disk->operations;
-    error = operations->write(draft->file, 0, bytes_make(sector, sizeof(sector)), failure);
-    if (error == OK)
-        error = operations->sync(draft->file, failure);
+    error = disk_write_synced(writer->disk, draft->file, 0, bytes_make(sector, sizeof(sector)), failure);
     if (error == OK)
         *file = segment_draft_take(draft);
     return error;
@@ -106,9 +103,7 @@ static enum error segment_end(struct log_writer *writer, struct failure *failure
     enum error error = segment_make(writer, writer->ordinal + 1, header.checksum, &next, failure);
     if (error != OK)
         goto out;
-    error = operations->write(writer->file, writer->offset, buffer_bytes(&end), failure);
-    if (error == OK)
-        error = operations->sync(writer->file, failure);
+    error = disk_write_synced(writer->disk, writer->file, writer->offset, buffer_bytes(&end), failure);
     operations->close(error == OK ? writer->file : next);
     if (error == OK) {
         writer->file = next;
@@ -124,7 +119,6 @@ out:
 static enum error frame_put(struct log_writer *writer, const struct frame_header *header, struct bytes frame,
                             struct failure *failure)
 {
-    const struct disk_operations *operations = writer->disk->operations;
     if (header->position / writer->segment_size != writer->ordinal) {
         const enum error error = segment_end(writer, failure);
         if (error != OK)
@@ -132,10 +126,7 @@ static enum error frame_put(struct log_writer *writer, const struct frame_header
     }
     ASSERT(header->position == writer->ordinal * writer->segment_size + writer->offset);
     ASSERT(writer->offset + header->size + FRAME_SECTOR_SIZE <= writer->segment_size);
-    enum error error = operations->write(writer->file, writer->offset, frame, failure);
-    if (error == OK)
-        error = operations->sync(writer->file, failure);
-    return error;
+    return disk_write_synced(writer->disk, writer->file, writer->offset, frame, failure);
 }
 
 /* Final: whether the frame is on the disk is not known before the disk is read again. */

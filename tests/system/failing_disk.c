@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define SECTOR_SIZE 512u
@@ -89,6 +90,20 @@ int fdatasync(int descriptor)
 {
     int (*real)(int) = next("fdatasync");
     return falls_due_on("fdatasync", descriptor) ? -1 : real(descriptor);
+}
+
+/* As the two calls that it stands for. */
+ssize_t pwritev2(int descriptor, const struct iovec *pieces, int count, off_t offset, int flags)
+{
+    if (count != 1)
+        abort();
+    const ssize_t written = pwrite(descriptor, pieces[0].iov_base, pieces[0].iov_len, offset);
+    return written >= 0 && (flags & RWF_DSYNC) != 0 && fdatasync(descriptor) != 0 ? -1 : written;
+}
+
+ssize_t pwritev64v2(int descriptor, const struct iovec *pieces, int count, off_t offset, int flags)
+{
+    return pwritev2(descriptor, pieces, count, offset, flags);
 }
 
 int fsync(int descriptor)

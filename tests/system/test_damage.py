@@ -608,7 +608,7 @@ FAULTS = {
     "write": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5}, r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
     "write-torn": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5, "FAIL_SHORT": 1}, r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
     "write-full": ({"FAIL_CALL": "pwrite", "FAIL_AFTER": 5, "FAIL_ERRNO": errno.ENOSPC}, r"writing \d+ bytes at offset \d+ of {file} failed: No space left on device\. Make room"),
-    "flush": ({"FAIL_CALL": "fdatasync", "FAIL_AFTER": 5}, r"syncing {file} failed: Input/output error"),
+    "flush": ({"FAIL_CALL": "fdatasync", "FAIL_AFTER": 5}, r"writing \d+ bytes at offset \d+ of {file} failed: Input/output error"),
     "next-segment": ({"FAIL_CALL": "fallocate", "FAIL_AFTER": 0}, r"allocating \d+ bytes at offset 0 of {file} failed: Input/output error"),
 }  # fmt: skip
 
