@@ -13,9 +13,6 @@
 /* Of the process that writes a snapshot: a tenth of the owner's share of a core they compete for. */
 #define SNAPSHOT_NICENESS 10
 
-/* Unmapping a segment takes about half a millisecond; those that may go are unmapped so many in a turn of the loop. */
-#define SEGMENTS_RELEASED_AT_ONCE 4
-
 void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct log *log, const struct core *core,
                      const struct namespace_options *options, uint64_t size)
 {
@@ -49,7 +46,7 @@ void checkpoint_abandon(struct checkpoint *checkpoint)
     (void)kill(checkpoint->child, SIGKILL);
     (void)waitpid(checkpoint->child, NULL, 0);
     checkpoint->child = 0;
-    checkpoint->is_active = false;
+    checkpoint->is_active = checkpoint->is_releasing = false;
     word_close(checkpoint);
 }
 
@@ -174,6 +171,13 @@ static enum error give_up(struct checkpoint *checkpoint, uint64_t end, struct fa
                        checkpoint->disk->folder, text);
 }
 
+void checkpoint_release(struct checkpoint *checkpoint)
+{
+    const struct log_cut cut = cut_of(checkpoint);
+    if (checkpoint->is_releasing)
+        checkpoint->is_releasing = log_release(checkpoint->log, &cut);
+}
+
 static enum error start_child(struct checkpoint *checkpoint, struct failure *failure)
 {
     const uint64_t end = checkpoint->place.position;
@@ -199,19 +203,15 @@ static enum error start_child(struct checkpoint *checkpoint, struct failure *fai
     }
     checkpoint->child = child;
     checkpoint->word = ends[1];
+    checkpoint->is_releasing = true;
+    checkpoint_release(checkpoint);
     return OK;
 }
 
 /* Lets the child publish, once its last frame is durable and none of the segments that it will remove is mapped here. */
 static void give_word(struct checkpoint *checkpoint, uint64_t durable)
 {
-    if (checkpoint->word < 0)
-        return;
-    const struct log_cut cut = cut_of(checkpoint);
-    int released = 0;
-    while (released < SEGMENTS_RELEASED_AT_ONCE && log_release(checkpoint->log, &cut))
-        released++;
-    if (released == SEGMENTS_RELEASED_AT_ONCE || durable < checkpoint->place.sequence)
+    if (checkpoint->word < 0 || checkpoint->is_releasing || durable < checkpoint->place.sequence)
         return;
     /* A child that has ended hears nothing any more; how it ended is seen next. */
     (void)!write(checkpoint->word, "", 1);
@@ -222,21 +222,25 @@ static void give_word(struct checkpoint *checkpoint, uint64_t durable)
 static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct failure *failure)
 {
     int status = 0;
-    if (waitpid(checkpoint->child, &status, WNOHANG) != checkpoint->child)
+    const pid_t ended = waitpid(checkpoint->child, &status, WNOHANG);
+    if (ended == 0)
         return OK;
+    const int result = ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : CHILD_FAILED;
     checkpoint->child = 0;
+    checkpoint->is_releasing = false;
     word_close(checkpoint);
-    const int result = WIFEXITED(status) ? WEXITSTATUS(status) : CHILD_FAILED;
     if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS) /* what it left, the next one removes */
         return give_up(checkpoint, end, failure, "a snapshot could not be written (is the disk full?)");
     note_published(checkpoint);
+    const enum error error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
+    if (result ==
+        CHILD_LEFT_SEGMENTS) /* which ones is not known, so all are tried again; those that have gone do no harm */
+        return failure_set(failure, ERROR_DISK_FAILED,
+                           "%s: segments that nothing needs could not be removed; the next snapshot tries again",
+                           checkpoint->disk->folder);
     const struct log_cut cut = cut_of(checkpoint);
     log_forget(checkpoint->log, &cut);
-    if (result == CHILD_LEFT_SEGMENTS)
-        return failure_set(failure, ERROR_DISK_FAILED,
-                           "%s: segments that nothing needs could not be removed; the next start tries again",
-                           checkpoint->disk->folder);
-    return snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
+    return error;
 }
 
 /* --- in line ------------------------------------------------------------------------------------------------------ */

@@ -24,6 +24,7 @@ struct checkpoint {
     bool is_active;
     pid_t child; /* writes it, publishes it and removes what may go; 0: all that is done in line */
     int word; /* the pipe through which the child is told that its last frame is durable; -1: it was told, or there is none */
+    bool is_releasing; /* segments that the child will remove may still be mapped here */
     struct snapshot_place place;
     uint64_t place_entries;
     uint64_t failed_end;    /* behind the log when the last attempt failed; 0: it did not */
@@ -56,6 +57,10 @@ bool checkpoint_is_due(const struct checkpoint *checkpoint, const struct disk_si
  * forked child. After an error none is active, and the next is due after as much log as the first. */
 enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot_place *place, bool in_line,
                             struct failure *failure);
+
+/* Unmaps one of the segments that the child will remove, which takes up to half a millisecond: the child waits until none is left. To be
+ * called again soon while `is_releasing`. */
+void checkpoint_release(struct checkpoint *checkpoint);
 
 /* Goes on with the active one as far as it goes without waiting. `durable`: sequence of the newest durable frame. */
 enum error checkpoint_step(struct checkpoint *checkpoint, uint64_t durable, uint64_t end, struct failure *failure);

@@ -39,9 +39,16 @@ static unsigned share_of(const struct cleaner *cleaner, const struct extent *ext
 
 /* --- choosing ----------------------------------------------------------------------------------------------------- */
 
-/* The lowest share at which the segments up to it free enough, and how many there are with a lower one. */
-static unsigned find_limit(const struct cleaner *cleaner, const struct extents *extents, size_t end,
-                           uint64_t segment_bytes, uint64_t wanted_bytes, unsigned *lower_count)
+/* All segments with a share below the limit are chosen, and of those at the limit some. */
+struct choice {
+    unsigned limit;
+    unsigned lower_count; /* of those below */
+    uint64_t lower_bytes; /* dead in them */
+};
+
+/* The lowest limit at which the segments up to it free enough, or are as many as one round can empty. */
+static struct choice choose(const struct cleaner *cleaner, const struct extents *extents, size_t end,
+                            uint64_t segment_bytes, uint64_t wanted_bytes)
 {
     uint32_t counts[SHARES + 1] = {0};
     uint64_t dead_bytes[SHARES + 1] = {0};
@@ -50,15 +57,15 @@ static unsigned find_limit(const struct cleaner *cleaner, const struct extents *
         counts[share]++;
         dead_bytes[share] += share < SHARES ? segment_bytes - extents->items_owned[i].live_bytes : 0;
     }
-    uint64_t freed_bytes = 0;
-    *lower_count = 0;
-    for (unsigned share = 0; share < SHARE_MAX; share++) {
-        freed_bytes += dead_bytes[share];
-        if (freed_bytes >= wanted_bytes || *lower_count + counts[share] >= CLEANER_SEGMENTS_MAX)
-            return share;
-        *lower_count += counts[share];
+    struct choice choice = {0};
+    for (; choice.limit < SHARE_MAX; choice.limit++) {
+        if (choice.lower_bytes + dead_bytes[choice.limit] >= wanted_bytes ||
+            choice.lower_count + counts[choice.limit] >= CLEANER_SEGMENTS_MAX)
+            break;
+        choice.lower_count += counts[choice.limit];
+        choice.lower_bytes += dead_bytes[choice.limit];
     }
-    return SHARE_MAX - 1;
+    return choice;
 }
 
 void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint64_t newest, uint64_t segment_bytes,
@@ -66,20 +73,22 @@ void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint6
 {
     ASSERT(!cleaner_is_active(cleaner) && wanted_bytes > 0);
     size_t end = extents_place(extents, newest);
-    unsigned lower_left;
-    unsigned limit = find_limit(cleaner, extents, end, segment_bytes, wanted_bytes, &lower_left);
-    uint64_t freed_bytes = 0;
+    const struct choice choice = choose(cleaner, extents, end, segment_bytes, wanted_bytes);
+    unsigned room = CLEANER_SEGMENTS_MAX - choice.lower_count; /* for those at the limit, the oldest first */
+    uint64_t freed_bytes = choice.lower_bytes;
     cleaner->chosen_count = 0;
-    /* Those below the limit all fit; of those at the limit the oldest, until it is enough. */
-    for (size_t i = 0; i < end && cleaner->chosen_count + lower_left < CLEANER_SEGMENTS_MAX; i++) {
+    for (size_t i = 0; i < end; i++) {
         const struct extent *extent = &extents->items_owned[i];
         unsigned share = share_of(cleaner, extent, segment_bytes);
-        bool is_lower = share < limit;
-        if (!is_lower && (share > limit || freed_bytes >= wanted_bytes))
+        if (share > choice.limit || share >= SHARE_MAX)
             continue;
+        if (share == choice.limit) {
+            if (room == 0 || freed_bytes >= wanted_bytes)
+                continue;
+            room--;
+            freed_bytes += segment_bytes - extent->live_bytes;
+        }
         cleaner->chosen[cleaner->chosen_count++] = extent->ordinal;
-        lower_left -= is_lower;
-        freed_bytes += segment_bytes - extent->live_bytes;
     }
     if (cleaner->chosen_count == 0)
         return;

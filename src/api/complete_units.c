@@ -1,5 +1,5 @@
 /* CompleteUnits: how external units ended. */
-#include "api/action.h"
+#include "api/memory_limit.h"
 #include "api/text.h"
 
 #define REPORTS_MAX 100000u
@@ -28,7 +28,7 @@ enum error call_read_report(struct call *call, yyjson_val *item, size_t index, s
             "The Detail of entry %zu has %zu bytes; the limit is %u, of the characters a message body may have.", index,
             report->detail.size, DETAIL_SIZE_MAX);
     report->outcome = is_failed ? UNIT_FAILED : UNIT_SUCCEEDED;
-    return OK;
+    return report->detail.size > 0 ? memory_limit_check(call, GROWTH_LITTLE) : OK; /* it stays with the batch */
 }
 
 static enum error read_reports(struct call *call, struct unit_report **reports, uint32_t *report_count)

@@ -462,6 +462,7 @@ enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct fa
     if (now_ms == ns->cleaned_ms)
         return OK;
     ns->cleaned_ms = now_ms;
+    checkpoint_release(&ns->checkpoint);
     const struct disk_sizes sizes = measure(ns);
     const struct disk_policy policy = checkpoint_policy(&ns->checkpoint);
     if (!cleaner_is_active(&ns->cleaner)) {
@@ -476,7 +477,7 @@ enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct fa
 
 uint64_t namespace_clean_due_ms(const struct namespace *ns)
 {
-    return cleaner_is_active(&ns->cleaner) ? ns->cleaned_ms + 1 : UINT64_MAX;
+    return cleaner_is_active(&ns->cleaner) || ns->checkpoint.is_releasing ? ns->cleaned_ms + 1 : UINT64_MAX;
 }
 
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */

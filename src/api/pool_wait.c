@@ -205,7 +205,9 @@ static void serve_feeds(struct api *api, struct core *core, uint64_t now_ms)
 
 bool ticket_count_portion(const struct ticket_pool *pool, struct ticket_count *count)
 {
-    uint32_t end = pool_slot_end(pool);
+    uint32_t end = pool_slot_end(pool); /* lower than in the last portion, if the pool was empty in between */
+    if (count->slot >= end)
+        return true;
     uint32_t portion_end = end - count->slot > COUNT_PORTION ? count->slot + COUNT_PORTION : end;
     for (; count->slot < portion_end; count->slot++) {
         const struct ticket *ticket = ticket_at(&pool->tickets, count->slot);

@@ -13,8 +13,8 @@
 /* A pool grows in blocks from this size on. Below it huge pages would save little, and cost a small server memory. */
 #define POOL_BLOCKS_FROM ((size_t)32 << 20)
 
-/* An empty pool keeps so many chunks, or twice as many as it uses again; of the others it gives so many blocks back when it becomes
- * empty, and one with each record that is freed later: unmapping gigabytes at once would pause the server. */
+/* A pool that was empty keeps so many chunks, or twice as many as it uses again; of the others it gives so many blocks back at a time:
+ * unmapping gigabytes at once would pause the server. */
 #define POOL_CHUNKS_KEPT 16u
 #define POOL_RELEASES_AT_ONCE 16u
 
@@ -103,11 +103,12 @@ static bool release_block(struct pool *pool)
     return true;
 }
 
-/* Nothing is in use: all slots are as if they were never used, so the last chunks are the first to go. */
-static void begin_anew(struct pool *pool)
+void pool_trim(struct pool *pool)
 {
-    pool->slot_end = 1;
-    pool->free_head = 0;
+    if (pool->used == 0) {
+        pool->slot_end = 1; /* all slots are as if they were never used, so the last chunks are the first to go */
+        pool->free_head = 0;
+    }
     for (unsigned i = 0; i < POOL_RELEASES_AT_ONCE && release_block(pool); i++)
         continue;
 }
@@ -121,8 +122,4 @@ void pool_free(struct pool *pool, uint32_t slot)
     pool->free_head = slot;
     pool->used--;
     kept_count_less(pool->record_size);
-    if (pool->used == 0)
-        begin_anew(pool);
-    else
-        (void)release_block(pool);
 }

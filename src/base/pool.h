@@ -1,8 +1,8 @@
 /* A pool of equal records addressed by a 32-bit slot. Slot 0 is never handed out: it means "none".
  *
- * Records never move, so pointers to them stay good until pool_free(). Freed slots are reused, newest first. Memory
- * grows in chunks; a pool that has become empty gives it back, in portions, and so does pool_deinit(). The records in use count
- * as kept memory (kept.h). O(1).
+ * Records never move, so pointers to them stay good until pool_free(), and freed ones can still be read until pool_trim(). Freed
+ * slots are reused, newest first. Memory grows in chunks; pool_trim() gives it back. The records in use count as kept memory
+ * (kept.h). O(1).
  *
  * A large pool grows in blocks of many chunks, which the system may back with huge pages: a fork then copies a
  * five-hundredth of the page tables, and fewer accesses miss the processor's table of translations. */
@@ -31,6 +31,10 @@ void pool_deinit(struct pool *pool);
 /* A zeroed record. Stops the program at 2^32 - 1 records. */
 uint32_t pool_allocate(struct pool *pool);
 void pool_free(struct pool *pool, uint32_t slot);
+
+/* Gives back, in portions, the memory of a pool that was empty, as far as it isn't used again. Only where nobody looks at a record that
+ * was freed, and nobody who walks over the slots relies on slot_end not to fall. */
+void pool_trim(struct pool *pool);
 
 /* The record at `slot`, which must be in use (or have been: freed memory is not checked here). */
 static inline void *pool_at(const struct pool *pool, uint32_t slot)

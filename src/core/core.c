@@ -143,10 +143,35 @@ void core_destroy(struct core *core)
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
+/* Memory that was needed once goes back, of what there can be millions of. Between two frames nobody holds a record that was freed. */
+static void trim_pools(struct core *core)
+{
+    struct pool *pools[] = {&core->messages,
+                            &core->message_by_number.leaves,
+                            &core->places,
+                            &core->groups,
+                            &core->batches,
+                            &core->deduplication.entries,
+                            &core->deduplication.lanes,
+                            &core->dependencies.antecedents,
+                            &core->dependencies.edges,
+                            &core->dependencies.failures.records,
+                            &core->dependencies.batch_outcomes.records,
+                            &core->publishers.entries,
+                            &core->type_orders.typed,
+                            &core->type_orders.lanes,
+                            &core->made_matches};
+    for (size_t i = 0; i < ARRAY_LENGTH(pools); i++)
+        pool_trim(pools[i]);
+    if (core->pool_count > 0) /* of up to a thousand one at a time */
+        pool_trim(&ticket_pool_at(core, core->trim_turn++ % core->pool_count)->tickets);
+}
+
 void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms, size_t ample_size)
 {
     ASSERT(core->frame == NULL && position >= frame->size);
     ASSERT(now_ms >= core->now_ms);
+    trim_pools(core);
     core_advance(core, now_ms);
     core->frame = frame;
     core->frame_base = position - frame->size;
@@ -707,10 +732,21 @@ struct core_metrics core_metrics(const struct core *core)
     };
 }
 
+static uint64_t count_tickets(const struct core *core)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < core->pool_count; i++)
+        count += ticket_pool_at(core, i)->tickets.used;
+    return count;
+}
+
 uint64_t core_index_count(const struct core *core)
 {
     return (uint64_t)core->messages.used + core->groups.used + core->batches.used + core->deduplication.entries.used +
-           core->deduplication.producers.used + core->publishers.entries.used;
+           core->deduplication.producers.used + core->publishers.entries.used + core->made_matches.used +
+           core->dependencies.antecedents.used + core->dependencies.edges.used +
+           core->dependencies.failures.records.used + core->dependencies.batch_outcomes.records.used +
+           count_tickets(core);
 }
 
 uint64_t core_epoch(const struct core *core)

@@ -30,14 +30,13 @@ static struct extent *extent_at(struct extents *extents, uint64_t ordinal)
     if (extents->count > 0 && extents->items_owned[extents->count - 1].ordinal == ordinal)
         return &extents->items_owned[extents->count - 1];
     size_t place = extents_place(extents, ordinal);
-    struct extent *extent = extents->items_owned + place;
-    if (place < extents->count && extent->ordinal == ordinal)
-        return extent;
+    if (place < extents->count && extents->items_owned[place].ordinal == ordinal)
+        return &extents->items_owned[place];
     if (extents->count == extents->capacity) {
         extents->capacity = extents->capacity == 0 ? 16 : extents->capacity * 2;
         extents->items_owned = kept_resize(extents->items_owned, extents->capacity * sizeof(*extents->items_owned));
-        extent = extents->items_owned + place;
     }
+    struct extent *extent = &extents->items_owned[place];
     memmove(extent + 1, extent, (extents->count - place) * sizeof(*extent));
     extents->count++;
     *extent = (struct extent){.ordinal = ordinal};

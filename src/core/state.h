@@ -95,6 +95,7 @@ struct core {
     uint64_t feed_number;      /* above each number that the feed of a deleted pool has told, or would have told next */
     struct heap pool_timers;   /* ticket pools by what they have due next */
     uint32_t pool_turn;        /* id of the one that was served last */
+    uint32_t trim_turn;        /* no part of the state: whose memory is looked at next */
     struct list fed_pools;     /* whose feed has grown since the api last asked */
     struct list leaving_pools; /* deleted: their memory is given back in portions */
     struct pool made_matches;

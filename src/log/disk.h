@@ -54,7 +54,7 @@ struct disk_operations {
     void (*await_sync)(struct disk_file *file, uint64_t offset, uint64_t size);
 
     enum error (*rename)(struct disk *disk, const char *from, const char *to, struct failure *failure);
-    /* The name goes at once; a large file's room comes back in portions, which takes about half a second a gigabyte. Nobody may have
+    /* OK, too, where there is no such file. The name goes at once; a large file's room comes back in portions, which takes about half a second a gigabyte. Nobody may have
      * the file mapped. */
     enum error (*remove)(struct disk *disk, const char *name, struct failure *failure);
 

@@ -402,8 +402,8 @@ static enum error posix_rename(struct disk *disk, const char *from, const char *
 static void room_give_back(int descriptor)
 {
     struct stat status;
-    if (fstat(descriptor, &status) != 0)
-        return;
+    if (fstat(descriptor, &status) != 0 || status.st_nlink > 0)
+        return; /* under another name it belongs to somebody, to a backup perhaps */
     for (off_t size = status.st_size - REMOVED_AT_ONCE; size > 0; size -= REMOVED_AT_ONCE) {
         if (ftruncate(descriptor, size) != 0 || fdatasync(descriptor) != 0)
             return; /* closing it does the rest */
@@ -420,12 +420,13 @@ static enum error posix_remove(struct disk *disk, const char *name, struct failu
     const bool is_removed = unlinkat(posix->folder, name, 0) == 0;
     const int reason = errno;
     if (descriptor >= 0) {
-        if (is_removed)
+        /* The name first, durably: a file that came back shorter after a power cut would be taken for a damaged one. */
+        if (is_removed && fsync(posix->folder) == 0)
             room_give_back(descriptor);
         (void)close(descriptor);
     }
     errno = reason;
-    return is_removed ? OK : failed(disk, name, failure, "removing");
+    return is_removed || reason == ENOENT ? OK : failed(disk, name, failure, "removing");
 }
 
 static enum error posix_map(struct disk_file *file, uint64_t size, const uint8_t **memory, struct failure *failure)

@@ -245,21 +245,25 @@ enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *
 {
     ASSERT(log_is_replayed(log));
     ASSERT(cut->replay_position <= log->place.position);
+    enum error first = OK;
     for (size_t i = 0; i < log->table.count;) {
         if (!is_cut_off(log, cut, i)) {
             i++;
             continue;
         }
-        /* Not synced: a segment that comes back after a crash does no harm and is trimmed again. */
         const uint64_t ordinal = log->table.entries_owned[i].ordinal;
         char name[SEGMENT_NAME_SIZE];
         segment_name(ordinal * log->segment_size, name);
-        segment_table_remove(&log->table, ordinal);
-        const enum error error = log->disk->operations->remove(log->disk, name, failure);
-        if (error != OK)
-            return error;
+        segment_table_unmap(&log->table, i);
+        const enum error error = log->disk->operations->remove(log->disk, name, first == OK ? failure : NULL);
+        if (error == OK) {
+            segment_table_remove(&log->table, ordinal);
+        } else { /* it stays in the table, and is tried again with the next snapshot */
+            first = first == OK ? error : first;
+            i++;
+        }
     }
-    return OK;
+    return first;
 }
 
 void log_forget(struct log *log, const struct log_cut *cut)

@@ -98,7 +98,8 @@ struct log_cut {
     void *context;
 };
 
-/* Removes those segments. A forked child may do it, which has everything but the files for itself; its owner then forgets them. */
+/* Removes those segments; one that can't be removed is passed over, and the first such failure returned. A forked child may do it, which
+ * has everything but the files for itself; its owner then forgets them. */
 enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *failure);
 void log_forget(struct log *log, const struct log_cut *cut);
 

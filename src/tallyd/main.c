@@ -387,6 +387,8 @@ int main(int argc, char **argv)
     int status = 0;
     open_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a client that goes away is an error of one write */
+    signal(SIGCHLD,
+           SIG_DFL); /* whoever started us may have ignored it; how a snapshot's child ended would then be lost */
     bool is_sound = config_load(&daemon.config, argc, argv, &failure) == OK;
     if (is_sound && daemon.config.wants_help) {
         config_help_print(stdout);

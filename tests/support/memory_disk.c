@@ -596,7 +596,7 @@ static enum error name_change(struct disk *disk, enum change_kind kind, const ch
     struct attempt attempt = operation_begin(memory, OPERATION_NAME, what, name, failure);
     const struct entry *entry = folder_find(&memory->live, name);
     const bool exists = entry != NULL;
-    if (attempt.error == OK && !exists)
+    if (attempt.error == OK && !exists && kind == CHANGE_RENAME)
         attempt.error =
             failure_set(failure, ERROR_DISK_FAILED, "%s %s/%s failed: no such file.", what, disk->folder, name);
     if (exists && (attempt.error == OK || (attempt.is_half && draw_bool(memory))))

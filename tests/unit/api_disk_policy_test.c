@@ -354,9 +354,34 @@ static void a_drain_in_no_order_stays_within_the_bound(void **state)
     run_kinds(run_drain, "a drain", ARRAY_LENGTH(kinds));
 }
 
+/* Old segments of which much lives stand before newer ones that are nearly dead, more of them than one round empties. */
+static void the_emptiest_segments_are_chosen_however_many_there_are(void **state)
+{
+    (void)state;
+    struct extents extents = {0};
+    for (uint64_t ordinal = 0; ordinal < 200; ordinal++)
+        extents_enter(&extents, ordinal, ordinal < 130 ? 3000 : 100);
+    struct cleaner cleaner = {0};
+    cleaner_begin(&cleaner, &extents, 200, 4000, 62 * 3900);
+    assert_int_equal(cleaner.chosen_count, 62);
+    assert_int_equal(cleaner.chosen[0], 130);
+    cleaner = (struct cleaner){0};
+    cleaner_begin(&cleaner, &extents, 200, 4000, 400 * 4000);
+    assert_int_equal(cleaner.chosen_count, CLEANER_SEGMENTS_MAX);
+    assert_int_equal(cleaner.chosen[0], 130);
+    for (uint64_t ordinal = 150; ordinal < 200; ordinal++)
+        extents_leave(&extents, ordinal, 100);
+    cleaner = (struct cleaner){0}; /* those that are nearly dead, and the oldest of the others */
+    cleaner_begin(&cleaner, &extents, 200, 4000, 20 * 3900 + 5 * 1000);
+    assert_int_equal(cleaner.chosen_count, 25);
+    assert_true(cleaner.chosen[0] == 0 && cleaner.chosen[4] == 4 && cleaner.chosen[5] == 130);
+    extents_deinit(&extents);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_emptiest_segments_are_chosen_however_many_there_are),
         cmocka_unit_test(old_between_young_stays_within_the_bound),
         cmocka_unit_test(random_ends_stay_within_the_bound),
         cmocka_unit_test(ends_where_it_hurts_most_stay_within_the_bound),

@@ -220,6 +220,26 @@ static void what_takes_a_little_more_than_it_gives_is_refused_an_eighth_above(vo
     sqs_close(world);
 }
 
+/* Without their texts they go on: they end something. */
+static void texts_that_stay_are_refused_above_the_reserve(void **state)
+{
+    struct world *world = full_world(state);
+    struct taken taken[1];
+    world_hold(world, "q", 30, 1, taken);
+    world->options.memory_max = kept_in_use() / 2;
+    world_stop(world, false);
+    world_start(world);
+    struct answer answer = world_call(world, "Tally.FailMessage",
+                                      "{'QueueUrl':'q','ReceiptHandle':'%s','Reason':'because'}", taken[0].handle);
+    EXPECT(world, answer_fails(answer, "MemoryIsFull"));
+    answer = world_call(world, "Tally.FailMessage", "{'QueueUrl':'q','ReceiptHandle':'%s'}", taken[0].handle);
+    EXPECT(world, answer.error == NULL);
+    sqs_expect_error(world, "Tally.CompleteUnits", "{'BatchId':'b','Units':[{'Unit':'u1','Detail':'because'}]}",
+                     "MemoryIsFull", "memory-max");
+    sqs_call(world, "Tally.CompleteUnits", "{'BatchId':'b','Units':[{'Unit':'u1'}]}");
+    sqs_close(world);
+}
+
 /* --- nothing grows without bound ------------------------------------------------------------------------------------ */
 
 static void delete_all(struct world *world, const char *queue)
@@ -467,6 +487,7 @@ int main(void)
         cmocka_unit_test(a_schedule_is_late_and_not_lost),
         cmocka_unit_test(a_restart_is_not_refused_and_a_drain_makes_room),
         cmocka_unit_test(what_takes_a_little_more_than_it_gives_is_refused_an_eighth_above),
+        cmocka_unit_test(texts_that_stay_are_refused_above_the_reserve),
         cmocka_unit_test(messages_that_ended_leave_nothing),
         cmocka_unit_test(groups_end_with_their_last_message),
         cmocka_unit_test(deduplication_ids_end_with_their_window),

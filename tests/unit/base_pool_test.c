@@ -158,12 +158,17 @@ static void a_pool_that_was_emptied_gives_its_chunks_back(void **state)
             pool_free(&pool, slot);
         assert_true(pool.chunk_count >= count >> POOL_CHUNK_SHIFT); /* one is in use, and nobody moves it */
         assert_int_equal(*(uint32_t *)pool_at(&pool, count), count);
+        pool_trim(&pool);
+        assert_true(pool.chunk_count >= count >> POOL_CHUNK_SHIFT);
         pool_free(&pool, count);
+        assert_int_equal(*((uint32_t *)pool_at(&pool, count - 1) + 1), 0); /* still there to be read */
+        pool_trim(&pool);
         assert_true(pool.chunk_count < count >> POOL_CHUNK_SHIFT);
         for (unsigned i = 0; i < 200; i++) {
             uint32_t slot = pool_allocate(&pool);
             assert_int_equal(*(uint64_t *)pool_at(&pool, slot), 0);
             pool_free(&pool, slot);
+            pool_trim(&pool);
         }
         assert_true(pool.chunk_count <= 20);
     }
@@ -194,6 +199,7 @@ static void a_pool_keeps_what_it_uses_again(void **state)
             pool_free(&pool, slots[i]);
         }
         assert_int_equal(pool.used, 0);
+        pool_trim(&pool);
         assert_int_equal(pool.slot_end, 1);
     }
     pool_deinit(&pool);
