@@ -167,7 +167,8 @@ static enum error give_up(struct checkpoint *checkpoint, uint64_t end, struct fa
 {
     checkpoint->is_active = false;
     checkpoint->failed_end = end;
-    return failure_set(failure, ERROR_DISK_FAILED, "%s: %s; the log keeps growing until one works",
+    return failure_set(failure, ERROR_DISK_FAILED,
+                       "no snapshot was taken, the log goes on: %s: %s; it keeps growing until one works",
                        checkpoint->disk->folder, text);
 }
 
@@ -247,10 +248,14 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
 
 static enum error publish(struct checkpoint *checkpoint, struct failure *failure)
 {
-    note_published(checkpoint);
     enum error error = snapshot_publish(checkpoint->disk, &checkpoint->place, failure);
-    if (error == OK)
-        error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
+    if (error != OK) {
+        checkpoint->is_active = false;
+        checkpoint->failed_end = checkpoint->place.position;
+        return error;
+    }
+    note_published(checkpoint);
+    error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
     if (error != OK)
         return error;
     const struct log_cut cut = cut_of(checkpoint);

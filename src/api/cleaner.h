@@ -44,8 +44,8 @@ void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint6
  * is cleaned meanwhile goes only with the one after it. */
 void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, bool is_pressed, bool is_patient);
 
-/* Moves the next few contents, in the open frame, and in one that it opens if none is. ERROR_LOG_DAMAGED, once for a segment, if a
- * content in it can't be read back or is not what it was: it is not moved, and the segment stays. */
+/* Moves the next few contents, in the open frame, and in one that it opens if none is. ERROR_LOG_DAMAGED, once for a segment (of the newest
+ * CLEANER_DAMAGED_MAX), if a content in it can't be read back or is not what it was: it is not moved, and the segment stays. */
 enum error cleaner_step(struct cleaner *cleaner, struct namespace *ns, uint64_t now_ms, struct failure *failure);
 
 #endif

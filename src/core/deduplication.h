@@ -5,7 +5,8 @@
  * event when it ends. Keys are 128-bit keyed hashes of what clients said.
  *
  * Ids stand in lanes, one for each queue and length of window. In a lane they end in the order in which they came, so neither
- * a heap nor a timer is needed for each of them: 40 bytes, plus 8 to 21 in the table, and O(1) to add and to sweep. */
+ * a heap nor a timer is needed for each of them: 40 bytes, plus 11 to 21 in the table (more for a while after most have gone), and
+ * O(1) to add and to sweep. */
 #ifndef TALLY_CORE_DEDUPLICATION_H
 #define TALLY_CORE_DEDUPLICATION_H
 

@@ -41,6 +41,7 @@ struct disk_operations {
     enum error (*read)(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure);
     enum error (*write)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
     enum error (*sync)(struct disk_file *file, struct failure *failure); /* fdatasync: data and size */
+
     /* NULL, or what write and sync do, in one; disk_write_synced() takes it where it is there. */
     enum error (*write_synced)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
     enum error (*sync_folder)(struct disk *disk, struct failure *failure); /* makes create, rename, remove durable */
@@ -54,8 +55,8 @@ struct disk_operations {
     void (*await_sync)(struct disk_file *file, uint64_t offset, uint64_t size);
 
     enum error (*rename)(struct disk *disk, const char *from, const char *to, struct failure *failure);
-    /* OK, too, where there is no such file. The name goes at once; a large file's room comes back in portions, which takes about half a second a gigabyte. Nobody may have
-     * the file mapped. */
+    /* OK, too, where there is no such file. The name goes at once, durably; a large file's room comes back in portions, which
+     * takes about half a second a gigabyte. Nobody may have the file mapped. */
     enum error (*remove)(struct disk *disk, const char *name, struct failure *failure);
 
     /* The file's first `size` bytes as read-only memory that shows later writes too; until unmap. The file may be closed

@@ -83,7 +83,7 @@ enum error log_write(struct log *log, struct bytes frame, struct failure *failur
 bool log_prepare(struct log *log);
 
 /* The `size` bytes at `position`, which must lie inside one durable or at least written frame; NULL when its segment is not
- * there or can't be mapped. Borrowed until log_trim() removes the segment. On the loop's thread. O(1) once mapped. */
+ * there or can't be mapped. Borrowed until the segment may go and is released. On the loop's thread. O(1) once mapped. */
 const uint8_t *log_read(struct log *log, uint64_t position, size_t size);
 
 /* Would looking at what log_read() gives wait for no disk? If not, the bytes are asked for, and are there a little later. True, too,
@@ -104,7 +104,7 @@ enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *
 void log_forget(struct log *log, const struct log_cut *cut);
 
 /* Unmaps one of those segments, if any is mapped: true when it did. The memory and the disk space of a file that is still mapped are
- * freed when the last map goes, and by whoever has that map. On the loop's thread, as the two above. */
+ * freed when the last map goes, and by whoever has that map. On the loop's thread, as log_forget(). */
 bool log_release(struct log *log, const struct log_cut *cut);
 
 /* Appends file name (without the folder) and offset of a position, for messages about damage. */

@@ -78,7 +78,7 @@ static void server_step_snapshot(struct server *server)
     for (size_t i = 0; i < server->hub.site_count; i++) {
         struct failure failure = {0};
         if (namespace_snapshot_step(server->hub.sites_owned[i].ns, false, &failure) != OK)
-            server_report_trouble(server, "no snapshot was taken, the log goes on", &failure);
+            server_report_trouble(server, "the disk", &failure);
     }
 }
 

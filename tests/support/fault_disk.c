@@ -131,6 +131,20 @@ static enum error fault_sync(struct disk_file *file, struct failure *failure)
     return error != OK ? error : file->owner->inner->operations->sync(file->inner, failure);
 }
 
+static enum error fault_write_synced(struct disk_file *file, uint64_t offset, struct bytes data,
+                                     struct failure *failure)
+{
+    const struct disk *inner = file->owner->inner;
+    enum error error = attempt(file->owner, FAULT_WRITE, failure);
+    if (error != OK)
+        return error;
+    error = attempt(file->owner, FAULT_SYNC, failure);
+    if (error == OK)
+        return disk_write_synced(inner, file->inner, offset, data, failure);
+    (void)inner->operations->write(file->inner, offset, data, NULL);
+    return error;
+}
+
 static void fault_start_sync(struct disk_file *file, uint64_t offset, uint64_t size)
 {
     file->owner->inner->operations->start_sync(file->inner, offset, size);
@@ -191,6 +205,7 @@ static const struct disk_operations fault_operations = {
     .read = fault_read,
     .write = fault_write,
     .sync = fault_sync,
+    .write_synced = fault_write_synced,
     .start_sync = fault_start_sync,
     .await_sync = fault_await_sync,
     .sync_folder = fault_sync_folder,

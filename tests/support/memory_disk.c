@@ -211,6 +211,17 @@ static void inode_sync(struct inode *inode)
     inode->size_durable = inode->size_live;
 }
 
+/* Only these sectors become durable, and the size with them. */
+static void inode_sync_sectors(struct inode *inode, uint64_t first, uint64_t end)
+{
+    for (uint64_t sector = first; sector < end; sector++)
+        if (inode->states_owned[sector] == SECTOR_DIRTY)
+            sector_settle(inode, sector, true);
+    if (first <= inode->unclean_first && end >= inode->unclean_end)
+        inode->unclean_first = inode->unclean_end = 0;
+    inode->size_durable = inode->size_live;
+}
+
 /* Some of what is dirty becomes durable, the rest never will. */
 static void inode_sync_badly(struct memory_disk *memory, struct inode *inode)
 {
@@ -570,6 +581,23 @@ static enum error memory_sync(struct disk_file *file, struct failure *failure)
     return attempt.error;
 }
 
+/* Two operations, so that a disk may fail between them; what was written before to other places stays as it is. */
+static enum error memory_write_synced(struct disk_file *file, uint64_t offset, struct bytes data,
+                                      struct failure *failure)
+{
+    const enum error error = memory_write(file, offset, data, failure);
+    if (error != OK)
+        return error;
+    struct memory_disk *memory = lock_mutex(&file->owner->disk);
+    const struct attempt attempt = operation_begin(memory, OPERATION_SYNC, "syncing", file->name, failure);
+    if (attempt.error == OK)
+        inode_sync_sectors(file->inode, offset / SECTOR_SIZE, sectors_of(offset + data.size));
+    else if (attempt.is_half)
+        inode_sync_badly(memory, file->inode);
+    unlock_mutex(memory);
+    return attempt.error;
+}
+
 /* Hints: what is dirty stays dirty, and a crash decides as before. */
 static void memory_start_sync(struct disk_file *file, uint64_t offset, uint64_t size)
 {
@@ -663,6 +691,7 @@ static const struct disk_operations memory_operations = {
     .read = memory_read,
     .write = memory_write,
     .sync = memory_sync,
+    .write_synced = memory_write_synced,
     .start_sync = memory_start_sync,
     .await_sync = memory_start_sync,
     .sync_folder = memory_sync_folder,

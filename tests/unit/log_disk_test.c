@@ -131,6 +131,10 @@ static void files_do_what_the_log_expects_of_them(void **state)
         sched_yield(); /* it has asked for them */
     assert_true(operations->is_at_hand(disk, memory + 4000, 200));
     assert_int_equal(operations->write(file, 5000, BYTES("hello"), &failure), OK);
+    assert_int_equal(disk_write_synced(disk, file, 7000, BYTES("synced"), &failure), OK);
+    char synced[6];
+    assert_int_equal(operations->read(file, 7000, synced, sizeof(synced), &failure), OK);
+    assert_memory_equal(synced, "synced", 6);
     operations->start_sync(file, 5000, 5);
     operations->await_sync(file, 5000, 5);
     assert_int_equal(operations->sync(file, &failure), OK);
