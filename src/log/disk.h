@@ -56,7 +56,7 @@ struct disk_operations {
 
     enum error (*rename)(struct disk *disk, const char *from, const char *to, struct failure *failure);
     /* OK, too, where there is no such file. The name goes at once, durably; a large file's room comes back in portions, which
-     * takes about half a second a gigabyte. Nobody may have the file mapped. */
+     * takes some seconds a gigabyte. Nobody may have the file mapped. */
     enum error (*remove)(struct disk *disk, const char *name, struct failure *failure);
 
     /* The file's first `size` bytes as read-only memory that shows later writes too; until unmap. The file may be closed

@@ -29,8 +29,8 @@
 #define LOCK_PATIENCE_MS 500        /* for an owner that is just ending */
 #define LOCK_PATIENCE_GONE_MS 30000 /* for what a killed owner left */
 #define HOLDER_SIZE 24              /* bytes of a pid as text */
-#define REMOVED_AT_ONCE ((off_t)16 << 20)
-#define REMOVAL_PAUSE_NS 2000000 /* between two portions */
+#define REMOVED_AT_ONCE ((off_t)4 << 20)
+#define REMOVAL_PAUSE_NS 8000000 /* between two portions */
 #define FILE_MODE 0640
 #define FOLDER_MODE 0700
 
