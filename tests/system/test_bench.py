@@ -74,7 +74,7 @@ def test_the_chart_shows_every_queue_that_was_measured(results):
     root = xml.etree.ElementTree.fromstring(results["chart"])
     words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert words[0].startswith("Completed jobs per second")
-    assert "Tally" in words and f"{results['measured']['life']['messages_per_s']:,.0f}" in words
+    assert "Tally, 10 in a request" in words and f"{results['measured']['life']['messages_per_s']:,.0f}" in words
     for key, label in (("nats", "NATS JetStream"), ("rabbitmq", "RabbitMQ, classic queue"), ("bullmq", "BullMQ on Redis")):
         assert (label in words) == bool(results["measured"][key]["messages_per_s"]), label
 
