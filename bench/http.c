@@ -49,6 +49,15 @@ bool http_message_find(struct view in, struct http_message *message)
     return true;
 }
 
+bool http_reply_find(struct view in, struct http_message *reply)
+{
+    if (!http_message_find(in, reply))
+        return false;
+    if (reply->status != 200)
+        fatal("expected status 200, got this reply:\n%.*s", (int)reply->size, in.ptr);
+    return true;
+}
+
 void http_request_begin(struct text *out, const char *target, uint16_t port)
 {
     text_append_format(

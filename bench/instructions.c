@@ -335,14 +335,9 @@ static void slot_check(const struct slot *slot, const struct action *action)
 
 static void handles_take(struct driver *driver, struct view body)
 {
-    static const struct view KEY = {"\"ReceiptHandle\":\"", 17};
-    const char *at;
-    while ((at = view_find(body, KEY)) != NULL) {
-        body = view_from(body, at + KEY.size);
-        const char *end = memchr(body.ptr, '"', body.size);
-        if (end == NULL)
-            fatal("a receipt handle without an end");
-        text_append(&driver->handles, (struct view){body.ptr, (size_t)(end - body.ptr)});
+    struct view handle;
+    while (view_text_next(&body, VIEW("\"ReceiptHandle\":\""), &handle)) {
+        text_append(&driver->handles, handle);
         text_append(&driver->handles, VIEW("\n"));
     }
 }

@@ -76,16 +76,6 @@ static void large_tell(const void *state, FILE *file)
     record_counts_print(((const struct large *)state)->record, file);
 }
 
-/* The reply at the start of `in`; false while bytes are missing. */
-static bool reply_find(struct view in, struct http_message *reply)
-{
-    if (!http_message_find(in, reply))
-        return false;
-    if (reply->status != 200)
-        fatal("expected status 200, got this reply:\n%.*s", (int)reply->size, in.ptr);
-    return true;
-}
-
 /* --- Sends ---------------------------------------------------------------------------------------------------------- */
 
 static void send_ask(const void *state, struct connection *connection)
@@ -99,7 +89,7 @@ static size_t send_answer(const void *state, struct connection *connection, stru
 {
     const struct large *large = state;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     if (lease_entries_read(reply.body, ENVELOPE_MAX) != (1u << ENVELOPE_MAX) - 1)
         fatal("a message was refused: %.*s", (int)reply.body.size, reply.body.ptr);
@@ -115,16 +105,7 @@ static void entries_ask(const struct large *large, struct connection *connection
                         struct view suffix)
 {
     const struct taken *taken = &large->taken_owned[connection->index];
-    struct text body;
-    text_init(&body);
-    envelope_url_append(&body, large->plan, large->plan->queue);
-    lease_entries_append(&body, taken->leases, taken->count, suffix);
-    connection->own.size = 0;
-    http_request_begin(&connection->own, target, large->plan->port);
-    http_request_end(&connection->own, text_view(&body));
-    text_deinit(&body);
-    connection->out = text_view(&connection->own);
-    connection->replies_due = 1;
+    leases_ask(connection, large->plan, large->plan->queue, target, taken->leases, taken->count, suffix);
 }
 
 static void receive_ask(const struct large *large, struct connection *connection)
@@ -254,7 +235,7 @@ static size_t scatter_answer(const void *state, struct connection *connection, s
 {
     const struct large *large = state;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     switch ((enum step)connection->step) {
     case STEP_RECEIVE:
@@ -290,7 +271,7 @@ static size_t drain_answer(const void *state, struct connection *connection, str
 {
     const struct large *large = state;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     if (connection->step == STEP_DELETE) {
         counters->deleted += delete_answer(large, connection, reply.body);

@@ -1,27 +1,15 @@
 #include "lease.h"
 
-/* The text behind the next `key`, up to its quote; moves *rest behind it. What stands in a body or handle here needs no escape. */
-static bool value_next(struct view *rest, struct view key, struct view *value)
-{
-    const char *at = view_find(*rest, key);
-    if (at == NULL)
-        return false;
-    struct view from = view_from(*rest, at + key.size);
-    const char *end = memchr(from.ptr, '"', from.size);
-    if (end == NULL)
-        fatal("no end of the text behind %.*s", (int)key.size, key.ptr);
-    *value = (struct view){from.ptr, (size_t)(end - from.ptr)};
-    *rest = view_from(*rest, end);
-    return true;
-}
+#include "envelope.h"
+#include "http.h"
 
 unsigned leases_read(struct record *record, struct record_slot *slot, struct view body, uint64_t now_ns, bool is_held,
                      struct lease leases[LEASES_MAX])
 {
     unsigned count = 0;
     struct view handle, text;
-    while (count < LEASES_MAX && value_next(&body, VIEW("\"ReceiptHandle\":\""), &handle) &&
-           value_next(&body, VIEW("\"Body\":\""), &text)) {
+    while (count < LEASES_MAX && view_text_next(&body, VIEW("\"ReceiptHandle\":\""), &handle) &&
+           view_text_next(&body, VIEW("\"Body\":\""), &text)) {
         struct lease *lease = &leases[count];
         uint64_t number;
         if (handle.size > HANDLE_SIZE_MAX)
@@ -38,7 +26,7 @@ unsigned leases_read(struct record *record, struct record_slot *slot, struct vie
     return count;
 }
 
-void lease_entries_append(struct text *body, const struct lease *leases, unsigned count, struct view suffix)
+static void entries_append(struct text *body, const struct lease *leases, unsigned count, struct view suffix)
 {
     text_append(body, VIEW(",\"Entries\":["));
     for (unsigned index = 0; index < count; index++) {
@@ -49,6 +37,21 @@ void lease_entries_append(struct text *body, const struct lease *leases, unsigne
         text_append(body, VIEW("}"));
     }
     text_append(body, VIEW("]}"));
+}
+
+void leases_ask(struct connection *connection, const struct plan *plan, const char *queue, const char *target,
+                const struct lease *leases, unsigned count, struct view suffix)
+{
+    struct text body;
+    text_init(&body);
+    envelope_url_append(&body, plan, queue);
+    entries_append(&body, leases, count, suffix);
+    connection->own.size = 0;
+    http_request_begin(&connection->own, target, plan->port);
+    http_request_end(&connection->own, text_view(&body));
+    text_deinit(&body);
+    connection->out = text_view(&connection->own);
+    connection->replies_due = 1;
 }
 
 /* The entries named in one list of the reply, as bits. */
@@ -62,7 +65,7 @@ static unsigned list_read(struct view body, struct view key, struct view other)
     const char *end = view_find(list, other);
     if (end != NULL)
         list.size = (size_t)(end - begin);
-    while (value_next(&list, VIEW("\"Id\":\""), &id))
+    while (view_text_next(&list, VIEW("\"Id\":\""), &id))
         named |= 1u << (unsigned)(id.ptr[0] - '0');
     return named;
 }

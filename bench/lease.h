@@ -18,8 +18,10 @@ struct lease {
 unsigned leases_read(struct record *record, struct record_slot *slot, struct view body, uint64_t now_ns, bool is_held,
                      struct lease leases[LEASES_MAX]);
 
-/* Appends the entries of a DeleteMessageBatch; with a suffix behind each handle, those of a ChangeMessageVisibilityBatch. */
-void lease_entries_append(struct text *body, const struct lease *leases, unsigned count, struct view suffix);
+/* Makes the connection's next write, in connection->own: a batch request for these leases, such as DeleteMessageBatch; with a suffix
+ * behind each handle a ChangeMessageVisibilityBatch. */
+void leases_ask(struct connection *connection, const struct plan *plan, const char *queue, const char *target,
+                const struct lease *leases, unsigned count, struct view suffix);
 
 /* Which entries succeeded, as bits, in the reply to either. Ends the program if an entry is missing in it. */
 unsigned lease_entries_read(struct view body, unsigned count);

@@ -119,21 +119,12 @@ static void propose_ask(const void *state, struct connection *connection)
     request_ready(connection);
 }
 
-static bool reply_find(struct view in, struct http_message *reply)
-{
-    if (!http_message_find(in, reply))
-        return false;
-    if (reply->status != 200)
-        fatal("expected status 200, got this reply:\n%.*s", (int)reply->size, in.ptr);
-    return true;
-}
-
 static size_t offer_answer(const void *state, struct connection *connection, struct view in, struct counters *counters)
 {
     const struct pools *pools = state;
     (void)connection;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     unsigned matched = view_count(reply.body, VIEW("\"Status\":\"matched\""));
     if (matched + view_count(reply.body, VIEW("\"Status\":\"waiting\"")) != pools->plan->batch)
@@ -149,7 +140,7 @@ static size_t propose_answer(const void *state, struct connection *connection, s
     const struct pools *pools = state;
     (void)connection;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     if (view_count(reply.body, VIEW("\"Status\":\"matched\"")) != pools->plan->batch)
         fatal("not every proposal was matched in this reply:\n%.*s", (int)reply.body.size, reply.body.ptr);
@@ -181,7 +172,7 @@ static size_t duel_answer(const void *state, struct connection *connection, stru
         return size;
     }
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     if (view_count(reply.body, VIEW("\"MessageId\"")) != 1)
         fatal("expected one match, got this reply:\n%.*s", (int)reply.body.size, reply.body.ptr);

@@ -99,16 +99,6 @@ static uint32_t random_below(struct soak *soak, uint32_t bound)
     return (uint32_t)((soak->random >> 32) * bound >> 32);
 }
 
-/* The reply at the start of `in`; false while bytes are missing. */
-static bool reply_find(struct view in, struct http_message *reply)
-{
-    if (!http_message_find(in, reply))
-        return false;
-    if (reply->status != 200)
-        fatal("expected status 200, got this reply:\n%.*s", (int)reply->size, in.ptr);
-    return true;
-}
-
 /* --- Producers ------------------------------------------------------------------------------------------------------ */
 
 static void send_ask(const void *state, struct connection *connection)
@@ -127,7 +117,7 @@ static size_t send_answer(const void *state, struct connection *connection, stru
     const struct soak *soak = state;
     unsigned count = soak->envelopes[soak->works_owned[connection->index].form].count;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     bool is_accepted = count == 1 ? view_find(reply.body, VIEW("\"MessageId\"")) != NULL
                                   : lease_entries_read(reply.body, count) == (1u << count) - 1;
@@ -185,16 +175,7 @@ static void receive_ask(const struct soak *soak, struct connection *connection, 
 static void entries_ask(const struct soak *soak, struct connection *connection, const char *target,
                         const struct lease *leases, unsigned count, struct view suffix)
 {
-    struct text body;
-    text_init(&body);
-    envelope_url_append(&body, soak->plan, soak->queue_names[queue_of(connection)]);
-    lease_entries_append(&body, leases, count, suffix);
-    connection->own.size = 0;
-    http_request_begin(&connection->own, target, soak->plan->port);
-    http_request_end(&connection->own, text_view(&body));
-    text_deinit(&body);
-    connection->out = text_view(&connection->own);
-    connection->replies_due = 1;
+    leases_ask(connection, soak->plan, soak->queue_names[queue_of(connection)], target, leases, count, suffix);
 }
 
 static void work_ask(const void *state, struct connection *connection)
@@ -253,7 +234,7 @@ static size_t work_answer(const void *state, struct connection *connection, stru
     struct soak *soak = (struct soak *)state;
     struct work *work = &soak->works_owned[connection->index];
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     switch ((enum step)connection->step) {
     case STEP_RECEIVE:

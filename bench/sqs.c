@@ -175,16 +175,6 @@ static void *sqs_create(const struct plan *plan)
     return sqs;
 }
 
-/* The reply at the start of `in` with status 200; false while bytes are missing. */
-static bool reply_find(struct view in, struct http_message *reply)
-{
-    if (!http_message_find(in, reply))
-        return false;
-    if (reply->status != 200)
-        fatal("expected status 200, got this reply:\n%.*s", (int)reply->size, in.ptr);
-    return true;
-}
-
 static void reply_expect(const struct http_message *reply, struct view key, unsigned count)
 {
     if (view_count(reply->body, key) != count)
@@ -204,7 +194,7 @@ static size_t send_answer(const void *state, struct connection *connection, stru
 {
     (void)state, (void)connection;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     reply_expect(&reply, VIEW("\"MessageId\""), 1);
     counters->sent++;
@@ -215,7 +205,7 @@ static size_t static_answer(const void *state, struct connection *connection, st
 {
     (void)state, (void)connection;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     counters->sent++;
     return reply.size;
@@ -233,7 +223,7 @@ static size_t batch_answer(const void *state, struct connection *connection, str
 {
     (void)state, (void)connection;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     reply_expect(&reply, VIEW("\"MessageId\""), TEN);
     counters->sent += TEN;
@@ -307,7 +297,7 @@ static size_t life_answer(const void *state, struct connection *connection, stru
 {
     const struct sqs *sqs = state;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     unsigned count;
     switch ((enum life_step)connection->step) {
@@ -346,7 +336,7 @@ static size_t take_answer(const void *state, struct connection *connection, stru
 {
     (void)state;
     struct http_message reply;
-    if (!reply_find(in, &reply))
+    if (!http_reply_find(in, &reply))
         return 0;
     unsigned count = view_count(reply.body, VIEW("\"MessageId\""));
     counters->received += count;

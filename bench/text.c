@@ -69,6 +69,20 @@ void text_append_format(struct text *text, const char *format, ...)
     text->size += (size_t)size;
 }
 
+bool view_text_next(struct view *rest, struct view key, struct view *value)
+{
+    const char *at = view_find(*rest, key);
+    if (at == NULL)
+        return false;
+    struct view from = view_from(*rest, at + key.size);
+    const char *end = memchr(from.ptr, '"', from.size);
+    if (end == NULL)
+        fatal("no end of the text behind %.*s", (int)key.size, key.ptr);
+    *value = (struct view){from.ptr, (size_t)(end - from.ptr)};
+    *rest = view_from(*rest, end);
+    return true;
+}
+
 unsigned view_count(struct view view, struct view needle)
 {
     unsigned count = 0;
