@@ -5,6 +5,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -65,6 +66,12 @@ def two_cores():
     if len(available) < 2 or shutil.which("taskset") is None:
         return None, None
     return available[0], available[1]
+
+
+def tell(text):
+    """Progress, on a terminal only."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def busy_s(core):

@@ -12,6 +12,7 @@ import time
 import urllib.request
 
 from harness import machine
+from harness.document import filled
 from harness.servers import RunFailed
 
 MIB = 1 << 20
@@ -145,21 +146,16 @@ def checks_table(checks):
 def publish(root, name, svg, text):
     """Puts the chart into docs/pictures, and the text into its place in docs/performance.md."""
     document = os.path.join(root, "docs", "performance.md")
-    pattern = re.compile(rf"(<!-- {name}: bench/{name} --publish -->\n).*?(<!-- end -->)", re.DOTALL)
     with open(document, encoding="utf-8") as file:
         before = file.read()
-    if len(pattern.findall(before)) != 1:
-        raise RunFailed(f"{document} has no single place for {name}")
+    try:
+        after = filled(before, name, f"bench/{name} --publish", f"![{text.splitlines()[0]}](pictures/{name}.svg)\n\n{text}")
+    except LookupError as problem:
+        raise RunFailed(f"{document}: {problem}") from problem
     with open(document, "w", encoding="utf-8") as file:
-        file.write(pattern.sub(lambda found: f"{found.group(1)}![{text.splitlines()[0]}](pictures/{name}.svg)\n\n{text}\n{found.group(2)}", before))
+        file.write(after)
     with open(os.path.join(root, "docs", "pictures", f"{name}.svg"), "w", encoding="utf-8") as file:
         file.write(svg)
-
-
-def tell(text):
-    """Progress, on a terminal only."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def left_out(parser, text, known):
