@@ -72,15 +72,7 @@ static void remember_needed(struct checkpoint *checkpoint)
 static bool was_needed(void *context, uint64_t ordinal)
 {
     const struct checkpoint *checkpoint = context;
-    size_t low = 0, high = checkpoint->needed_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (checkpoint->needed_owned[middle] < ordinal)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < checkpoint->needed_count && checkpoint->needed_owned[low] == ordinal;
+    return ordinals_have(checkpoint->needed_owned, checkpoint->needed_count, ordinal);
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -115,6 +107,13 @@ static void note_published(struct checkpoint *checkpoint)
     checkpoint->position = checkpoint->place.position;
     checkpoint->entries = checkpoint->place_entries;
     checkpoint->failed_end = 0;
+}
+
+/* The next one is due when the log has grown a little from here. */
+static void note_failed(struct checkpoint *checkpoint, uint64_t end)
+{
+    checkpoint->is_active = false;
+    checkpoint->failed_end = end;
 }
 
 /* --- the child ---------------------------------------------------------------------------------------------------- */
@@ -162,11 +161,9 @@ __attribute__((noreturn)) static void be_snapshot_child(struct checkpoint *check
     _exit(child_work(checkpoint, word));
 }
 
-/* The next one is due when the log has grown a little from here. */
 static enum error give_up(struct checkpoint *checkpoint, uint64_t end, struct failure *failure, const char *text)
 {
-    checkpoint->is_active = false;
-    checkpoint->failed_end = end;
+    note_failed(checkpoint, end);
     return failure_set(failure, ERROR_DISK_FAILED,
                        "no snapshot was taken, the log goes on: %s: %s; it keeps growing until one works",
                        checkpoint->disk->folder, text);
@@ -234,8 +231,8 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
         return give_up(checkpoint, end, failure, "a snapshot could not be written (is the disk full?)");
     note_published(checkpoint);
     const enum error error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
-    if (result ==
-        CHILD_LEFT_SEGMENTS) /* which ones is not known, so all are tried again; those that have gone do no harm */
+    /* Which ones were left is not known, so all are tried again; those that have gone do no harm. */
+    if (result == CHILD_LEFT_SEGMENTS)
         return failure_set(failure, ERROR_DISK_FAILED,
                            "%s: segments that nothing needs could not be removed; the next snapshot tries again",
                            checkpoint->disk->folder);
@@ -250,8 +247,7 @@ static enum error publish(struct checkpoint *checkpoint, struct failure *failure
 {
     enum error error = snapshot_publish(checkpoint->disk, &checkpoint->place, failure);
     if (error != OK) {
-        checkpoint->is_active = false;
-        checkpoint->failed_end = checkpoint->place.position;
+        note_failed(checkpoint, checkpoint->place.position);
         return error;
     }
     note_published(checkpoint);
@@ -301,9 +297,8 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
     if (!in_line)
         return start_child(checkpoint, failure);
     const enum error error = write_snapshot(checkpoint, failure);
-    checkpoint->is_active = error == OK;
     if (error != OK)
-        checkpoint->failed_end = place->position;
+        note_failed(checkpoint, place->position);
     return error;
 }
 

@@ -36,8 +36,7 @@ void pool_init(struct pool *pool, uint32_t record_size)
 {
     ASSERT(record_size >= sizeof(uint32_t));
     *pool = (struct pool){.record_size = record_size, .slot_end = 1};
-    while (pool->block_begin * chunk_size(pool) < POOL_BLOCKS_FROM)
-        pool->block_begin++;
+    pool->block_begin = (uint32_t)((POOL_BLOCKS_FROM + chunk_size(pool) - 1) / chunk_size(pool));
 }
 
 void pool_deinit(struct pool *pool)

@@ -17,15 +17,7 @@ static bool search_meets(const struct search *search, uint64_t position)
     if (position < search->start || position >= search->end)
         return false;
     uint64_t ordinal = position / search->segment_size;
-    size_t low = 0, high = search->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (search->ordinals[middle] < ordinal)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < search->count && search->ordinals[low] == ordinal;
+    return ordinals_have(search->ordinals, search->count, ordinal);
 }
 
 bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t count, uint32_t *slot, unsigned *looks,

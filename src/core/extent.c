@@ -67,6 +67,19 @@ void extents_leave(struct extents *extents, uint64_t ordinal, uint32_t size)
     memmove(extent, extent + 1, (extents->count - place) * sizeof(*extent));
 }
 
+bool ordinals_have(const uint64_t *ordinals, size_t count, uint64_t ordinal)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ordinals[middle] < ordinal)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && ordinals[low] == ordinal;
+}
+
 void extents_check(const struct extents *extents, const struct extents *expected)
 {
     ASSERT(extents->count == expected->count && extents->live_bytes == expected->live_bytes);
