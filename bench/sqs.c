@@ -1,4 +1,4 @@
-/* Workloads of the SQS protocol: one message, ten at a time, and the whole life of ten. */
+/* Workloads of the SQS protocol: one message, ten at a time, and the whole life of one or of ten. */
 #include "http.h"
 #include "signer.h"
 #include "workload.h"
@@ -26,6 +26,7 @@ struct numbering {
 struct sqs {
     const struct plan *plan;
     struct signer signer;
+    bool is_single; /* is the life that of one message, not of ten? */
     struct send_template send;
     struct send_template send_batch;
     struct numbering *numbering_owned;
@@ -141,38 +142,49 @@ static void template_ask(const struct sqs *sqs, const struct send_template *temp
     connection->out = text_view(&connection->own);
 }
 
-static void receive_build(const struct sqs *sqs, struct text *out, const char *more)
+static void receive_build(const struct sqs *sqs, struct text *out, unsigned messages, const char *more)
 {
     const struct plan *plan = sqs->plan;
     struct text body;
     text_init(&body);
     queue_url_append(&body, plan);
-    text_append_format(&body, ",\"MaxNumberOfMessages\":%d%s}", TEN, more);
+    text_append_format(&body, ",\"MaxNumberOfMessages\":%u%s}", messages, more);
     http_request_begin(out, "AmazonSQS.ReceiveMessage", plan->port);
     http_request_end(out, text_view(&body));
     request_sign(sqs, out);
     text_deinit(&body);
 }
 
-static void *sqs_create(const struct plan *plan)
+static struct sqs *sqs_create_life(const struct plan *plan, bool is_single)
 {
     struct sqs *sqs = allocate(sizeof(*sqs));
     sqs->plan = plan;
+    sqs->is_single = is_single;
     sqs->numbering_owned = allocate(sizeof(*sqs->numbering_owned));
     sqs->numbering_owned->next_id = plan->id_first;
     signer_init(&sqs->signer, time(NULL));
     send_build(sqs, &sqs->send);
     send_batch_build(sqs, &sqs->send_batch);
     text_init(&sqs->receive);
-    receive_build(sqs, &sqs->receive, "");
+    receive_build(sqs, &sqs->receive, is_single ? 1 : TEN, "");
     text_init(&sqs->take);
-    receive_build(sqs, &sqs->take, ",\"VisibilityTimeout\":43200");
+    receive_build(sqs, &sqs->take, TEN, ",\"VisibilityTimeout\":43200");
     text_init(&sqs->delete_begin);
-    http_request_begin(&sqs->delete_begin, "AmazonSQS.DeleteMessageBatch", plan->port);
+    http_request_begin(&sqs->delete_begin, is_single ? "AmazonSQS.DeleteMessage" : "AmazonSQS.DeleteMessageBatch",
+                       plan->port);
     text_init(&sqs->delete_body);
     queue_url_append(&sqs->delete_body, plan);
-    text_append(&sqs->delete_body, VIEW(",\"Entries\":["));
+    text_append(&sqs->delete_body, is_single ? VIEW(",\"ReceiptHandle\":\"") : VIEW(",\"Entries\":["));
     return sqs;
+}
+
+static void *sqs_create(const struct plan *plan)
+{
+    return sqs_create_life(plan, false);
+}
+static void *sqs_create_single(const struct plan *plan)
+{
+    return sqs_create_life(plan, true);
 }
 
 static void reply_expect(const struct http_message *reply, struct view key, unsigned count)
@@ -230,7 +242,7 @@ static size_t batch_answer(const void *state, struct connection *connection, str
     return reply.size;
 }
 
-/* Send ten, receive up to ten, delete those */
+/* Send one or ten, receive up to as many, delete those */
 
 /* The next receipt handle behind *rest, as it is escaped in JSON, and moves *rest behind it; false at the end. */
 static bool handle_next(struct view *rest, struct view *handle)
@@ -247,6 +259,23 @@ static bool handle_next(struct view *rest, struct view *handle)
     *handle = (struct view){at + 1, (size_t)(close - at) - 1};
     *rest = view_from(*rest, close);
     return true;
+}
+
+/* Makes the DeleteMessage for the one message that a ReceiveMessage gave, in connection->own; returns how many it deletes. */
+static unsigned delete_one_build(const struct sqs *sqs, struct connection *connection, struct view received)
+{
+    static const struct view END = {"\"}", 2};
+    struct view handle;
+    connection->own.size = 0;
+    if (!handle_next(&received, &handle))
+        return 0;
+    text_append(&connection->own, text_view(&sqs->delete_begin));
+    text_append_format(&connection->own, "%zu\r\n\r\n", sqs->delete_body.size + handle.size + END.size);
+    text_append(&connection->own, text_view(&sqs->delete_body));
+    text_append(&connection->own, handle);
+    text_append(&connection->own, END);
+    request_sign(sqs, &connection->own);
+    return 1;
 }
 
 /* Makes the DeleteMessageBatch for what a ReceiveMessage gave, in connection->own; returns how many it deletes. */
@@ -282,7 +311,7 @@ static void life_ask(const void *state, struct connection *connection)
     connection->replies_due = 1;
     switch ((enum life_step)connection->step) {
     case LIFE_SEND:
-        template_ask(sqs, &sqs->send_batch, connection);
+        template_ask(sqs, sqs->is_single ? &sqs->send : &sqs->send_batch, connection);
         break;
     case LIFE_RECEIVE:
         connection->out = text_view(&sqs->receive);
@@ -299,22 +328,22 @@ static size_t life_answer(const void *state, struct connection *connection, stru
     struct http_message reply;
     if (!http_reply_find(in, &reply))
         return 0;
-    unsigned count;
+    unsigned count = sqs->is_single ? 1 : TEN;
     switch ((enum life_step)connection->step) {
     case LIFE_SEND:
-        reply_expect(&reply, VIEW("\"MessageId\""), TEN);
-        counters->sent += TEN;
+        reply_expect(&reply, VIEW("\"MessageId\""), count);
+        counters->sent += count;
         connection->step = LIFE_RECEIVE;
         break;
     case LIFE_RECEIVE:
-        count = delete_build(sqs, connection, reply.body);
+        count = (sqs->is_single ? delete_one_build : delete_build)(sqs, connection, reply.body);
         reply_expect(&reply, VIEW("\"MessageId\""), count);
         counters->received += count;
         connection->step = count > 0 ? LIFE_DELETE : LIFE_SEND;
         break;
     case LIFE_DELETE:
         count = view_count(text_view(&connection->own), VIEW("\"ReceiptHandle\""));
-        reply_expect(&reply, VIEW("\"Id\""), count);
+        reply_expect(&reply, VIEW("\"Id\""), sqs->is_single ? 0 : count);
         reply_expect(&reply, VIEW("\"Failed\""), 0);
         counters->deleted += count;
         connection->step = LIFE_SEND;
@@ -390,6 +419,15 @@ const struct workload WORKLOAD_HTTP_LIFE = {
     .help = "SendMessageBatch of ten, ReceiveMessage of up to ten, DeleteMessageBatch of those",
     .counted = COUNTED_DELETED,
     .create = sqs_create,
+    .ask = life_ask,
+    .answer = life_answer,
+};
+
+const struct workload WORKLOAD_HTTP_LIFE_SINGLE = {
+    .name = "http-life-single",
+    .help = "SendMessage, ReceiveMessage of one, DeleteMessage",
+    .counted = COUNTED_DELETED,
+    .create = sqs_create_single,
     .ask = life_ask,
     .answer = life_answer,
 };

@@ -118,6 +118,7 @@ extern const struct workload WORKLOAD_HTTP_SEND;
 extern const struct workload WORKLOAD_HTTP_STATIC;
 extern const struct workload WORKLOAD_HTTP_BATCH;
 extern const struct workload WORKLOAD_HTTP_LIFE;
+extern const struct workload WORKLOAD_HTTP_LIFE_SINGLE;
 extern const struct workload WORKLOAD_HTTP_TAKE;
 extern const struct workload WORKLOAD_HTTP_DRAIN;
 extern const struct workload WORKLOAD_REDIS_LPUSH;

@@ -5,7 +5,8 @@ from xml.sax.saxutils import escape
 
 # The whole life of a job, of whom. What is in brackets in the table isn't needed beside a legend.
 JOBS = [
-    ("life", "Tally, 10 in a request"), ("life.signed", "Tally, signed, 10 in a request"), ("beanstalkd", "beanstalkd, single"),
+    ("life", "Tally, 10 in a request"), ("life.single", "Tally, single"), ("life.signed", "Tally, signed, 10 in a request"),
+    ("beanstalkd", "beanstalkd, single"),
     ("beanstalkd.tens", "beanstalkd, 10 in a write"), ("beanstalkd.sync", "beanstalkd -f 0"), ("redis.streams", "Redis Streams"),
     ("nats", "NATS JetStream"),
     ("nats.sync", "NATS JetStream, each synced"), ("rabbitmq", "RabbitMQ, classic queue"),

@@ -18,7 +18,6 @@ from harness.servers import RunFailed
 MIB = 1 << 20
 DISK_FACTOR, DISK_MORE = 2.5, 256 * MIB  # the bound of the disk: so many times what lives, and so much
 RECORDS_MAX = 1 << 30  # bytes of the records of a run
-CONTENT_BYTES = 40  # of a message in the log beyond its body, about; where the daemon doesn't say what lives
 
 
 def anonymous_of(pid):
@@ -48,20 +47,11 @@ def metrics_of(port):
     return sums
 
 
-def live_of(metrics, body):
-    """Bytes that live in the log: as the daemon says, or reckoned from its messages."""
-    for name, value in metrics.items():
-        if name.startswith("tally_") and name.endswith("live_bytes"):
-            return value
-    return metrics["tally_messages"] * (body + CONTENT_BYTES)
-
-
 class Watch:
     """Samples of a server, as a list of dicts."""
 
-    def __init__(self, server, body):
+    def __init__(self, server):
         self.server = server
-        self.body = body
         self.samples = []
         self.started_s = time.monotonic()
 
@@ -72,7 +62,7 @@ class Watch:
         """One sample; `told` is what the load has said of itself."""
         pid = self.server.process.pid
         metrics = metrics_of(self.server.port)
-        live = live_of(metrics, self.body)
+        live = metrics["tally_disk_live_bytes"]
         sample = {
             "s": round(self.now_s(), 2), "phase": phase, "memory": machine.anonymous_memory_of(pid),
             "memory_with_child": anonymous_of(pid) + sum(map(anonymous_of, machine.children_of(pid))),
