@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -24,12 +25,21 @@ void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct lo
                                       .size = size,
                                       .entries = core_index_count(core),
                                       .word = -1};
+    void *shared =
+        mmap(NULL, sizeof(*checkpoint->is_hurried), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared != MAP_FAILED) /* without it snapshots are as gentle as ever */
+        disk->is_hurried = checkpoint->is_hurried = shared;
 }
 
 void checkpoint_deinit(struct checkpoint *checkpoint)
 {
     free(checkpoint->needed_owned);
     checkpoint->needed_owned = NULL;
+    if (checkpoint->is_hurried == NULL)
+        return;
+    checkpoint->disk->is_hurried = NULL;
+    (void)munmap(checkpoint->is_hurried, sizeof(*checkpoint->is_hurried));
+    checkpoint->is_hurried = NULL;
 }
 
 static void word_close(struct checkpoint *checkpoint)
@@ -268,6 +278,13 @@ struct disk_policy checkpoint_policy(const struct checkpoint *checkpoint)
     return (struct disk_policy){.snapshot_least = checkpoint->options->snapshot_bytes,
                                 .snapshot_worth = checkpoint->options->snapshot_worth,
                                 .cleans_eagerly = checkpoint->options->cleans_eagerly};
+}
+
+void checkpoint_hurry(struct checkpoint *checkpoint, const struct disk_sizes *sizes)
+{
+    const struct disk_policy policy = checkpoint_policy(checkpoint);
+    if (checkpoint->is_hurried != NULL)
+        atomic_store_explicit(checkpoint->is_hurried, disk_is_pressed(&policy, sizes), memory_order_relaxed);
 }
 
 uint64_t checkpoint_next_size(const struct checkpoint *checkpoint)

@@ -16,9 +16,10 @@ struct checkpoint {
     struct log *log;
     const struct core *core;
     const struct namespace_options *options;
-    uint64_t position; /* of the newest published snapshot */
-    uint64_t size;     /* of that, in bytes, with or without its file's framing */
-    uint64_t entries;  /* of the index when that was taken (core_index_count()) */
+    uint64_t position;       /* of the newest published snapshot */
+    uint64_t size;           /* of that, in bytes, with or without its file's framing */
+    uint64_t entries;        /* of the index when that was taken (core_index_count()) */
+    atomic_bool *is_hurried; /* that of the disk; in memory that a child shares */
 
     /* the one that is being taken */
     bool is_active;
@@ -49,6 +50,9 @@ struct disk_policy checkpoint_policy(const struct checkpoint *checkpoint);
 
 /* About what a snapshot of the present state takes. */
 uint64_t checkpoint_next_size(const struct checkpoint *checkpoint);
+
+/* Says whether the disk presses: then the one that is being taken, and the removal after it, don't give way to the log's syncs. */
+void checkpoint_hurry(struct checkpoint *checkpoint, const struct disk_sizes *sizes);
 
 /* Should one be taken now? `end`: position behind the newest closed frame. */
 bool checkpoint_is_due(const struct checkpoint *checkpoint, const struct disk_sizes *sizes, uint64_t end);

@@ -17,8 +17,7 @@ uint64_t disk_bound(const struct disk_policy *policy, const struct disk_sizes *s
     return 2 * live + live / 2 + policy->snapshot_least + ALLOWED_SEGMENTS * sizes->segment;
 }
 
-/* Would the bound be passed if a snapshot began any later than now? */
-static bool disk_is_pressed(const struct disk_policy *policy, const struct disk_sizes *sizes)
+bool disk_is_pressed(const struct disk_policy *policy, const struct disk_sizes *sizes)
 {
     /* The log goes on while a snapshot is written, which takes the longer the larger it is; both files are there meanwhile. */
     uint64_t growth = GROWTH_SEGMENTS * sizes->segment + sizes->snapshot_next / 2;

@@ -465,6 +465,7 @@ enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct fa
     checkpoint_release(&ns->checkpoint);
     const struct disk_sizes sizes = measure(ns);
     const struct disk_policy policy = checkpoint_policy(&ns->checkpoint);
+    checkpoint_hurry(&ns->checkpoint, &sizes);
     if (!cleaner_is_active(&ns->cleaner)) {
         uint64_t wanted_bytes = disk_cleaning_due(&policy, &sizes);
         if (wanted_bytes > 0)

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include <stdatomic.h>
 
 struct disk;
 struct disk_file; /* an open file; freed by close */
@@ -40,6 +41,10 @@ struct disk_operations {
     /* Reads exactly `size` bytes; a short file is ERROR_LOG_DAMAGED. */
     enum error (*read)(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure);
     enum error (*write)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
+
+    /* What write does, for a large file that can wait: in small pieces, each carried to the disk before the next, with the disk left
+     * to others for as long as each took, unless it `is_hurried`. Durable only after a sync. */
+    enum error (*write_aside)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
     enum error (*sync)(struct disk_file *file, struct failure *failure); /* fdatasync: data and size */
 
     /* NULL, or what write and sync do, in one; disk_write_synced() takes it where it is there. */
@@ -50,13 +55,9 @@ struct disk_operations {
      * hint: promises nothing, never fails. */
     void (*start_sync)(struct disk_file *file, uint64_t offset, uint64_t size);
 
-    /* Waits until the bytes whose carrying has begun have arrived, so that what a large file still has on its way stays small, and
-     * the syncs of others do not queue behind it. A hint as well. */
-    void (*await_sync)(struct disk_file *file, uint64_t offset, uint64_t size);
-
     enum error (*rename)(struct disk *disk, const char *from, const char *to, struct failure *failure);
     /* OK, too, where there is no such file. The name goes at once, durably; a large file's room comes back in portions, which
-     * takes some seconds a gigabyte. Nobody may have the file mapped. */
+     * takes some seconds a gigabyte unless it `is_hurried`. Nobody may have the file mapped. */
     enum error (*remove)(struct disk *disk, const char *name, struct failure *failure);
 
     /* The file's first `size` bytes as read-only memory that shows later writes too; until unmap. The file may be closed
@@ -72,6 +73,9 @@ struct disk_operations {
 struct disk {
     const struct disk_operations *operations;
     const char *folder; /* for messages */
+    const atomic_bool *
+        is_hurried; /* borrowed, another process may change it; NULL: never. While it is, write_aside and remove take no regard
+                                    * of the syncs of others */
 };
 
 /* Writes, and returns when it is durable. What others wrote to the file before need not be. */

@@ -29,8 +29,11 @@
 #define LOCK_PATIENCE_MS 500        /* for an owner that is just ending */
 #define LOCK_PATIENCE_GONE_MS 30000 /* for what a killed owner left */
 #define HOLDER_SIZE 24              /* bytes of a pid as text */
-#define REMOVED_AT_ONCE ((off_t)4 << 20)
-#define REMOVAL_PAUSE_NS 8000000 /* between two portions */
+#define ASIDE_AT_ONCE (256u << 10)  /* what others' syncs may have to wait for */
+#define REMOVED_AT_ONCE ((off_t)1 << 20)
+#define REMOVED_AT_ONCE_HURRIED ((off_t)16 << 20)
+#define REMOVAL_PAUSE_NS 4000000 /* between two portions */
+#define NS_PER_S INT64_C(1000000000)
 #define FILE_MODE 0640
 #define FOLDER_MODE 0700
 
@@ -50,6 +53,11 @@ static struct disk_posix *disk_posix_of(struct disk *disk)
 {
     ASSERT(disk != NULL);
     return CONTAINER_OF(disk, struct disk_posix, disk);
+}
+
+static bool is_hurried(const struct disk *disk)
+{
+    return disk->is_hurried != NULL && atomic_load_explicit(disk->is_hurried, memory_order_relaxed);
 }
 
 /* Turns errno into an error: `what` was tried with `name` of the folder (NULL: with the folder itself). */
@@ -340,6 +348,32 @@ static enum error posix_write(struct disk_file *file, uint64_t offset, struct by
     return OK;
 }
 
+/* Writes of one file that are on their way make the sync of another wait: with half a megabyte or less on its way for half of the time,
+ * that is a few milliseconds at most. */
+static enum error posix_write_aside(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure)
+{
+    while (data.size > 0) {
+        const struct bytes piece = bytes_make(data.ptr, data.size < ASIDE_AT_ONCE ? data.size : ASIDE_AT_ONCE);
+        struct timespec begin, end, pause;
+        (void)clock_gettime(CLOCK_MONOTONIC, &begin);
+        const enum error error = posix_write(file, offset, piece, failure);
+        if (error != OK)
+            return error;
+        /* A hint, which a file system may not know; a disk that fails is told of by the sync. */
+        (void)sync_file_range(file->descriptor, (off_t)offset, (off_t)piece.size,
+                              SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+        (void)clock_gettime(CLOCK_MONOTONIC, &end);
+        if (!is_hurried(&file->owner->disk)) {
+            const int64_t took_ns = (end.tv_sec - begin.tv_sec) * NS_PER_S + end.tv_nsec - begin.tv_nsec;
+            pause = (struct timespec){.tv_sec = took_ns / NS_PER_S, .tv_nsec = took_ns % NS_PER_S};
+            (void)nanosleep(&pause, NULL);
+        }
+        offset += piece.size;
+        data = bytes_skip(data, piece.size);
+    }
+    return OK;
+}
+
 static enum error posix_sync(struct disk_file *file, struct failure *failure)
 {
     if (fdatasync(file->descriptor) != 0)
@@ -373,12 +407,6 @@ static void posix_start_sync(struct disk_file *file, uint64_t offset, uint64_t s
     (void)sync_file_range(file->descriptor, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE);
 }
 
-static void posix_await_sync(struct disk_file *file, uint64_t offset, uint64_t size)
-{
-    ASSERT(offset <= INT64_MAX - size);
-    (void)sync_file_range(file->descriptor, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WAIT_BEFORE);
-}
-
 static enum error posix_sync_folder(struct disk *disk, struct failure *failure)
 {
     struct disk_posix *posix = disk_posix_of(disk);
@@ -399,16 +427,18 @@ static enum error posix_rename(struct disk *disk, const char *from, const char *
 
 /* Gives the room of an open file, which has no name any more, back piece by piece. Where the disk is told what is free (mount option
  * `discard`), it would be busy with a gigabyte at once for a tenth of a second, and every sync of the log would wait. */
-static void room_give_back(int descriptor)
+static void room_give_back(const struct disk *disk, int descriptor)
 {
     struct stat status;
     if (fstat(descriptor, &status) != 0 || status.st_nlink > 0)
         return; /* under another name it belongs to somebody, to a backup perhaps */
-    for (off_t size = status.st_size - REMOVED_AT_ONCE; size > 0; size -= REMOVED_AT_ONCE) {
-        if (ftruncate(descriptor, size) != 0 || fdatasync(descriptor) != 0)
+    for (off_t size = status.st_size;;) {
+        size -= is_hurried(disk) ? REMOVED_AT_ONCE_HURRIED : REMOVED_AT_ONCE;
+        if (size <= 0 || ftruncate(descriptor, size) != 0 || fdatasync(descriptor) != 0)
             return; /* closing it does the rest */
         const struct timespec pause = {.tv_nsec = REMOVAL_PAUSE_NS};
-        (void)nanosleep(&pause, NULL);
+        if (!is_hurried(disk))
+            (void)nanosleep(&pause, NULL);
     }
 }
 
@@ -422,7 +452,7 @@ static enum error posix_remove(struct disk *disk, const char *name, struct failu
     if (descriptor >= 0) {
         /* The name first, durably: a file that came back shorter after a power cut would be taken for a damaged one. */
         if (is_removed && fsync(posix->folder) == 0)
-            room_give_back(descriptor);
+            room_give_back(disk, descriptor);
         (void)close(descriptor);
     }
     errno = reason;
@@ -491,9 +521,9 @@ static const struct disk_operations posix_operations = {
     .read = posix_read,
     .write = posix_write,
     .sync = posix_sync,
+    .write_aside = posix_write_aside,
     .write_synced = posix_write_synced,
     .start_sync = posix_start_sync,
-    .await_sync = posix_await_sync,
     .sync_folder = posix_sync_folder,
     .rename = posix_rename,
     .remove = posix_remove,

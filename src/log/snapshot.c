@@ -127,14 +127,11 @@ static enum error block_write(struct snapshot_writer *writer)
     bytes_put_u32(header + 16, crc32c(0, bytes_make(header, 16)));
     const struct disk_operations *operations = writer->disk->operations;
     const size_t size = BLOCK_HEADER_SIZE + writer->filled;
+    /* Were it all left to the last sync, or to the system, every other sync on this disk would wait behind hundreds of megabytes. */
     const enum error error =
-        operations->write(writer->file, writer->offset, bytes_make(header, size), &writer->failure);
+        operations->write_aside(writer->file, writer->offset, bytes_make(header, size), &writer->failure);
     if (error != OK)
         return error;
-    /* One block is on its way while the next is made. Were it all left to the end, or to the system, every other sync on this
-     * disk would wait behind hundreds of megabytes. */
-    operations->start_sync(writer->file, writer->offset, size);
-    operations->await_sync(writer->file, 0, writer->offset);
     writer->offset += size;
     writer->total += writer->filled;
     writer->block_count++;

@@ -150,11 +150,6 @@ static void fault_start_sync(struct disk_file *file, uint64_t offset, uint64_t s
     file->owner->inner->operations->start_sync(file->inner, offset, size);
 }
 
-static void fault_await_sync(struct disk_file *file, uint64_t offset, uint64_t size)
-{
-    file->owner->inner->operations->await_sync(file->inner, offset, size);
-}
-
 static enum error fault_sync_folder(struct disk *disk, struct failure *failure)
 {
     struct fault_disk *fault_disk = fault_disk_of(disk);
@@ -207,7 +202,7 @@ static const struct disk_operations fault_operations = {
     .sync = fault_sync,
     .write_synced = fault_write_synced,
     .start_sync = fault_start_sync,
-    .await_sync = fault_await_sync,
+    .write_aside = fault_write,
     .sync_folder = fault_sync_folder,
     .rename = fault_rename,
     .remove = fault_remove,
