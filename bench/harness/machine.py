@@ -74,13 +74,24 @@ def tell(text):
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def busy_s(core):
-    """Time that a core has not been idle since the machine started."""
+def core_s(core, *names):
+    """Time that a core has spent in some ways since the machine started."""
+    ways = ("user", "nice", "system", "idle", "wait", "irq", "softirq", "steal")
     for line in read("/proc/stat").splitlines():
         if line.startswith(f"cpu{core} "):
-            user, nice, system, _idle, _wait, irq, softirq, steal = map(int, line.split()[1:9])
-            return (user + nice + system + irq + softirq + steal) / TICK
+            spent = dict(zip(ways, map(int, line.split()[1:])))
+            return sum(spent[name] for name in names) / TICK
     return 0.0
+
+
+def busy_s(core):
+    """Not idle."""
+    return core_s(core, "user", "nice", "system", "irq", "softirq", "steal")
+
+
+def stolen_s(core):
+    """Wanted, and not had: a virtual machine's host gave it to others."""
+    return core_s(core, "steal")
 
 
 def cpu_of_s(pid):

@@ -2,7 +2,7 @@
 
 import statistics
 
-from harness.measure import DISTURBED, undisturbed
+from harness.measure import DISTURBED, STOLEN, undisturbed, unstolen
 
 # The bars: what Tally must reach.
 SEND_TO_NGINX = 0.75
@@ -99,16 +99,12 @@ def backlog_rows(backlog):
                               ("kill -9, cold page cache", backlog.restart_cold_s, None)):
         rows.append(row(f"restart after {how}", seconds, "s", f"none; {many}", at_most=bar, bar_on_value=True,
                         problem=backlog.problem))
-    slices = [result["latency_us"] for result in backlog.pauses]
-    worst_ms, longest_ms = (max(one[which] for one in slices) / 1000 if slices else None for which in ("p999", "max"))
-    rows.append(row("p99.9 of a send during a snapshot", worst_ms, "ms", f"the longest one; {many}", longest_ms, "ms",
+    p999_ms = lambda results: statistics.median(one["latency_us"]["p999"] for one in unstolen(results)) / 1000 if results else None
+    is_seen = all(one["snapshot_share"] > 0 for one in backlog.pauses)
+    rows.append(row("p99.9 of a send during a snapshot", p999_ms(backlog.pauses), "ms", f"without one; {many}", p999_ms(backlog.calm), "ms",
                     at_most=PAUSE_MS, bar_on_value=True,
-                    is_disturbed=any(result["others_share"] > 2 * DISTURBED for result in backlog.pauses),
-                    problem=backlog.problem or ("" if slices else "no snapshot was taken")))
-    if backlog.calm:
-        rows.append(row("p99.9 of a send during a snapshot", worst_ms, "ms", "before it",
-                        statistics.median(one["latency_us"]["p999"] for one in backlog.calm) / 1000, "ms",
-                        problem=backlog.problem))
+                    is_disturbed=any(one["stolen_share"] > STOLEN for one in unstolen(backlog.calm) + unstolen(backlog.pauses)),
+                    problem=backlog.problem or ("" if is_seen else "no snapshot was taken")))
     for name, which, unit, bar in (("growth: CPU time of a life", "server_cpu_us", "us", GROWTH),
                                    ("growth: lives", "messages_per_s", "/s", None)):
         rows.append(row(name, median_of(backlog.many, which), unit, f"1,000 waiting, not {many}",

@@ -22,9 +22,6 @@
 static_assert(MATCH_EVENTS_SIZE_MAX < FRAME_GATHERED_SIZE - FRAME_GATHERED_SIZE / NAMESPACE_FULL_SHARE,
               "the least frame has room for the largest match");
 
-/* So that what snapshots cost stays a bounded part of what the log costs, however much is waiting. */
-#define SNAPSHOT_WORTH 2
-
 /* --- sizes ---------------------------------------------------------------------------------------------------------- */
 
 static uint64_t round_up(uint64_t size, uint64_t unit)
@@ -126,7 +123,7 @@ static enum error open_one(struct served_namespace *served, const struct config 
         .segment_size = segment_size(config),
         .frame_size_max = frame_size_max(config),
         .snapshot_bytes = config_number(config, CONFIG_SNAPSHOT_BYTES),
-        .snapshot_worth = SNAPSHOT_WORTH,
+        .snapshot_worth = (uint32_t)config_number(config, CONFIG_SNAPSHOT_GROWTH),
         .in_flight_max = (uint32_t)config_number(config, CONFIG_IN_FLIGHT_MAX),
         .has_flusher = true,
         .wake = server_wake,
