@@ -27,8 +27,8 @@ void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct lo
                                       .word = -1};
     void *shared =
         mmap(NULL, sizeof(*checkpoint->is_hurried), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared != MAP_FAILED) /* without it snapshots are as gentle as ever */
-        disk->is_hurried = checkpoint->is_hurried = shared;
+    checkpoint->is_hurried = shared == MAP_FAILED ? NULL : shared; /* without it snapshots always give way */
+    disk->is_hurried = checkpoint->is_hurried;
 }
 
 void checkpoint_deinit(struct checkpoint *checkpoint)
@@ -284,7 +284,7 @@ void checkpoint_hurry(struct checkpoint *checkpoint, const struct disk_sizes *si
 {
     const struct disk_policy policy = checkpoint_policy(checkpoint);
     if (checkpoint->is_hurried != NULL)
-        atomic_store_explicit(checkpoint->is_hurried, disk_is_pressed(&policy, sizes), memory_order_relaxed);
+        atomic_store_explicit(checkpoint->is_hurried, disk_snapshot_is_urgent(&policy, sizes), memory_order_relaxed);
 }
 
 uint64_t checkpoint_next_size(const struct checkpoint *checkpoint)

@@ -19,7 +19,7 @@ struct checkpoint {
     uint64_t position;       /* of the newest published snapshot */
     uint64_t size;           /* of that, in bytes, with or without its file's framing */
     uint64_t entries;        /* of the index when that was taken (core_index_count()) */
-    atomic_bool *is_hurried; /* that of the disk; in memory that a child shares */
+    atomic_bool *is_hurried; /* the disk's, in memory that a child shares; NULL: could not be had */
 
     /* the one that is being taken */
     bool is_active;
@@ -51,7 +51,7 @@ struct disk_policy checkpoint_policy(const struct checkpoint *checkpoint);
 /* About what a snapshot of the present state takes. */
 uint64_t checkpoint_next_size(const struct checkpoint *checkpoint);
 
-/* Says whether the disk presses: then the one that is being taken, and the removal after it, don't give way to the log's syncs. */
+/* Says, as often as sizes change, whether one that is being taken, and the removal after it, may give way to the log's syncs. */
 void checkpoint_hurry(struct checkpoint *checkpoint, const struct disk_sizes *sizes);
 
 /* Should one be taken now? `end`: position behind the newest closed frame. */

@@ -4,6 +4,8 @@
  * for the log's growth while a snapshot is written; and two with something dead in them before anything is cleaned. */
 #define ALLOWED_SEGMENTS 8u
 #define GROWTH_SEGMENTS 3u
+#define URGENT_SEGMENTS                                                                                                \
+    1u /* sooner than one is begun: who hurries from its beginning rarely needs to hurry at its end */
 #define TRAPPED_SEGMENTS 2u
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -17,12 +19,18 @@ uint64_t disk_bound(const struct disk_policy *policy, const struct disk_sizes *s
     return 2 * live + live / 2 + policy->snapshot_least + ALLOWED_SEGMENTS * sizes->segment;
 }
 
-bool disk_is_pressed(const struct disk_policy *policy, const struct disk_sizes *sizes)
+/* How much would be there if a snapshot began now: the log goes on while it is written, which takes the longer the larger it is; and both
+ * files are there meanwhile. */
+static uint64_t disk_peak(const struct disk_sizes *sizes)
 {
-    /* The log goes on while a snapshot is written, which takes the longer the larger it is; both files are there meanwhile. */
     uint64_t growth = GROWTH_SEGMENTS * sizes->segment + sizes->snapshot_next / 2;
-    uint64_t peak = sizes->segments + sizes->snapshot + sizes->snapshot_next + growth;
-    return peak >= disk_bound(policy, sizes);
+    return sizes->segments + sizes->snapshot + sizes->snapshot_next + growth;
+}
+
+/* Would the bound be passed if one began any later than now? */
+static bool disk_is_pressed(const struct disk_policy *policy, const struct disk_sizes *sizes)
+{
+    return disk_peak(sizes) >= disk_bound(policy, sizes);
 }
 
 /* A snapshot costs as much as it holds, so a large one must serve for longer: taking them costs a bounded part of writing the log,
@@ -37,6 +45,11 @@ bool disk_snapshot_is_due(const struct disk_policy *policy, const struct disk_si
         sizes->idle + shrinks >= larger(policy->snapshot_least, policy->snapshot_worth * sizes->snapshot_next))
         return true;
     return sizes->idle + shrinks >= larger(sizes->segment, sizes->snapshot_next / 6) && disk_is_pressed(policy, sizes);
+}
+
+bool disk_snapshot_is_urgent(const struct disk_policy *policy, const struct disk_sizes *sizes)
+{
+    return disk_peak(sizes) + URGENT_SEGMENTS * sizes->segment >= disk_bound(policy, sizes);
 }
 
 /* What is dead in segments that are partly alive, and how much of it may be. */

@@ -29,10 +29,10 @@ struct disk_sizes {
 
 uint64_t disk_bound(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
-/* Would the bound be passed if a snapshot began any later than now? */
-bool disk_is_pressed(const struct disk_policy *policy, const struct disk_sizes *sizes);
-
 bool disk_snapshot_is_due(const struct disk_policy *policy, const struct disk_sizes *sizes);
+
+/* Is there no room left but for what the snapshot that is being written takes? Then it, and what it lets go, must not take its time. */
+bool disk_snapshot_is_urgent(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
 /* How many bytes of what is dead in segments that are partly alive should be made free now; 0: there is nothing to clean. */
 uint64_t disk_cleaning_due(const struct disk_policy *policy, const struct disk_sizes *sizes);

@@ -326,6 +326,9 @@ static enum error recover(struct namespace *ns, uint64_t now_ms, const uint8_t k
     struct buffer snapshot;
     buffer_init(&snapshot);
     bool is_new = false;
+    /* What a killed process left is removed as fast as can be: nobody is being served whose syncs would wait. */
+    static const atomic_bool is_hurried = true;
+    ns->disk->is_hurried = &is_hurried;
     enum error error = log_open(ns->disk, &options, &ns->log, &snapshot, &is_new, failure);
     if (error == OK && snapshot.size > 0 && !core_decode(ns->core, buffer_bytes(&snapshot)))
         error = failure_set(
@@ -333,6 +336,7 @@ static enum error recover(struct namespace *ns, uint64_t now_ms, const uint8_t k
             "%s: the snapshot's checksums are right but this version can't read it; start the newer version of "
             "tallyd that wrote it.",
             ns->disk->folder);
+    ns->disk->is_hurried = NULL;
     if (error == OK)
         checkpoint_init(&ns->checkpoint, ns->disk, ns->log, ns->core, &ns->options, snapshot.size);
     buffer_deinit(&snapshot);

@@ -73,9 +73,10 @@ struct disk_operations {
 struct disk {
     const struct disk_operations *operations;
     const char *folder; /* for messages */
-    const atomic_bool *
-        is_hurried; /* borrowed, another process may change it; NULL: never. While it is, write_aside and remove take no regard
-                                    * of the syncs of others */
+
+    /* While it is true, write_aside and remove have no regard for the syncs of others. NULL: it never is. Borrowed; who sets it is
+     * api/checkpoint.c, in memory that a forked child shares. */
+    const atomic_bool *is_hurried;
 };
 
 /* Writes, and returns when it is durable. What others wrote to the file before need not be. */

@@ -29,10 +29,11 @@
 #define LOCK_PATIENCE_MS 500        /* for an owner that is just ending */
 #define LOCK_PATIENCE_GONE_MS 30000 /* for what a killed owner left */
 #define HOLDER_SIZE 24              /* bytes of a pid as text */
-#define ASIDE_AT_ONCE (256u << 10)  /* what others' syncs may have to wait for */
+#define ASIDE_AT_ONCE (256u << 10)  /* bytes: what others' syncs may have to wait for */
+#define ASIDE_PAUSE_MAX_NS INT64_C(50000000)
 #define REMOVED_AT_ONCE ((off_t)1 << 20)
-#define REMOVED_AT_ONCE_HURRIED ((off_t)16 << 20)
-#define REMOVAL_PAUSE_NS 4000000 /* between two portions */
+#define REMOVED_AT_ONCE_HURRIED ((off_t)16 << 20) /* keeps others waiting for some tens of milliseconds */
+#define REMOVAL_PAUSE_NS 4000000                  /* between two portions */
 #define NS_PER_S INT64_C(1000000000)
 #define FILE_MODE 0640
 #define FOLDER_MODE 0700
@@ -348,37 +349,62 @@ static enum error posix_write(struct disk_file *file, uint64_t offset, struct by
     return OK;
 }
 
-/* Writes of one file that are on their way make the sync of another wait: with half a megabyte or less on its way for half of the time,
- * that is a few milliseconds at most. */
-static enum error posix_write_aside(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure)
-{
-    while (data.size > 0) {
-        const struct bytes piece = bytes_make(data.ptr, data.size < ASIDE_AT_ONCE ? data.size : ASIDE_AT_ONCE);
-        struct timespec begin, end, pause;
-        (void)clock_gettime(CLOCK_MONOTONIC, &begin);
-        const enum error error = posix_write(file, offset, piece, failure);
-        if (error != OK)
-            return error;
-        /* A hint, which a file system may not know; a disk that fails is told of by the sync. */
-        (void)sync_file_range(file->descriptor, (off_t)offset, (off_t)piece.size,
-                              SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-        (void)clock_gettime(CLOCK_MONOTONIC, &end);
-        if (!is_hurried(&file->owner->disk)) {
-            const int64_t took_ns = (end.tv_sec - begin.tv_sec) * NS_PER_S + end.tv_nsec - begin.tv_nsec;
-            pause = (struct timespec){.tv_sec = took_ns / NS_PER_S, .tv_nsec = took_ns % NS_PER_S};
-            (void)nanosleep(&pause, NULL);
-        }
-        offset += piece.size;
-        data = bytes_skip(data, piece.size);
-    }
-    return OK;
-}
-
 static enum error posix_sync(struct disk_file *file, struct failure *failure)
 {
     if (fdatasync(file->descriptor) != 0)
         return failed(&file->owner->disk, file->name, failure, "syncing");
     return OK;
+}
+
+/* sync_file_range(): whoever waits is told of a write that failed, and nobody after that, not even by fdatasync. Where a file system
+ * does not know it, all that was written is synced. */
+static enum error range_carry(struct disk_file *file, uint64_t offset, uint64_t size, unsigned flags,
+                              struct failure *failure)
+{
+    ASSERT(size > 0 && offset <= INT64_MAX - size);
+    int result;
+    do
+        result = sync_file_range(file->descriptor, (off_t)offset, (off_t)size, flags);
+    while (result != 0 && errno == EINTR);
+    if (result != 0 && (errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL || errno == ESPIPE))
+        return posix_sync(file, failure);
+    return result == 0 ? OK : failed_at(file, failure, "writing", size, offset);
+}
+
+/* Leaves the disk to others for as long as something took, within bounds: a disk that hung, or a core that others had, is no reason to. */
+static void pause_like(const struct timespec *begin)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    const int64_t took_ns = (now.tv_sec - begin->tv_sec) * NS_PER_S + now.tv_nsec - begin->tv_nsec;
+    const struct timespec pause = {.tv_nsec = took_ns < ASIDE_PAUSE_MAX_NS ? took_ns : ASIDE_PAUSE_MAX_NS};
+    (void)nanosleep(&pause, NULL);
+}
+
+/* What one file has on its way to the disk makes the sync of another wait. So it is one piece, for half of the time; in a hurry all that
+ * there is, while what came before it arrives. */
+static enum error posix_write_aside(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure)
+{
+    enum error error = OK;
+    while (error == OK && data.size > 0) {
+        const bool gives_way = !is_hurried(&file->owner->disk);
+        const struct bytes piece =
+            bytes_make(data.ptr, gives_way && data.size > ASIDE_AT_ONCE ? ASIDE_AT_ONCE : data.size);
+        struct timespec begin;
+        (void)clock_gettime(CLOCK_MONOTONIC, &begin);
+        error = posix_write(file, offset, piece, failure);
+        if (error == OK)
+            error = range_carry(file, offset, piece.size, SYNC_FILE_RANGE_WRITE, failure);
+        if (error == OK && gives_way)
+            error = range_carry(file, offset, piece.size, SYNC_FILE_RANGE_WAIT_BEFORE, failure);
+        else if (error == OK && offset > 0)
+            error = range_carry(file, 0, offset, SYNC_FILE_RANGE_WAIT_BEFORE, failure);
+        if (gives_way)
+            pause_like(&begin);
+        offset += piece.size;
+        data = bytes_skip(data, piece.size);
+    }
+    return error;
 }
 
 /* One call instead of two, and only what it wrote is carried to the disk: a quarter of the processor time of a flush less. */
@@ -425,6 +451,11 @@ static enum error posix_rename(struct disk *disk, const char *from, const char *
     return OK;
 }
 
+static off_t portion_of(const struct disk *disk)
+{
+    return is_hurried(disk) ? REMOVED_AT_ONCE_HURRIED : REMOVED_AT_ONCE;
+}
+
 /* Gives the room of an open file, which has no name any more, back piece by piece. Where the disk is told what is free (mount option
  * `discard`), it would be busy with a gigabyte at once for a tenth of a second, and every sync of the log would wait. */
 static void room_give_back(const struct disk *disk, int descriptor)
@@ -432,9 +463,9 @@ static void room_give_back(const struct disk *disk, int descriptor)
     struct stat status;
     if (fstat(descriptor, &status) != 0 || status.st_nlink > 0)
         return; /* under another name it belongs to somebody, to a backup perhaps */
-    for (off_t size = status.st_size;;) {
-        size -= is_hurried(disk) ? REMOVED_AT_ONCE_HURRIED : REMOVED_AT_ONCE;
-        if (size <= 0 || ftruncate(descriptor, size) != 0 || fdatasync(descriptor) != 0)
+    off_t portion;
+    for (off_t size = status.st_size; size > (portion = portion_of(disk)); size -= portion) {
+        if (ftruncate(descriptor, size - portion) != 0 || fdatasync(descriptor) != 0)
             return; /* closing it does the rest */
         const struct timespec pause = {.tv_nsec = REMOVAL_PAUSE_NS};
         if (!is_hurried(disk))

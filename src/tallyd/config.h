@@ -25,10 +25,9 @@
       "What queue URLs begin with, behind a proxy; empty: the request's scheme and Host.")                             \
     X(SEGMENT_SIZE, "segment-size", SIZE, "44MiB", MIB, 4 * GIB, "Size of the log's files; a folder keeps its first.") \
     X(SNAPSHOT_BYTES, "snapshot-bytes", SIZE, "64MiB", 0, 1024 * GIB,                                                  \
-      "A snapshot is taken when the log has grown by so much and as snapshot-growth says, or to free the disk; 0: "    \
-      "never.")                                                                                                        \
+      "A snapshot is taken when the log has grown by so much and by snapshot-growth, or to free the disk. 0: never.")  \
     X(SNAPSHOT_GROWTH, "snapshot-growth", COUNT, "2", 0, 1000,                                                         \
-      "And by this many times the newest: fewer make restarts shorter, more leave the disk to the log.")               \
+      "Times the size of the newest snapshot: less makes restarts shorter, more leaves the disk to the log.")          \
     X(CONNECTIONS_MAX, "connections-max", COUNT, "10000", 1, 1000000, "Open connections; above: 503.")                 \
     X(BODY_MAX, "body-max", SIZE, "8MiB", KIB, GIB, "Largest body of a request; above: 413.")                          \
     X(HEADER_MAX, "header-max", SIZE, "16KiB", KIB, MIB, "Largest header of a request; above: 413.")                   \

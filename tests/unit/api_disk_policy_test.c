@@ -16,7 +16,11 @@
 
 #define MIB UINT64_C(1048576)
 #define SEGMENT (22 * MIB)
-#define SNAPSHOT_RATE (300 * MIB) /* bytes written in a second, where others append 100 MiB */
+/* What a snapshot's child writes in a second, and gives back, where others append 100 MiB: giving way to them, and in a hurry. */
+#define WRITE_RATE (150 * MIB)
+#define WRITE_RATE_HURRIED (300 * MIB)
+#define REMOVAL_RATE (120 * MIB)
+#define REMOVAL_RATE_HURRIED (1000 * MIB)
 #define ITEMS 65536u
 #define WORST_FILES 4096u
 
@@ -43,8 +47,11 @@ struct model {
     uint64_t snapshot_content; /* that lived when it was taken */
     uint64_t snapshot_end;
 
-    bool is_writing;
-    uint64_t written_at_ms; /* when the file will be whole */
+    bool is_active;    /* is there a snapshot being written, or is room being given back after one? */
+    bool is_published; /* the second */
+    double work;       /* bytes that can be written or given back by now */
+    uint64_t worked_ms;
+    uint64_t removed_end; /* ordinals below are settled */
     uint64_t place;
     uint64_t place_content;
     bool *was_needed_owned;
@@ -127,30 +134,66 @@ static void kill_item(struct model *model, struct item *item)
     item->size = 0;
 }
 
+static void snapshot_begin(struct model *model)
+{
+    model->is_active = true;
+    model->is_published = false;
+    model->work = 0;
+    model->worked_ms = model->now_ms;
+    model->removed_end = 0;
+    model->place = model->end;
+    model->place_content = model->extents.live_bytes;
+    memset(model->was_needed_owned, 0, WORST_FILES);
+    for (size_t i = 0; i < model->extents.count; i++)
+        model->was_needed_owned[model->extents.items_owned[i].ordinal] = true;
+}
+
+static void snapshot_publish(struct model *model)
+{
+    model->is_published = true;
+    model->snapshots++;
+    model->snapshot = model->place_content * model->index_percent / 100;
+    model->written += model->snapshot;
+    model->snapshot_end = model->place;
+}
+
+/* Removes segments that nothing needed, for as many bytes as there was time for; the last one ends the child. */
+static void snapshot_remove(struct model *model)
+{
+    for (; model->removed_end < model->place / SEGMENT; model->removed_end++) {
+        uint64_t ordinal = model->removed_end;
+        if (!model->is_there_owned[ordinal] || model->was_needed_owned[ordinal])
+            continue;
+        if (model->work < (double)SEGMENT)
+            return;
+        model->work -= (double)SEGMENT;
+        model->is_there_owned[ordinal] = false;
+        model->segment_count--;
+    }
+    model->is_active = false;
+}
+
+/* What namespace_snapshot_step() and the child do. */
 static void step_snapshot(struct model *model)
 {
     struct disk_sizes sizes = measure(model);
-    if (!model->is_writing) {
-        if (!disk_snapshot_is_due(&model->policy, &sizes))
-            return;
-        model->is_writing = true;
-        model->place = model->end;
-        model->place_content = model->extents.live_bytes;
-        model->written_at_ms = model->now_ms + 10 + sizes.snapshot_next / (SNAPSHOT_RATE / 1000);
-        memset(model->was_needed_owned, 0, WORST_FILES);
-        for (size_t i = 0; i < model->extents.count; i++)
-            model->was_needed_owned[model->extents.items_owned[i].ordinal] = true;
-    } else if (model->now_ms >= model->written_at_ms) {
-        model->is_writing = false;
-        model->snapshots++;
-        model->snapshot = model->place_content * model->index_percent / 100;
-        model->written += model->snapshot;
-        model->snapshot_end = model->place;
-        for (uint64_t i = 0; i < model->place / SEGMENT; i++) {
-            model->segment_count -= model->is_there_owned[i] && !model->was_needed_owned[i];
-            model->is_there_owned[i] = model->is_there_owned[i] && model->was_needed_owned[i];
-        }
+    if (!model->is_active) {
+        if (disk_snapshot_is_due(&model->policy, &sizes))
+            snapshot_begin(model);
+        return;
     }
+    bool is_urgent = disk_snapshot_is_urgent(&model->policy, &sizes);
+    uint64_t rate = model->is_published ? (is_urgent ? REMOVAL_RATE_HURRIED : REMOVAL_RATE)
+                                        : (is_urgent ? WRITE_RATE_HURRIED : WRITE_RATE);
+    model->work += (double)(model->now_ms - model->worked_ms) * (double)rate / 1000;
+    model->worked_ms = model->now_ms;
+    double size = (double)(model->place_content * model->index_percent / 100);
+    if (!model->is_published && model->work >= size) {
+        model->work = 0;
+        snapshot_publish(model);
+    }
+    if (model->is_published)
+        snapshot_remove(model);
 }
 
 static bool is_chosen(const struct cleaner *cleaner, uint64_t ordinal)
@@ -170,7 +213,7 @@ static void step_cleaner(struct model *model)
     if (!cleaner_is_active(cleaner) && wanted > 0)
         cleaner_begin(cleaner, &model->extents, newest(model), SEGMENT, wanted);
     cleaner_earn(cleaner, model->end, model->now_ms, disk_cleaning_is_pressed(&model->policy, &sizes),
-                 model->is_writing);
+                 model->is_active);
     for (; cleaner_is_active(cleaner) && cleaner->credit > 0;
          cleaner->slot = cleaner->slot < model->item_end ? cleaner->slot + 1 : 0) {
         struct item *item = &model->items[cleaner->slot - 1];
@@ -192,20 +235,20 @@ static void turn(struct model *model)
     step_snapshot(model);
     struct disk_sizes sizes = measure(model);
     uint64_t disk = sizes.segments + sizes.snapshot;
-    if (model->is_writing)
+    if (model->is_active && !model->is_published)
         disk += model->place_content * model->index_percent / 100;
     double share = (double)disk / (double)disk_bound(&model->policy, &sizes);
     model->worst = share > model->worst ? share : model->worst;
 }
 
-static void expect_bounded(struct model *model, const char *pattern, unsigned index_percent)
+static void expect_bounded(struct model *model, const char *pattern, unsigned index_percent, double most)
 {
     double appended = (double)(model->end - model->cleaner.moved_bytes);
     print_message("%s, index %u %%: at most %.2f of the bound; for each byte of others %.2f by the cleaner, %.2f by %u "
                   "snapshots; %" PRIu64 " rounds\n",
                   pattern, index_percent, model->worst, (double)model->cleaner.moved_bytes / appended,
                   (double)model->written / appended, model->snapshots, model->cleaner.rounds);
-    assert_true(model->worst <= 1.0);
+    assert_true(model->worst <= most);
 }
 
 static struct item *new_item(struct model *model)
@@ -311,47 +354,51 @@ static void run_drain(struct model *model, struct random *random)
     }
 }
 
-static void run_kinds(void (*run)(struct model *model, struct random *random), const char *name, size_t kind_count)
+#define SEEDS 4u
+
+/* The pattern with each kind of bodies and several seeds: the disk takes up at most that share of its bound. */
+static void run_kinds(void (*run)(struct model *model, struct random *random), const char *name, double most)
 {
     struct model *model = memory_allocate(sizeof(*model));
-    for (size_t i = 0; i < kind_count; i++) {
-        struct random random = {.state = 1};
-        model_init(model, &kinds[i], 15);
-        run(model, &random);
-        expect_bounded(model, name, kinds[i].index_percent);
-        model_deinit(model);
-    }
+    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
+        for (unsigned seed = 1; seed <= SEEDS; seed++) {
+            struct random random = {.state = seed};
+            model_init(model, &kinds[i], 15);
+            run(model, &random);
+            expect_bounded(model, name, kinds[i].index_percent, most);
+            model_deinit(model);
+        }
     free(model);
 }
 
 static void old_between_young_stays_within_the_bound(void **state)
 {
     (void)state;
-    run_kinds(run_old_between_young, "old between young", ARRAY_LENGTH(kinds));
+    run_kinds(run_old_between_young, "old between young", 1.0);
 }
 
 static void random_ends_stay_within_the_bound(void **state)
 {
     (void)state;
-    run_kinds(run_random, "random ends", ARRAY_LENGTH(kinds));
+    run_kinds(run_random, "random ends", 1.0);
 }
 
 static void ends_where_it_hurts_most_stay_within_the_bound(void **state)
 {
     (void)state;
-    run_kinds(run_adversary, "an adversary", 3); /* with bodies of 10 bytes it gets to 1.02 of the bound */
+    run_kinds(run_adversary, "an adversary", 1.03); /* the one exception, and docs/guarantees.md names it */
 }
 
 static void one_message_in_each_segment_stays_within_the_bound(void **state)
 {
     (void)state;
-    run_kinds(run_one_in_each, "one in each segment", ARRAY_LENGTH(kinds));
+    run_kinds(run_one_in_each, "one in each segment", 1.0);
 }
 
 static void a_drain_in_no_order_stays_within_the_bound(void **state)
 {
     (void)state;
-    run_kinds(run_drain, "a drain", ARRAY_LENGTH(kinds));
+    run_kinds(run_drain, "a drain", 1.0);
 }
 
 /* Old segments of which much lives stand before newer ones that are nearly dead, more of them than one round empties. */

@@ -1,6 +1,7 @@
 /* The child process that writes a snapshot, and what it shares with its owner: signals, and the moment when both end. */
 #include "api/namespace.h"
 #include "core/decide.h"
+#include "log/segment.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -36,6 +37,16 @@ static enum error create_noticed(struct disk *disk, const char *name, struct dis
     return real.create(disk, name, file, failure);
 }
 
+static bool refuses_segments; /* to remove them; a child has the value of its owner at the fork */
+
+static enum error remove_refused(struct disk *disk, const char *name, struct failure *failure)
+{
+    uint64_t position;
+    if (refuses_segments && segment_name_decode(name, &position))
+        return failure_set(failure, ERROR_DISK_FAILED, "refused on purpose");
+    return real.remove(disk, name, failure);
+}
+
 static int fixture_setup(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
@@ -46,6 +57,7 @@ static int fixture_setup(void **state)
     real = *fixture->disk->operations;
     fixture->operations = real;
     fixture->operations.create = create_noticed;
+    fixture->operations.remove = remove_refused;
     fixture->disk->operations = &fixture->operations;
     const struct namespace_options options = {
         .name = "000000000000", .segment_size = 65536, .frame_size_max = 8192, .snapshot_bytes = 1, .in_flight_max = 1};
@@ -148,6 +160,78 @@ static void a_snapshot_gets_its_name_when_its_last_frame_is_durable(void **state
     namespace_close(fixture->ns);
 }
 
+/* 160 frames of 7,000 bytes in segments of 64 KiB, with nothing that lives. */
+static void log_fill(const struct fixture *fixture)
+{
+    struct buffer spec;
+    buffer_init(&spec);
+    memset(buffer_extend(&spec, 7000), 'x', 7000);
+    for (unsigned i = 0; i < 160; i++) {
+        struct core *core = namespace_begin(fixture->ns, 1700000000001 + i);
+        const struct relay_record *record;
+        assert_int_equal(decide_put_relay(core, BYTES("relay"), buffer_bytes(&spec), &record), OK);
+        decide_delete_relay(core, record);
+        assert_int_equal(namespace_flush(fixture->ns, NULL), OK);
+    }
+    buffer_deinit(&spec);
+}
+
+/* Takes one, whole, with what is removed after it; what the last step said. */
+static enum error snapshot_take(const struct fixture *fixture, struct failure *failure)
+{
+    siginfo_t ended;
+    (void)alarm(PATIENCE_S);
+    enum error error = namespace_snapshot_step(fixture->ns, false, failure);
+    for (uint64_t now_ms = 1700000001000; error == OK && waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0;
+         now_ms++) {
+        error = namespace_clean_step(fixture->ns, now_ms, failure); /* unmaps what the child waits for */
+        if (error == OK)
+            error = namespace_snapshot_step(fixture->ns, false, failure);
+        (void)usleep(100);
+    }
+    (void)alarm(0);
+    return error;
+}
+
+/* What the daemon counts must be what there is: segments that could not be removed would otherwise be forgotten for ever. */
+static void segments_that_could_not_be_removed_go_with_the_next_snapshot(void **state)
+{
+    struct fixture *fixture = *state;
+    on_snapshot = go_on;
+    log_fill(fixture);
+    const size_t before = namespace_usage(fixture->ns).segments;
+    assert_true(before > 15);
+    refuses_segments = true;
+    struct failure failure = {0};
+    assert_int_equal(snapshot_take(fixture, &failure), ERROR_DISK_FAILED);
+    assert_non_null(strstr(failure.text, "the next snapshot tries again"));
+    assert_true(has_snapshot(fixture));
+    assert_int_equal(namespace_usage(fixture->ns).segments, before);
+
+    refuses_segments = false;
+    log_fill(fixture);
+    assert_int_equal(snapshot_take(fixture, NULL), OK);
+    assert_in_range(namespace_usage(fixture->ns).segments, 1, 3);
+    namespace_close(fixture->ns);
+}
+
+/* A child gives way to the log's syncs while there is room, and hurries when there is none. */
+static void a_disk_that_presses_makes_the_child_hurry(void **state)
+{
+    struct fixture *fixture = *state;
+    on_snapshot = go_on;
+    assert_int_equal(namespace_clean_step(fixture->ns, 1700000000001, NULL), OK);
+    assert_false(*fixture->disk->is_hurried);
+    log_fill(fixture);
+    assert_int_equal(namespace_clean_step(fixture->ns, 1700000000200, NULL), OK);
+    assert_true(*fixture->disk->is_hurried);
+    assert_int_equal(snapshot_take(fixture, NULL), OK);
+    assert_int_equal(namespace_clean_step(fixture->ns, 1700000090000, NULL), OK);
+    assert_false(*fixture->disk->is_hurried);
+    namespace_close(fixture->ns);
+    assert_null(fixture->disk->is_hurried);
+}
+
 static struct namespace_recovery told[16];
 static size_t told_count;
 
@@ -161,17 +245,7 @@ static void note_progress(void *context, const struct namespace_recovery *recove
 static void a_recovery_tells_how_far_it_is(void **state)
 {
     struct fixture *fixture = *state;
-    struct buffer spec;
-    buffer_init(&spec);
-    memset(buffer_extend(&spec, 7000), 'x', 7000);
-    for (unsigned i = 0; i < 160; i++) {
-        struct core *core = namespace_begin(fixture->ns, 1700000000001 + i);
-        const struct relay_record *record;
-        assert_int_equal(decide_put_relay(core, BYTES("relay"), buffer_bytes(&spec), &record), OK);
-        decide_delete_relay(core, record);
-        assert_int_equal(namespace_flush(fixture->ns, NULL), OK);
-    }
-    buffer_deinit(&spec);
+    log_fill(fixture);
     namespace_close(fixture->ns);
     const struct namespace_options options = {.name = "000000000000",
                                               .segment_size = 65536,
@@ -212,6 +286,9 @@ int main(void)
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_snapshot_gets_its_name_when_its_last_frame_is_durable, fixture_setup,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(segments_that_could_not_be_removed_go_with_the_next_snapshot, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_disk_that_presses_makes_the_child_hurry, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_recovery_tells_how_far_it_is, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_snapshot_that_would_be_thrown_away, fixture_setup,
                                         fixture_teardown),
