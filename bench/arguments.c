@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define OPTIONS_MAX 40
+#define FIRST_OPTION 256 /* no character's number: '?' says that an option is not known, or could be several */
 
 /* What a value may be, and the type of the field it goes to. */
 enum value_kind {
@@ -26,11 +27,12 @@ struct row {
     const char *value;
     const char *help;
     enum value_kind kind;
-    size_t field; /* in struct arguments */
+    size_t field, field_size; /* in struct arguments */
     unsigned min, max;
 };
 
-#define PLAN(member) offsetof(struct arguments, plan.member)
+#define FIELD(member) offsetof(struct arguments, member), sizeof(((struct arguments *)NULL)->member)
+#define PLAN(member) FIELD(plan.member)
 #define MANY 1000000000u
 
 /* clang-format off */
@@ -52,11 +54,11 @@ static const struct row ROWS[] = {
     {"seconds", "S", "the measured window (default 3)", VALUE_REAL, PLAN(duration_s), 0, 0},
     {"count", "N", "instead of both: exactly N writes, all of them measured", VALUE_LARGE, PLAN(count), 1, MANY},
     {"rate", "R", "open loop: R writes a second; latency counts from when each was due", VALUE_REAL, PLAN(rate), 0, 0},
-    {"core", "C", "run on this core only", VALUE_CORE, offsetof(struct arguments, core), 0, 1023},
+    {"core", "C", "run on this core only", VALUE_CORE, FIELD(core), 0, 1023},
     {"cpu-of", "PIDS", "report the CPU time of these processes (12,13) in the window", VALUE_TEXT, PLAN(cpu_pids), 0, 0},
-    {"file", "FILE", "for disk-sync; made, 16 MiB, and removed", VALUE_TEXT, offsetof(struct arguments, file), 0, 0},
-    {"help", NULL, "print this", VALUE_HELP, 0, 0, 0},
-    {NULL, NULL, "Of the long runs (long-*, soak-*), whose processes share a record of all messages:", VALUE_NONE, 0, 0, 0},
+    {"file", "FILE", "for disk-sync; made, 16 MiB, and removed", VALUE_TEXT, FIELD(file), 0, 0},
+    {"help", NULL, "print this", VALUE_HELP, 0, 0, 0, 0},
+    {NULL, NULL, "Of the long runs (long-*, soak-*), whose processes share a record of all messages:", VALUE_NONE, 0, 0, 0, 0},
     {"tell", NULL, "print a line of JSON each second", VALUE_NONE, PLAN(is_told), 0, 0},
     {"record", "FILE", "the record; `load record --record FILE --messages N` prints what it proves", VALUE_TEXT, PLAN(record), 0, 0},
     {"messages", "N", "that it has room for; the same for all processes", VALUE_LARGE, PLAN(messages), 1, MANY},
@@ -117,30 +119,37 @@ static double real(const struct row *row, const char *text)
     return value;
 }
 
+/* The field that a row means, which must have the size of what will be written to it. */
+static void *field_of(struct arguments *arguments, const struct row *row, size_t size)
+{
+    if (row->field_size != size)
+        fatal("--%s: its row names a wrong type", row->name);
+    return (char *)arguments + row->field;
+}
+
 static void row_apply(const struct row *row, const char *text, struct arguments *arguments)
 {
-    void *field = (char *)arguments + row->field;
     switch (row->kind) {
     case VALUE_NONE:
-        *(bool *)field = true;
+        *(bool *)field_of(arguments, row, sizeof(bool)) = true;
         return;
     case VALUE_TEXT:
-        *(const char **)field = text;
+        *(const char **)field_of(arguments, row, sizeof(char *)) = text;
         return;
     case VALUE_PORT:
-        *(uint16_t *)field = (uint16_t)whole(row, text);
+        *(uint16_t *)field_of(arguments, row, sizeof(uint16_t)) = (uint16_t)whole(row, text);
         return;
     case VALUE_NUMBER:
-        *(unsigned *)field = (unsigned)whole(row, text);
+        *(unsigned *)field_of(arguments, row, sizeof(unsigned)) = (unsigned)whole(row, text);
         return;
     case VALUE_LARGE:
-        *(uint64_t *)field = whole(row, text);
+        *(uint64_t *)field_of(arguments, row, sizeof(uint64_t)) = whole(row, text);
         return;
     case VALUE_REAL:
-        *(double *)field = real(row, text);
+        *(double *)field_of(arguments, row, sizeof(double)) = real(row, text);
         return;
     case VALUE_CORE:
-        *(unsigned *)field = (unsigned)whole(row, text);
+        *(unsigned *)field_of(arguments, row, sizeof(unsigned)) = (unsigned)whole(row, text);
         arguments->is_pinned = true;
         return;
     case VALUE_HELP:
@@ -170,13 +179,16 @@ void arguments_read(struct arguments *arguments, int argc, char **argv)
         if (row->name != NULL) {
             const bool is_flag = row->kind == VALUE_NONE || row->kind == VALUE_HELP;
             rows[count] = row;
-            options[count++] = (struct option){.name = row->name, .has_arg = is_flag ? no_argument : required_argument};
+            options[count] = (struct option){.name = row->name,
+                                             .has_arg = is_flag ? no_argument : required_argument,
+                                             .val = FIRST_OPTION + (int)count};
+            count++;
         }
-    int index, found;
-    while ((found = getopt_long(argc, argv, "", options, &index)) != -1) {
+    int found;
+    while ((found = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (found == '?')
             fatal("try --help");
-        row_apply(rows[index], optarg, arguments);
+        row_apply(rows[found - FIRST_OPTION], optarg, arguments);
     }
     if (optind != argc - 1)
         fatal("expected one mode; try --help");

@@ -219,9 +219,12 @@ void record_latency(const struct record *record, enum record_kind kind, struct h
     latency->max_ns = UINT64_MAX;
     for (unsigned slot = 0; slot < RECORD_SLOTS; slot++) {
         const struct histogram *one = &record->slots[slot].latency[kind];
-        latency->count += one->count;
-        for (unsigned bucket = 0; one->count > 0 && bucket < HISTOGRAM_BUCKETS; bucket++)
-            latency->buckets[bucket] += one->buckets[bucket];
+        for (unsigned bucket = 0; one->count > 0 && bucket < HISTOGRAM_BUCKETS; bucket++) {
+            const uint64_t count =
+                one->buckets[bucket]; /* its process may be adding to it: what is counted is what was read */
+            latency->buckets[bucket] += count;
+            latency->count += count;
+        }
     }
 }
 
