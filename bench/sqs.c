@@ -343,6 +343,7 @@ static size_t life_answer(const void *state, struct connection *connection, stru
         break;
     case LIFE_DELETE:
         count = view_count(text_view(&connection->own), VIEW("\"ReceiptHandle\""));
+        /* DeleteMessage's reply is empty; whether it deleted is seen when the server is asked what it holds. */
         reply_expect(&reply, VIEW("\"Id\""), sqs->is_single ? 0 : count);
         reply_expect(&reply, VIEW("\"Failed\""), 0);
         counters->deleted += count;

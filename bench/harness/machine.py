@@ -94,6 +94,12 @@ def stolen_s(core):
     return core_s(core, "steal")
 
 
+def stolen_from_all_s():
+    """From all cores together."""
+    fields = read("/proc/stat").partition("\n")[0].split()
+    return int(fields[8]) / TICK
+
+
 def cpu_of_s(pid):
     """User and system time of a process, with all its threads and the children that it has waited for."""
     fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()

@@ -8,9 +8,9 @@ import re
 import shutil
 import subprocess
 
-from harness import machine, measure, report
+from harness import machine, report
 from harness.order import FIFO, FIFO_PLAIN, Bench, Part, cost_of, is_disturbed
-from harness.servers import Redis, RunFailed, Server, Tallyd
+from harness.servers import Redis, RunFailed, Server
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAMS = os.path.join(ROOT, "bench", "peers")

@@ -11,7 +11,7 @@ import statistics
 import threading
 import time
 
-from harness.pools import EQUAL, NEAR, UNRULED, PoolBench, PoolPart
+from harness.pools import UNRULED, PoolBench, PoolPart
 from harness.servers import RunFailed
 
 KILL_EVERY_S = 2

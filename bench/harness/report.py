@@ -2,7 +2,7 @@
 
 import statistics
 
-from harness.measure import DISTURBED, STOLEN, undisturbed, unstolen
+from harness.measure import DISTURBED, STOLEN, undisturbed
 
 # The bars: what Tally must reach.
 SEND_TO_NGINX = 0.75
@@ -13,6 +13,7 @@ INDEX_BYTES = 128
 RESTART_S_PER_MILLION = 1.0  # 10 million in 10 s; below a million, 1 s
 GROWTH = 1.3
 PAUSE_MS = 20
+SNAPSHOT_SHARE = 0.3  # of the time in which one must have been written
 
 
 def row(name, value, unit, reference="", reference_value=None, reference_unit="", at_least=None, at_most=None,
@@ -45,6 +46,7 @@ COMPARISONS = [
     ("SendMessageBatch of 10", "batch", "nginx", RATE, {"at_least": BATCH_TO_NGINX}),
     ("SendMessageBatch of 10", "batch", "redis.tens", RATE, {}),
     ("send, receive, delete in tens", "life", "beanstalkd", RATE, {"at_least": LIFE_TO_BEANSTALKD}),
+    ("send, receive, delete, single", "life.single", "beanstalkd", RATE, {}),
     ("send, receive, delete in tens", "life", "beanstalkd.tens", RATE, {}),
     ("send, receive, delete in tens", "life", "beanstalkd.sync", RATE, {}),
     ("send, receive, delete in tens", "life", "redis.streams", RATE, {}),
@@ -86,6 +88,15 @@ def median_of(results, name):
     return statistics.median(result[name] for result in undisturbed(results)) if results else None
 
 
+def least_stolen(results):
+    """The half (of a single one, that) of which a virtual machine's host has withheld the least."""
+    return sorted(results, key=lambda one: one["stolen_share"])[:(len(results) + 1) // 2]
+
+
+def p999_ms(results):
+    return statistics.median(one["latency_us"]["p999"] for one in results) / 1000 if results else None
+
+
 def backlog_rows(backlog):
     many = f"{backlog.messages:,} waiting"
     memory = "index memory of a waiting message"
@@ -99,12 +110,11 @@ def backlog_rows(backlog):
                               ("kill -9, cold page cache", backlog.restart_cold_s, None)):
         rows.append(row(f"restart after {how}", seconds, "s", f"none; {many}", at_most=bar, bar_on_value=True,
                         problem=backlog.problem))
-    p999_ms = lambda results: statistics.median(one["latency_us"]["p999"] for one in unstolen(results)) / 1000 if results else None
-    is_seen = all(one["snapshot_share"] > 0 for one in backlog.pauses)
-    rows.append(row("p99.9 of a send during a snapshot", p999_ms(backlog.pauses), "ms", f"without one; {many}", p999_ms(backlog.calm), "ms",
-                    at_most=PAUSE_MS, bar_on_value=True,
-                    is_disturbed=any(one["stolen_share"] > STOLEN for one in unstolen(backlog.calm) + unstolen(backlog.pauses)),
-                    problem=backlog.problem or ("" if is_seen else "no snapshot was taken")))
+    calm, pauses = least_stolen(backlog.calm), least_stolen(backlog.pauses)
+    share = min((one["snapshot_share"] for one in pauses), default=0)
+    rows.append(row("p99.9 of a send during a snapshot", p999_ms(pauses), "ms", f"without one; {many}", p999_ms(calm), "ms",
+                    at_most=PAUSE_MS, bar_on_value=True, is_disturbed=any(one["stolen_share"] > STOLEN for one in calm + pauses),
+                    problem=backlog.problem or (f"a snapshot was written {100 * share:.0f} % of the time" if share < SNAPSHOT_SHARE else "")))
     for name, which, unit, bar in (("growth: CPU time of a life", "server_cpu_us", "us", GROWTH),
                                    ("growth: lives", "messages_per_s", "/s", None)):
         rows.append(row(name, median_of(backlog.many, which), unit, f"1,000 waiting, not {many}",

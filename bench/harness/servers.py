@@ -302,17 +302,6 @@ class Tallyd(Server):
         if held != expected:
             raise RunFailed(f"Tally holds {held} messages, expected {expected}")
 
-    def snapshots(self):
-        """The snapshot files there are, such that a new one makes a difference."""
-        found = set()
-        for folder, _, names in os.walk(self.data):
-            for name in filter(lambda name: "snapshot" in name and "tmp" not in name, names):
-                try:
-                    found.add((name, os.stat(os.path.join(folder, name)).st_mtime_ns))
-                except FileNotFoundError:
-                    pass  # a newer one has taken its place
-        return found
-
     def is_taking_snapshot(self):
         return any("snapshot" in name and "tmp" in name for _, _, names in os.walk(self.data) for name in names)
 

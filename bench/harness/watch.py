@@ -68,7 +68,8 @@ class Watch:
             "memory_with_child": anonymous_of(pid) + sum(map(anonymous_of, machine.children_of(pid))),
             "disk": disk_of(self.server.data), "live": live, "disk_max": DISK_FACTOR * live + DISK_MORE,
             "messages": metrics["tally_messages"], "in_flight": metrics["tally_messages_in_flight"],
-            "files": len(os.listdir(f"/proc/{pid}/fd")), "threads": len(os.listdir(f"/proc/{pid}/task")), **(told or {}),
+            "files": len(os.listdir(f"/proc/{pid}/fd")), "threads": len(os.listdir(f"/proc/{pid}/task")),
+            "stolen_s": machine.stolen_from_all_s(), **(told or {}),
         }
         self.samples.append(sample)
         return sample
@@ -171,6 +172,12 @@ def disk_check(samples):
     worst = max(samples, key=lambda sample: sample["disk"] / sample["disk_max"])
     return check(f"disk, at its worst {worst['s']:.0f} s into the run, of 2.5 x live + 256 MiB",
                  round(worst["disk"] / MIB), round(worst["disk_max"] / MIB), "MiB")
+
+
+def stolen_share(samples):
+    """Of all cores, while these samples were taken."""
+    stolen_s, passed_s = (samples[-1][key] - samples[0][key] for key in ("stolen_s", "s"))
+    return stolen_s / passed_s / os.cpu_count()
 
 
 def checks_print(checks, file=sys.stderr):
