@@ -4,8 +4,7 @@
  * for the log's growth while a snapshot is written; and two with something dead in them before anything is cleaned. */
 #define ALLOWED_SEGMENTS 8u
 #define GROWTH_SEGMENTS 3u
-#define URGENT_SEGMENTS                                                                                                \
-    1u /* sooner than one is begun: who hurries from its beginning rarely needs to hurry at its end */
+#define URGENT_SEGMENTS 1u /* so much sooner than the disk presses, a child that writes hurries */
 #define TRAPPED_SEGMENTS 2u
 
 static uint64_t larger(uint64_t a, uint64_t b)
