@@ -182,6 +182,7 @@ static void *sqs_create(const struct plan *plan)
 {
     return sqs_create_life(plan, false);
 }
+
 static void *sqs_create_single(const struct plan *plan)
 {
     return sqs_create_life(plan, true);
@@ -244,21 +245,10 @@ static size_t batch_answer(const void *state, struct connection *connection, str
 
 /* Send one or ten, receive up to as many, delete those */
 
-/* The next receipt handle behind *rest, as it is escaped in JSON, and moves *rest behind it; false at the end. */
+/* The next receipt handle behind *rest, and moves *rest behind it; false at the end. */
 static bool handle_next(struct view *rest, struct view *handle)
 {
-    static const struct view KEY = {"\"ReceiptHandle\"", 15};
-    const char *at = view_find(*rest, KEY);
-    if (at == NULL)
-        return false;
-    const char *end = rest->ptr + rest->size;
-    at = memchr(at + KEY.size, '"', (size_t)(end - at) - KEY.size);
-    const char *close = at == NULL ? NULL : memchr(at + 1, '"', (size_t)(end - at) - 1);
-    if (close == NULL)
-        fatal("a receipt handle without its end");
-    *handle = (struct view){at + 1, (size_t)(close - at) - 1};
-    *rest = view_from(*rest, close);
-    return true;
+    return view_text_next(rest, VIEW("\"ReceiptHandle\":\""), handle);
 }
 
 /* Makes the DeleteMessage for the one message that a ReceiveMessage gave, in connection->own; returns how many it deletes. */

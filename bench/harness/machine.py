@@ -89,15 +89,9 @@ def busy_s(core):
     return core_s(core, "user", "nice", "system", "irq", "softirq", "steal")
 
 
-def stolen_s(core):
-    """Wanted, and not had: a virtual machine's host gave it to others."""
+def stolen_s(core=""):
+    """Wanted, and not had: a virtual machine's host gave it to others. Without a core: from all of them together."""
     return core_s(core, "steal")
-
-
-def stolen_from_all_s():
-    """From all cores together."""
-    fields = read("/proc/stat").partition("\n")[0].split()
-    return int(fields[8]) / TICK
 
 
 def cpu_of_s(pid):

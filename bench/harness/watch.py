@@ -69,7 +69,7 @@ class Watch:
             "disk": disk_of(self.server.data), "live": live, "disk_max": DISK_FACTOR * live + DISK_MORE,
             "messages": metrics["tally_messages"], "in_flight": metrics["tally_messages_in_flight"],
             "files": len(os.listdir(f"/proc/{pid}/fd")), "threads": len(os.listdir(f"/proc/{pid}/task")),
-            "stolen_s": machine.stolen_from_all_s(), **(told or {}),
+            "stolen_s": machine.stolen_s(), **(told or {}),
         }
         self.samples.append(sample)
         return sample
