@@ -148,6 +148,13 @@ void heap_update(struct heap *heap, uint64_t key, uint32_t slot)
     heap_settle(heap, heap_find(heap, slot), (struct heap_entry){.key = key, .slot = slot});
 }
 
+void heap_prefetch(const struct heap *heap, uint32_t slot)
+{
+    uint32_t index = *heap_index(heap, slot);
+    if (index > 0 && index <= heap->count)
+        __builtin_prefetch(&heap->entries_owned[index - 1], 1);
+}
+
 void heap_set(struct heap *heap, uint64_t key, uint32_t slot)
 {
     bool is_there = *heap_index(heap, slot) != 0;

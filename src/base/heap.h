@@ -36,6 +36,9 @@ void heap_remove(struct heap *heap, uint32_t slot);
 /* Gives a record that is in the heap another key. */
 void heap_update(struct heap *heap, uint64_t key, uint32_t slot);
 
+/* Begins to load the entry of a record, if it has one. */
+void heap_prefetch(const struct heap *heap, uint32_t slot);
+
 #define HEAP_NEVER UINT64_MAX
 
 /* Gives a record that key, whether it is in the heap or not; HEAP_NEVER takes it out. */

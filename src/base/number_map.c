@@ -98,6 +98,27 @@ uint32_t number_map_find(const struct number_map *map, uint64_t number)
     return found == 0 ? 0 : *leaf_entry(leaf_at(map, found), number);
 }
 
+/* Begins to load the leaf where `number` has its place, if there is one. */
+static void prefetch_leaf(const struct number_map *map, uint64_t number)
+{
+    struct table_probe probe = table_probe_start(&map->leaf_by_first, table_hash_u64(leaf_first(number)));
+    if (!table_probe_next(&map->leaf_by_first, &probe))
+        return;
+    struct leaf *leaf = leaf_at(map, probe.slot);
+    __builtin_prefetch(leaf);
+    __builtin_prefetch(leaf_entry(leaf, number)); /* may stand in the next line of the cache */
+}
+
+void number_map_find_many(const struct number_map *map, const uint64_t *numbers, uint32_t *slots, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        table_prefetch(&map->leaf_by_first, table_hash_u64(leaf_first(numbers[i])));
+    for (size_t i = 0; i < count; i++)
+        prefetch_leaf(map, numbers[i]);
+    for (size_t i = 0; i < count; i++)
+        slots[i] = number_map_find(map, numbers[i]);
+}
+
 void number_map_check(const struct number_map *map)
 {
     uint64_t count = 0;

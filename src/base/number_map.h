@@ -30,6 +30,9 @@ void number_map_remove(struct number_map *map, uint64_t number);
 /* The slot under `number`, or 0. */
 uint32_t number_map_find(const struct number_map *map, uint64_t number);
 
+/* The slots under `count` numbers, or 0, like number_map_find() for each; their waits for memory overlap. */
+void number_map_find_many(const struct number_map *map, const uint64_t *numbers, uint32_t *slots, size_t count);
+
 /* Asserts that every leaf can be found, holds as many entries as it says, and at least one. O(n). */
 void number_map_check(const struct number_map *map);
 

@@ -204,6 +204,12 @@ struct table_probe table_probe_start(const struct table *table, uint64_t hash)
     };
 }
 
+void table_prefetch(const struct table *table, uint64_t hash)
+{
+    if (table->now.places_owned != NULL)
+        __builtin_prefetch(&table->now.places_owned[generation_home(&table->now, table_stored_hash(hash))]);
+}
+
 /* Looks from probe->place to the end of its run. */
 static bool probe_generation(const struct table_generation *generation, struct table_probe *probe)
 {

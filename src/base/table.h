@@ -56,6 +56,9 @@ void table_remove(struct table *table, uint64_t hash, uint32_t slot);
 
 struct table_probe table_probe_start(const struct table *table, uint64_t hash);
 
+/* Begins to load the place where a search for `hash` starts: for whoever searches for several things at once. */
+void table_prefetch(const struct table *table, uint64_t hash);
+
 /* Moves on to the next candidate with the same hash; false when there is none. */
 bool table_probe_next(const struct table *table, struct table_probe *probe);
 

@@ -231,31 +231,6 @@ uint64_t core_send_own(struct core *core, const struct queue *queue, struct cont
     return number;
 }
 
-bool core_replay(struct core *core, struct bytes payload, uint64_t position, uint64_t time_ms, struct failure *failure)
-{
-    ASSERT(core->frame == NULL);
-    if (time_ms < core->now_ms) {
-        failure_set(failure, ERROR_LOG_DAMAGED, "the frame's time %llu lies before that of the frame before it, %llu",
-                    (unsigned long long)time_ms, (unsigned long long)core->now_ms);
-        return false;
-    }
-    core_advance(core, time_ms);
-    struct bytes rest = payload;
-    while (rest.size > 0) {
-        uint64_t at = position + (payload.size - rest.size);
-        unsigned kind = rest.ptr[0];
-        const char *name = event_kind_name(kind);
-        struct event event;
-        if (!event_decode(&rest, &event) || !core_apply(core, &event, at + EVENT_HEADER_SIZE)) {
-            failure_set(failure, ERROR_LOG_DAMAGED,
-                        "the event at log position %llu (kind %u, %s) does not fit what the log said before",
-                        (unsigned long long)at, kind, name == NULL ? "unknown to this version" : name);
-            return false;
-        }
-    }
-    return true;
-}
-
 /* --- messages ----------------------------------------------------------------------------------------------------- */
 
 uint32_t core_find_message(const struct core *core, uint64_t number)

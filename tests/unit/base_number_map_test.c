@@ -66,6 +66,32 @@ static void it_agrees_with_an_array_whatever_is_put_in_and_taken_out(void **stat
     }
 }
 
+static void many_are_found_at_once_as_one_by_one(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000 };
+    struct number_map map;
+    number_map_init(&map);
+    uint64_t numbers[COUNT];
+    uint32_t slots[COUNT];
+    struct random random = {.state = 5};
+    for (size_t i = 0; i < COUNT; i++)
+        numbers[i] = random_below(&random, 100000);
+    number_map_find_many(&map, numbers, slots, COUNT); /* of a map that has nothing yet */
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(slots[i], 0);
+    for (uint32_t number = 0; number < 100000; number += 1 + random_below(&random, 40))
+        number_map_insert(&map, number, number + 1);
+    number_map_find_many(&map, numbers, slots, COUNT);
+    uint32_t found = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(slots[i], number_map_find(&map, numbers[i]));
+        found += slots[i] != 0;
+    }
+    assert_in_range(found, 1, COUNT - 1);
+    number_map_deinit(&map);
+}
+
 static void memory_stays_as_it_is_while_numbers_come_and_go(void **state)
 {
     (void)state;
@@ -88,6 +114,7 @@ int main(void)
         cmocka_unit_test(an_empty_map_finds_nothing),
         cmocka_unit_test(neighbours_of_a_number_that_is_there_are_not),
         cmocka_unit_test(it_agrees_with_an_array_whatever_is_put_in_and_taken_out),
+        cmocka_unit_test(many_are_found_at_once_as_one_by_one),
         cmocka_unit_test(memory_stays_as_it_is_while_numbers_come_and_go),
     };
     return cmocka_run_group_tests_name("base_number_map", tests, NULL, NULL);
