@@ -9,6 +9,8 @@
 struct cursor {
     struct bytes rest; /* borrowed from the caller of cursor_make */
     bool is_failed;
+    void (*let_go)(void *context, const uint8_t *end); /* NULL: nobody asks, see cursor_let_go() */
+    void *context;
 };
 
 static inline struct cursor cursor_make(struct bytes view)
@@ -68,6 +70,14 @@ struct bytes cursor_sized(struct cursor *cursor);
 
 /* Copies the next `size` bytes to `out`; zeros on failure. */
 void cursor_copy(struct cursor *cursor, void *out, size_t size);
+
+/* Between records: nothing before this place will be looked at again, not through a view that was handed out either. Whoever lent the
+ * bytes may take back the memory of those before `end`. */
+static inline void cursor_let_go(const struct cursor *cursor)
+{
+    if (cursor->let_go != NULL)
+        cursor->let_go(cursor->context, cursor->rest.ptr);
+}
 
 /* True when nothing failed and nothing is left: a record must end exactly where its length says. */
 static inline bool cursor_is_done(const struct cursor *cursor)

@@ -45,6 +45,17 @@ void *memory_allocate_huge(size_t size)
     return ptr;
 }
 
+uint8_t *memory_give_back(uint8_t *begin, const uint8_t *end)
+{
+    size_t size = (size_t)(end - begin);
+    size_t skipped = -(uintptr_t)begin % MEMORY_HUGE_PAGE_SIZE; /* others may have a part of that page */
+    if (size < skipped + MEMORY_HUGE_PAGE_SIZE)
+        return begin;
+    size_t given = size - skipped - (size - skipped) % MEMORY_HUGE_PAGE_SIZE;
+    (void)madvise(begin + skipped, given, MADV_DONTNEED); /* a hint, too: refused, the memory goes with its block */
+    return begin + skipped + given;
+}
+
 void *memory_resize(void *ptr, size_t size)
 {
     void *resized = realloc(ptr, memory_size_asked(size));

@@ -176,6 +176,29 @@ static void a_decoder_can_fail_the_cursor_itself(void **state)
     assert_false(cursor_is_done(&cursor));
 }
 
+static void note_end(void *context, const uint8_t *end)
+{
+    *(const uint8_t **)context = end;
+}
+
+static void a_cursor_says_where_it_stands_when_it_lets_go(void **state)
+{
+    (void)state;
+    struct bytes text = BYTES("one record, another");
+    const uint8_t *end = NULL;
+    struct cursor cursor = cursor_make(text);
+    cursor_let_go(&cursor); /* to nobody */
+    cursor.let_go = note_end;
+    cursor.context = &end;
+    assert_true(bytes_equal(cursor_bytes(&cursor, 10), BYTES("one record")));
+    assert_null(end);
+    cursor_let_go(&cursor);
+    assert_ptr_equal(end, text.ptr + 10);
+    cursor_fail(&cursor);
+    cursor_let_go(&cursor);
+    assert_ptr_equal(end, text.ptr + 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +212,7 @@ int main(void)
         cmocka_unit_test(a_size_that_claims_more_than_is_left_fails),
         cmocka_unit_test(nothing_can_be_read_from_nothing),
         cmocka_unit_test(a_decoder_can_fail_the_cursor_itself),
+        cmocka_unit_test(a_cursor_says_where_it_stands_when_it_lets_go),
     };
     return cmocka_run_group_tests_name("buffer and cursor", tests, NULL, NULL);
 }
