@@ -330,7 +330,7 @@ static enum error recover(struct namespace *ns, uint64_t now_ms, const uint8_t k
     static const atomic_bool is_hurried = true;
     ns->disk->is_hurried = &is_hurried;
     enum error error = log_open(ns->disk, &options, &ns->log, &snapshot, &is_new, failure);
-    if (error == OK && snapshot.size > 0 && !core_decode(ns->core, buffer_bytes(&snapshot)))
+    if (error == OK && snapshot.size > 0 && !core_decode(ns->core, buffer_bytes(&snapshot), NULL, NULL))
         error = failure_set(
             failure, ERROR_LOG_DAMAGED,
             "%s: the snapshot's checksums are right but this version can't read it; start the newer version of "

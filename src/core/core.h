@@ -122,8 +122,10 @@ bool core_has_content(const struct core *core, const struct live_content *conten
 
 /* The whole state, canonically: equal states encode to equal bytes. `sink` gets it in pieces. */
 void core_encode(const struct core *core, void (*sink)(void *context, struct bytes piece), void *context);
-/* Fills a fresh core. False if `encoded` is none; the core must then be destroyed. */
-bool core_decode(struct core *core, struct bytes encoded);
+/* Fills a fresh core. False if `encoded` is none; the core must then be destroyed. As it goes on, `let_go` is told that the bytes before
+ * `end` will not be looked at again, so that their memory can be taken back there and then; NULL: they stay as they are. */
+bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *context, const uint8_t *end),
+                 void *context);
 
 /* Asserts every invariant by walking the whole state. */
 void core_check(const struct core *core);

@@ -117,6 +117,7 @@ static bool read_lane(struct core *core, uint32_t queue, uint64_t count, uint64_
             deduplication_find_key(core, entry.key) != 0)
             return false;
         deduplication_add(core, queue, window_ms, &entry);
+        cursor_let_go(cursor);
         number = entry.number;
         expires_at_ms = entry.expires_at_ms;
     }
@@ -178,12 +179,16 @@ bool deduplication_decode(struct core *core, struct cursor *cursor)
         uint32_t queue = core->queue_order_owned[i];
         if (!read_lanes(core, queue, cursor))
             return false;
-        for (uint32_t count = cursor_u32(cursor); count != 0; count = cursor_u32(cursor))
+        for (uint32_t count = cursor_u32(cursor); count != 0; count = cursor_u32(cursor)) {
             if (!read_producer(core, core_queue(core, queue), count, cursor))
                 return false;
+            cursor_let_go(cursor);
+        }
     }
-    for (uint32_t count = cursor_u32(cursor); count != 0; count = cursor_u32(cursor))
+    for (uint32_t count = cursor_u32(cursor); count != 0; count = cursor_u32(cursor)) {
         if (!read_attempt(core, count, cursor))
             return false;
+        cursor_let_go(cursor);
+    }
     return !cursor->is_failed;
 }

@@ -174,9 +174,11 @@ bool dependency_decode(struct core *core, struct cursor *cursor)
         return false;
     uint32_t count = cursor_u32(cursor);
     uint64_t newest = 0;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         if (!read_dependent(core, &newest, cursor))
             return false;
+        cursor_let_go(cursor);
+    }
     return read_resolving(core, cursor);
 }
 

@@ -112,7 +112,7 @@ static bool read_group(struct core *core, struct group_reader *reader, struct cu
     facts->since_ms = cursor_u64(cursor);
     uint64_t rate_tat_us = cursor_u64(cursor);
     facts->cancelled_sequence = cursor_u64(cursor);
-    facts->reason = cursor_sized(cursor);
+    struct bytes reason = cursor_sized(cursor);
     uint32_t shelf = find_shelf(core, reader, shelf_number);
     uint64_t newest = reader->count == 0 ? 0 : core_group(core, reader->slots_owned[reader->count - 1])->number;
     if (cursor->is_failed || number <= newest || number > core->group_number || shelf == 0 ||
@@ -125,6 +125,7 @@ static bool read_group(struct core *core, struct group_reader *reader, struct cu
     core_group(core, slot)->is_line = is_line;
     core_group(core, slot)->is_paused = is_paused;
     core_group(core, slot)->rate_tat_us = rate_tat_us;
+    kept_replace(&core_group(core, slot)->reason_owned, reason);
     reader->slots_owned[reader->count++] = slot;
     return true;
 }
@@ -138,9 +139,11 @@ bool groups_decode(struct core *core, struct group_reader *reader, struct cursor
         table_insert(&reader->shelf_by_number, table_hash_u64(core_shelf_at(core, slot)->number), slot);
     reader->slots_owned = kept_allocate((count + 1) * sizeof(*reader->slots_owned));
     reader->facts_owned = kept_allocate((count + 1) * sizeof(*reader->facts_owned));
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         if (!read_group(core, reader, cursor))
             return false;
+        cursor_let_go(cursor);
+    }
     uint32_t draining = cursor_u32(cursor);
     for (uint32_t i = 0; i < draining; i++) {
         uint32_t slot = group_reader_find(core, reader, cursor_u64(cursor));
@@ -216,7 +219,6 @@ bool group_reader_finish(struct core *core, const struct group_reader *reader)
         group->since_ms = facts->since_ms;
         group->is_held = facts->is_held;
         group->cancelled_sequence = facts->cancelled_sequence;
-        kept_replace(&group->reason_owned, facts->reason);
         group_set_timer(core, reader->slots_owned[i]);
         if (!group_is_sound(core, reader->slots_owned[i]))
             return false;

@@ -172,11 +172,14 @@ static bool read_pool(struct core *core, struct ticket_pool *pool, struct cursor
         if (!read_unsettled(core, pool, cursor))
             return false;
         member_count += made_match_at(core, pool->unsettled_last)->member_count;
+        cursor_let_go(cursor);
     }
     uint32_t settled_count = cursor_u32(cursor);
-    for (uint32_t i = 0; i < settled_count; i++)
+    for (uint32_t i = 0; i < settled_count; i++) {
         if (!read_settled(core, pool, cursor))
             return false;
+        cursor_let_go(cursor);
+    }
     ticket_pool_set_timer(core, pool);
     return !cursor->is_failed && member_count == count_taken(pool);
 }

@@ -126,9 +126,11 @@ bool outcomes_decode(struct outcomes *outcomes, struct cursor *cursor, uint64_t 
     uint32_t count = cursor_u32(cursor);
     if (cursor->is_failed || outcomes->forgotten_number > number_max || count > OUTCOMES_MAX)
         return false;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         if (!read_outcome(outcomes, cursor, number_max, now_ms))
             return false;
+        cursor_let_go(cursor);
+    }
     return true;
 }
 

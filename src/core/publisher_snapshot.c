@@ -117,6 +117,7 @@ static bool read_rows(struct core *core, uint32_t slot, uint32_t count_max, bool
             !publisher_add_row(core, slot, &row, is_confirmed, &is_reused))
             return false;
         first = row.since;
+        cursor_let_go(cursor);
     }
     return true;
 }
@@ -152,8 +153,10 @@ bool publisher_decode(struct core *core, struct cursor *cursor)
 {
     core->publishers.reused_count = cursor_u64(cursor);
     uint32_t count = cursor_u32(cursor);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         if (!read_publisher(core, cursor))
             return false;
+        cursor_let_go(cursor);
+    }
     return !cursor->is_failed;
 }

@@ -288,8 +288,10 @@ bool schedule_decode(struct core *core, struct cursor *cursor)
     struct table by_number;
     table_init(&by_number);
     bool is_good = true;
-    for (uint32_t i = 0; is_good && i < count; i++)
+    for (uint32_t i = 0; is_good && i < count; i++) {
         is_good = decode_one(core, &by_number, cursor);
+        cursor_let_go(cursor);
+    }
     table_deinit(&by_number);
     return is_good;
 }

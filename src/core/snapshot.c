@@ -546,9 +546,11 @@ static bool read_shelf(struct core *core, struct group_reader *groups, struct cu
     uint32_t slot = find_unread_shelf(core, number, queue_id);
     if (cursor->is_failed || number > core->shelf_number || slot == 0 || (queue_id == 0 && count == 0))
         return false;
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++) {
         if (!read_message(core, slot, groups, cursor))
             return false;
+        cursor_let_go(cursor);
+    }
     return moved_decode(core, groups) && (queue_id == 0 || rings_decode(core, groups, slot, cursor));
 }
 
@@ -580,9 +582,11 @@ static bool read_shelves(struct core *core, struct cursor *cursor)
 static bool read_records(struct core *core, struct cursor *cursor, bool (*read)(struct core *, struct cursor *))
 {
     uint32_t count = cursor_u32(cursor);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         if (!read(core, cursor))
             return false;
+        cursor_let_go(cursor);
+    }
     return !cursor->is_failed;
 }
 
@@ -597,10 +601,13 @@ static bool read_tags(struct core *core, struct cursor *cursor)
     return true;
 }
 
-bool core_decode(struct core *core, struct bytes encoded)
+bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *context, const uint8_t *end),
+                 void *context)
 {
     ASSERT(core->digest_owned == NULL);
     struct cursor cursor = cursor_make(encoded);
+    cursor.let_go = let_go;
+    cursor.context = context;
     uint32_t version;
     if (!read_identity(core, &cursor, &version) || !read_records(core, &cursor, read_queue) ||
         !read_records(core, &cursor, read_batch) || !read_records(core, &cursor, read_drained_shelf) ||

@@ -18,6 +18,8 @@ struct core_writer {
 /* Called between records: hands on what has gathered, once it is much. */
 void core_writer_pass_on(struct core_writer *writer);
 
+/* Decoders say cursor_let_go() behind each record, wherever there may be many: what they keep of it is a copy. */
+
 /* --- groups (group_snapshot.c) ------------------------------------------------------------------------------------- */
 
 /* What a decode of messages would overwrite in a group. */
@@ -26,7 +28,6 @@ struct group_facts {
     uint64_t entered_at_ms;
     uint64_t since_ms;
     uint64_t cancelled_sequence;
-    struct bytes reason;
     bool is_held;
 };
 

@@ -157,12 +157,11 @@ static bool read_tickets(struct core *core, struct ticket_pool *pool, struct cur
 {
     uint32_t live_count = cursor_u32(cursor);
     uint32_t ended_count = cursor_u32(cursor);
-    for (uint32_t i = 0; i < live_count; i++)
-        if (!read_ticket(core, pool, false, cursor))
+    for (uint64_t i = 0; i < (uint64_t)live_count + ended_count; i++) {
+        if (!read_ticket(core, pool, i >= live_count, cursor))
             return false;
-    for (uint32_t i = 0; i < ended_count; i++)
-        if (!read_ticket(core, pool, true, cursor))
-            return false;
+        cursor_let_go(cursor);
+    }
     return !cursor->is_failed;
 }
 

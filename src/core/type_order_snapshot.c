@@ -182,6 +182,7 @@ static bool read_typed(struct core *core, uint32_t lane, uint64_t alive, struct 
             type_lane_open(core, type_lane_at(core, lane)->group, type_lowest(rest));
         typed_add(core, lane, message, waits, wants);
         newest = number;
+        cursor_let_go(cursor);
     }
     return !cursor->is_failed;
 }
@@ -227,8 +228,8 @@ static bool read_group(struct core *core, uint64_t alive, struct bytes *last, st
     unsigned count = cursor_u8(cursor);
     if (cursor->is_failed || id.size == 0 || id.size > GROUP_ID_SIZE_MAX || bytes_compare(id, *last) <= 0)
         return false;
-    *last = id;
     uint32_t slot = type_group_open(core, id);
+    *last = type_group_at(core, slot)->id_owned;
     int last_type = -1;
     for (unsigned i = 0; i < count; i++)
         if (!read_lane(core, slot, alive, &last_type, cursor))
@@ -269,9 +270,11 @@ bool type_order_decode(struct core *core, struct cursor *cursor)
     uint64_t alive = alive_types(type_orders);
     uint32_t group_count = cursor_u32(cursor);
     struct bytes last = {NULL, 0};
-    for (uint32_t i = 0; i < group_count; i++)
+    for (uint32_t i = 0; i < group_count; i++) {
         if (!read_group(core, alive, &last, cursor))
             return false;
+        cursor_let_go(cursor);
+    }
     return !cursor->is_failed && types_are_used(type_orders);
 }
 

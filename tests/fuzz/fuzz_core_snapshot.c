@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/cursor.h"
 #include "core/state.h"
+#include "support/core_bytes.h"
 #include "support/core_rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,7 +18,7 @@ static void state_round_trips(const struct core *core)
     buffer_init(&second);
     core_rig_encode(core, &first);
     struct core *again = core_create();
-    bool is_decoded = core_decode(again, buffer_bytes(&first));
+    bool is_decoded = core_bytes_decode(again, buffer_bytes(&first));
     ASSERT(is_decoded);
     core_rig_encode(again, &second);
     ASSERT(bytes_equal(buffer_bytes(&first), buffer_bytes(&second)));
@@ -30,7 +31,7 @@ static void decode(struct bytes encoded)
 {
     struct core *core = core_create();
     /* Encoding and checking walk all queue ids there ever were: not for four billion of them. */
-    if (core_decode(core, encoded) && core->queue_id < 100000) {
+    if (core_bytes_decode(core, encoded) && core->queue_id < 100000) {
         core_check(core);
         state_round_trips(core);
     }

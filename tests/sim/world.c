@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "fail.h"
 #include "log/log.h"
+#include "support/core_bytes.h"
 #include "support/memory_disk.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -389,7 +390,7 @@ static struct core *replay_copy(const struct world *world, uint64_t epoch, uint6
     bool is_new = false, is_end = false;
     buffer_init(&snapshot);
     enum error error = log_open(disk, &options, &log, &snapshot, &is_new, &failure);
-    if (error == OK && snapshot.size > 0 && !core_decode(core, buffer_bytes(&snapshot)))
+    if (error == OK && snapshot.size > 0 && !core_bytes_decode(core, buffer_bytes(&snapshot)))
         fail("a published snapshot can't be decoded");
     while (error == OK) {
         struct frame_view frame;

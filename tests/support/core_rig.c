@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "core/snapshot.h"
 #include "core/state.h"
+#include "support/core_bytes.h"
 #include <stdlib.h>
 
 #define START_MS UINT64_C(1700000000000)
@@ -166,7 +167,7 @@ unsigned core_rig_damage_part(struct core_rig *rig, core_rig_encoder *encode, un
         uint8_t was = *byte;
         *byte = (uint8_t)core_rig_draw(rig, 256);
         struct core *read = core_create();
-        if (core_decode(read, buffer_bytes(&encoded)))
+        if (core_bytes_decode(read, buffer_bytes(&encoded)))
             core_check(read);
         else
             refused_count++;

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "core/made_match.h"
+#include "support/core_bytes.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <yyjson.h>
@@ -251,7 +252,7 @@ void pool_rig_check(const struct core_rig *rig)
     ASSERT(bytes_equal(buffer_bytes(&live), buffer_bytes(&again)));
     core_destroy(replayed);
     struct core *decoded = core_create();
-    bool is_decoded = core_decode(decoded, buffer_bytes(&live));
+    bool is_decoded = core_bytes_decode(decoded, buffer_bytes(&live));
     ASSERT(is_decoded);
     core_check(decoded);
     core_rig_encode(decoded, &again);

@@ -7,6 +7,7 @@
 #include "core/event.h"
 #include "core/made_match.h"
 #include "log/log.h"
+#include "support/core_bytes.h"
 #include <stdio.h>
 
 static void append_piece(void *context, struct bytes piece)
@@ -149,7 +150,7 @@ void world_audit(struct world *world)
     ASSERT(error == OK);
     struct core *core = core_create();
     if (snapshot.size > 0) {
-        bool is_decoded = core_decode(core, buffer_bytes(&snapshot));
+        bool is_decoded = core_bytes_decode(core, buffer_bytes(&snapshot));
         ASSERT(is_decoded);
     }
     replay_frames(log, live, core);

@@ -1,5 +1,6 @@
 /* Contents that are moved in the log: the message stays what it is, the segment it stood in gets free, and a replay or a snapshot
  * knows the new place. */
+#include "support/core_bytes.h"
 #include "support/core_rig.h"
 
 #include <setjmp.h>
@@ -130,7 +131,7 @@ static void a_replay_and_a_snapshot_know_the_new_place(void **state)
     buffer_init(&encoded);
     core_rig_encode(rig.core, &encoded);
     struct core *read = core_create();
-    assert_true(core_decode(read, buffer_bytes(&encoded)));
+    assert_true(core_bytes_decode(read, buffer_bytes(&encoded)));
     assert_true(core_next_needed_segment(read, 0) == core_next_needed_segment(rig.core, 0));
     expect_equal_states(rig.core, read);
     core_destroy(read);

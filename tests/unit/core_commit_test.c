@@ -1,5 +1,6 @@
 /* Commit against random states: it does all or nothing, and all is what the same decisions one by one would have done. */
 #include "core/state.h"
+#include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"
 
@@ -180,7 +181,7 @@ static struct core *twin_of(const struct core_rig *rig, struct buffer *frame)
     buffer_init(&encoded);
     core_rig_encode(rig->core, &encoded);
     struct core *twin = core_create();
-    assert_true(core_decode(twin, buffer_bytes(&encoded)));
+    assert_true(core_bytes_decode(twin, buffer_bytes(&encoded)));
     core_frame_open(twin, frame, rig->position, rig->now_ms, 1u << 20);
     buffer_deinit(&encoded);
     return twin;

@@ -1,5 +1,6 @@
 /* What is remembered against repeats: windows, producers, attempts; that it is gone when it is over, and what a snapshot keeps. */
 #include "core/apply.h"
+#include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"
 
@@ -88,7 +89,7 @@ static uint32_t entry_count(const struct core_rig *rig)
 static struct core *decode(struct bytes encoded)
 {
     struct core *core = core_create();
-    if (core_decode(core, encoded))
+    if (core_bytes_decode(core, encoded))
         return core;
     core_destroy(core);
     return NULL;

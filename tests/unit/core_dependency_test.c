@@ -606,7 +606,7 @@ static void a_damaged_state_is_refused_or_sound(void **state)
             uint8_t old = encoded.data_owned[at];
             encoded.data_owned[at] = flip < 8 ? old ^ (uint8_t)(1u << flip) : 0xff;
             struct core *core = core_create();
-            if (core_decode(core, buffer_bytes(&encoded))) {
+            if (core_bytes_decode(core, buffer_bytes(&encoded))) {
                 core_check(core);
                 sound++;
             } else {

@@ -1,5 +1,6 @@
 /* What is remembered of published rows: limits, forgetting, ranges of ids, and that a replay and a snapshot remember the same. */
 #include "core/apply.h"
+#include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"
 
@@ -152,7 +153,7 @@ static void expect_one_state(const struct bench *bench)
     core_check(bench->rig.core);
     core_rig_encode(bench->rig.core, &live);
     struct core *decoded = core_create();
-    assert_true(core_decode(decoded, buffer_bytes(&live)));
+    assert_true(core_bytes_decode(decoded, buffer_bytes(&live)));
     struct core *cores[] = {core_rig_replay(&bench->rig), decoded};
     for (size_t i = 0; i < 2; i++) {
         core_check(cores[i]);

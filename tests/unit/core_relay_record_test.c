@@ -1,5 +1,6 @@
 /* Records of relays: random lives of them replay to the same state, come back from a snapshot as they were, and neither damage nor
  * events that do not fit get past the core. */
+#include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"
 
@@ -74,7 +75,7 @@ static void a_replay_and_a_snapshot_give_the_live_state(void **state)
         buffer_init(&encoded);
         core_rig_encode(rig.core, &encoded);
         struct core *decoded = core_create();
-        assert_true(core_decode(decoded, buffer_bytes(&encoded)));
+        assert_true(core_bytes_decode(decoded, buffer_bytes(&encoded)));
         core_check(decoded);
         expect_same(decoded, rig.core);
         core_destroy(decoded);

@@ -1,5 +1,6 @@
 /* Schedules in the core, with a calendar of whole minutes: random lives of them replay to the same state, come back from a
  * snapshot as they were, and no bytes whatever crash the decoder. */
+#include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"
 
@@ -149,7 +150,7 @@ static void a_snapshot_gives_the_state_back(void **state)
         buffer_init(&encoded);
         core_rig_encode(rig.core, &encoded);
         struct core *decoded = core_create();
-        assert_true(core_decode(decoded, buffer_bytes(&encoded)));
+        assert_true(core_bytes_decode(decoded, buffer_bytes(&encoded)));
         core_check(decoded);
         expect_same(decoded, rig.core);
         core_destroy(decoded);

@@ -1,5 +1,6 @@
 /* The whole state as bytes: equal states give equal bytes, a replay and a snapshot give the state that was live, and no
  * bytes whatever crash the decoder. */
+#include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"
 
@@ -30,7 +31,7 @@ static void expect_same(const struct core *core, const struct core *live, uint64
 static struct core *decode(struct bytes encoded)
 {
     struct core *core = core_create();
-    if (core_decode(core, encoded))
+    if (core_bytes_decode(core, encoded))
         return core;
     core_destroy(core);
     return NULL;

@@ -1,5 +1,6 @@
 /* What a ticket costs in memory while it waits and when it is over, and how
  * long a start takes. TALLY_TEST_TICKETS=1000000 measures at that size. */
+#include "support/core_bytes.h"
 #include "support/pool_rig.h"
 #include "support/scale.h"
 
@@ -141,7 +142,7 @@ static void a_start_with_many_tickets_reads_them_and_fills_the_index(void **stat
     core_destroy(rig.core);
     rig.core = core_create();
     double began = processor_seconds();
-    assert_true(core_decode(rig.core, buffer_bytes(&encoded)));
+    assert_true(core_bytes_decode(rig.core, buffer_bytes(&encoded)));
     double decoded = processor_seconds() - began, longest = 0, filled = 0;
     pool = ticket_pool_find(rig.core, BYTES("duel"));
     do {

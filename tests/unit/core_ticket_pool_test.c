@@ -1,6 +1,7 @@
 /* Pools and tickets: what is offered, changed, cancelled, widened, expired and forgotten, and that a replay and a snapshot give the live
  * state. M28 (offered is the sum of all states) is asserted by core_check(), behind every step. */
 #include "base/kept.h"
+#include "support/core_bytes.h"
 #include "support/pool_rig.h"
 #include "support/scale.h"
 
@@ -55,7 +56,7 @@ static struct ticket_pool *restart(struct core_rig *rig, const char *name)
     core_rig_encode(rig->core, &encoded);
     core_destroy(rig->core);
     rig->core = core_create();
-    assert_true(core_decode(rig->core, buffer_bytes(&encoded)));
+    assert_true(core_bytes_decode(rig->core, buffer_bytes(&encoded)));
     buffer_deinit(&encoded);
     decide_restart(core_rig_begin(rig), 2, rig->now_ms);
     core_rig_end(rig);

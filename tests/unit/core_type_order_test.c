@@ -1,5 +1,6 @@
 /* Type orders in the core alone: who waits for whom, against a naive rule; indexes given back; successes remembered and
  * forgotten; and the state as bytes. */
+#include "support/core_bytes.h"
 #include "support/core_rig.h"
 #include "support/scale.h"
 
@@ -121,7 +122,7 @@ static void audit(const struct core_rig *rig)
     buffer_init(&encoded);
     core_rig_encode(rig->core, &encoded);
     struct core *decoded = core_create();
-    assert_true(core_decode(decoded, buffer_bytes(&encoded)));
+    assert_true(core_bytes_decode(decoded, buffer_bytes(&encoded)));
     expect_same(rig, decoded);
     buffer_deinit(&encoded);
 }
@@ -634,7 +635,7 @@ static void make_rich(struct core_rig *rig)
 static bool is_accepted(struct bytes encoded, struct buffer *again)
 {
     struct core *core = core_create();
-    bool is_good = core_decode(core, encoded);
+    bool is_good = core_bytes_decode(core, encoded);
     if (is_good) {
         core_check(core);
         core_rig_encode(core, again);

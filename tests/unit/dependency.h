@@ -2,6 +2,7 @@
 #ifndef TALLY_TESTS_UNIT_DEPENDENCY_H
 #define TALLY_TESTS_UNIT_DEPENDENCY_H
 
+#include "support/core_bytes.h"
 #include "support/core_rig.h"
 
 #include "core/state.h"
@@ -199,7 +200,7 @@ static inline void judge(const struct core_rig *rig)
     buffer_init(&encoded);
     core_rig_encode(rig->core, &encoded);
     struct core *decoded = core_create();
-    assert_true(core_decode(decoded, buffer_bytes(&encoded)));
+    assert_true(core_bytes_decode(decoded, buffer_bytes(&encoded)));
     core_check(decoded);
     expect_same(decoded, rig->core);
     core_destroy(decoded);
