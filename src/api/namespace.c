@@ -318,6 +318,14 @@ static enum error take_over(struct namespace *ns, bool is_new, uint64_t now_ms, 
     return namespace_flush(ns, failure);
 }
 
+/* What the core has read of the snapshot goes back to the system at once, or a restart would need memory for all of the snapshot beside
+ * the index that comes of it. `context`: where what is left of it begins. */
+static void give_back(void *context, const uint8_t *end)
+{
+    uint8_t **begin = context;
+    *begin = memory_give_back(*begin, end);
+}
+
 static enum error recover(struct namespace *ns, uint64_t now_ms, const uint8_t key[CORE_KEY_SIZE],
                           struct failure *failure)
 {
@@ -330,7 +338,8 @@ static enum error recover(struct namespace *ns, uint64_t now_ms, const uint8_t k
     static const atomic_bool is_hurried = true;
     ns->disk->is_hurried = &is_hurried;
     enum error error = log_open(ns->disk, &options, &ns->log, &snapshot, &is_new, failure);
-    if (error == OK && snapshot.size > 0 && !core_decode(ns->core, buffer_bytes(&snapshot), NULL, NULL))
+    uint8_t *begin = snapshot.data_owned;
+    if (error == OK && snapshot.size > 0 && !core_decode(ns->core, buffer_bytes(&snapshot), give_back, &begin))
         error = failure_set(
             failure, ERROR_LOG_DAMAGED,
             "%s: the snapshot's checksums are right but this version can't read it; start the newer version of "

@@ -9,6 +9,7 @@ import pytest
 from botocore.config import Config
 from conftest import BIN, WRAPPER, wait_until
 from outbox_sqlite import SqliteOutbox
+from pools import Pool, ticket
 from queues import make_queue
 from relay import Relay, check_once, drain
 from test_http import metric
@@ -60,6 +61,11 @@ def work_off(daemon, count, queue="q"):
             assert gone.status == 200 and len(gone.json()["Successful"]) == len(messages)
             ended += len(messages)
     return ended
+
+
+def status_bytes(daemon, name):
+    """VmRSS, VmHWM, …: what /proc says of the process."""
+    return 1024 * int(re.search(rf"^{name}:\s+(\d+) kB", open(f"/proc/{daemon.pid}/status").read(), re.M)[1])
 
 
 def anonymous_bytes(daemon):
@@ -206,6 +212,25 @@ def test_the_count_is_what_the_process_grows_by(daemon):
     add(1000, 20000)
     grown, counted = anonymous_bytes(daemon) - before, metric(daemon, "tally_memory_bytes") - counted
     assert 0.85 < counted / grown < 1.15, (counted, grown)
+
+
+@own_memory_only
+def test_a_restart_needs_no_memory_for_its_snapshot_beside_what_it_makes_of_it(daemon_factory):
+    """What the daemon has read of the snapshot goes back to the system; tickets, because they have their bodies in it."""
+    daemon = daemon_factory("--snapshot-bytes", "4MiB", "--snapshot-growth", "0").start()
+    pool = Pool(daemon)
+    for first in range(0, 600, 100):
+        pool.offer(*(ticket(f"t{i}", Body="b" * 60000) for i in range(first, first + 100)))
+
+    def snapshot_size():
+        return max((path.stat().st_size for path in daemon.data.rglob("*.snapshot")), default=0)
+
+    wait_until(lambda: snapshot_size() > 24 << 20)
+    daemon.kill9()
+    daemon.start()
+    assert metric(daemon, "tally_memory_bytes") > 34 << 20
+    assert status_bytes(daemon, "VmHWM") < status_bytes(daemon, "VmRSS") + (8 << 20)
+    assert daemon.stop() == 0
 
 
 # --- what comes and goes ---------------------------------------------------------------------------------------------
