@@ -1,5 +1,5 @@
 /* Scenarios Q46 to Q49: dead-letter queues, and move tasks that empty them. What a redrive does to batches is T16, in
- * scenario_batch_test.c. */
+ * scenario_batch_failure_test.c. */
 #include "scenario.h"
 
 #define ARN(queue) "arn:aws:sqs:us-east-1:000000000000:" queue
