@@ -82,7 +82,7 @@ static void remember_needed(struct checkpoint *checkpoint)
 static bool was_needed(void *context, uint64_t ordinal)
 {
     const struct checkpoint *checkpoint = context;
-    return ordinals_have(checkpoint->needed_owned, checkpoint->needed_count, ordinal);
+    return extent_is_among(checkpoint->needed_owned, checkpoint->needed_count, ordinal);
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */

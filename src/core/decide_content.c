@@ -17,7 +17,7 @@ static bool search_meets(const struct search *search, uint64_t position)
     if (position < search->start || position >= search->end)
         return false;
     uint64_t ordinal = position / search->segment_size;
-    return ordinals_have(search->ordinals, search->count, ordinal);
+    return extent_is_among(search->ordinals, search->count, ordinal);
 }
 
 bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t count, uint32_t *slot, unsigned *looks,

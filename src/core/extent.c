@@ -67,7 +67,7 @@ void extents_leave(struct extents *extents, uint64_t ordinal, uint32_t size)
     memmove(extent, extent + 1, (extents->count - place) * sizeof(*extent));
 }
 
-bool ordinals_have(const uint64_t *ordinals, size_t count, uint64_t ordinal)
+bool extent_is_among(const uint64_t *ordinals, size_t count, uint64_t ordinal)
 {
     size_t low = 0, high = count;
     while (low < high) {
