@@ -707,21 +707,13 @@ struct core_metrics core_metrics(const struct core *core)
     };
 }
 
-static uint64_t count_tickets(const struct core *core)
-{
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < core->pool_count; i++)
-        count += ticket_pool_at(core, i)->tickets.used;
-    return count;
-}
-
 uint64_t core_index_count(const struct core *core)
 {
     return (uint64_t)core->messages.used + core->groups.used + core->batches.used + core->deduplication.entries.used +
            core->deduplication.producers.used + core->publishers.entries.used + core->made_matches.used +
            core->dependencies.antecedents.used + core->dependencies.edges.used +
            core->dependencies.failures.records.used + core->dependencies.batch_outcomes.records.used +
-           count_tickets(core);
+           core->ticket_count;
 }
 
 uint64_t core_epoch(const struct core *core)

@@ -90,7 +90,7 @@ struct core_metrics {
 };
 struct core_metrics core_metrics(const struct core *core);
 
-/* How many messages, deduplication ids, published rows and the like the index has: what a snapshot's size goes by. O(ticket pools). */
+/* How many messages, deduplication ids, published rows and the like the index has: what a snapshot's size goes by. O(1). */
 uint64_t core_index_count(const struct core *core);
 
 /* Of the newest owner: rises with every start. */

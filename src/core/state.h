@@ -89,7 +89,8 @@ struct core {
     uint32_t *pool_order_owned; /* slots of ticket pools, by name */
     uint32_t pool_count;
     uint32_t pool_capacity;
-    uint32_t pool_id; /* the newest given out, as the next two */
+    uint64_t ticket_count; /* of all pools that are not deleted */
+    uint32_t pool_id;      /* the newest given out, as the next two */
     uint64_t ticket_number;
     uint64_t match_number;
     uint64_t feed_number;      /* above each number that the feed of a deleted pool has told, or would have told next */

@@ -271,17 +271,18 @@ void ticket_free(struct ticket *ticket)
     ticket->state = 0; /* tells a freed slot */
 }
 
-void ticket_forget_oldest(struct ticket_pool *pool)
+void ticket_forget_oldest(struct core *core, struct ticket_pool *pool)
 {
     uint32_t slot = pool->ended_first;
     struct ticket *ticket = ticket_at(&pool->tickets, slot);
-    ASSERT(ticket->is_settled && pool->ended_count > 0);
+    ASSERT(ticket->is_settled && pool->ended_count > 0 && core->ticket_count > 0);
     unlink_ticket(pool, &pool->ended_first, &pool->ended_last, slot);
     pool->ended_count--;
     table_remove(&pool->ticket_by_key, bytes_hash(ticket->key_owned), slot);
     table_remove(&pool->ticket_by_number, table_hash_u64(ticket->entry.number), slot);
     ticket_free(ticket);
     pool_free(&pool->tickets, slot);
+    core->ticket_count--;
 }
 
 void ticket_restore(struct core *core, struct ticket_pool *pool, uint32_t slot, struct bytes set)
@@ -289,6 +290,7 @@ void ticket_restore(struct core *core, struct ticket_pool *pool, uint32_t slot, 
     struct ticket *ticket = ticket_at(&pool->tickets, slot);
     table_insert(&pool->ticket_by_key, bytes_hash(ticket->key_owned), slot);
     table_insert(&pool->ticket_by_number, table_hash_u64(ticket->entry.number), slot);
+    core->ticket_count++;
     if (ticket->is_settled) {
         append(pool, &pool->ended_first, &pool->ended_last, slot);
         pool->ended_count++;

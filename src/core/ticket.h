@@ -97,7 +97,7 @@ void ticket_return(struct core *core, struct ticket_pool *pool, uint32_t slot);
 void ticket_settle(struct core *core, struct ticket_pool *pool, uint32_t slot);
 
 /* Forgets the one that ended first. There is one. */
-void ticket_forget_oldest(struct ticket_pool *pool);
+void ticket_forget_oldest(struct core *core, struct ticket_pool *pool);
 
 /* Gives it a copy of what it says, in one block, in place of what it said; `facts` become its own. */
 void ticket_adopt_content(struct ticket *ticket, const struct ticket_content *content, struct facts *facts);

@@ -356,6 +356,8 @@ static void free_portion(struct core *core, struct ticket_pool *pool, unsigned p
 static void leave(struct core *core, struct ticket_pool *pool)
 {
     uint32_t slot = find_slot(core, pool->id);
+    ASSERT(core->ticket_count >= pool->tickets.used);
+    core->ticket_count -= pool->tickets.used;
     made_match_forget_all(core, pool);
     heap_set(&core->pool_timers, HEAP_NEVER, slot);
     remove_name(core, pool);
@@ -399,7 +401,7 @@ bool apply_tickets_forgotten(struct core *core, const struct event_tickets_forgo
     if (pool == NULL || forgotten->tickets > pool->ended_count || forgotten->matches > pool->settled_count)
         return false;
     for (uint32_t i = 0; i < forgotten->tickets; i++)
-        ticket_forget_oldest(pool);
+        ticket_forget_oldest(core, pool);
     for (uint32_t i = 0; i < forgotten->matches; i++)
         made_match_forget(core, pool);
     ticket_pool_set_timer(core, pool);

@@ -303,6 +303,7 @@ static void check_pool(const struct core *core, const struct ticket_pool *pool)
 
 void ticket_pool_check_all(const struct core *core)
 {
+    uint64_t ticket_count = 0;
     ASSERT(core->pool_count <= TICKET_POOLS_MAX);
     for (uint32_t i = 0; i < core->pool_count; i++) {
         const struct ticket_pool *pool = ticket_pool_at(core, i);
@@ -310,6 +311,8 @@ void ticket_pool_check_all(const struct core *core)
         ASSERT(ticket_pool_find_by_id(core, pool->id) == pool && pool->id <= core->pool_id);
         ASSERT(ticket_pool_has_queues(core, &pool->spec));
         check_pool(core, pool);
+        ticket_count += pool->tickets.used;
     }
+    ASSERT(ticket_count == core->ticket_count);
     heap_check(&core->pool_timers);
 }
