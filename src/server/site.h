@@ -4,6 +4,7 @@
 #ifndef TALLY_SERVER_SITE_H
 #define TALLY_SERVER_SITE_H
 
+#include "server/gather.h"
 #include "server/hold.h"
 #include "server/hub.h"
 
@@ -11,11 +12,8 @@ struct site {
     struct api *api; /* borrowed, as is its namespace */
     struct namespace *ns;
     struct hold hold;
-    size_t held_lately;       /* the most replies that were held at once, lately: so many clients wait for us in turn */
-    uint64_t gather_begun_ns; /* when the open frame could first have gone to the log; 0: it can't yet */
-    uint64_t flush_begun_ns;  /* when the frame in work went to the log; 0: none has */
-    uint64_t flush_ns;        /* how long a flush takes, smoothed */
-    uint64_t flushed_from;    /* the newest durable frame when that frame went */
+    struct gather gather;
+    uint64_t flushed_from; /* the newest durable frame when the frame in work went to the log */
 };
 
 void site_init(struct site *site, struct api *api);
