@@ -37,7 +37,7 @@ bool disk_snapshot_is_urgent(const struct disk_policy *policy, const struct disk
 /* How many bytes of what is dead in segments that are partly alive should be made free now; 0: there is nothing to clean. */
 uint64_t disk_cleaning_due(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
-/* Should the cleaner do as much as it may? */
+/* Is so much dead in them that the cleaner should do as much as it may? */
 bool disk_cleaning_is_pressed(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
 #endif

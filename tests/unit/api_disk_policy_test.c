@@ -61,13 +61,11 @@ struct model {
     double worst; /* disk by bound */
 };
 
-/* What an item takes in a snapshot, the time between two, and the share of the bound that a pattern made against the cleaner may reach (the one
- * exception, which docs/guarantees.md names): bodies of 100 KiB, of 2 KiB, of 200 bytes, and of 10. */
+/* What an item takes in a snapshot, and the time between two: bodies of 100 KiB, of 2 KiB, of 200 bytes, and of 10. */
 static const struct kind {
     unsigned index_percent;
     unsigned pause_ms;
-    double hostile_most;
-} kinds[] = {{0, 5, 1.0}, {10, 5, 1.025}, {50, 10, 1.02}, {150, 25, 1.02}};
+} kinds[] = {{0, 5}, {10, 5}, {50, 10}, {150, 25}};
 
 static void model_init(struct model *model, const struct kind *kind, unsigned overhead_percent)
 {
@@ -248,14 +246,14 @@ static void turn(struct model *model)
     model->worst = share > model->worst ? share : model->worst;
 }
 
-static void expect_bounded(struct model *model, const char *pattern, unsigned index_percent, double most)
+static void expect_bounded(struct model *model, const char *pattern, unsigned index_percent)
 {
     double appended = (double)(model->end - model->cleaner.moved_bytes);
     print_message("%s, index %u %%: at most %.2f of the bound; for each byte of others %.2f by the cleaner, %.2f by %u "
                   "snapshots; %" PRIu64 " rounds\n",
                   pattern, index_percent, model->worst, (double)model->cleaner.moved_bytes / appended,
                   (double)model->written / appended, model->snapshots, model->cleaner.rounds);
-    assert_true(model->worst <= most);
+    assert_true(model->worst <= 1.0);
 }
 
 static struct item *new_item(struct model *model)
@@ -297,13 +295,13 @@ static void run_random(struct model *model, struct random *random)
     }
 }
 
-/* Whatever ends, ends where most is alive, so that no segment is worth cleaning before all are. */
+/* Whatever ends, ends where most is alive, so that no segment is worth cleaning before all are. A store of 0.5 to 3 GiB. */
 static void run_adversary(struct model *model, struct random *random)
 {
-    (void)random;
-    for (unsigned i = 0; i < 14000; i++) {
+    const unsigned stored = 1000 + random_below(random, 5000);
+    for (unsigned i = 0; i < stored + 11000; i++) {
         struct item *item = NULL;
-        if (i < 3000) {
+        if (i < stored) {
             item = new_item(model);
         } else {
             uint64_t fullest = 0, most = 0;
@@ -361,18 +359,17 @@ static void run_drain(struct model *model, struct random *random)
     }
 }
 
-#define SEEDS 4u
-
-/* The pattern with each kind of bodies and several seeds: the disk stays within its bound. */
-static void run_kinds(void (*run)(struct model *model, struct random *random), const char *name, bool is_hostile)
+/* The pattern with each kind of bodies and seeds from the first to the last: the disk stays within its bound. */
+static void run_kinds(void (*run)(struct model *model, struct random *random), const char *name, unsigned first,
+                      unsigned last)
 {
     struct model *model = memory_allocate(sizeof(*model));
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
-        for (unsigned seed = 1; seed <= SEEDS; seed++) {
+        for (unsigned seed = first; seed <= last; seed++) {
             struct random random = {.state = seed};
             model_init(model, &kinds[i], 15);
             run(model, &random);
-            expect_bounded(model, name, kinds[i].index_percent, is_hostile ? kinds[i].hostile_most : 1.0);
+            expect_bounded(model, name, kinds[i].index_percent);
             model_deinit(model);
         }
     free(model);
@@ -381,31 +378,32 @@ static void run_kinds(void (*run)(struct model *model, struct random *random), c
 static void old_between_young_stays_within_the_bound(void **state)
 {
     (void)state;
-    run_kinds(run_old_between_young, "old between young", false);
+    run_kinds(run_old_between_young, "old between young", 1, 1);
 }
 
 static void random_ends_stay_within_the_bound(void **state)
 {
     (void)state;
-    run_kinds(run_random, "random ends", false);
+    run_kinds(run_random, "random ends", 1, 4);
 }
 
 static void ends_where_it_hurts_most_stay_within_the_bound(void **state)
 {
     (void)state;
-    run_kinds(run_adversary, "an adversary", true);
+    run_kinds(run_adversary, "an adversary", 1, 8);
 }
 
 static void one_message_in_each_segment_stays_within_the_bound(void **state)
 {
     (void)state;
-    run_kinds(run_one_in_each, "one in each segment", false);
+    run_kinds(run_one_in_each, "one in each segment", 1, 1);
 }
 
 static void a_drain_in_no_order_stays_within_the_bound(void **state)
 {
     (void)state;
-    run_kinds(run_drain, "a drain", false);
+    run_kinds(run_drain, "a drain", 21,
+              24); /* with 24, snapshots once left the cleaner no time, and the bound was passed by 42 % */
 }
 
 /* Old segments of which much lives stand before newer ones that are nearly dead, more of them than one round empties. */
