@@ -14,7 +14,8 @@ from wire import Connection, Lost, scaled
 
 OPTIONS = ["--body-max", "64KiB", "--segment-size", "5MiB", "--snapshot-bytes", "2MiB"]
 BODY = 7500
-ROUNDS = scaled(1000, least=40)
+ROUNDS = scaled(1500, least=40)
+ROUNDS_THAT_TELL = 700  # what so many send is far above the bound; ./test runs 750, and fewer only under sanitizers and valgrind
 CLEANED_WITHIN = 3000  # rounds: so much lives beside what has ended by then that something is moved
 
 
@@ -133,7 +134,7 @@ def test_the_disk_stays_within_its_bound_while_old_messages_lie_between_young_on
     now = metrics(daemon)
     sent = load.next_key * BODY
     print(f"sent {sent >> 20} MiB, {len(load.kept)} kept; at most {worst:.2f} of the bound; {now}")
-    if ROUNDS >= 1000:
+    if ROUNDS >= ROUNDS_THAT_TELL:
         assert now["tally_cleaning_moved_bytes_total"] > 0
         assert sent > 1.3 * now["tally_disk_bound_bytes"]
     daemon.kill9()
