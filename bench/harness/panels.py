@@ -20,6 +20,7 @@ STYLE = """
   .card { fill: #ffffff; } .grid { stroke: #e3e6ea; stroke-width: 1; } .mark { stroke: #59636e; stroke-width: 0.6; }
   .c0 { stroke: #0969da; } .c1 { stroke: #c4570c; } .c2 { stroke: #1a7f37; } .c3 { stroke: #8250df; }
   .bound { stroke: #cf222e; stroke-dasharray: 6 4; }
+  .d0 { stroke-width: 1; } .d1 { stroke-width: 3; stroke-opacity: 0.6; } .d2 { stroke-width: 5.5; stroke-opacity: 0.4; } .d3 { stroke-width: 8; stroke-opacity: 0.3; }
   @media (prefers-color-scheme: dark) {
     text { fill: #f0f6fc; } .small { fill: #9198a1; } .card { fill: #0d1117; } .grid { stroke: #2c323a; } .mark { stroke: #9198a1; }
     .c0 { stroke: #4493f8; } .c1 { stroke: #f0883e; } .c2 { stroke: #3fb950; } .c3 { stroke: #ab7df8; } .bound { stroke: #f85149; }
@@ -159,9 +160,9 @@ def panel_draw(picture, panel, top, x_of, ends):
     for bound in panel.bounds:
         points = bound.value if isinstance(bound.value, list) else [(x, bound.value) for x in ends]
         picture.path([(x_of(x), y_of(y)) for x, y in thinned(points, WIDTH - LEFT - RIGHT)], "bound")
-    for index in reversed(range(len(panel.lines))):  # the first lies on top
+    for index in reversed(range(len(panel.lines))):  # the first lies on top, and those below are the wider the deeper they lie
         points = thinned(panel.lines[index].points, WIDTH - LEFT - RIGHT)
-        picture.path([(x_of(x), y_of(y)) for x, y in points], f"c{index % COLOURS}")
+        picture.path([(x_of(x), y_of(y)) for x, y in points], f"c{index % COLOURS} d{index % COLOURS}")
     entries = [(line.name, f"c{index % COLOURS}") for index, line in enumerate(panel.lines)]
     entries += [(bound.name, "bound") for bound in panel.bounds]
     picture.legend(WIDTH - RIGHT, top - 10, entries)

@@ -26,6 +26,14 @@ def anonymous_of(pid):
     return int(found.group(1)) * 1024 if found else machine.anonymous_memory_of(pid)
 
 
+def memory_with_children_of(pid):
+    """Of a process and of what it has forked. The children are listed first: one that begins afterwards isn't there for anybody. Where one ends
+    in between, its parent has been counted with half of what they shared, so this is at least what the parent has."""
+    children = machine.children_of(pid)
+    together = anonymous_of(pid) + sum(map(anonymous_of, children))
+    return max(together, machine.anonymous_memory_of(pid))
+
+
 def disk_of(folder):
     """Bytes of blocks that the files of a folder have."""
     used = 0
@@ -63,9 +71,9 @@ class Watch:
         pid = self.server.process.pid
         metrics = metrics_of(self.server.port)
         live = metrics["tally_disk_live_bytes"]
+        memory = machine.anonymous_memory_of(pid)
         sample = {
-            "s": round(self.now_s(), 2), "phase": phase, "memory": machine.anonymous_memory_of(pid),
-            "memory_with_child": anonymous_of(pid) + sum(map(anonymous_of, machine.children_of(pid))),
+            "s": round(self.now_s(), 2), "phase": phase, "memory": memory, "memory_with_child": max(memory, memory_with_children_of(pid)),
             "disk": disk_of(self.server.data), "live": live, "disk_max": DISK_FACTOR * live + DISK_MORE,
             "messages": metrics["tally_messages"], "in_flight": metrics["tally_messages_in_flight"],
             "files": len(os.listdir(f"/proc/{pid}/fd")), "threads": len(os.listdir(f"/proc/{pid}/task")),
@@ -130,17 +138,36 @@ def checks_table(checks):
     """As Markdown."""
     lines = ["| what | measured | at most | |", "|---|---:|---:|---|"]
     for one in checks:
-        lines.append(f"| {one['name']} | {one['value']:,} {one['unit']} | {one['bar']:,} | {'met' if one['met'] else 'MISSED'} |")
+        verdict = "met" if one["met"] else "MISSED" if one["decides"] else "MISSED, left out"
+        lines.append(f"| {one['name']} | {one['value']:,} {one['unit']} | {one['bar']:,} | {verdict} |")
     return "\n".join(lines)
 
 
-def publish(root, name, svg, text):
+def failures(proved, faults, checks):
+    """Why a run has failed, in words; nothing where it has not. `faults` has the words for each count of `proved` that must be 0."""
+    return [f"{proved[key]:,} {words}" for key, words in faults.items() if proved[key]] + \
+        [f"missed: {one['name']}" for one in checks if one["decides"] and not one["met"]]
+
+
+def faults_text(proved, faults):
+    """Each of them, also those that are 0."""
+    return ", ".join(f"{proved[key]:,} {words}" for key, words in faults.items())
+
+
+def published(name, text, failed):
+    """What stands in the document: that the run has failed and why, the chart, the text."""
+    alternative = ("FAILED: " if failed else "") + text.splitlines()[0]
+    headline = f"**FAILED: {'; '.join(failed)}.**\n\n" if failed else ""
+    return f"{headline}![{alternative}](pictures/{name}.svg)\n\n{text}"
+
+
+def publish(root, name, svg, text, failed):
     """Puts the chart into docs/pictures, and the text into its place in docs/performance.md."""
     document = os.path.join(root, "docs", "performance.md")
     with open(document, encoding="utf-8") as file:
         before = file.read()
     try:
-        after = filled(before, name, f"bench/{name} --publish", f"![{text.splitlines()[0]}](pictures/{name}.svg)\n\n{text}")
+        after = filled(before, name, f"bench/{name} --publish", published(name, text, failed))
     except LookupError as problem:
         raise RunFailed(f"{document}: {problem}") from problem
     with open(document, "w", encoding="utf-8") as file:

@@ -5,10 +5,14 @@ How fast, how small and how flat the daemon is, a slice on a busy machine can't 
 
 import json
 import subprocess
+import sys
 
 import pytest
 from conftest import BIN, ROOT, WRAPPER
 from wire import Connection, scaled
+
+sys.path.append(str(ROOT / "bench"))
+from harness import watch  # noqa: E402
 
 PROGRAMS = ROOT / "build" / "release" / "bench"
 MESSAGES = 1000
@@ -31,6 +35,8 @@ def run(script, tmp_path, *options):
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / f"{script}.svg").read_text().startswith("<svg")
     assert len(list(tmp_path.iterdir())) == 2, "the data folder is left behind"
+    for sample in json.loads((tmp_path / f"{script}.json").read_text()):
+        assert sample["memory_with_child"] >= sample["memory"], sample
     return json.loads(done.stdout)
 
 
@@ -49,6 +55,18 @@ def test_a_slice_of_the_soak_outlives_its_workers(tmp_path):
     assert counted["sent"] > 4000
     assert counted["kills"] >= 3
     assert counted["ended"] + counted["maybe_ended"] == counted["sent"]
+
+
+def test_a_run_that_failed_says_so_where_it_is_published():
+    faults = {"lost": "lost", "left": "left in the queue"}
+    text, met = "50 messages\nmore", [{**watch.check("disk", 1, 2, "MiB"), "decides": True}]
+    assert watch.failures({"lost": 0, "left": 0}, faults, met) == []
+    assert watch.published("large", text, []) == f"![50 messages](pictures/large.svg)\n\n{text}"
+    missed = [{**watch.check("disk", 3, 2, "MiB"), "decides": True}, {**watch.check("memory", 3, 2, "MiB"), "decides": False}]
+    failed = watch.failures({"lost": 0, "left": 2000}, faults, missed)
+    assert failed == ["2,000 left in the queue", "missed: disk"]
+    assert watch.published("large", text, failed).startswith("**FAILED: 2,000 left in the queue; missed: disk.**\n\n![FAILED: 50 messages](")
+    assert "| MISSED |" in watch.checks_table(missed) and "| MISSED, left out |" in watch.checks_table(missed)
 
 
 class Recorded:
