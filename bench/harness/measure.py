@@ -250,6 +250,8 @@ def memory_of_peer(setting, server_class, mode):
 class Backlog:
     """What many waiting messages cost."""
 
+    body: int  # bytes of the messages that wait, and of the lives beside them
+    sent_body: int  # of the sends at a rate
     messages: int = 0
     fill: dict = field(default_factory=dict)
     index_bytes: float | None = None
@@ -367,7 +369,7 @@ def backlog_of_tally(setting, backlog, tell):
 
 
 def backlog_run(setting, tell):
-    backlog = Backlog()
+    backlog = Backlog(setting.backlog_body, setting.body)
     for server_class, mode in PEERS_OF_MEMORY:
         if server_class.find() is None:
             continue

@@ -99,25 +99,24 @@ def p999_ms(results):
 
 def backlog_rows(backlog):
     many = f"{backlog.messages:,} waiting"
+    many_of = f"{many}, bodies of {backlog.body} bytes"
     memory = "index memory of a waiting message"
-    rows = [row(memory, backlog.index_bytes, "bytes", f"none; at {many}", at_most=INDEX_BYTES, bar_on_value=True,
+    rows = [row(memory, backlog.index_bytes, "bytes", f"none; {many_of}", at_most=INDEX_BYTES, bar_on_value=True,
                 problem=backlog.problem)]
     for name, size in backlog.peers.items():
         rows.append(row(memory, backlog.index_bytes, "bytes", f"{name}, body included", size, "bytes",
                         problem=backlog.problem))
     bar_s = RESTART_S_PER_MILLION * max(1.0, backlog.messages / 1e6)
-    for how, seconds, bar in (("kill -9", backlog.restart_warm_s, bar_s),
-                              ("kill -9, cold page cache", backlog.restart_cold_s, None)):
-        rows.append(row(f"restart after {how}", seconds, "s", f"none; {many}", at_most=bar, bar_on_value=True,
-                        problem=backlog.problem))
+    rows.append(row("restart after kill -9", backlog.restart_warm_s, "s", f"files not in the page cache; {many_of}", backlog.restart_cold_s, "s",
+                    at_most=bar_s, bar_on_value=True, problem=backlog.problem))
     calm, pauses = least_stolen(backlog.calm), least_stolen(backlog.pauses)
     share = min((one["snapshot_share"] for one in pauses), default=0)
-    rows.append(row("p99.9 of a send during a snapshot", p999_ms(pauses), "ms", f"without one; {many}", p999_ms(calm), "ms",
+    rows.append(row("p99.9 of a send during a snapshot", p999_ms(pauses), "ms", f"without one; {many_of}; sends of {backlog.sent_body}", p999_ms(calm), "ms",
                     at_most=PAUSE_MS, bar_on_value=True, is_disturbed=any(one["stolen_share"] > STOLEN for one in calm + pauses),
                     problem=backlog.problem or (f"a snapshot was written {100 * share:.0f} % of the time" if share < SNAPSHOT_SHARE else "")))
     for name, which, unit, bar in (("growth: CPU time of a life", "server_cpu_us", "us", GROWTH),
                                    ("growth: lives", "messages_per_s", "/s", None)):
-        rows.append(row(name, median_of(backlog.many, which), unit, f"1,000 waiting, not {many}",
+        rows.append(row(name, median_of(backlog.many, which), unit, f"1,000 waiting, not {many_of}",
                         median_of(backlog.few, which), unit, at_most=bar, problem=backlog.problem,
                         is_disturbed=max(median_of(lives, "others_share") or 0
                                          for lives in (backlog.few, backlog.many)) > DISTURBED))

@@ -133,6 +133,9 @@ def test_the_backlog_is_counted_and_survives_kill_9(results):
     assert backlog["messages"] >= 10_000
     assert backlog["index_bytes"] is not None
     assert backlog["restart_warm_s"] > 0 and backlog["restart_cold_s"] > 0
+    row = next(row for row in results["rows"] if row["name"] == "restart after kill -9")
+    assert (row["value"], row["reference_value"]) == (backlog["restart_warm_s"], backlog["restart_cold_s"])
+    assert row["reference"].startswith("files not in the page cache") and row["reference"].endswith("bodies of 32 bytes")
 
 
 def test_order_and_dependencies_are_measured_and_counted(results):
