@@ -1,4 +1,5 @@
 /* ReceiveMessage, at once or after a wait. */
+#include "api/memory_limit.h"
 #include "api/state.h"
 #include "api/text.h"
 #include "core/deduplication.h"
@@ -160,7 +161,8 @@ static enum error take(struct call *call, struct queue *queue, const struct rece
     if (error == ERROR_OVER_LIMIT)
         return call_fail(call, error, "The queue has %u messages in flight, its limit; delete some first.",
                          in_flight_max);
-    if (has_attempt && *count > 0)
+    /* A receive ends something and is never refused; what is remembered of it would be new. Its repeat is then another receive. */
+    if (has_attempt && *count > 0 && !memory_limit_is_reached(call->api))
         decide_remember_attempt(call->core, queue, command->attempt, messages, *count);
     return error;
 }

@@ -97,7 +97,6 @@ enum error decide_check_send(const struct core *core, const struct send_command 
 enum error decide_send_checked(struct core *core, const struct send_command *command, struct send_result *result);
 
 #define RECEIVE_MAX 10u
-#define ATTEMPT_WINDOW_MS 300000u
 
 struct received_message {
     struct handle handle;
@@ -124,7 +123,8 @@ enum error decide_receive(struct core *core, struct queue *queue, unsigned count
 enum error decide_receive_again(struct core *core, struct queue *queue, struct bytes attempt, uint32_t timeout_ms,
                                 struct received_message messages[RECEIVE_MAX], unsigned *count);
 
-/* Remembers what a receive gave under an attempt id. */
+/* Remembers what a receive gave under an attempt id, for ATTEMPT_WINDOW_MS; where very many are remembered for less, or not at all
+ * (deduplication_attempt_window_ms). */
 void decide_remember_attempt(struct core *core, const struct queue *queue, struct bytes attempt,
                              const struct received_message *messages, unsigned count);
 

@@ -193,6 +193,23 @@ static uint32_t find_unchanged(const struct core *core, const struct queue *queu
     return is_held && place != NULL && !place->is_fenced && !place->is_changed ? slot : 0;
 }
 
+static void remember_for(struct core *core, const struct queue *queue, struct bytes attempt,
+                         const struct received_message *messages, unsigned count, uint64_t window_ms)
+{
+    buffer_truncate(&core->scratch, 0);
+    for (unsigned i = 0; i < count; i++) {
+        buffer_append_u64(&core->scratch, messages[i].handle.message);
+        buffer_append_u64(&core->scratch, messages[i].handle.delivery);
+    }
+    core_emit(core, &(struct event){
+                        .kind = EVENT_ATTEMPTED,
+                        .attempted = {.queue = queue->id,
+                                      .attempt = attempt,
+                                      .expires_at_ms = core->now_ms + window_ms,
+                                      .deliveries = buffer_bytes(&core->scratch)},
+                    });
+}
+
 enum error decide_receive_again(struct core *core, struct queue *queue, struct bytes attempt, uint32_t timeout_ms,
                                 struct received_message messages[RECEIVE_MAX], unsigned *count)
 {
@@ -210,7 +227,7 @@ enum error decide_receive_again(struct core *core, struct queue *queue, struct b
     for (unsigned i = *count; i > 0; i--)
         change_lease(core, messages[i - 1].handle.message, timeout_ms);
     if (*count > 0)
-        decide_remember_attempt(core, queue, attempt, messages, *count);
+        remember_for(core, queue, attempt, messages, *count, ATTEMPT_WINDOW_MS); /* instead of the former: no more */
     return OK;
 }
 
@@ -219,16 +236,7 @@ void decide_remember_attempt(struct core *core, const struct queue *queue, struc
 {
     if (queue->settings.is_at_most_once)
         return; /* they are over: a reply that was lost is lost with its messages */
-    buffer_truncate(&core->scratch, 0);
-    for (unsigned i = 0; i < count; i++) {
-        buffer_append_u64(&core->scratch, messages[i].handle.message);
-        buffer_append_u64(&core->scratch, messages[i].handle.delivery);
-    }
-    core_emit(core, &(struct event){
-                        .kind = EVENT_ATTEMPTED,
-                        .attempted = {.queue = queue->id,
-                                      .attempt = attempt,
-                                      .expires_at_ms = core->now_ms + ATTEMPT_WINDOW_MS,
-                                      .deliveries = buffer_bytes(&core->scratch)},
-                    });
+    uint64_t window_ms = deduplication_attempt_window_ms(core->deduplication.attempts.used);
+    if (window_ms > 0)
+        remember_for(core, queue, attempt, messages, count, window_ms);
 }

@@ -11,6 +11,7 @@
 #define SWEEP_DELAY_MS 1000u
 
 #define PRODUCER_CAPACITY_MIN 4u
+#define ATTEMPT_WINDOW_MIN_MS 1000u
 
 enum remembered { REMEMBERED_ID = 1, REMEMBERED_PRODUCER = 2, REMEMBERED_ATTEMPT = 3 };
 
@@ -316,6 +317,16 @@ uint32_t deduplication_find_attempt_key(const struct core *core, struct digest_t
         if (digest_tag_equal(attempt_at(core, probe.slot)->key, key))
             return probe.slot;
     return 0;
+}
+
+uint64_t deduplication_attempt_window_ms(uint64_t attempt_count)
+{
+    if (attempt_count >= ATTEMPTS_MAX)
+        return 0;
+    uint64_t window_ms = ATTEMPT_WINDOW_MS * 2 * (ATTEMPTS_MAX - attempt_count) / ATTEMPTS_MAX;
+    if (window_ms < ATTEMPT_WINDOW_MIN_MS)
+        return ATTEMPT_WINDOW_MIN_MS;
+    return window_ms < ATTEMPT_WINDOW_MS ? window_ms : ATTEMPT_WINDOW_MS;
 }
 
 void deduplication_add_attempt(struct core *core, const struct attempt *added)

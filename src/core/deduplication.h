@@ -26,7 +26,9 @@ struct queue;
 #define PRODUCER_PAIRS 256u            /* newest messages of a producer whose numbers are remembered */
 #define ATTEMPT_DELIVERIES_MAX 10u     /* as many as a receive gives */
 #define ATTEMPT_DELIVERY_SIZE 16u      /* u64 message number, u64 delivery */
-#define WINDOW_EVER_MS UINT64_MAX      /* length of a window, and end of it */
+#define ATTEMPT_WINDOW_MS 300000u
+#define ATTEMPTS_MAX 1000000u
+#define WINDOW_EVER_MS UINT64_MAX /* length of a window, and end of it */
 
 /* One deduplication id. */
 struct id_entry {
@@ -106,6 +108,11 @@ bool deduplication_find_produced(const struct core *core, const struct queue *qu
 
 /* Encoded deliveries (EVENT_ATTEMPTED) of a living attempt; empty: none. Borrowed until the next event. O(1). */
 struct bytes deduplication_find_attempt(const struct core *core, const struct queue *queue, struct bytes attempt);
+
+/* How long one more attempt is remembered where so many are: ATTEMPT_WINDOW_MS, from half of ATTEMPTS_MAX on less and less, at ATTEMPTS_MAX
+ * 0. Whoever repeats a receive does so within seconds, so a flood of attempts shortens what is promised to all, instead of ending it for
+ * those that come last. */
+uint64_t deduplication_attempt_window_ms(uint64_t attempt_count);
 
 /* For apply: the queue was purged (ids go, unless its window was set on purpose) or deleted (all goes). Takes effect at once.
  * O(lengths of windows the queue has had). */

@@ -433,6 +433,40 @@ static void receive_attempts_end_after_five_minutes(void **state)
     sqs_close(world);
 }
 
+static unsigned receive_once(struct world *world, unsigned attempt, unsigned timeout_s)
+{
+    struct answer answer =
+        world_call(world, "ReceiveMessage",
+                   "{'QueueUrl':'a.fifo','VisibilityTimeout':%u,'ReceiveRequestAttemptId':'%u'}", timeout_s, attempt);
+    EXPECT(world, answer.error == NULL);
+    unsigned count = (unsigned)yyjson_arr_size(yyjson_obj_get(answer.root, "Messages"));
+    world_forget(world);
+    return count;
+}
+
+/* Receives go on above the limit, so what is remembered of each must not grow there. */
+static void above_the_limit_a_receive_attempt_is_not_remembered(void **state)
+{
+    struct world *world = sqs_open(state);
+    world_create_queue(world, "a.fifo", "'FifoQueue':'true'");
+    sqs_call(world, "SendMessage",
+             "{'QueueUrl':'a.fifo','MessageBody':'x','MessageGroupId':'g','MessageDeduplicationId':'d'}");
+    world->options.memory_max = kept_in_use() / 2;
+    world_stop(world, false);
+    world_start(world);
+    EXPECT(world, receive_once(world, 0, 0) == 1);
+    size_t before = kept_in_use();
+    for (unsigned i = 1; i < CHURN; i++)
+        EXPECT(world, receive_once(world, i, 0) == 1);
+    if (kept_in_use() > before + 2048)
+        fail_msg("%zu bytes more", kept_in_use() - before);
+    /* A repeat is another receive, and what the lost one had comes back in its time. */
+    EXPECT(world, receive_once(world, CHURN, 5) == 1 && receive_once(world, CHURN, 5) == 0);
+    world_pass_time(world, 6000);
+    EXPECT(world, receive_once(world, CHURN, 5) == 1);
+    sqs_close(world);
+}
+
 /* Tickets that are over are remembered for their retention. */
 static void churn_tickets(struct world *world, unsigned round, unsigned count)
 {
@@ -496,6 +530,7 @@ int main(void)
         cmocka_unit_test(completed_batches_end_with_their_retention),
         cmocka_unit_test(receipts_leave_nothing),
         cmocka_unit_test(receive_attempts_end_after_five_minutes),
+        cmocka_unit_test(above_the_limit_a_receive_attempt_is_not_remembered),
         cmocka_unit_test(tickets_end_with_their_retention),
         cmocka_unit_test(confirmed_rows_end_after_ten_minutes),
     };

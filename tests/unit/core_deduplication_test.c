@@ -451,6 +451,51 @@ static void an_attempt_gives_its_messages_again_until_it_is_over(void **state)
     core_rig_deinit(&rig);
 }
 
+static void the_more_attempts_there_are_the_shorter_they_are_remembered(void **state)
+{
+    (void)state;
+    assert_int_equal(deduplication_attempt_window_ms(0), ATTEMPT_WINDOW_MS);
+    assert_int_equal(deduplication_attempt_window_ms(ATTEMPTS_MAX / 2), ATTEMPT_WINDOW_MS);
+    assert_int_equal(deduplication_attempt_window_ms(ATTEMPTS_MAX / 4 * 3), ATTEMPT_WINDOW_MS / 2);
+    uint64_t former_ms = ATTEMPT_WINDOW_MS;
+    for (uint64_t count = 0; count < ATTEMPTS_MAX; count += 999) {
+        uint64_t window_ms = deduplication_attempt_window_ms(count);
+        assert_true(window_ms >= 1000 && window_ms <= former_ms);
+        former_ms = window_ms;
+    }
+    assert_int_equal(deduplication_attempt_window_ms(ATTEMPTS_MAX - 1), 1000);
+    assert_int_equal(deduplication_attempt_window_ms(ATTEMPTS_MAX), 0);
+    assert_int_equal(deduplication_attempt_window_ms(ATTEMPTS_MAX + 1), 0);
+}
+
+/* At the number that there may be, receives go on and are not remembered; one that is, can still be repeated. */
+static void at_their_number_no_more_attempts_are_remembered(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct queue_settings settings = core_rig_settings();
+    settings.is_fifo = true;
+    struct core *core = core_rig_begin(&rig);
+    struct queue *queue = decide_create_queue(core, BYTES("q"), &settings);
+    send_now(core, (struct send_command){.queue = queue, .content = {.group = BYTES("g")}});
+    struct received_message messages[RECEIVE_MAX];
+    assert_int_equal(receive(&rig, messages), 1);
+    decide_remember_attempt(core, queue, BYTES("a"), messages, 1);
+    uint32_t *used = &core->deduplication.attempts.used;
+    *used += ATTEMPTS_MAX - 1; /* as if there were so many others */
+    decide_remember_attempt(core, queue, BYTES("b"), messages, 1);
+    assert_int_equal(deduplication_find_attempt(core, queue, BYTES("b")).size, 0);
+    unsigned count = 0;
+    assert_int_equal(decide_receive_again(core, queue, BYTES("a"), 30000, messages, &count), OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(*used, ATTEMPTS_MAX);
+    *used -= ATTEMPTS_MAX - 1;
+    core_rig_end(&rig);
+    expect_one_state(&rig);
+    core_rig_deinit(&rig);
+}
+
 static void attempts_of_a_deleted_queue_are_not_kept(void **state)
 {
     (void)state;
@@ -636,6 +681,8 @@ int main(void)
         cmocka_unit_test(a_repeat_in_the_same_frame_is_a_duplicate),
         cmocka_unit_test(a_producer_remembers_its_last_256_messages),
         cmocka_unit_test(an_attempt_gives_its_messages_again_until_it_is_over),
+        cmocka_unit_test(the_more_attempts_there_are_the_shorter_they_are_remembered),
+        cmocka_unit_test(at_their_number_no_more_attempts_are_remembered),
         cmocka_unit_test(attempts_of_a_deleted_queue_are_not_kept),
         cmocka_unit_test(a_damaged_state_is_refused_or_sound),
         cmocka_unit_test(an_event_that_does_not_fit_is_refused),
