@@ -62,7 +62,14 @@ enum error action_open_publisher(struct call *call)
     enum error error = publisher_claim_read(call, &claim);
     if (error != OK)
         return error;
-    bool is_accepted = decide_open_publisher(call->core, claim.publisher, claim.epoch, claim.owner);
+    bool is_accepted;
+    error = decide_open_publisher(call->core, claim.publisher, claim.epoch, claim.owner, &is_accepted);
+    if (error != OK)
+        return call_fail(
+            call, error,
+            "There are %u publishers, as many as there can be, and each is remembered for ever. Those that are "
+            "there can be opened again.",
+            PUBLISHERS_MAX);
     const struct publisher *publisher = decide_find_publisher(call->core, claim.publisher);
     writer_boolean(call->reply, "Accepted", is_accepted);
     writer_number(call->reply, "Epoch", publisher->epoch);

@@ -323,10 +323,11 @@ enum error decide_commit(struct core *core, struct commit_command *command, stru
 
 /* --- publishers --------------------------------------------------------------------------------------------------- */
 
-/* Makes `owner` the publisher's owner under `epoch` (1 to 2^63 - 1) and creates it if there is none. True if they are the ones it knows
- * now: the epoch was above the one known, or they were known before. O(1). */
-bool decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
-                           const uint8_t owner[PUBLISHER_ID_SIZE]);
+/* Makes `owner` the publisher's owner under `epoch` (1 to 2^63 - 1) and creates it if there is none. *is_accepted: they are the ones it
+ * knows now: the epoch was above the one known, or they were known before. ERROR_OVER_LIMIT: it would be new, and there are
+ * PUBLISHERS_MAX. O(1). */
+enum error decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
+                                 const uint8_t owner[PUBLISHER_ID_SIZE], bool *is_accepted);
 
 /* The publisher of this id, or NULL. Borrowed until the next decision. */
 const struct publisher *decide_find_publisher(const struct core *core, const uint8_t id[PUBLISHER_ID_SIZE]);

@@ -15,18 +15,23 @@
 /* What may stand in the event before a message that finds room whatever it takes. */
 #define ROOM_BEFORE_FIRST (16u << 10)
 
-bool decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
-                           const uint8_t owner[PUBLISHER_ID_SIZE])
+enum error decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
+                                 const uint8_t owner[PUBLISHER_ID_SIZE], bool *is_accepted)
 {
     uint32_t slot = publisher_find_slot(core, id);
     const struct publisher *known = slot == 0 ? NULL : publisher_at(core, slot);
-    if (known != NULL && epoch <= known->epoch)
-        return epoch == known->epoch && memcmp(owner, known->owner, PUBLISHER_ID_SIZE) == 0;
+    if (known == NULL && core->publishers.items.used >= PUBLISHERS_MAX)
+        return ERROR_OVER_LIMIT; /* a log of a time without this limit may have made more */
+    if (known != NULL && epoch <= known->epoch) {
+        *is_accepted = epoch == known->epoch && memcmp(owner, known->owner, PUBLISHER_ID_SIZE) == 0;
+        return OK;
+    }
     struct event event = {.kind = EVENT_PUBLISHER_OPENED, .publisher_opened = {.epoch = epoch}};
     memcpy(event.publisher_opened.publisher, id, PUBLISHER_ID_SIZE);
     memcpy(event.publisher_opened.owner, owner, PUBLISHER_ID_SIZE);
     core_emit(core, &event);
-    return true;
+    *is_accepted = true;
+    return OK;
 }
 
 const struct publisher *decide_find_publisher(const struct core *core, const uint8_t id[PUBLISHER_ID_SIZE])

@@ -404,8 +404,9 @@ static void step_publish(struct core_rig *rig)
     const struct publisher *publisher = decide_find_publisher(rig->core, command.publisher);
     if (publisher == NULL || core_rig_draw(rig, 6) == 0) {
         uint64_t known = publisher == NULL ? 0 : publisher->epoch;
+        bool is_accepted;
         (void)decide_open_publisher(rig->core, command.publisher, 1 + known - core_rig_draw(rig, known == 0 ? 1 : 2),
-                                    command.owner);
+                                    command.owner, &is_accepted);
         publisher = decide_find_publisher(rig->core, command.publisher);
     }
     if (core_rig_draw(rig, 8) > 0)

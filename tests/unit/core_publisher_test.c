@@ -29,6 +29,13 @@ struct bench {
     struct buffer results; /* of the last batch */
 };
 
+static bool open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch)
+{
+    bool is_accepted = false;
+    assert_int_equal(decide_open_publisher(core, id, epoch, owner, &is_accepted), OK);
+    return is_accepted;
+}
+
 static void bench_init(struct bench *bench)
 {
     *bench = (struct bench){.batch = 0};
@@ -36,7 +43,7 @@ static void bench_init(struct bench *bench)
     struct queue_settings settings = core_rig_settings();
     core_rig_begin(&bench->rig);
     bench->queue = decide_create_queue(bench->rig.core, BYTES("q"), &settings);
-    assert_true(decide_open_publisher(bench->rig.core, source, 1, owner));
+    assert_true(open_publisher(bench->rig.core, source, 1));
     core_rig_end(&bench->rig);
     buffer_init(&bench->rows);
     buffer_init(&bench->results);
@@ -284,6 +291,28 @@ static void of_too_many_ranges_the_lowest_are_merged(void **state)
     bench_deinit(&bench);
 }
 
+/* Nothing ends a publisher, so a loop that makes up sources must end somewhere; those that are there are never shut out. */
+static void at_their_number_no_new_publisher_is_opened_and_the_known_ones_are(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct core *core = core_rig_begin(&rig);
+    const uint8_t second[PUBLISHER_ID_SIZE] = {2}, third[PUBLISHER_ID_SIZE] = {3};
+    assert_true(open_publisher(core, source, 1));
+    core->publishers.items.used += PUBLISHERS_MAX - 2; /* as if there were so many others */
+    assert_true(open_publisher(core, second, 1));
+    bool is_accepted;
+    assert_int_equal(decide_open_publisher(core, third, 1, owner, &is_accepted), ERROR_OVER_LIMIT);
+    assert_null(decide_find_publisher(core, third));
+    assert_true(open_publisher(core, source, 2));
+    assert_false(open_publisher(core, source, 1));
+    core->publishers.items.used -= PUBLISHERS_MAX - 2;
+    core_rig_end(&rig);
+    core_check(core);
+    core_rig_deinit(&rig);
+}
+
 /* R56: sources come and go; what is left of each is small, and what it confirmed is forgotten. */
 static void R56_a_hundred_thousand_publishers_take_bounded_memory(void **state)
 {
@@ -298,7 +327,7 @@ static void R56_a_hundred_thousand_publishers_take_bounded_memory(void **state)
         struct core *core = core_rig_begin(&rig);
         uint8_t id[PUBLISHER_ID_SIZE] = {0};
         bytes_put_u32(id, i + 1);
-        assert_true(decide_open_publisher(core, id, 1, owner));
+        assert_true(open_publisher(core, id, 1));
         for (uint64_t batch = 1; batch <= 2; batch++) {
             uint8_t rows[3 * PUBLISHER_ROW_SIZE] = {0};
             for (unsigned k = 0; k < 3; k++) {
@@ -509,6 +538,7 @@ int main(void)
         cmocka_unit_test(a_row_that_is_not_confirmed_is_known_for_ever),
         cmocka_unit_test(of_more_than_a_million_confirmed_rows_the_oldest_are_forgotten),
         cmocka_unit_test(of_too_many_ranges_the_lowest_are_merged),
+        cmocka_unit_test(at_their_number_no_new_publisher_is_opened_and_the_known_ones_are),
         cmocka_unit_test(R56_a_hundred_thousand_publishers_take_bounded_memory),
         cmocka_unit_test(too_many_unconfirmed_rows_are_refused_whole),
         cmocka_unit_test(what_does_not_fit_a_record_is_put_off_in_order),
