@@ -13,6 +13,10 @@
 #define PUBLISHER                                                                                                      \
     "'Publisher':'11111111-0000-4000-8000-000000000000','Epoch':1,'Owner':'22222222-0000-4000-8000-000000000000'"
 
+#define POLICY                                                                                                         \
+    "{\\'Version\\':\\'2012-10-17\\',\\'Statement\\':[{\\'Effect\\':\\'Allow\\',\\'Principal\\':\\'*\\',\\'Action\\':" \
+    "\\'sqs:SendMessage\\',\\'Resource\\':\\'*\\'}]}"
+
 /* --- the limit ------------------------------------------------------------------------------------------------------ */
 
 static void add_things(struct world *world)
@@ -237,6 +241,15 @@ static void texts_that_stay_are_refused_above_the_reserve(void **state)
     sqs_expect_error(world, "Tally.CompleteUnits", "{'BatchId':'b','Units':[{'Unit':'u1','Detail':'because'}]}",
                      "MemoryIsFull", "memory-max");
     sqs_call(world, "Tally.CompleteUnits", "{'BatchId':'b','Units':[{'Unit':'u1'}]}");
+    /* Texts of a queue: there may be many queues. Settings without a text go on. */
+    sqs_expect_error(world, "TagQueue", "{'QueueUrl':'q','Tags':{'a':'b'}}", "MemoryIsFull", "memory-max");
+    sqs_expect_error(world, "AddPermission",
+                     "{'QueueUrl':'q','Label':'l','AWSAccountIds':['111111111111'],'Actions':['SendMessage']}",
+                     "MemoryIsFull", "memory-max");
+    sqs_expect_error(world, "SetQueueAttributes", "{'QueueUrl':'q','Attributes':{'Policy':'" POLICY "'}}",
+                     "MemoryIsFull", "memory-max");
+    sqs_call(world, "SetQueueAttributes", "{'QueueUrl':'q','Attributes':{'VisibilityTimeout':'40','Policy':''}}");
+    sqs_call(world, "UntagQueue", "{'QueueUrl':'q','TagKeys':['a']}");
     sqs_close(world);
 }
 
