@@ -4,6 +4,8 @@
 
 #include "base/kept.h"
 #include "core/deduplication.h"
+#include "core/schedule.h"
+#include "core/type_order.h"
 
 #define ROOM (64u << 10) /* of a world that is to be filled */
 #define CHURN 500u       /* things in a round */
@@ -84,6 +86,8 @@ static void at_the_limit_what_adds_something_is_refused_in_words(void **state)
         {"Tally.CreatePool", "{'PoolName':'r','ResultQueueUrl':'done'}"},
         {"Tally.PutSchedule", "{'Name':'t','Cron':'* * * * *','QueueUrl':'ticks','MessageBody':'tick'}"},
         {"Tally.PutTypeOrder", "{'Name':'o','Types':['a','b']}"},
+        {"Tally.CreateRelay",
+         "{'Name':'r','Source':{'type':'queue','queue':'q'},'Sink':{'type':'http','url':'https://x'}}"},
         {"Tally.Commit", "{'Sends':[{'QueueUrl':'q','MessageBody':'x'}]}"},
     };
     char limit[64];
@@ -299,6 +303,69 @@ static void messages_that_ended_leave_nothing(void **state)
     expect_flat(state, "", churn_messages);
 }
 
+static void send_many(struct world *world, unsigned round, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        EXPECT(world, world_call(world, "SendMessage", "{'QueueUrl':'churn','MessageBody':'%u','MessageGroupId':'%u'}",
+                                 round, i)
+                              .error == NULL);
+}
+
+/* That they failed is known for 14 days, for those that wait for them. */
+static void churn_expiring(struct world *world, unsigned round, unsigned count)
+{
+    send_many(world, round, count);
+    EXPECT(world, world_count_messages(world, "churn") == count);
+    world_pass_time(world, 2 * MINUTE_MS);
+    EXPECT(world, core_metrics(world_core(world)).messages == 0);
+    world_pass_time(world, OUTCOMES_MS);
+}
+
+static void messages_that_expired_leave_nothing(void **state)
+{
+    expect_flat(state, "'MessageRetentionPeriod':'60'", churn_expiring);
+}
+
+static void churn_purged(struct world *world, unsigned round, unsigned count)
+{
+    send_many(world, round, count);
+    sqs_call(world, "PurgeQueue", "{'QueueUrl':'churn'}");
+    world_pass_time(world, 2 * MINUTE_MS);
+    EXPECT(world, core_metrics(world_core(world)).messages == 0);
+    world_pass_time(world, OUTCOMES_MS);
+}
+
+static void messages_that_were_purged_leave_nothing(void **state)
+{
+    expect_flat(state, "", churn_purged);
+}
+
+static void churn_dead_letters(struct world *world, unsigned round, unsigned count)
+{
+    if (round == 0) {
+        world_create_queue(world, "dead", "");
+        sqs_call(world, "SetQueueAttributes",
+                 "{'QueueUrl':'churn','Attributes':{'RedrivePolicy':'{\\'deadLetterTargetArn\\':"
+                 "\\'arn:aws:sqs:us-east-1:000000000000:dead\\',\\'maxReceiveCount\\':1}'}}");
+    }
+    send_many(world, round, count);
+    struct taken taken[10];
+    while (world_take(world, "churn", 30, 10, taken) > 0)
+        world_forget(world);
+    world_pass_time(world, MINUTE_MS);
+    for (unsigned i = 0; i < count && world_count_messages(world, "churn") > 0; i++)
+        EXPECT(world, world_take(world, "churn", 30, 10, taken) == 0);
+    EXPECT(world, world_count_messages(world, "dead") == count && world_count_messages(world, "churn") == 0);
+    delete_all(world, "dead");
+    EXPECT(world, core_metrics(world_core(world)).messages == 0);
+    world_pass_time(world, OUTCOMES_MS);
+}
+
+static void messages_that_were_dead_letters_leave_nothing(void **state)
+{
+    expect_flat(state, "", churn_dead_letters);
+}
+
 static void churn_groups(struct world *world, unsigned round, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -398,6 +465,27 @@ static void churn_batches(struct world *world, unsigned round, unsigned count)
 static void completed_batches_end_with_their_retention(void **state)
 {
     expect_flat(state, "", churn_batches);
+}
+
+static void churn_tokens(struct world *world, unsigned round, unsigned count)
+{
+    EXPECT(world,
+           world_call(world, "Tally.CreateBatch", "{'BatchId':'x%u','RetentionSeconds':60,'Tracking':'xor'}", round)
+                   .error == NULL);
+    for (unsigned i = 1; i <= count; i++) /* a value comes and goes */
+        EXPECT(world, world_call(world, "Tally.XorUnits",
+                                 "{'BatchId':'x%u','RequestToken':'the-token-of-request-%u','Value':'%016x','%s':1}",
+                                 round, i, (i + 1) / 2, i % 2 == 1 ? "Registered" : "Finished")
+                              .error == NULL);
+    EXPECT(world, world_call(world, "Tally.SealBatch", "{'BatchId':'x%u'}", round).error == NULL);
+    world_pass_time(world, 2 * MINUTE_MS);
+    EXPECT(world, core_metrics(world_core(world)).batches == 0);
+    world_pass_time(world, OUTCOMES_MS);
+}
+
+static void tokens_of_xor_units_end_with_their_batch(void **state)
+{
+    expect_flat(state, "", churn_tokens);
 }
 
 /* Of a delivery only the newest number is known; old handles cost nothing. */
@@ -502,6 +590,32 @@ static void tickets_end_with_their_retention(void **state)
     expect_flat(state, "", churn_tickets);
 }
 
+static void churn_matches(struct world *world, unsigned round, unsigned count)
+{
+    if (round == 0)
+        sqs_call(world, "Tally.CreatePool",
+                 "{'PoolName':'p','ResultQueueUrl':'churn','Matcher':'external','RetentionSeconds':60}");
+    for (unsigned i = 0; i < count; i++) {
+        EXPECT(world, world_call(world, "Tally.OfferTickets",
+                                 "{'PoolName':'p','Tickets':[{'TicketId':'a%u-%u'},{'TicketId':'b%u-%u'}]}", round, i,
+                                 round, i)
+                              .error == NULL);
+        EXPECT(world, world_call(world, "Tally.ProposeMatches",
+                                 "{'PoolName':'p','ProposalId':'%u-%u','Proposals':[{'ProposalId':'%u-%u','Members':"
+                                 "[{'TicketId':'a%u-%u','Version':1},{'TicketId':'b%u-%u','Version':1}]}]}",
+                                 round, i, round, i, round, i, round, i)
+                              .error == NULL);
+    }
+    EXPECT(world, world_count_messages(world, "churn") == count);
+    delete_all(world, "churn");
+    world_pass_time(world, 2 * MINUTE_MS);
+}
+
+static void matches_end_with_their_retention(void **state)
+{
+    expect_flat(state, "", churn_matches);
+}
+
 static void churn_rows(struct world *world, unsigned round, unsigned count)
 {
     if (round == 0)
@@ -524,6 +638,37 @@ static void confirmed_rows_end_after_ten_minutes(void **state)
     expect_flat(state, "", churn_rows);
 }
 
+/* --- numbers -------------------------------------------------------------------------------------------------------- */
+
+static void there_are_ten_thousand_schedules_at_most(void **state)
+{
+    struct world *world = sqs_open(state);
+    static const char put[] = "{'Name':'s%u','Cron':'0 0 1 1 *','QueueUrl':'q','MessageBody':'x'}";
+    for (unsigned i = 0; i < SCHEDULES_MAX; i++) {
+        EXPECT(world, world_call(world, "Tally.PutSchedule", put, i).error == NULL);
+        if (i % 100 == 0)
+            world_forget(world);
+    }
+    EXPECT(world, answer_fails(world_call(world, "Tally.PutSchedule", put, SCHEDULES_MAX), "OverLimit"));
+    EXPECT(world, world_call(world, "Tally.PutSchedule", put, 1).error == NULL);
+    EXPECT(world, world_call(world, "Tally.DeleteSchedule", "{'Name':'s1'}").error == NULL);
+    EXPECT(world, world_call(world, "Tally.PutSchedule", put, SCHEDULES_MAX).error == NULL);
+    sqs_close(world);
+}
+
+static void there_are_a_thousand_type_orders_at_most(void **state)
+{
+    struct world *world = sqs_open(state);
+    static const char put[] = "{'Name':'o%u','Types':['a','b']}";
+    for (unsigned i = 0; i < TYPE_ORDERS_MAX; i++)
+        EXPECT(world, world_call(world, "Tally.PutTypeOrder", put, i).error == NULL);
+    EXPECT(world, answer_fails(world_call(world, "Tally.PutTypeOrder", put, TYPE_ORDERS_MAX), "OverLimit"));
+    EXPECT(world, world_call(world, "Tally.PutTypeOrder", put, 1).error == NULL);
+    EXPECT(world, world_call(world, "Tally.DeleteTypeOrder", "{'Name':'o1'}").error == NULL);
+    EXPECT(world, world_call(world, "Tally.PutTypeOrder", put, TYPE_ORDERS_MAX).error == NULL);
+    sqs_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,16 +681,23 @@ int main(void)
         cmocka_unit_test(what_takes_a_little_more_than_it_gives_is_refused_an_eighth_above),
         cmocka_unit_test(texts_that_stay_are_refused_above_the_reserve),
         cmocka_unit_test(messages_that_ended_leave_nothing),
+        cmocka_unit_test(messages_that_expired_leave_nothing),
+        cmocka_unit_test(messages_that_were_purged_leave_nothing),
+        cmocka_unit_test(messages_that_were_dead_letters_leave_nothing),
         cmocka_unit_test(groups_end_with_their_last_message),
         cmocka_unit_test(deduplication_ids_end_with_their_window),
         cmocka_unit_test(producers_end_with_their_queue),
         cmocka_unit_test(a_producer_remembers_so_many_messages_and_no_more),
         cmocka_unit_test(completed_batches_end_with_their_retention),
+        cmocka_unit_test(tokens_of_xor_units_end_with_their_batch),
         cmocka_unit_test(receipts_leave_nothing),
         cmocka_unit_test(receive_attempts_end_after_five_minutes),
         cmocka_unit_test(above_the_limit_a_receive_attempt_is_not_remembered),
         cmocka_unit_test(tickets_end_with_their_retention),
+        cmocka_unit_test(matches_end_with_their_retention),
         cmocka_unit_test(confirmed_rows_end_after_ten_minutes),
+        cmocka_unit_test(there_are_ten_thousand_schedules_at_most),
+        cmocka_unit_test(there_are_a_thousand_type_orders_at_most),
     };
     return cmocka_run_group_tests_name("api: memory", tests, NULL, NULL);
 }

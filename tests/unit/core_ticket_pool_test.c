@@ -312,6 +312,32 @@ static void what_is_over_is_forgotten_behind_its_retention(void **state)
     core_rig_deinit(&rig);
 }
 
+/* A pool in which tickets come and go faster than their retention ends remembers the newest that are over. */
+static void of_those_that_are_over_a_pool_remembers_so_many_and_no_more(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool = begin(&rig);
+    static const char *const keys[] = {"a", "b", "c", "d", "e"};
+    for (unsigned i = 0; i < ARRAY_LENGTH(keys); i++)
+        offer(&rig, pool, keys[i], 0);
+    for (unsigned i = 0; i < 3; i++)
+        pool_rig_cancel(&rig, pool, keys[i]);
+    pool->ended_count += TICKET_POOL_ENDED_MAX - 3; /* as if so many others had come behind them */
+    pool_rig_pass(&rig, 0);
+    assert_int_not_equal(ticket_find(pool, BYTES("a")), 0);
+    pool_rig_cancel(&rig, pool, "d");
+    pool_rig_cancel(&rig, pool, "e");
+    pool_rig_pass(&rig, 0);
+    assert_int_equal(pool->ended_count, TICKET_POOL_ENDED_MAX);
+    pool->ended_count -= TICKET_POOL_ENDED_MAX - 3;
+    assert_int_equal(ticket_find(pool, BYTES("a")), 0);
+    assert_int_equal(ticket_find(pool, BYTES("b")), 0);
+    assert_int_not_equal(ticket_find(pool, BYTES("c")), 0);
+    pool_rig_check(&rig);
+    core_rig_deinit(&rig);
+}
+
 /* --- changes ------------------------------------------------------------------------------------------------------ */
 
 static void MR7_an_update_raises_the_version_and_a_proposal_of_an_older_one_retires_nothing(void **state)
@@ -731,6 +757,7 @@ int main(void)
         cmocka_unit_test(MR6_a_ticket_expires_at_its_ttl_once_and_the_expiry_queue_hears_of_it),
         cmocka_unit_test(MR25_age_goes_on_over_a_restart_and_nothing_expires_by_it),
         cmocka_unit_test(what_is_over_is_forgotten_behind_its_retention),
+        cmocka_unit_test(of_those_that_are_over_a_pool_remembers_so_many_and_no_more),
         cmocka_unit_test(MR7_an_update_raises_the_version_and_a_proposal_of_an_older_one_retires_nothing),
         cmocka_unit_test(a_widening_step_is_told_once_whatever_restarts),
         cmocka_unit_test(MR35_other_rules_raise_their_version_and_every_waiting_ticket_is_probed_once),
