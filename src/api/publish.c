@@ -184,12 +184,15 @@ static enum error explain(struct call *call, const struct publish_command *comma
 
 /* --- one row ------------------------------------------------------------------------------------------------------ */
 
-/* What the call's failure says is the row's result. */
+/* What the call's failure says is the row's result. The publisher keeps it until its next batch; where what stays is refused (and a Publish
+ * is not, since its other rows may end something), the code alone. */
 static void note_fault(struct call *call, struct publication *publication, enum row_fate fate, enum error error)
 {
     const struct error_row *row = error_row(error);
     struct failure cut;
     failure_set(&cut, error, "%.*s", REASON_SIZE_MAX, call->failure->text[0] != '\0' ? call->failure->text : row->text);
+    if (memory_limit_check(call, GROWTH_LITTLE) != OK)
+        cut.text[0] = '\0';
     decide_publish_fault(call->core, publication, fate, bytes_from_string(row->query), bytes_from_string(cut.text));
 }
 

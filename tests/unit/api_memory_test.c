@@ -158,6 +158,31 @@ static void at_the_limit_a_publisher_ends_messages_and_its_sends_wait(void **sta
     sqs_close(world);
 }
 
+/* A Publish is never refused as a whole, so of what is wrong with its rows the texts, a thousand for each publisher, must not stay. */
+static void texts_about_rows_are_not_kept_above_the_reserve(void **state)
+{
+    struct world *world = sqs_open(state);
+    sqs_call(world, "Tally.OpenPublisher", "{" PUBLISHER "}");
+    world->options.memory_max = kept_in_use() / 2;
+    world_stop(world, false);
+    world_start(world);
+    static char body[64000];
+    int size = snprintf(body, sizeof(body), "{" PUBLISHER ",'Batch':1,'ConfirmedBatch':0,'Rows':[");
+    for (unsigned i = 1; i <= CHURN; i++)
+        size +=
+            snprintf(body + size, sizeof(body) - (size_t)size,
+                     "%s{'Id':%u,'Uid':'00000000-0000-4000-8000-%012u','QueueUrl':'nowhere'}", i == 1 ? "" : ",", i, i);
+    (void)snprintf(body + size, sizeof(body) - (size_t)size, "]}");
+    size_t before = kept_in_use();
+    struct answer answer = sqs_call(world, "Tally.Publish", body);
+    if (kept_in_use() > before + (size_t)CHURN * 64)
+        fail_msg("%zu bytes more", kept_in_use() - before);
+    yyjson_val *row = yyjson_arr_get_first(yyjson_obj_get(answer.root, "Results"));
+    EXPECT(world, strcmp(sqs_text(row, "Status"), "blocked") == 0);
+    EXPECT(world, strstr(sqs_text(row, "Code"), "NonExistentQueue") != NULL && yyjson_obj_get(row, "Message") == NULL);
+    sqs_close(world);
+}
+
 static void what_the_server_promised_is_not_refused(void **state)
 {
     struct world *world = full_world(state);
@@ -675,6 +700,7 @@ int main(void)
         cmocka_unit_test(at_the_limit_what_adds_something_is_refused_in_words),
         cmocka_unit_test(at_the_limit_work_goes_on_and_what_ends_makes_room),
         cmocka_unit_test(at_the_limit_a_publisher_ends_messages_and_its_sends_wait),
+        cmocka_unit_test(texts_about_rows_are_not_kept_above_the_reserve),
         cmocka_unit_test(what_the_server_promised_is_not_refused),
         cmocka_unit_test(a_schedule_is_late_and_not_lost),
         cmocka_unit_test(a_restart_is_not_refused_and_a_drain_makes_room),
