@@ -9,9 +9,7 @@ static void *arena_malloc(void *context, size_t size)
 
 static void *arena_realloc(void *context, void *old, size_t old_size, size_t size)
 {
-    void *moved = arena_allocate(context, size);
-    memcpy(moved, old, old_size < size ? old_size : size);
-    return moved;
+    return arena_resize(context, old, old_size, size);
 }
 
 static void arena_free(void *context, void *ptr)

@@ -95,6 +95,37 @@ void *arena_allocate(struct arena *arena, size_t size)
     return at;
 }
 
+/* Where the block that was made last for an allocation of its own hangs, if that is `data`; else NULL. */
+static struct arena_block **arena_find_large(struct arena *arena, const void *data)
+{
+    struct arena_block **link = &arena->blocks_owned;
+    for (unsigned i = 0; i < 2 && *link != NULL; i++, link = &(*link)->next_owned)
+        if ((*link)->data == data && (*link)->size > ARENA_DATA_SIZE)
+            return link;
+    return NULL;
+}
+
+void *arena_resize(struct arena *arena, void *old, size_t old_size, size_t size)
+{
+    struct arena_block **link = arena_find_large(arena, old);
+    if (link == NULL || size <= ARENA_DATA_SIZE) {
+        void *moved = arena_allocate(arena, size);
+        memcpy(moved, old, old_size < size ? old_size : size);
+        return moved;
+    }
+    *link = memory_resize(*link, sizeof(struct arena_block) + size);
+    (*link)->size = size;
+    return (*link)->data;
+}
+
+size_t arena_size(const struct arena *arena)
+{
+    size_t size = 0;
+    for (const struct arena_block *block = arena->blocks_owned; block != NULL; block = block->next_owned)
+        size += sizeof(*block) + block->size;
+    return size;
+}
+
 struct bytes arena_copy(struct arena *arena, struct bytes view)
 {
     uint8_t *at = arena_allocate(arena, view.size);

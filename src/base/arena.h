@@ -22,6 +22,13 @@ void arena_reset(struct arena *arena);
 /* `size` bytes aligned to 16, not zeroed; live until the arena is reset. */
 void *arena_allocate(struct arena *arena, size_t size) __attribute__((returns_nonnull));
 
+/* `old`, of `old_size` bytes that arena_allocate() or this function gave, as `size` bytes: what was in it is, as far as it fits. What was
+ * allocated last and is large grows where it is or moves without a copy beside it, so that a growing array is there once. */
+void *arena_resize(struct arena *arena, void *old, size_t old_size, size_t size) __attribute__((returns_nonnull));
+
+/* Bytes that the arena has taken from the system. O(blocks). */
+size_t arena_size(const struct arena *arena);
+
 /* A copy of `view` that lives as long as the arena. */
 struct bytes arena_copy(struct arena *arena, struct bytes view);
 

@@ -119,6 +119,50 @@ static void copies_and_formatted_text_live_in_the_arena(void **state)
     arena_deinit(&arena);
 }
 
+static void what_grows_keeps_its_content_and_takes_its_memory_once(void **state)
+{
+    (void)state;
+    struct arena arena;
+    arena_init(&arena);
+    struct bytes small = arena_copy(&arena, BYTES("beside it"));
+    size_t size = 20000;
+    uint8_t *growing = arena_allocate(&arena, size);
+    memset(growing, 7, size);
+    size_t before = arena_size(&arena);
+    while (size < 1000000) {
+        growing = arena_resize(&arena, growing, size, size * 2);
+        memset(growing + size, 7, size);
+        size *= 2;
+    }
+    for (size_t i = 0; i < size; i++)
+        assert_int_equal(growing[i], 7);
+    assert_int_equal(arena_size(&arena), before + size - 20000);
+    assert_true(bytes_equal(small, BYTES("beside it")));
+    assert_true(bytes_equal(arena_copy(&arena, BYTES("and then")), BYTES("and then")));
+    arena_deinit(&arena);
+}
+
+static void what_can_not_grow_in_place_is_copied(void **state)
+{
+    (void)state;
+    struct arena arena;
+    arena_init(&arena);
+    uint8_t *small = arena_allocate(&arena, 16); /* in a block with others */
+    memcpy(small, "0123456789abcdef", 16);
+    uint8_t *first = arena_allocate(&arena, 30000); /* not the last any more */
+    memset(first, 1, 30000);
+    uint8_t *second = arena_allocate(&arena, 30000);
+    uint8_t *third = arena_allocate(&arena, 30000);
+    memset(second, 2, 30000);
+    memset(third, 3, 30000);
+    assert_memory_equal(arena_resize(&arena, small, 16, 40000), "0123456789abcdef", 16);
+    uint8_t *moved = arena_resize(&arena, first, 30000, 50000);
+    assert_int_equal(moved[0] + moved[29999], 2);
+    assert_memory_equal(arena_resize(&arena, moved, 50000, 4), "\1\1\1\1", 4);
+    assert_int_equal(second[29999] + third[29999], 5);
+    arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +172,8 @@ int main(void)
         cmocka_unit_test(a_large_allocation_leaves_the_current_block_in_use),
         cmocka_unit_test(allocations_of_no_bytes_are_distinct),
         cmocka_unit_test(copies_and_formatted_text_live_in_the_arena),
+        cmocka_unit_test(what_grows_keeps_its_content_and_takes_its_memory_once),
+        cmocka_unit_test(what_can_not_grow_in_place_is_copied),
     };
     return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
 }
