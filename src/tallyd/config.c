@@ -361,6 +361,6 @@ void config_print(const struct config *config, FILE *stream)
     for (size_t key = 0; key < CONFIG_KEY_COUNT; key++) {
         char origin[ORIGIN_SIZE];
         config_origin(config, (enum config_key)key, origin);
-        fprintf(stream, "%-15s = %-16s ; %s\n", rows[key].name, config->values[key].text_owned, origin);
+        fprintf(stream, "%-16s = %-16s ; %s\n", rows[key].name, config->values[key].text_owned, origin);
     }
 }

@@ -40,6 +40,10 @@
       "Messages in flight per queue; above: OverLimit.")                                                               \
     X(MEMORY_MAX, "memory-max", MEMORY, "50%", 0, 1048576 * GIB,                                                       \
       "Memory of all that is kept, bodies aside; above: sends get a 503. Share of the machine or cgroup; off: none.")  \
+    X(INPUT_MEMORY_MAX, "input-memory-max", BUDGET, "auto", MIB, 1024 * GIB,                                           \
+      "Memory of requests that have not arrived whole; above: 503. auto: 1GiB, or an eighth of the memory if less.")   \
+    X(REPLY_MEMORY_MAX, "reply-memory-max", BUDGET, "auto", MIB, 1024 * GIB,                                           \
+      "Memory of replies that have not left; above: requests wait, slow readers are cut off. auto: the same.")         \
     X(PURGE_INTERVAL, "purge-interval", SWITCH, "off", 0, 1, "Refuse a second PurgeQueue within 60 s, as AWS does.")   \
     X(DELETE_INTERVAL, "delete-interval", SWITCH, "off", 0, 1,                                                         \
       "Refuse to create a queue within 60 s of deleting it, as AWS does.")

@@ -8,6 +8,9 @@
 
 #define FORMAT_SIZE 32
 
+/* Of the memory there is, what a budget takes by itself. */
+#define BUDGET_SHARE 8u
+
 struct unit {
     const char *name;
     uint64_t factor;
@@ -27,6 +30,7 @@ static const struct unit *unit_table(enum config_kind kind, size_t *count)
     switch (kind) {
     case CONFIG_SIZE:
     case CONFIG_MEMORY:
+    case CONFIG_BUDGET:
         *count = ARRAY_LENGTH(size_units);
         return size_units;
     case CONFIG_TIME:
@@ -83,6 +87,22 @@ static bool memory_parse(const char *text, uint64_t *number)
     return true;
 }
 
+static uint64_t budget_of_machine(void)
+{
+    uint64_t budget = machine_memory() / BUDGET_SHARE;
+    if (budget < MIB)
+        return MIB;
+    return budget < GIB ? budget : GIB;
+}
+
+static bool budget_parse(const char *text, uint64_t *number)
+{
+    if (strcasecmp(text, "auto") != 0)
+        return amount_parse(CONFIG_BUDGET, text, number);
+    *number = budget_of_machine();
+    return true;
+}
+
 bool config_value_parse(enum config_kind kind, const char *text, uint64_t *number)
 {
     switch (kind) {
@@ -93,6 +113,8 @@ bool config_value_parse(enum config_kind kind, const char *text, uint64_t *numbe
         return switch_parse(text, number);
     case CONFIG_MEMORY:
         return memory_parse(text, number);
+    case CONFIG_BUDGET:
+        return budget_parse(text, number);
     default:
         return amount_parse(kind, text, number);
     }
@@ -120,6 +142,8 @@ const char *config_value_example(enum config_kind kind)
         return "a size in bytes such as 65536, 64KiB, 8MiB or 1GiB";
     case CONFIG_MEMORY:
         return "a size in bytes such as 4GiB, a share of the memory such as 50%, or off";
+    case CONFIG_BUDGET:
+        return "a size in bytes such as 256MiB, or auto";
     case CONFIG_TIME:
         return "a time such as 30s, 500ms, 5m or 1h";
     case CONFIG_SWITCH:

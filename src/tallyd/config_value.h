@@ -17,6 +17,7 @@ enum config_kind {
     CONFIG_SIZE,   /* bytes; 64MiB, 64M, 16KiB, 1024 */
     CONFIG_TIME,   /* milliseconds; 30, 30s, 500ms, 5m, 1h; a bare number is seconds */
     CONFIG_MEMORY, /* as CONFIG_SIZE, or a share of the memory there is (machine_memory.h): 50%; off is 0 */
+    CONFIG_BUDGET, /* as CONFIG_SIZE, or auto: an eighth of the memory there is, but from 1 MiB to 1 GiB */
     CONFIG_SWITCH, /* on, off; also true, false, yes, no, 1, 0 */
 };
 

@@ -193,6 +193,8 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     options->connections_max = config_number(config, CONFIG_CONNECTIONS_MAX);
     options->head_size_max = config_number(config, CONFIG_HEADER_MAX);
     options->body_size_max = config_number(config, CONFIG_BODY_MAX);
+    options->input_memory_max = config_number(config, CONFIG_INPUT_MEMORY_MAX);
+    options->reply_memory_max = config_number(config, CONFIG_REPLY_MEMORY_MAX);
     options->idle_timeout_ms = config_number(config, CONFIG_IDLE_TIMEOUT);
     options->request_timeout_ms = config_number(config, CONFIG_REQUEST_TIMEOUT);
     options->reply_timeout_ms = config_number(config, CONFIG_REPLY_TIMEOUT);

@@ -78,6 +78,8 @@ WRONG = [
     (["--connections-max", "0"], ["connections-max", "0", "1000000"]),
     (["--memory-max", "101%"], ["memory-max", "101%", "4GiB", "50%", "off"]),
     (["--memory-max", "much"], ["memory-max", "much"]),
+    (["--reply-memory-max", "much"], ["reply-memory-max", "much", "256MiB", "auto"]),
+    (["--input-memory-max", "1KiB"], ["input-memory-max", "1KiB", "1MiB", "1024GiB"]),
     (["--purge-interval", "perhaps"], ["purge-interval", "perhaps", "on or off"]),
     (["--body-max"], ["--body-max", "value"]),
     (["--no-such-thing", "1"], ["--no-such-thing", "--help"]),
