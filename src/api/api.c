@@ -65,6 +65,11 @@ void api_set_inner_credentials(struct api *api, const struct credentials *creden
     api->inner_credentials = credentials;
 }
 
+void api_set_reply_budget(struct api *api, struct reply_budget *budget)
+{
+    api->replies = budget;
+}
+
 /* --- replies ------------------------------------------------------------------------------------------------------ */
 
 void api_finish(struct api *api, struct exchange *exchange)
@@ -73,6 +78,8 @@ void api_finish(struct api *api, struct exchange *exchange)
     exchange->hold_sequence = namespace_hold_sequence(api->ns);
     /* The tree of a large request is many times its size; it need not stay until a slow client has taken its reply. */
     arena_reset(&exchange->arena);
+    if (api->replies != NULL)
+        reply_budget_add(api->replies, exchange->reply.body.capacity);
     list_append(&api->finished, &exchange->api_link);
 }
 

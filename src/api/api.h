@@ -12,6 +12,7 @@
 #include "api/exchange.h"
 #include "api/namespace.h"
 #include "api/relay_desk.h"
+#include "api/reply_budget.h"
 #include "auth/credentials.h"
 
 struct api;
@@ -42,6 +43,11 @@ void api_set_credentials(struct api *api, const struct credentials *credentials)
 
 /* Besides those, and whether or not there are any: credentials of parts of the server itself, which nobody else knows. */
 void api_set_inner_credentials(struct api *api, const struct credentials *credentials);
+
+/* Counts replies in `budget` as they are made: reply.body.capacity of each finished exchange, which whoever takes the exchange subtracts
+ * again. While the budget is spent, receives and feeds that wait go on waiting, and api_due_ms() says that they could be answered.
+ * Borrowed; the same for all members of a family. Without it nothing is counted. */
+void api_set_reply_budget(struct api *api, struct reply_budget *budget);
 
 /* Takes a whole request. It comes back through api_take_finished(), at once or, for a long poll, later. `now_ms` is log
  * time (clock.h of the server): it never goes back. */

@@ -73,6 +73,16 @@ static struct pool_waiter *waiter_add(struct call *call, struct ticket_pool *poo
     return waiter;
 }
 
+/* What goes on in portions keeps its whole request, which may be large, for some turns of the loop. It counts like a reply: those whose
+ * replies may be large wait for it, and it waits for none of them. */
+static void waiter_count(struct api *api, struct pool_waiter *waiter)
+{
+    if (api->replies == NULL)
+        return;
+    waiter->counted = arena_size(&waiter->exchange->arena);
+    reply_budget_add(api->replies, waiter->counted);
+}
+
 void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct feed_command *command,
                     uint64_t deadline_ms)
 {
@@ -87,6 +97,7 @@ void pool_wait_count(struct call *call, struct ticket_pool *pool, const struct t
     struct pool_waiter *waiter = waiter_add(call, pool);
     waiter->kind = WAITS_FOR_COUNT;
     waiter->count = *count;
+    waiter_count(call->api, waiter);
     list_append(&call->api->in_portions, &waiter->link);
 }
 
@@ -96,6 +107,7 @@ void pool_wait_propose(struct call *call, struct ticket_pool *pool, const struct
     waiter->kind = WAITS_FOR_PROPOSALS;
     waiter->proposals = *proposals;
     waiter->proposals.writer = *call->reply;
+    waiter_count(call->api, waiter);
     list_append(&call->api->in_portions, &waiter->link);
 }
 
@@ -106,6 +118,8 @@ static void waiter_remove(struct api *api, uint32_t slot)
     if (waiter->kind == WAITS_FOR_FEED)
         heap_remove(&api->feed_deadlines, slot);
     facts_destroy(waiter->count.filter_owned);
+    if (waiter->counted > 0)
+        reply_budget_subtract(api->replies, waiter->counted);
     waiter->exchange->waiter_slot = 0;
     waiter->exchange->waits_for_pool = false;
     pool_free(&api->pool_waiters, slot);
@@ -180,7 +194,7 @@ static bool serve_desk(struct api *api, struct pool_desk *desk, uint64_t now_ms,
         struct pool_waiter *waiter = CONTAINER_OF(link, struct pool_waiter, link);
         if (!feed_has_answer(waiter->pool, &waiter->feed))
             continue;
-        if (*left == 0)
+        if (*left == 0 || api_must_wait(api))
             return false;
         size_t size = answer(api, waiter, now_ms);
         *left -= size < *left ? size : *left;

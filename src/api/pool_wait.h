@@ -57,6 +57,7 @@ struct pool_waiter {
     struct feed_command feed;
     struct ticket_count count;
     struct proposals proposals;
+    size_t counted; /* what the budget of replies holds for it */
 };
 
 struct pool_desk *pool_desk_of(struct ticket_pool *pool);

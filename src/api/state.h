@@ -14,6 +14,7 @@ struct api {
     struct api_options options;
     const struct credentials *credentials;       /* NULL: nobody is asked who he is */
     const struct credentials *inner_credentials; /* the server's own; NULL: none */
+    struct reply_budget *replies;                /* NULL: not counted; borrowed */
     struct sigv4 *sigv4_owned;
     struct table action_by_target; /* index in actions, plus 1 */
     struct pool waiters;
@@ -41,6 +42,12 @@ struct deleted_name {
 
 /* Puts a complete exchange among the finished. */
 void api_finish(struct api *api, struct exchange *exchange);
+
+/* Is so much memory in replies that none may be made but for who is being answered already? */
+static inline bool api_must_wait(const struct api *api)
+{
+    return api->replies != NULL && reply_budget_is_spent(api->replies);
+}
 
 /* Finds the action that the call's exchange asks for and reads its parameters, in the form that the exchange says (decode.c).
  * *action is NULL where the error came before it was known. Errors: ERROR_NOT_FOUND (a Query request without an action, not

@@ -98,6 +98,7 @@ static int channel_write_plain(struct channel *channel, const uv_buf_t *pieces, 
     if (written == pieces_size(pieces, count))
         return 0;
     ASSERT(channel->unsent.size == 0);
+    (void)buffer_reserve(&channel->unsent, pieces_size(pieces, count) - written); /* at once, for it may be megabytes */
     copy_rest(pieces, count, written, &channel->unsent);
     return channel_write_unsent(channel);
 }

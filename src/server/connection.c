@@ -21,16 +21,18 @@
 struct connection {
     struct channel channel;
     struct hub *hub;
-    struct list_link link;       /* among all connections */
-    struct list_link ready_link; /* among those to be served */
+    struct list_link link;         /* among all connections */
+    struct list_link ready_link;   /* among those to be served */
+    struct list_link put_off_link; /* among those whose request is whole and waits for memory of replies */
     struct connection *free_next;
 
     struct http http;   /* the request being read */
     struct input input; /* begins with its first byte */
     struct list turns;  /* requests read whole whose replies have not left, in order */
     size_t turn_count;
-    size_t reply_size;    /* bytes of their replies */
-    struct turn *waiting; /* the newest turn, if the api keeps it: its request stays where it is in `input` */
+    size_t reply_size;     /* bytes of their replies */
+    size_t unsent_counted; /* what hub->replies holds for channel.unsent */
+    struct turn *waiting;  /* the newest turn, if the api keeps it: its request stays where it is in `input` */
 
     uint64_t deadline_ms;      /* loop time at which it is cut off; UINT64_MAX: never */
     uint64_t request_begun_ms; /* first byte of the request being read; 0: none */
@@ -67,6 +69,11 @@ static void connection_mark(struct connection *connection)
         list_append(&connection->hub->ready, &connection->ready_link);
 }
 
+static bool connection_is_put_off(const struct connection *connection)
+{
+    return list_is_linked(&connection->put_off_link);
+}
+
 /* --- Turns -------------------------------------------------------------------------------------------------------- */
 
 static struct turn *connection_add_turn(struct connection *connection)
@@ -83,6 +90,8 @@ static void connection_remove_turn(struct connection *connection, struct turn *t
     ASSERT(turn->connection == connection && connection->turn_count > 0);
     list_remove(&turn->connection_link);
     connection->turn_count--;
+    if (turn->exchange.state == EXCHANGE_FINISHED)
+        reply_budget_subtract(&connection->hub->replies, turn->exchange.reply.body.capacity);
     if (connection->waiting == turn) {
         connection->waiting = NULL;
     } else {
@@ -176,7 +185,27 @@ static bool connection_may_parse(const struct connection *connection)
 {
     const struct server_options *options = &connection->hub->options;
     return !connection->is_last_read && connection->waiting == NULL && !connection->channel.is_writing &&
-           connection->turn_count < options->pipelined_max && connection->reply_size < options->pipelined_size_max;
+           !connection_is_put_off(connection) && connection->turn_count < options->pipelined_max &&
+           connection->reply_size < options->pipelined_size_max;
+}
+
+/* So many of those that were put off are begun in a turn of the loop: a reply of 10 MB takes some 6 ms. */
+#define CONNECTION_BEGUN_MAX 4u
+
+static bool connection_is_brief(const struct connection *connection)
+{
+    struct request request;
+    http_request(&connection->http, connection->input.memory_owned + connection->input.begin, &request);
+    return route_is_brief(&request);
+}
+
+/* May the request that has just been read whole be begun? Who comes later waits behind those that wait. */
+static bool connection_may_begin(const struct connection *connection)
+{
+    const struct hub *hub = connection->hub;
+    if (!reply_budget_is_spent(&hub->replies) && list_is_empty(&hub->put_off))
+        return true;
+    return !reply_budget_is_exhausted(&hub->replies) && connection_is_brief(connection);
 }
 
 /* Hands on the requests that lie whole in the input; true if there were any. */
@@ -191,6 +220,10 @@ static bool connection_parse(struct connection *connection)
             input->end = input->begin + http->size_kept;
             break;
         }
+        if (result == HTTP_WHOLE && !connection_may_begin(connection)) {
+            list_append(&connection->hub->put_off, &connection->put_off_link);
+            break;
+        }
         if (result == HTTP_WHOLE) {
             connection_submit(connection);
         } else {
@@ -200,6 +233,23 @@ static bool connection_parse(struct connection *connection)
         has_submitted = true;
     }
     return has_submitted;
+}
+
+bool connection_may_begin_put_off(const struct hub *hub)
+{
+    return !list_is_empty(&hub->put_off) && !reply_budget_is_spent(&hub->replies);
+}
+
+void connection_begin_put_off(struct hub *hub)
+{
+    for (unsigned i = 0; i < CONNECTION_BEGUN_MAX && connection_may_begin_put_off(hub); i++) {
+        struct list_link *link = list_first(&hub->put_off);
+        struct connection *connection = CONTAINER_OF(link, struct connection, put_off_link);
+        list_remove(link);
+        connection_submit(connection);
+        connection_parse(connection);
+        connection_settle(connection);
+    }
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
@@ -215,6 +265,13 @@ static void on_allocate(uv_handle_t *handle, size_t suggested_size, uv_buf_t *bu
     buf->len = size;
 }
 
+/* What the others hold counts, so that a request which is larger than the budget comes through when there is no other. */
+static bool connection_is_over_budget(const struct connection *connection)
+{
+    const struct hub *hub = connection->hub;
+    return hub->inputs.memory - connection->input.capacity > hub->options.input_memory_max;
+}
+
 static void connection_take_bytes(struct connection *connection, size_t size)
 {
     struct hub *hub = connection->hub;
@@ -223,9 +280,8 @@ static void connection_take_bytes(struct connection *connection, size_t size)
         return; /* thrown away */
     connection->input.end += size;
     connection_parse(connection);
-    bool is_over_budget = hub->inputs.memory > hub->options.input_memory_max;
-    if (is_over_budget && connection->input.capacity > INPUT_BLOCK_SIZE && connection_may_parse(connection) &&
-        input_size(&connection->input) > 0) {
+    if (connection_is_over_budget(connection) && connection->input.capacity > INPUT_BLOCK_SIZE &&
+        connection_may_parse(connection) && input_size(&connection->input) > 0) {
         connection_refuse(connection, ERROR_SERVICE_UNAVAILABLE,
                           "Too many bytes of unfinished requests; try again in a moment.");
     }
@@ -287,9 +343,19 @@ static void connection_update_reading(struct connection *connection)
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
+/* What the socket has not taken was copied out of its replies, and counts on. */
+static void connection_count_unsent(struct connection *connection)
+{
+    struct reply_budget *replies = &connection->hub->replies;
+    reply_budget_subtract(replies, connection->unsent_counted);
+    connection->unsent_counted = connection->channel.unsent.capacity;
+    reply_budget_add(replies, connection->unsent_counted);
+}
+
 static void on_written(struct channel *channel, int status)
 {
     struct connection *connection = CONTAINER_OF(channel, struct connection, channel);
+    connection_count_unsent(connection);
     if (status != 0)
         connection_close(connection);
     else
@@ -299,7 +365,9 @@ static void on_written(struct channel *channel, int status)
 static void connection_write(struct connection *connection, struct output *output)
 {
     struct hub *hub = connection->hub;
-    if (channel_write(&connection->channel, output->pieces, output->piece_count) != 0) {
+    int status = channel_write(&connection->channel, output->pieces, output->piece_count);
+    connection_count_unsent(connection);
+    if (status != 0) {
         connection_close(connection);
         return;
     }
@@ -350,7 +418,7 @@ static void connection_update_deadline(struct connection *connection)
         if (connection->request_begun_ms == 0)
             connection->request_begun_ms = now_ms;
         connection->deadline_ms = connection->request_begun_ms + options->request_timeout_ms;
-    } else if (connection->turn_count > 0) {
+    } else if (connection->turn_count > 0 || connection_is_put_off(connection)) {
         connection->deadline_ms = UINT64_MAX;
     } else {
         connection->deadline_ms = now_ms + options->idle_timeout_ms;
@@ -375,7 +443,7 @@ static void connection_count_timeout(struct connection *connection)
 static size_t connection_reply_memory(const struct connection *connection)
 {
     bool holds_any = connection->channel.is_writing && !connection->is_closing;
-    return holds_any ? connection->reply_size + connection->channel.unsent.size : 0;
+    return holds_any ? connection->reply_size + connection->unsent_counted : 0;
 }
 
 static void connection_cut_off(struct connection *connection)
@@ -384,18 +452,34 @@ static void connection_cut_off(struct connection *connection)
     connection_close(connection);
 }
 
-/* Cuts off those who are slow to take their replies, the ones that have been here longest first, until the rest fits. */
+/* Does anybody wait for memory of replies? */
+static bool hub_is_waited_for(const struct hub *hub)
+{
+    bool is_waited_for = !list_is_empty(&hub->put_off);
+    for (size_t i = 0; i < hub->site_count && !is_waited_for; i++)
+        is_waited_for = api_due_ms(hub->apis[i]) == 0;
+    return is_waited_for;
+}
+
+/* Where the budget is spent, cuts off those who are slow to take their replies, the ones that have been here longest first, until the rest
+ * fits; where others wait for it, until they have half of it, so that they don't get one reply's room a second. A reply that is larger
+ * than the budget may take its time if nobody waits. */
 static void connection_cut_slow_readers(struct hub *hub, uint64_t now_ms)
 {
+    size_t max = hub->replies.max;
+    size_t held = hub->replies.held; /* what is closed here is given back a little later */
+    if (held <= max)
+        return;
+    bool is_waited_for = hub_is_waited_for(hub);
+    size_t aim = is_waited_for ? max / 2 : max;
     struct list_link *next;
-    size_t memory_max = hub->options.reply_memory_max;
-    for (struct list_link *link = list_first(&hub->connections); link != NULL && hub->reply_memory > memory_max;
-         link = next) {
+    for (struct list_link *link = list_first(&hub->connections); link != NULL && held > aim; link = next) {
         next = list_next(&hub->connections, link);
         struct connection *connection = CONTAINER_OF(link, struct connection, link);
         size_t memory = connection_reply_memory(connection);
-        if (memory > 0 && now_ms >= connection->channel.write_begun_ms + CONNECTION_TAKE_MS) {
-            hub->reply_memory -= memory;
+        bool is_slow = memory > 0 && now_ms >= connection->channel.write_begun_ms + CONNECTION_TAKE_MS;
+        if (is_slow && (is_waited_for || held - memory > max)) {
+            held -= memory;
             connection_cut_off(connection);
         }
     }
@@ -405,14 +489,11 @@ void connection_check_deadlines(struct hub *hub, uint64_t now_ms)
 {
     /* All connections, once a second: a look at a few numbers each, 10,000 of them in less than a millisecond. */
     struct list_link *next;
-    hub->reply_memory = 0;
     for (struct list_link *link = list_first(&hub->connections); link != NULL; link = next) {
         next = list_next(&hub->connections, link);
         struct connection *connection = CONTAINER_OF(link, struct connection, link);
         if (now_ms >= connection->deadline_ms && !connection->is_closing)
             connection_cut_off(connection);
-        else
-            hub->reply_memory += connection_reply_memory(connection);
     }
     connection_cut_slow_readers(hub, now_ms);
 }
@@ -508,6 +589,7 @@ static void on_closed(uv_handle_t *handle)
     struct hub *hub = connection->hub;
     input_release(&connection->input, &hub->inputs);
     channel_deinit(&connection->channel);
+    connection_count_unsent(connection);
     list_remove(&connection->link);
     hub->connection_count--;
     connection_free(connection);
@@ -523,6 +605,8 @@ static void connection_close(struct connection *connection)
         connection_drop_turn(connection, turn);
     if (list_is_linked(&connection->ready_link))
         list_remove(&connection->ready_link);
+    if (connection_is_put_off(connection))
+        list_remove(&connection->put_off_link);
     if (!channel_is_open(&connection->channel))
         connection->hub->counters.handshakes_failed++;
     channel_close(&connection->channel, on_closed);
@@ -573,6 +657,8 @@ void connection_accept(struct hub *hub, uv_stream_t *listener, enum listener_kin
 static void connection_stop(struct connection *connection)
 {
     connection->is_last_read = true;
+    if (connection_is_put_off(connection))
+        list_remove(&connection->put_off_link);
     if (connection->turn_count > 0)
         CONTAINER_OF(connection->turns.head.prev, struct turn, connection_link)->is_last = true;
     connection_settle(connection);

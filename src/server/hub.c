@@ -13,10 +13,12 @@ void hub_init(struct hub *hub, const struct server_options *options)
     *hub = (struct hub){
         .options = *options,
         .http_limits = {.head_size_max = options->head_size_max, .body_size_max = options->body_size_max},
+        .replies = {.max = options->reply_memory_max},
         .tls_context_owned = tls_context_create(),
         .output_owned = memory_allocate(HUB_OUTPUT_SIZE),
     };
     list_init(&hub->connections);
+    list_init(&hub->put_off);
     list_init(&hub->ready);
     input_pool_init(&hub->inputs);
     turn_pool_init(&hub->turns);
@@ -35,8 +37,10 @@ void hub_serve(struct hub *hub, struct api *const *apis, size_t count)
     hub->apis = apis;
     hub->site_count = count;
     hub->sites_owned = memory_allocate(count * sizeof(*hub->sites_owned));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         site_init(&hub->sites_owned[i], apis[i]);
+        api_set_reply_budget(apis[i], &hub->replies);
+    }
 }
 
 void hub_deinit(struct hub *hub)
@@ -88,8 +92,12 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
                  held_count);
     metric_write(text, "tally_http_input_bytes", "gauge", "Memory of requests that have not arrived whole.",
                  hub->inputs.memory);
-    metric_write(text, "tally_http_reply_bytes", "gauge",
-                 "Memory of replies that clients were slow to take a moment ago.", hub->reply_memory);
+    metric_write(text, "tally_http_input_limit_bytes", "gauge", "What that may be (input-memory-max).",
+                 hub->options.input_memory_max);
+    metric_write(text, "tally_http_reply_bytes", "gauge", "Memory of replies that are made and not yet taken.",
+                 hub->replies.held);
+    metric_write(text, "tally_http_reply_limit_bytes", "gauge", "What that may be (reply-memory-max).",
+                 hub->replies.max);
     buffer_append_format(text,
                          "# HELP tally_http_timeouts_total Connections cut off: idle, slow to send, slow to take.\n"
                          "# TYPE tally_http_timeouts_total counter\n"

@@ -45,7 +45,8 @@ struct hub {
     size_t connection_count;
     struct connection *free_connections_owned;
     size_t free_connection_count;
-    struct list ready; /* connections with a reply to write or requests to go on with */
+    struct list put_off; /* connections whose request is whole and waits for memory of replies, in order */
+    struct list ready;   /* connections with a reply to write or requests to go on with */
 
     struct input_pool inputs;
     struct turn_pool turns;
@@ -55,7 +56,7 @@ struct hub {
     uint64_t date_s;       /* the second that `date` shows */
     uint8_t *output_owned; /* HUB_OUTPUT_SIZE */
 
-    size_t reply_memory; /* of replies that clients have not taken, when it was last looked at */
+    struct reply_budget replies;
     struct hub_counters counters;
     bool is_stopping;
 };

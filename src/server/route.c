@@ -1,18 +1,19 @@
 #include "server/route.h"
 
-static void route_finish(struct turn *turn, const char *content_type)
+static void route_finish(struct hub *hub, struct turn *turn, const char *content_type)
 {
     turn->exchange.reply.status = 200;
     turn->exchange.reply.content_type = content_type;
     turn->exchange.state = EXCHANGE_FINISHED;
     turn->state = TURN_READY;
+    reply_budget_add(&hub->replies, turn->exchange.reply.body.capacity);
 }
 
 static void route_health(struct hub *hub, struct turn *turn)
 {
     buffer_append_format(&turn->exchange.reply.body, "{\"status\":\"ok\",\"version\":\"%s\",\"connections\":%zu}\n",
                          TALLY_VERSION, hub->connection_count);
-    route_finish(turn, "application/json");
+    route_finish(hub, turn, "application/json");
 }
 
 static void route_metrics(struct hub *hub, struct turn *turn)
@@ -20,7 +21,7 @@ static void route_metrics(struct hub *hub, struct turn *turn)
     struct buffer *text = &turn->exchange.reply.body;
     api_metrics_write(hub->apis, hub->site_count, &turn->exchange.arena, text);
     hub_metrics_write(hub, text);
-    route_finish(turn, "text/plain; version=0.0.4; charset=utf-8");
+    route_finish(hub, turn, "text/plain; version=0.0.4; charset=utf-8");
 }
 
 void route_request(struct hub *hub, struct turn *turn, const struct http *http)
@@ -42,4 +43,24 @@ void route_request(struct hub *hub, struct turn *turn, const struct http *http)
         return;
     }
     api_refuse(hub->apis[0], &turn->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");
+}
+
+bool route_is_brief(const struct request *request)
+{
+    static const struct bytes targets[] = {
+        BYTES("AmazonSQS.SendMessage"),
+        BYTES("AmazonSQS.SendMessageBatch"),
+        BYTES("AmazonSQS.DeleteMessage"),
+        BYTES("AmazonSQS.DeleteMessageBatch"),
+        BYTES("AmazonSQS.ChangeMessageVisibility"),
+        BYTES("AmazonSQS.ChangeMessageVisibilityBatch"),
+        BYTES("Tally.CompleteUnits"),
+        BYTES("Tally.FailMessage"),
+    };
+    if (bytes_equal(request->path, BYTES("/health")) || bytes_equal(request->path, BYTES("/metrics")))
+        return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(targets); i++)
+        if (bytes_equal(request->target, targets[i]))
+            return true;
+    return false;
 }

@@ -108,12 +108,12 @@ static void server_settle(struct server *server)
     }
 }
 
-/* Hands open frames to their logs; while one gathers, the loop looks for more requests without sleeping. */
+/* Hands open frames to their logs; while one gathers, or requests are left that may be begun, the loop goes on without sleeping. */
 static void server_flush(struct server *server, bool is_quiet)
 {
     struct hub *hub = &server->hub;
     server_settle(server);
-    bool is_gathering = false;
+    bool is_gathering = connection_may_begin_put_off(hub);
     for (size_t i = 0; i < hub->site_count; i++)
         is_gathering |= site_flush(&hub->sites_owned[i], is_quiet, server->pace.request_ns);
     if (is_gathering)
@@ -131,6 +131,7 @@ static void server_turn(struct server *server)
     bool is_quiet = hub->counters.bytes_received == server->bytes_seen;
     server->bytes_seen = hub->counters.bytes_received;
     server_flush(server, is_quiet); /* first, so that the log works while replies are written */
+    connection_begin_put_off(hub);
     do {
         for (size_t i = 0; i < hub->site_count; i++) {
             site_drain(&hub->sites_owned[i]);

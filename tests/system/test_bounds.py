@@ -164,6 +164,18 @@ def test_the_limit_is_half_of_the_memory_there_is_unless_something_else_is_said(
         assert daemon.stop() == 0
 
 
+def test_requests_and_replies_may_take_an_eighth_of_the_memory_there_is_but_a_gibibyte_at_most(daemon_factory):
+    daemon = daemon_factory("--memory-max", "100%").start()
+    share = min(1 << 30, metric(daemon, "tally_memory_limit_bytes") // 8)
+    for kind in ("input", "reply"):
+        assert 0.999 * share < metric(daemon, f"tally_http_{kind}_limit_bytes") <= 1.001 * share
+    assert daemon.stop() == 0
+    daemon = daemon_factory("--input-memory-max", "3MiB", "--reply-memory-max", "2GiB").start()
+    assert metric(daemon, "tally_http_input_limit_bytes") == 3 << 20
+    assert metric(daemon, "tally_http_reply_limit_bytes") == 2 << 30
+    assert daemon.stop() == 0
+
+
 def test_bodies_do_not_count(daemon_factory):
     """A backlog of a hundred times the limit is taken, outlives a kill, and is served from the disk."""
     daemon = daemon_factory("--memory-max", "256KiB").start()

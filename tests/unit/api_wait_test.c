@@ -128,6 +128,32 @@ static void delays_and_leases_that_end_wake_too(void **state)
     world_destroy(world);
 }
 
+static void while_replies_take_too_much_memory_nobody_else_is_answered(void **state)
+{
+    struct world *world = open_world(state);
+    struct reply_budget budget = {.max = 1000};
+    struct poll polls[3];
+    api_set_reply_budget(world->api, &budget);
+    for (unsigned i = 0; i < 3; i++)
+        begin(world, &polls[i], 20, 1);
+    budget.held = 1001;
+    for (unsigned i = 0; i < 3; i++)
+        send(world, "m", 0);
+    EXPECT(world, budget.held > 1001); /* by what the sends were answered */
+    EXPECT(world, is_waiting(&polls[0]) && api_due_ms(world->api) == 0);
+    for (unsigned i = 0; i < 3; i++) {
+        api_tick(world->api, world->now_ms);
+        EXPECT(world, is_waiting(&polls[i]));
+        budget.held = 1000; /* not above it: one reply may be made, whatever its size */
+        api_tick(world->api, world->now_ms);
+        EXPECT(world, budget.held == 1000 + polls[i].exchange.reply.body.capacity);
+        EXPECT(world, i == 2 || is_waiting(&polls[i + 1]));
+        EXPECT(world, end(world, &polls[i]) == 1);
+    }
+    api_set_reply_budget(world->api, NULL);
+    world_destroy(world);
+}
+
 static void a_client_that_has_gone_takes_no_message(void **state)
 {
     struct world *world = open_world(state);
@@ -324,6 +350,7 @@ int main(void)
         cmocka_unit_test(the_answer_is_held_until_the_receive_is_durable),
         cmocka_unit_test(nothing_comes_at_the_deadline_and_not_before),
         cmocka_unit_test(delays_and_leases_that_end_wake_too),
+        cmocka_unit_test(while_replies_take_too_much_memory_nobody_else_is_answered),
         cmocka_unit_test(a_client_that_has_gone_takes_no_message),
         cmocka_unit_test(deleting_the_queue_answers_those_who_wait),
         cmocka_unit_test(what_is_there_is_answered_at_once_and_a_wait_of_zero_never_waits),

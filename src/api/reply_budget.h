@@ -1,0 +1,46 @@
+/* The memory of replies that exist: counted from the moment each is made until its client has taken it, over all namespaces.
+ *
+ * Whoever is about to make a reply that may be large asks first whether the budget is spent, and waits if it is. One that was begun
+ * before may take more than is left, also more than there is, so what is held is at most the budget and one reply, or with short ones
+ * the budget and its reserve. */
+#ifndef TALLY_API_REPLY_BUDGET_H
+#define TALLY_API_REPLY_BUDGET_H
+
+#include "base/assert.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Requests whose replies are always short go on above it: in a part of the budget, and behind the reply that has gone beyond it, which is
+ * rarely larger than this. */
+#define REPLY_BUDGET_RESERVE_SHARE 8u
+#define REPLY_BUDGET_REPLY_SIZE ((size_t)16 * 1024 * 1024)
+
+struct reply_budget {
+    size_t held; /* bytes */
+    size_t max;
+};
+
+static inline void reply_budget_add(struct reply_budget *budget, size_t size)
+{
+    budget->held += size;
+}
+
+static inline void reply_budget_subtract(struct reply_budget *budget, size_t size)
+{
+    ASSERT(budget->held >= size);
+    budget->held -= size;
+}
+
+static inline bool reply_budget_is_spent(const struct reply_budget *budget)
+{
+    return budget->held > budget->max;
+}
+
+/* With the reserve. */
+static inline bool reply_budget_is_exhausted(const struct reply_budget *budget)
+{
+    return budget->held > budget->max + budget->max / REPLY_BUDGET_RESERVE_SHARE + REPLY_BUDGET_REPLY_SIZE;
+}
+
+#endif
