@@ -12,7 +12,7 @@
  * others do. Of what it has not used it keeps a little. While a snapshot is written it is slower, for what it adds then stays until the next;
  * but it never stops: snapshots that follow each other, each for the little that came free meanwhile, would leave it no time. */
 #define TRICKLE_BYTES 4096
-#define TRICKLE_PRESSED_PATIENT_BYTES 16384
+#define TRICKLE_PRESSED_PATIENT_BYTES 24576
 #define TRICKLE_PRESSED_BYTES 65536
 #define CREDIT_MAX (1024 * 1024)
 
