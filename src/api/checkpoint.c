@@ -115,8 +115,16 @@ static void note_published(struct checkpoint *checkpoint)
 {
     checkpoint->is_active = false;
     checkpoint->position = checkpoint->place.position;
-    checkpoint->entries = checkpoint->place_entries;
     checkpoint->failed_end = 0;
+}
+
+/* Of the one that was published: its size, and how many entries have it. Both stay as they were where the file can't be asked. */
+static enum error learn_size(struct checkpoint *checkpoint, struct failure *failure)
+{
+    const enum error error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
+    if (error == OK)
+        checkpoint->entries = checkpoint->place_entries;
+    return error;
 }
 
 /* The next one is due when the log has grown a little from here. */
@@ -240,7 +248,7 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
     if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS) /* what it left, the next one removes */
         return give_up(checkpoint, end, failure, "a snapshot could not be written (is the disk full?)");
     note_published(checkpoint);
-    const enum error error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
+    const enum error error = learn_size(checkpoint, failure);
     /* Which ones were left is not known, so all are tried again; those that have gone do no harm. */
     if (result == CHILD_LEFT_SEGMENTS)
         return failure_set(failure, ERROR_DISK_FAILED,
@@ -261,7 +269,7 @@ static enum error publish(struct checkpoint *checkpoint, struct failure *failure
         return error;
     }
     note_published(checkpoint);
-    error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
+    error = learn_size(checkpoint, failure);
     if (error != OK)
         return error;
     const struct log_cut cut = cut_of(checkpoint);
