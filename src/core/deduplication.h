@@ -26,9 +26,9 @@ struct queue;
 #define PRODUCER_PAIRS 256u            /* newest messages of a producer whose numbers are remembered */
 #define ATTEMPT_DELIVERIES_MAX 10u     /* as many as a receive gives */
 #define ATTEMPT_DELIVERY_SIZE 16u      /* u64 message number, u64 delivery */
-#define ATTEMPT_WINDOW_MS 300000u
-#define ATTEMPTS_MAX 1000000u
-#define WINDOW_EVER_MS UINT64_MAX /* length of a window, and end of it */
+#define ATTEMPT_WINDOW_MS 300000u      /* for so long a receive attempt is remembered, if there are not too many */
+#define ATTEMPTS_MAX 1000000u          /* of a namespace */
+#define WINDOW_EVER_MS UINT64_MAX      /* length of a window, and end of it */
 
 /* One deduplication id. */
 struct id_entry {

@@ -21,7 +21,7 @@
 struct core;
 struct core_writer;
 
-#define PUBLISHERS_MAX 100000u
+#define PUBLISHERS_MAX 100000u   /* of a namespace: none is ever forgotten */
 #define PUBLISHER_ID_SIZE 16u    /* a UUID */
 #define PUBLISHER_ROW_SIZE 24u   /* u64 id, uid: a row in an event and in a snapshot */
 #define PUBLISHER_ROWS_MAX 1000u /* of one batch */
