@@ -79,7 +79,7 @@ void api_finish(struct api *api, struct exchange *exchange)
     /* The tree of a large request is many times its size; it need not stay until a slow client has taken its reply. */
     arena_reset(&exchange->arena);
     if (api->replies != NULL)
-        reply_budget_add(api->replies, exchange->reply.body.capacity);
+        reply_budget_add(api->replies, exchange_reply_memory(exchange));
     list_append(&api->finished, &exchange->api_link);
 }
 

@@ -44,7 +44,7 @@ void api_set_credentials(struct api *api, const struct credentials *credentials)
 /* Besides those, and whether or not there are any: credentials of parts of the server itself, which nobody else knows. */
 void api_set_inner_credentials(struct api *api, const struct credentials *credentials);
 
-/* Counts replies in `budget` as they are made: reply.body.capacity of each finished exchange, which whoever takes the exchange subtracts
+/* Counts replies in `budget` as they are made: exchange_reply_memory() of each that is finished, which whoever takes the exchange subtracts
  * again. While the budget is spent, receives and feeds that wait go on waiting, and api_due_ms() says that they could be answered.
  * Borrowed; the same for all members of a family. Without it nothing is counted. */
 void api_set_reply_budget(struct api *api, struct reply_budget *budget);

@@ -86,7 +86,7 @@ static struct bytes name_of_url(const struct core *core, struct bytes url)
     return is_ours ? name : bytes_make(NULL, 0);
 }
 
-/* Eight times the largest request that may wait: names that anybody means take a fraction of it. */
+/* Eight times the largest ReceiveMessage that may wait: names that anybody means take a fraction of it. */
 #define WAITING_SIZE_MAX 524288u
 
 enum error call_check_wait(struct call *call)

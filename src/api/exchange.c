@@ -18,6 +18,12 @@ void exchange_deinit(struct exchange *exchange)
     arena_deinit(&exchange->arena);
 }
 
+size_t exchange_reply_memory(const struct exchange *exchange)
+{
+    const struct buffer *body = &exchange->reply.body;
+    return body->capacity > EXCHANGE_BODY_KEPT_MAX ? body->capacity : body->size;
+}
+
 void exchange_reset(struct exchange *exchange)
 {
     ASSERT(!list_is_linked(&exchange->api_link));

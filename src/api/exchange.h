@@ -64,6 +64,9 @@ struct exchange {
 void exchange_init(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);
 
+/* What a finished one's reply takes, beyond the memory that any exchange may keep for its next one. */
+size_t exchange_reply_memory(const struct exchange *exchange);
+
 /* Makes it ready for the next request of the connection; keeps its memory. */
 void exchange_reset(struct exchange *exchange);
 

@@ -285,16 +285,25 @@ void pool_wait_serve(struct api *api, uint64_t now_ms)
     serve_portion(api, now_ms);
 }
 
+/* Answers the feed that has to be answered first: where memory for replies is spent, without events, from where it stands. */
+static void expire_first(struct api *api, uint64_t now_ms)
+{
+    struct pool_waiter *waiter = waiter_at(api, heap_top(&api->feed_deadlines).slot);
+    if (api_must_wait(api))
+        waiter->feed.results_max = 0;
+    answer(api, waiter, now_ms);
+}
+
 void pool_wait_expire(struct api *api, uint64_t now_ms)
 {
     while (api->feed_deadlines.count > 0 && heap_top(&api->feed_deadlines).key <= now_ms)
-        answer(api, waiter_at(api, heap_top(&api->feed_deadlines).slot), now_ms);
+        expire_first(api, now_ms);
 }
 
 void pool_wait_release_all(struct api *api)
 {
     while (api->feed_deadlines.count > 0)
-        answer(api, waiter_at(api, heap_top(&api->feed_deadlines).slot), namespace_time(api->ns));
+        expire_first(api, namespace_time(api->ns));
     while (!list_is_empty(&api->in_portions)) {
         struct pool_waiter *waiter = CONTAINER_OF(list_first(&api->in_portions), struct pool_waiter, link);
         reply_fail(waiter->exchange, ERROR_SERVICE_UNAVAILABLE, NULL);

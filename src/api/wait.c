@@ -118,14 +118,10 @@ void wait_serve(struct api *api, uint64_t now_ms)
             return;
         }
         bool is_answered = true;
-        while (queue->waiters != NULL && is_answered) {
-            if (api_must_wait(api)) {
-                core_notice_queue(core, queue);
-                return;
-            }
+        while (queue->waiters != NULL && is_answered && !api_must_wait(api))
             is_answered = serve_first(api, queue, now_ms);
-        }
-        /* A receive that met many spent messages stops before it has seen them all: it goes on at the next turn. */
+        /* A receive that met many spent messages stops before it has seen them all: it goes on at the next turn. So does one that
+         * waits for memory. */
         if (queue->waiters != NULL && is_worth_a_look(api, core, queue)) {
             core_notice_queue(core, queue);
             looked_at_first = looked_at_first == NULL ? queue : looked_at_first;

@@ -113,6 +113,7 @@ void *arena_resize(struct arena *arena, void *old, size_t old_size, size_t size)
         memcpy(moved, old, old_size < size ? old_size : size);
         return moved;
     }
+    ASSERT(size < SIZE_MAX / 4);
     *link = memory_resize(*link, sizeof(struct arena_block) + size);
     (*link)->size = size;
     return (*link)->data;

@@ -74,6 +74,13 @@ static bool connection_is_put_off(const struct connection *connection)
     return list_is_linked(&connection->put_off_link);
 }
 
+/* Is there a request whose reply waits for something, or which waits itself? Then the bytes of it stay where they are, and what is
+ * read serves to notice that the client goes. */
+static bool connection_is_patient(const struct connection *connection)
+{
+    return connection->waiting != NULL || connection_is_put_off(connection);
+}
+
 /* --- Turns -------------------------------------------------------------------------------------------------------- */
 
 static struct turn *connection_add_turn(struct connection *connection)
@@ -91,7 +98,7 @@ static void connection_remove_turn(struct connection *connection, struct turn *t
     list_remove(&turn->connection_link);
     connection->turn_count--;
     if (turn->exchange.state == EXCHANGE_FINISHED)
-        reply_budget_subtract(&connection->hub->replies, turn->exchange.reply.body.capacity);
+        reply_budget_subtract(&connection->hub->replies, exchange_reply_memory(&turn->exchange));
     if (connection->waiting == turn) {
         connection->waiting = NULL;
     } else {
@@ -184,9 +191,8 @@ static void connection_submit(struct connection *connection)
 static bool connection_may_parse(const struct connection *connection)
 {
     const struct server_options *options = &connection->hub->options;
-    return !connection->is_last_read && connection->waiting == NULL && !connection->channel.is_writing &&
-           !connection_is_put_off(connection) && connection->turn_count < options->pipelined_max &&
-           connection->reply_size < options->pipelined_size_max;
+    return !connection->is_last_read && !connection_is_patient(connection) && !connection->channel.is_writing &&
+           connection->turn_count < options->pipelined_max && connection->reply_size < options->pipelined_size_max;
 }
 
 /* So many of those that were put off are begun in a turn of the loop: a reply of 10 MB takes some 6 ms. */
@@ -196,16 +202,27 @@ static bool connection_is_brief(const struct connection *connection)
 {
     struct request request;
     http_request(&connection->http, connection->input.memory_owned + connection->input.begin, &request);
-    return route_is_brief(&request);
+    return route_is_brief(&request, &connection->http);
 }
 
-/* May the request that has just been read whole be begun? Who comes later waits behind those that wait. */
-static bool connection_may_begin(const struct connection *connection)
+/* Is there room for the reply of one of those that wait in this list? */
+static bool put_off_has_room(const struct hub *hub, const struct list *put_off)
 {
-    const struct hub *hub = connection->hub;
-    if (!reply_budget_is_spent(&hub->replies) && list_is_empty(&hub->put_off))
-        return true;
-    return !reply_budget_is_exhausted(&hub->replies) && connection_is_brief(connection);
+    return put_off == &hub->put_off_brief ? !reply_budget_is_exhausted(&hub->replies)
+                                          : !reply_budget_is_spent(&hub->replies);
+}
+
+/* Puts the request that has just been read whole behind those that wait for memory of replies; false: it may be begun. */
+static bool connection_put_off(struct connection *connection)
+{
+    struct hub *hub = connection->hub;
+    if (list_is_empty(&hub->put_off) && !reply_budget_is_spent(&hub->replies))
+        return false; /* as nearly always */
+    struct list *put_off = connection_is_brief(connection) ? &hub->put_off_brief : &hub->put_off;
+    if (list_is_empty(put_off) && put_off_has_room(hub, put_off))
+        return false;
+    list_append(put_off, &connection->put_off_link);
+    return true;
 }
 
 /* Hands on the requests that lie whole in the input; true if there were any. */
@@ -220,10 +237,8 @@ static bool connection_parse(struct connection *connection)
             input->end = input->begin + http->size_kept;
             break;
         }
-        if (result == HTTP_WHOLE && !connection_may_begin(connection)) {
-            list_append(&connection->hub->put_off, &connection->put_off_link);
+        if (result == HTTP_WHOLE && connection_put_off(connection))
             break;
-        }
         if (result == HTTP_WHOLE) {
             connection_submit(connection);
         } else {
@@ -235,15 +250,25 @@ static bool connection_parse(struct connection *connection)
     return has_submitted;
 }
 
+/* Of those that wait, the one whose turn it is; NULL: there is room for none. */
+static struct list_link *put_off_next(const struct hub *hub)
+{
+    const struct list *const lists[] = {&hub->put_off_brief, &hub->put_off};
+    for (size_t i = 0; i < ARRAY_LENGTH(lists); i++)
+        if (!list_is_empty(lists[i]) && put_off_has_room(hub, lists[i]))
+            return list_first(lists[i]);
+    return NULL;
+}
+
 bool connection_may_begin_put_off(const struct hub *hub)
 {
-    return !list_is_empty(&hub->put_off) && !reply_budget_is_spent(&hub->replies);
+    return put_off_next(hub) != NULL;
 }
 
 void connection_begin_put_off(struct hub *hub)
 {
-    for (unsigned i = 0; i < CONNECTION_BEGUN_MAX && connection_may_begin_put_off(hub); i++) {
-        struct list_link *link = list_first(&hub->put_off);
+    struct list_link *link;
+    for (unsigned i = 0; i < CONNECTION_BEGUN_MAX && (link = put_off_next(hub)) != NULL; i++) {
         struct connection *connection = CONTAINER_OF(link, struct connection, put_off_link);
         list_remove(link);
         connection_submit(connection);
@@ -260,7 +285,7 @@ static void on_allocate(uv_handle_t *handle, size_t suggested_size, uv_buf_t *bu
     struct connection *connection = connection_of(handle);
     size_t size;
     uint8_t *room = input_room(&connection->input, &connection->hub->inputs, connection->http.size_expected,
-                               connection->waiting != NULL, &size);
+                               connection_is_patient(connection), &size);
     buf->base = (char *)room;
     buf->len = size;
 }
@@ -269,7 +294,7 @@ static void on_allocate(uv_handle_t *handle, size_t suggested_size, uv_buf_t *bu
 static bool connection_is_over_budget(const struct connection *connection)
 {
     const struct hub *hub = connection->hub;
-    return hub->inputs.memory - connection->input.capacity > hub->options.input_memory_max;
+    return hub->inputs.memory > hub->options.input_memory_max + input_memory(&connection->input);
 }
 
 static void connection_take_bytes(struct connection *connection, size_t size)
@@ -287,7 +312,7 @@ static void connection_take_bytes(struct connection *connection, size_t size)
     }
 }
 
-/* The client has closed its side, and the turn that waits for messages with it. */
+/* The client has closed its side, and given up the request that waits. */
 static void connection_take_end(struct connection *connection)
 {
     connection->has_ended = true;
@@ -296,10 +321,13 @@ static void connection_take_end(struct connection *connection)
         connection_close(connection); /* whatever there was to say, nobody will be able to read it */
         return;
     }
-    if (connection->waiting != NULL) {
-        connection->is_last_read = true; /* whatever follows a request that was given up was meant to come after it */
+    if (!connection_is_patient(connection))
+        return;
+    connection->is_last_read = true; /* whatever follows a request that was given up was meant to come after it */
+    if (connection->waiting != NULL)
         connection_drop_turn(connection, connection->waiting);
-    }
+    else
+        list_remove(&connection->put_off_link);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
@@ -322,8 +350,8 @@ static bool connection_wants_bytes(const struct connection *connection)
     const struct input *input = &connection->input;
     if (connection->has_ended)
         return false;
-    if (connection->waiting != NULL)
-        return input->end < input->capacity; /* to notice that the client goes, as long as there is room */
+    if (connection_is_patient(connection))
+        return input->end < input->capacity; /* as long as there is room */
     return connection->is_last_read || connection_may_parse(connection);
 }
 
@@ -453,9 +481,9 @@ static void connection_cut_off(struct connection *connection)
 }
 
 /* Does anybody wait for memory of replies? */
-static bool hub_is_waited_for(const struct hub *hub)
+static bool replies_are_waited_for(const struct hub *hub)
 {
-    bool is_waited_for = !list_is_empty(&hub->put_off);
+    bool is_waited_for = !list_is_empty(&hub->put_off) || !list_is_empty(&hub->put_off_brief);
     for (size_t i = 0; i < hub->site_count && !is_waited_for; i++)
         is_waited_for = api_due_ms(hub->apis[i]) == 0;
     return is_waited_for;
@@ -470,7 +498,7 @@ static void connection_cut_slow_readers(struct hub *hub, uint64_t now_ms)
     size_t held = hub->replies.held; /* what is closed here is given back a little later */
     if (held <= max)
         return;
-    bool is_waited_for = hub_is_waited_for(hub);
+    bool is_waited_for = replies_are_waited_for(hub);
     size_t aim = is_waited_for ? max / 2 : max;
     struct list_link *next;
     for (struct list_link *link = list_first(&hub->connections); link != NULL && held > aim; link = next) {
@@ -526,9 +554,10 @@ static void connection_settle(struct connection *connection)
         return;
     }
     bool is_unused = input_size(&connection->input) == 0 || connection->is_last_read;
-    if (is_unused && connection->waiting == NULL)
+    if (is_unused && !connection_is_patient(connection))
         input_release(&connection->input, &connection->hub->inputs);
-    if (connection->http.expects_continue && connection->turn_count == 0 && !connection->channel.is_writing)
+    if (connection->http.expects_continue && connection->turn_count == 0 && !connection->channel.is_writing &&
+        !connection_is_put_off(connection))
         connection_write_continue(connection);
     if (connection->is_closing)
         return;

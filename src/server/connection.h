@@ -8,7 +8,8 @@
  * because a message given to a closed socket would be lost until its visibility timeout.
  *
  * While the replies that exist take more memory than they may (hub->replies), a request whose reply may be large is put off: it stays in
- * the input, nothing behind it is read, and it is begun when enough replies have left. Nothing is lost and nobody is refused.
+ * the input, nothing behind it is parsed, and it is begun when enough replies have left. Nothing is lost and nobody is refused; a client
+ * that closes its sending side meanwhile is taken for gone, and when the server stops, what was not begun has no reply.
  *
  * How its bytes travel is the channel's business. */
 #ifndef TALLY_SERVER_CONNECTION_H

@@ -19,6 +19,7 @@ void hub_init(struct hub *hub, const struct server_options *options)
     };
     list_init(&hub->connections);
     list_init(&hub->put_off);
+    list_init(&hub->put_off_brief);
     list_init(&hub->ready);
     input_pool_init(&hub->inputs);
     turn_pool_init(&hub->turns);
@@ -90,7 +91,7 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
     metric_write(text, "tally_http_sent_bytes_total", "counter", "Bytes written to clients.", counters->bytes_sent);
     metric_write(text, "tally_http_replies_held", "gauge", "Replies that wait for their frame to become durable.",
                  held_count);
-    metric_write(text, "tally_http_input_bytes", "gauge", "Memory of requests that have not arrived whole.",
+    metric_write(text, "tally_http_input_bytes", "gauge", "Memory of requests beyond 16 KiB of each connection.",
                  hub->inputs.memory);
     metric_write(text, "tally_http_input_limit_bytes", "gauge", "What that may be (input-memory-max).",
                  hub->options.input_memory_max);

@@ -45,8 +45,9 @@ struct hub {
     size_t connection_count;
     struct connection *free_connections_owned;
     size_t free_connection_count;
-    struct list put_off; /* connections whose request is whole and waits for memory of replies, in order */
-    struct list ready;   /* connections with a reply to write or requests to go on with */
+    struct list put_off;       /* connections whose request is whole and waits for memory of replies, in order */
+    struct list put_off_brief; /* likewise those whose reply is short: there is room for them sooner */
+    struct list ready;         /* connections with a reply to write or requests to go on with */
 
     struct input_pool inputs;
     struct turn_pool turns;

@@ -45,7 +45,6 @@ static void input_take_block(struct input *input, struct input_pool *pool)
         block = memory_allocate(INPUT_BLOCK_SIZE);
     }
     *input = (struct input){.memory_owned = (uint8_t *)block, .capacity = INPUT_BLOCK_SIZE};
-    pool->memory += INPUT_BLOCK_SIZE;
 }
 
 static void input_grow(struct input *input, struct input_pool *pool, size_t wanted)
@@ -82,8 +81,8 @@ void input_release(struct input *input, struct input_pool *pool)
 {
     if (input->memory_owned == NULL)
         return;
-    ASSERT(pool->memory >= input->capacity);
-    pool->memory -= input->capacity;
+    ASSERT(pool->memory >= input_memory(input));
+    pool->memory -= input_memory(input);
     if (input->capacity == INPUT_BLOCK_SIZE && pool->free_count < INPUT_FREE_MAX) {
         struct input_block *block = (struct input_block *)(void *)input->memory_owned;
         block->next = pool->free_owned;

@@ -17,7 +17,7 @@ struct input_block;
 struct input_pool {
     struct input_block *free_owned;
     size_t free_count;
-    uint64_t memory; /* bytes in use by inputs now */
+    uint64_t memory; /* bytes that inputs have now beyond a block of each (input_memory) */
 };
 
 struct input {
@@ -36,6 +36,12 @@ uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted,
 
 /* Gives the memory back. */
 void input_release(struct input *input, struct input_pool *pool);
+
+/* What it has beyond a block, which every connection may have. */
+static inline size_t input_memory(const struct input *input)
+{
+    return input->capacity > INPUT_BLOCK_SIZE ? input->capacity - INPUT_BLOCK_SIZE : 0;
+}
 
 static inline size_t input_size(const struct input *input)
 {

@@ -35,7 +35,7 @@ struct server_options {
     size_t pipelined_size_max; /* the same in bytes of reply */
     size_t head_size_max;      /* bytes of request line and header fields */
     size_t body_size_max;      /* bytes; at most HTTP_BODY_SIZE_LIMIT */
-    size_t input_memory_max;   /* bytes of requests that have not arrived whole; above: 503, if others hold so much */
+    size_t input_memory_max;   /* bytes of requests beyond 16 KiB of each; above: 503, if others hold so much */
     size_t reply_memory_max;   /* bytes of replies that have not left; above: requests wait, slow readers are cut off */
 
     uint64_t idle_timeout_ms;    /* between a reply and the next request */

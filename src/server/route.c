@@ -6,7 +6,7 @@ static void route_finish(struct hub *hub, struct turn *turn, const char *content
     turn->exchange.reply.content_type = content_type;
     turn->exchange.state = EXCHANGE_FINISHED;
     turn->state = TURN_READY;
-    reply_budget_add(&hub->replies, turn->exchange.reply.body.capacity);
+    reply_budget_add(&hub->replies, exchange_reply_memory(&turn->exchange));
 }
 
 static void route_health(struct hub *hub, struct turn *turn)
@@ -24,28 +24,30 @@ static void route_metrics(struct hub *hub, struct turn *turn)
     route_finish(hub, turn, "text/plain; version=0.0.4; charset=utf-8");
 }
 
+static bool asks_for(const struct request *request, const struct http *http, struct bytes path)
+{
+    return bytes_equal(request->path, path) && (http_is_method(http, HTTP_GET) || http_is_method(http, HTTP_HEAD));
+}
+
 void route_request(struct hub *hub, struct turn *turn, const struct http *http)
 {
     const struct request *request = &turn->exchange.request;
-    bool is_get = http_is_method(http, HTTP_GET);
-    if (is_get || http_is_method(http, HTTP_HEAD)) {
-        if (bytes_equal(request->path, BYTES("/health"))) {
-            route_health(hub, turn);
-            return;
-        }
-        if (bytes_equal(request->path, BYTES("/metrics"))) {
-            route_metrics(hub, turn);
-            return;
-        }
+    if (asks_for(request, http, BYTES("/health"))) {
+        route_health(hub, turn);
+        return;
     }
-    if (is_get || http_is_method(http, HTTP_POST)) {
+    if (asks_for(request, http, BYTES("/metrics"))) {
+        route_metrics(hub, turn);
+        return;
+    }
+    if (http_is_method(http, HTTP_GET) || http_is_method(http, HTTP_POST)) {
         api_submit(hub->apis[0], &turn->exchange, clock_now_ms(hub->clock));
         return;
     }
     api_refuse(hub->apis[0], &turn->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");
 }
 
-bool route_is_brief(const struct request *request)
+bool route_is_brief(const struct request *request, const struct http *http)
 {
     static const struct bytes targets[] = {
         BYTES("AmazonSQS.SendMessage"),
@@ -57,7 +59,7 @@ bool route_is_brief(const struct request *request)
         BYTES("Tally.CompleteUnits"),
         BYTES("Tally.FailMessage"),
     };
-    if (bytes_equal(request->path, BYTES("/health")) || bytes_equal(request->path, BYTES("/metrics")))
+    if (asks_for(request, http, BYTES("/health")) || asks_for(request, http, BYTES("/metrics")))
         return true;
     for (size_t i = 0; i < ARRAY_LENGTH(targets); i++)
         if (bytes_equal(request->target, targets[i]))
