@@ -28,10 +28,9 @@ def anonymous_of(pid):
 
 def memory_with_children_of(pid):
     """Of a process and of what it has forked. The children are listed first: one that begins afterwards isn't there for anybody. Where one ends
-    in between, its parent has been counted with half of what they shared, so this is at least what the parent has."""
+    in between, its parent has been counted with half of what they shared, so this may be less than what the parent has."""
     children = machine.children_of(pid)
-    together = anonymous_of(pid) + sum(map(anonymous_of, children))
-    return max(together, machine.anonymous_memory_of(pid))
+    return anonymous_of(pid) + sum(map(anonymous_of, children))
 
 
 def disk_of(folder):

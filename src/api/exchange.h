@@ -64,7 +64,7 @@ struct exchange {
 void exchange_init(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);
 
-/* What a finished one's reply takes, beyond the memory that any exchange may keep for its next one. */
+/* What a finished one's reply takes: a large one all its memory, a short one its bytes, for the rest is kept for the next one anyway. */
 size_t exchange_reply_memory(const struct exchange *exchange);
 
 /* Makes it ready for the next request of the connection; keeps its memory. */

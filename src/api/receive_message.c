@@ -249,10 +249,10 @@ enum error action_receive_message(struct call *call)
         command.attempt.size > 0 && deduplication_find_attempt(call->core, queue, command.attempt).size > 0;
     if (queue->waiters == NULL || wait_s == 0 || is_repeat)
         error = receive_now(call, queue, &command, &count);
-    bool must_wait = error == OK && count == 0 && wait_s > 0;
-    if (must_wait)
-        error = call_check_wait(call);
-    if (must_wait && error == OK)
+    if (error != OK || count > 0 || wait_s == 0)
+        return error;
+    error = call_check_wait(call);
+    if (error == OK)
         wait_begin(call, queue, &command, call->now_ms + (uint64_t)wait_s * 1000);
     return error;
 }
