@@ -195,6 +195,12 @@ def daemon(daemon_factory):
         assert running.stop() == 0, running.error_text()
 
 
+def status_bytes(process, name):
+    """VmRSS, VmHWM, …: what /proc says of a process' memory."""
+    with open(f"/proc/{process.pid}/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(f"{name}:"))
+
+
 def wait_until(claim, seconds=20, what="it"):
     """Waits until claim() is true, and returns what it returned."""
     deadline = time.monotonic() + seconds * PATIENCE

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from botocore.config import Config
-from conftest import BIN, WRAPPER, wait_until
+from conftest import BIN, WRAPPER, status_bytes, wait_until
 from outbox_sqlite import SqliteOutbox
 from pools import Pool, ticket
 from queues import make_queue
@@ -61,11 +61,6 @@ def work_off(daemon, count, queue="q"):
             assert gone.status == 200 and len(gone.json()["Successful"]) == len(messages)
             ended += len(messages)
     return ended
-
-
-def status_bytes(daemon, name):
-    """VmRSS, VmHWM, …: what /proc says of the process."""
-    return 1024 * int(re.search(rf"^{name}:\s+(\d+) kB", open(f"/proc/{daemon.pid}/status").read(), re.M)[1])
 
 
 def anonymous_bytes(daemon):

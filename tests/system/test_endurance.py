@@ -15,7 +15,7 @@ import time
 
 import pytest
 from certificates import Certificate, TrustingContext
-from conftest import BIN, PATIENCE, free_port, wait_until
+from conftest import BIN, PATIENCE, free_port, status_bytes, wait_until
 from test_http import Line, get, make_queue, metric, post, send, timeouts
 from wire import SCALE, scaled
 
@@ -40,8 +40,7 @@ def descriptors():
 
 def resident(daemon):
     """Bytes of memory that the daemon has."""
-    with open(f"/proc/{daemon.pid}/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
+    return status_bytes(daemon, "VmRSS")
 
 
 def stand_by(port, url, has_ended, results):
@@ -285,42 +284,39 @@ def test_readers_of_large_replies_who_do_not_read_are_cut_off(daemon_factory):
 
 def receive_everything(lines, seconds=60):
     """The bodies' sizes of one reply for each of them, all read as they come."""
-    poll, heads, sizes = select.poll(), {}, {}
-    by_number = {line.socket.fileno(): line for line in lines}
-    for number in by_number:
-        by_number[number].socket.setblocking(False)
-        heads[number] = b""
+    poll = select.poll()
+    lines = {line.socket.fileno(): line.socket for line in lines}
+    for number, line in lines.items():
+        line.setblocking(False)
         poll.register(number, select.POLLIN)
-    left, deadline = {}, time.monotonic() + seconds * PATIENCE
-    while len(sizes) < len(lines):
-        assert time.monotonic() < deadline, f"{len(sizes)} of {len(lines)} have their replies"
+    heads = dict.fromkeys(lines, b"")
+    sizes, missing, deadline = {}, dict.fromkeys(lines), time.monotonic() + seconds * PATIENCE
+    while missing:
+        assert time.monotonic() < deadline, f"{len(missing)} of {len(lines)} wait for their replies"
         for number, _ in poll.poll(100):
-            piece = by_number[number].socket.recv(1 << 20)
+            piece = lines[number].recv(1 << 20)
             assert piece, "cut off"
-            if number not in left:
+            if number not in sizes:
                 heads[number] += piece
-                if b"\r\n\r\n" not in heads[number]:
+                head, end, piece = heads[number].partition(b"\r\n\r\n")
+                if not end:
                     continue
-                head, piece = heads[number].split(b"\r\n\r\n", 1)
                 assert head.startswith(b"HTTP/1.1 200 "), head
-                left[number] = sizes[number] = int(re.search(rb"Content-Length: (\d+)", head)[1])
-                del sizes[number]
-                heads[number] = left[number]
-            left[number] -= len(piece)
-            if left[number] == 0:
-                sizes[number] = heads[number]
+                sizes[number] = missing[number] = int(re.search(rb"Content-Length: (\d+)", head)[1])
+            missing[number] -= len(piece)
+            if missing[number] == 0:
+                del missing[number]
     return list(sizes.values())
 
 
 def forget_peak(daemon):
-    """From now on peak() is what the daemon takes from now on."""
+    """What assert_peak_bounded() looks at is what the daemon takes from now on."""
     with open(f"/proc/{daemon.pid}/clear_refs", "w") as file:
         file.write("5")
 
 
 def assert_peak_bounded(daemon, before, limit, what):
-    with open(f"/proc/{daemon.pid}/status") as status:
-        peak = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+    peak = status_bytes(daemon, "VmHWM")
     print(f"{what}: resident memory grew by at most {(peak - before) / MIB:.1f} MiB")
     if IS_BARE:
         assert peak - before < limit, f"{what}: {(peak - before) / MIB:.1f} MiB more than before"

@@ -17,7 +17,7 @@ import time
 import psycopg2.errors
 import pytest
 
-from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, free_port, wait_until
+from conftest import BIN, PATIENCE, WRAPPER, Daemon, clean_environment, free_port, status_bytes, wait_until
 from outbox import Outbox
 from proxy import Proxy
 from queues import count_visible, make_queue
@@ -513,8 +513,7 @@ def test_a_few_large_rows_are_not_read_all_at_once(daemon, relays, outbox, fifo)
     outbox.sql("INSERT INTO tally.outbox (queue, group_id, body) SELECT 'orders.fifo', 'g', %s || '-' || n FROM generate_series(1, 150) n", body)
     relay.thaw()
     outbox.wait_until_empty(60)
-    peak = int(next(line for line in pathlib.Path(f"/proc/{relay.pid}/status").read_text().splitlines()
-                    if line.startswith("VmHWM")).split()[1])
+    peak = status_bytes(relay, "VmHWM") // 1024
     assert peak < 100_000 or not COUNTS_MEMORY, f"{peak} KiB for rows of 1 MB"
     assert [message.body[1_000_000:] for message in drain(daemon, fifo, 150, 60)] == [f"-{n}" for n in range(1, 151)]
 

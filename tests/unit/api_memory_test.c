@@ -336,14 +336,19 @@ static void send_many(struct world *world, unsigned round, unsigned count)
                               .error == NULL);
 }
 
-/* That they failed is known for 14 days, for those that wait for them. */
+/* That messages failed is known for 14 days, for those that wait for them. */
+static void expect_forgotten(struct world *world)
+{
+    EXPECT(world, core_metrics(world_core(world)).messages == 0);
+    world_pass_time(world, OUTCOMES_MS);
+}
+
 static void churn_expiring(struct world *world, unsigned round, unsigned count)
 {
     send_many(world, round, count);
     EXPECT(world, world_count_messages(world, "churn") == count);
     world_pass_time(world, 2 * MINUTE_MS);
-    EXPECT(world, core_metrics(world_core(world)).messages == 0);
-    world_pass_time(world, OUTCOMES_MS);
+    expect_forgotten(world);
 }
 
 static void messages_that_expired_leave_nothing(void **state)
@@ -356,8 +361,7 @@ static void churn_purged(struct world *world, unsigned round, unsigned count)
     send_many(world, round, count);
     sqs_call(world, "PurgeQueue", "{'QueueUrl':'churn'}");
     world_pass_time(world, 2 * MINUTE_MS);
-    EXPECT(world, core_metrics(world_core(world)).messages == 0);
-    world_pass_time(world, OUTCOMES_MS);
+    expect_forgotten(world);
 }
 
 static void messages_that_were_purged_leave_nothing(void **state)
@@ -382,8 +386,7 @@ static void churn_dead_letters(struct world *world, unsigned round, unsigned cou
         EXPECT(world, world_take(world, "churn", 30, 10, taken) == 0);
     EXPECT(world, world_count_messages(world, "dead") == count && world_count_messages(world, "churn") == 0);
     delete_all(world, "dead");
-    EXPECT(world, core_metrics(world_core(world)).messages == 0);
-    world_pass_time(world, OUTCOMES_MS);
+    expect_forgotten(world);
 }
 
 static void messages_that_were_dead_letters_leave_nothing(void **state)

@@ -412,15 +412,20 @@ static unsigned receive(struct core_rig *rig, struct received_message messages[R
     return count;
 }
 
+static struct queue *create_fifo(struct core *core)
+{
+    struct queue_settings settings = core_rig_settings();
+    settings.is_fifo = true;
+    return decide_create_queue(core, BYTES("q"), &settings);
+}
+
 static void an_attempt_gives_its_messages_again_until_it_is_over(void **state)
 {
     (void)state;
     struct core_rig rig;
     core_rig_init(&rig, 1);
-    struct queue_settings settings = core_rig_settings();
-    settings.is_fifo = true;
     struct core *core = core_rig_begin(&rig);
-    struct queue *queue = decide_create_queue(core, BYTES("q"), &settings);
+    struct queue *queue = create_fifo(core);
     for (unsigned i = 0; i < 3; i++)
         send_now(core, (struct send_command){.queue = queue, .content = {.group = BYTES("g")}});
     struct received_message first[RECEIVE_MAX], again[RECEIVE_MAX];
@@ -474,10 +479,8 @@ static void at_their_number_no_more_attempts_are_remembered(void **state)
     (void)state;
     struct core_rig rig;
     core_rig_init(&rig, 1);
-    struct queue_settings settings = core_rig_settings();
-    settings.is_fifo = true;
     struct core *core = core_rig_begin(&rig);
-    struct queue *queue = decide_create_queue(core, BYTES("q"), &settings);
+    struct queue *queue = create_fifo(core);
     send_now(core, (struct send_command){.queue = queue, .content = {.group = BYTES("g")}});
     struct received_message messages[RECEIVE_MAX];
     assert_int_equal(receive(&rig, messages), 1);
