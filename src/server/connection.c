@@ -283,9 +283,11 @@ static void on_allocate(uv_handle_t *handle, size_t suggested_size, uv_buf_t *bu
 {
     (void)suggested_size;
     struct connection *connection = connection_of(handle);
+    /* What is thrown away needs no room. */
+    size_t wanted = connection->is_last_read ? 0 : connection->http.size_expected;
     size_t size;
-    uint8_t *room = input_room(&connection->input, &connection->hub->inputs, connection->http.size_expected,
-                               connection_is_patient(connection), &size);
+    uint8_t *room =
+        input_room(&connection->input, &connection->hub->inputs, wanted, connection_is_patient(connection), &size);
     buf->base = (char *)room;
     buf->len = size;
 }
@@ -307,6 +309,7 @@ static void connection_take_bytes(struct connection *connection, size_t size)
     connection_parse(connection);
     if (connection_is_over_budget(connection) && connection->input.capacity > INPUT_BLOCK_SIZE &&
         connection_may_parse(connection) && input_size(&connection->input) > 0) {
+        hub->counters.requests_refused++;
         connection_refuse(connection, ERROR_SERVICE_UNAVAILABLE,
                           "Too many bytes of unfinished requests; try again in a moment.");
     }
@@ -441,6 +444,7 @@ static void connection_update_deadline(struct connection *connection)
     if (!channel_is_open(&connection->channel))
         return; /* it stays as it was set when the connection came */
     if (connection->channel.is_writing) {
+        connection->request_begun_ms = 0; /* what there is of another request waits for us now, not for the client */
         connection->deadline_ms = connection->channel.write_begun_ms + options->reply_timeout_ms;
     } else if (input_size(&connection->input) > 0 && connection_may_parse(connection)) {
         if (connection->request_begun_ms == 0)

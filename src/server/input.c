@@ -15,6 +15,10 @@
 /* Blocks kept for later; the rest goes back to the system after a wave of connections. */
 #define INPUT_FREE_MAX 1024u
 
+/* Kept free in a buffer that may still grow, so that behind a request that waits, and pins it, there is room to notice that the client
+ * goes. */
+#define INPUT_SPARE 1u
+
 struct input_block {
     struct input_block *next;
 };
@@ -63,17 +67,21 @@ uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted,
 {
     if (input->memory_owned == NULL)
         input_take_block(input, pool);
-    bool is_short = input->capacity - input->end < INPUT_ROOM_MIN || input->begin + wanted > input->capacity;
-    if (is_short && !is_pinned) {
+    if (is_pinned) {
+        *size = input->capacity - input->end;
+        return input->memory_owned + input->end;
+    }
+    size_t needed = wanted + INPUT_SPARE;
+    if (input->capacity - input->end < INPUT_ROOM_MIN || input->begin + needed > input->capacity) {
         if (input->begin > 0) {
             memmove(input->memory_owned, input->memory_owned + input->begin, input_size(input));
             input->end -= input->begin;
             input->begin = 0;
         }
-        if (input->end == input->capacity || wanted > input->capacity)
-            input_grow(input, pool, wanted);
+        if (input->end + INPUT_SPARE >= input->capacity || needed > input->capacity)
+            input_grow(input, pool, needed);
     }
-    *size = input->capacity - input->end;
+    *size = input->capacity - INPUT_SPARE - input->end;
     return input->memory_owned + input->end;
 }
 

@@ -30,8 +30,8 @@ struct input {
 void input_pool_init(struct input_pool *pool);
 void input_pool_deinit(struct input_pool *pool);
 
-/* Room for more bytes behind the ones there are: the place, and how much in *size, which is 0 only if there is no room and
- * `is_pinned` forbids to move what is there. `wanted` is how many bytes the request is expected to have, 0 if unknown. */
+/* Room for more bytes behind the ones there are: the place, and how much in *size, which is 0 only if there is no room and `is_pinned`
+ * forbids to move what is there; when that begins there is some. `wanted` is how many bytes the request is expected to have, 0 if unknown. */
 uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted, bool is_pinned, size_t *size);
 
 /* Gives the memory back. */

@@ -257,7 +257,27 @@ def test_requests_that_never_come_whole_have_a_budget_of_memory(daemon_factory):
         assert len(answered) >= count - 132
         for line in answered:
             assert line.recv(4096).startswith(b"HTTP/1.1 503 ")
+        received = metric(daemon, "tally_http_received_bytes_total")
+        for line in answered:
+            line.sendall(b"x" * 20_000)  # what comes after the answer is thrown away
+        wait_until(lambda: metric(daemon, "tally_http_received_bytes_total") >= received + len(answered) * 20_000, what="the rest")
+        assert metric(daemon, "tally_http_input_bytes") <= 130 * MIB
     close(lines)
+    assert daemon.stop() == 0
+
+
+def test_what_comes_behind_a_request_has_its_time_when_the_reply_is_taken(daemon_factory):
+    """A client that took three seconds for its reply is not cut off for the next request, of which the first bytes came before."""
+    daemon = daemon_factory("--request-timeout", "2s").start()
+    request = receive_ten(queue_of_megabytes(daemon, count=4))  # small enough that the next one is read
+    with Line(daemon, receive_buffer=4096) as line:
+        line.send(request + request[:100])
+        time.sleep(3)
+        assert min(receive_everything([line])) > 4_000_000
+        time.sleep(1.2)  # so that those whose time is over have been looked for
+        line.send(request[100:])
+        assert min(receive_everything([line])) > 4_000_000
+    assert timeouts(daemon, "request") == 0
     assert daemon.stop() == 0
 
 
@@ -413,7 +433,8 @@ def test_clients_that_go_while_they_wait_for_memory_leave_nothing_behind(daemon_
     assert daemon.stop() == 0
 
 
-def test_a_client_that_goes_while_it_waits_for_memory_is_given_no_messages(daemon_factory):
+@pytest.mark.parametrize("more", [0, 40_000], ids=["short", "as large as its buffer"])
+def test_a_client_that_goes_while_it_waits_for_memory_is_given_no_messages(daemon_factory, more):
     """Else they would be in the hands of nobody until their visibility timeout, and a FIFO queue's group would stand still."""
     daemon = daemon_factory("--reply-memory-max", "1MiB", "--reply-timeout", "300s").start()
     large, url = queue_of_megabytes(daemon), make_queue(daemon, "waited-for")
@@ -422,7 +443,7 @@ def test_a_client_that_goes_while_it_waits_for_memory_is_given_no_messages(daemo
     wait_until(lambda: metric(daemon, "tally_http_reply_bytes") > MIB, what="a reply that is not taken")
     assert daemon.call("AmazonSQS.SendMessage", {"QueueUrl": url, "MessageBody": "x"})[0] == 200
     gone = Line(daemon)
-    gone.send(receive_ten(url, VisibilityTimeout=300))
+    gone.send(receive_ten(url, VisibilityTimeout=300, Ignored="y" * more))
     wait_until(lambda: metric(daemon, "tally_http_connections") == 3, what="the request")
     gone.socket.close()
     wait_until(lambda: metric(daemon, "tally_http_connections") == 2, what="the end of the connection")

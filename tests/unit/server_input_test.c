@@ -1,5 +1,6 @@
 #include "server/input.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
 
 #include <setjmp.h>
@@ -74,8 +75,8 @@ static void a_request_that_says_its_size_gets_its_memory_at_once(void **state)
     input_pool_init(&pool);
     put(&input, &pool, 500, 0, false);
     input_room(&input, &pool, 300000, false, &room);
-    assert_int_equal(input.capacity, 300000);
     assert_int_equal(room, 300000 - 500);
+    assert_int_equal(input.capacity, 300001);
     assert_content(&input, 500);
     input_release(&input, &pool);
     input_pool_deinit(&pool);
@@ -115,6 +116,28 @@ static void pinned_bytes_never_move(void **state)
     input_pool_deinit(&pool);
 }
 
+/* Or nobody would hear that the client of a request that waits has gone. */
+static void behind_a_whole_request_there_is_room_when_it_is_pinned(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {INPUT_BLOCK_SIZE - 1, INPUT_BLOCK_SIZE, INPUT_BLOCK_SIZE + 1, 300000};
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        struct input_pool pool;
+        struct input input = {0};
+        size_t room;
+        input_pool_init(&pool);
+        put(&input, &pool, 500, 0, false);
+        put(&input, &pool, sizes[i] - 500, sizes[i], false);
+        assert_content(&input, sizes[i]);
+        assert_non_null(input_room(&input, &pool, sizes[i], true, &room));
+        assert_true(room > 0);
+        input.end += room; /* that, too, is used up; then it goes on as before */
+        put(&input, &pool, 10, 0, false);
+        input_release(&input, &pool);
+        input_pool_deinit(&pool);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +146,7 @@ int main(void)
         cmocka_unit_test(a_request_that_says_its_size_gets_its_memory_at_once),
         cmocka_unit_test(memory_is_not_given_for_promises),
         cmocka_unit_test(pinned_bytes_never_move),
+        cmocka_unit_test(behind_a_whole_request_there_is_room_when_it_is_pinned),
     };
     return cmocka_run_group_tests_name("input", tests, NULL, NULL);
 }
