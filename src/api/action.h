@@ -36,9 +36,16 @@ enum growth {
     GROWTH_NEW,    /* it adds something that stays */
 };
 
+/* How long its reply may be, which decides whether it waits while memory for replies is scarce (reply_budget.h). */
+enum reply_length {
+    REPLY_EMPTY, /* it has no fields: SQS answers with an empty body */
+    REPLY_SHORT, /* a few fields, or a few for each entry of the request */
+    REPLY_LONG, /* as much as is kept of what it asks for; or it goes on in portions and keeps its request meanwhile (pool_wait.h) */
+};
+
 struct action {
     const char *target; /* of X-Amz-Target: service and name */
-    bool is_silent;     /* has no reply fields: SQS answers with an empty body */
+    enum reply_length reply_length;
     enum error (*run)(struct call *call);
     unsigned rights;       /* of enum right: its caller needs one of them */
     const char *shared_as; /* what policies call it, where a queue's owner may let others do it; else NULL */

@@ -121,7 +121,7 @@ static enum error run_action(struct call *call, const struct action *action)
     call->reply = &draft.writer;
     enum error error = action->run(call);
     if (error == OK && !call->is_waiting)
-        reply_end(call->exchange, &draft, action->is_silent);
+        reply_end(call->exchange, &draft, action->reply_length == REPLY_EMPTY);
     return error;
 }
 
@@ -185,7 +185,8 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
         reply_fail(exchange, error, &failure);
     if (!call.is_waiting)
         api_finish(api, exchange);
-    wait_serve(api, now_ms);
+    if (!api_must_wait(api))
+        wait_serve(api, now_ms);
 }
 
 void api_abandon(struct api *api, struct exchange *exchange)
@@ -206,10 +207,24 @@ void api_release_waiting(struct api *api)
 
 /* --- time --------------------------------------------------------------------------------------------------------- */
 
+/* Might a receive or a feed that waits be answered? */
+static bool has_news(const struct api *api)
+{
+    return (core_has_ready_queue(namespace_core(api->ns)) && api->waiters.used > 0) || pool_wait_has_news(api);
+}
+
+bool api_waits_for_memory(struct api *api, uint64_t now_ms)
+{
+    if (!api_must_wait(api) || !has_news(api))
+        return false;
+    api_tick(api, now_ms); /* what stays waits for nothing else */
+    return has_news(api);
+}
+
 uint64_t api_due_ms(const struct api *api)
 {
     const struct core *core = namespace_core(api->ns);
-    if ((core_has_ready_queue(core) && api->waiters.used > 0) || pool_wait_has_work(api))
+    if (pool_wait_has_portions(api) || (has_news(api) && !api_must_wait(api)))
         return 0;
     uint64_t core_ms = core_due_ms(core);
     uint64_t waiter_ms = heap_top_key(&api->waiter_deadlines);

@@ -45,9 +45,13 @@ void api_set_credentials(struct api *api, const struct credentials *credentials)
 void api_set_inner_credentials(struct api *api, const struct credentials *credentials);
 
 /* Counts replies in `budget` as they are made: exchange_reply_memory() of each that is finished, which whoever takes the exchange subtracts
- * again. While the budget is spent, receives and feeds that wait go on waiting, and api_due_ms() says that they could be answered.
+ * again. While the budget is spent, receives and feeds that wait go on waiting.
  * Borrowed; the same for all members of a family. Without it nothing is counted. */
 void api_set_reply_budget(struct api *api, struct reply_budget *budget);
+
+/* Is the reply to it short, whatever is kept (action.h)? The request need not have been submitted. Of AWS Query, where Action is the first
+ * field, as SDKs write it; otherwise it is not told, and the answer is no. */
+bool api_reply_is_short(const struct api *api, const struct request *request);
 
 /* Takes a whole request. It comes back through api_take_finished(), at once or, for a long poll, later. `now_ms` is log
  * time (clock.h of the server): it never goes back. */
@@ -67,6 +71,9 @@ struct exchange *api_take_finished(struct api *api);
 
 /* When the api next has something to do by itself, in log time; UINT64_MAX: never. */
 uint64_t api_due_ms(const struct api *api);
+
+/* Is there a receive or a feed that could be answered if the budget of replies were not spent? Ticks to find out. */
+bool api_waits_for_memory(struct api *api, uint64_t now_ms);
 
 /* Does what has fallen due: visibility timeouts, delays, expiries, deadlines of batches and of long polls. */
 void api_tick(struct api *api, uint64_t now_ms);

@@ -76,6 +76,33 @@ static enum error decode_query(struct call *call, const struct action **action)
     return OK;
 }
 
+/* The Action of a form that begins with it; empty: it doesn't. */
+static struct bytes first_action(struct bytes form)
+{
+    struct bytes field = BYTES("Action=");
+    if (!bytes_starts_with(form, field))
+        return BYTES("");
+    const uint8_t *name = form.ptr + field.size;
+    size_t size = form.size - field.size;
+    const uint8_t *end = memchr(name, '&', size < ACTION_NAME_SIZE_MAX ? size : ACTION_NAME_SIZE_MAX);
+    return bytes_make(name, end != NULL ? (size_t)(end - name) : size);
+}
+
+bool api_reply_is_short(const struct api *api, const struct request *request)
+{
+    struct bytes target = request->target;
+    char text[sizeof(SERVICE) + ACTION_NAME_SIZE_MAX];
+    if (target.size == 0) {
+        struct bytes name = first_action(request->query.size > 0 ? request->query : request->body);
+        if (!text_is_word(name, ACTION_NAME_SIZE_MAX))
+            return false;
+        int size = snprintf(text, sizeof(text), SERVICE "%.*s", BYTES_FORMAT(name));
+        target = bytes_make(text, (size_t)size);
+    }
+    const struct action *action = find_action(api, target);
+    return action != NULL && action->reply_length != REPLY_LONG;
+}
+
 enum error decode_request(struct call *call, const struct action **action)
 {
     struct exchange *exchange = call->exchange;

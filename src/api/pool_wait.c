@@ -166,9 +166,9 @@ bool pool_wait_has_news(const struct api *api)
     return api->feed_deadlines.count > 0 && ticket_pool_has_fed(namespace_core(api->ns));
 }
 
-bool pool_wait_has_work(const struct api *api)
+bool pool_wait_has_portions(const struct api *api)
 {
-    return pool_wait_has_news(api) || !list_is_empty(&api->in_portions);
+    return !list_is_empty(&api->in_portions);
 }
 
 uint64_t pool_wait_deadline_ms(const struct api *api)
@@ -279,7 +279,7 @@ static void serve_portion(struct api *api, uint64_t now_ms)
 
 void pool_wait_serve(struct api *api, uint64_t now_ms)
 {
-    if (!pool_wait_has_work(api))
+    if (!pool_wait_has_news(api) && !pool_wait_has_portions(api))
         return;
     serve_feeds(api, namespace_begin(api->ns, now_ms), now_ms);
     serve_portion(api, now_ms);

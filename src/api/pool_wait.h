@@ -80,9 +80,9 @@ void pool_wait_init(struct api *api);
 /* No exchange waits any more. */
 void pool_wait_deinit(struct api *api);
 
-/* Is there something to do now; and when does the next wait end? */
-bool pool_wait_has_work(const struct api *api);
+/* Is there a feed that somebody waits for and that grew; something that goes on in portions; and when does the next wait end? */
 bool pool_wait_has_news(const struct api *api);
+bool pool_wait_has_portions(const struct api *api);
 uint64_t pool_wait_deadline_ms(const struct api *api);
 
 /* Answers whoever waits for a feed that grew, all of them in order of arrival, and counts or judges a portion: a bounded amount. */

@@ -42,10 +42,10 @@ void reply_begin(struct exchange *exchange, struct reply_draft *draft)
     draft->writer = writer_xml_make(&draft->xml, out, exchange->action);
 }
 
-static void end_xml(struct exchange *exchange, bool is_silent)
+static void end_xml(struct exchange *exchange, bool is_empty)
 {
     struct buffer *out = &exchange->reply.body;
-    if (is_silent)
+    if (is_empty)
         buffer_truncate(out, out->size - strlen("<Result>") - strlen(exchange->action));
     else
         append_result_tag(out, "</", exchange);
@@ -54,11 +54,11 @@ static void end_xml(struct exchange *exchange, bool is_silent)
     buffer_append_format(out, "</ResponseMetadata></%sResponse>\n", exchange->action);
 }
 
-void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_silent)
+void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_empty)
 {
     if (exchange->form == WIRE_QUERY)
-        end_xml(exchange, is_silent);
-    else if (is_silent)
+        end_xml(exchange, is_empty);
+    else if (is_empty)
         buffer_truncate(&exchange->reply.body, 0);
     else
         writer_object_end(&draft->writer);

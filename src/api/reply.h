@@ -14,8 +14,8 @@ struct reply_draft {
 /* Begins it, in the form of the request, over whatever the reply held. `draft` must not move until reply_end(). */
 void reply_begin(struct exchange *exchange, struct reply_draft *draft);
 
-/* `is_silent`: the action has no fields, which SQS answers with less than with none. */
-void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_silent);
+/* `is_empty`: its action has no fields (REPLY_EMPTY), which SQS answers with less than with none. */
+void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_empty);
 
 /* Makes the reply an error. `failure` may be NULL or without a text: the error's own. */
 void reply_fail(struct exchange *exchange, enum error error, const struct failure *failure);

@@ -23,7 +23,7 @@ struct connection {
     struct hub *hub;
     struct list_link link;         /* among all connections */
     struct list_link ready_link;   /* among those to be served */
-    struct list_link put_off_link; /* among those whose request is whole and waits for memory of replies */
+    struct list_link put_off_link; /* in a line of hub->admission: its request is whole, and put off */
     struct connection *free_next;
 
     struct http http;   /* the request being read */
@@ -195,34 +195,16 @@ static bool connection_may_parse(const struct connection *connection)
            connection->turn_count < options->pipelined_max && connection->reply_size < options->pipelined_size_max;
 }
 
-/* So many of those that were put off are begun in a turn of the loop: a reply of 10 MB takes some 6 ms. */
-#define CONNECTION_BEGUN_MAX 4u
-
-static bool connection_is_brief(const struct connection *connection)
-{
-    struct request request;
-    http_request(&connection->http, connection->input.memory_owned + connection->input.begin, &request);
-    return route_is_brief(&request, &connection->http);
-}
-
-/* Is there room for the reply of one of those that wait in this list? */
-static bool put_off_has_room(const struct hub *hub, const struct list *put_off)
-{
-    return put_off == &hub->put_off_brief ? !reply_budget_is_exhausted(&hub->replies)
-                                          : !reply_budget_is_spent(&hub->replies);
-}
-
 /* Puts the request that has just been read whole behind those that wait for memory of replies; false: it may be begun. */
 static bool connection_put_off(struct connection *connection)
 {
     struct hub *hub = connection->hub;
-    if (list_is_empty(&hub->put_off) && !reply_budget_is_spent(&hub->replies))
-        return false; /* as nearly always */
-    struct list *put_off = connection_is_brief(connection) ? &hub->put_off_brief : &hub->put_off;
-    if (list_is_empty(put_off) && put_off_has_room(hub, put_off))
+    if (admission_is_open(&hub->admission))
         return false;
-    list_append(put_off, &connection->put_off_link);
-    return true;
+    struct request request;
+    http_request(&connection->http, connection->input.memory_owned + connection->input.begin, &request);
+    enum admission_line line = route_line(hub, &request, &connection->http);
+    return admission_put_off(&hub->admission, &connection->put_off_link, line);
 }
 
 /* Hands on the requests that lie whole in the input; true if there were any. */
@@ -250,30 +232,23 @@ static bool connection_parse(struct connection *connection)
     return has_submitted;
 }
 
-/* Of those that wait, the one whose turn it is; NULL: there is room for none. */
-static struct list_link *put_off_next(const struct hub *hub)
+static void connection_begin(struct connection *connection)
 {
-    const struct list *const lists[] = {&hub->put_off_brief, &hub->put_off};
-    for (size_t i = 0; i < ARRAY_LENGTH(lists); i++)
-        if (!list_is_empty(lists[i]) && put_off_has_room(hub, lists[i]))
-            return list_first(lists[i]);
-    return NULL;
+    admission_leave(&connection->put_off_link);
+    connection_submit(connection);
+    connection_parse(connection);
+    connection_settle(connection);
 }
 
-bool connection_may_begin_put_off(const struct hub *hub)
-{
-    return put_off_next(hub) != NULL;
-}
+/* Of each line so many in a turn of the loop: a reply of 10 MB takes some 6 ms, a short one some microseconds. */
+static const unsigned begun_max[ADMISSION_LINE_COUNT] = {[ADMISSION_SHORT] = 256, [ADMISSION_LONG] = 4};
 
 void connection_begin_put_off(struct hub *hub)
 {
-    struct list_link *link;
-    for (unsigned i = 0; i < CONNECTION_BEGUN_MAX && (link = put_off_next(hub)) != NULL; i++) {
-        struct connection *connection = CONTAINER_OF(link, struct connection, put_off_link);
-        list_remove(link);
-        connection_submit(connection);
-        connection_parse(connection);
-        connection_settle(connection);
+    for (enum admission_line line = 0; line < ADMISSION_LINE_COUNT; line++) {
+        struct list_link *link;
+        for (unsigned i = 0; i < begun_max[line] && (link = admission_next(&hub->admission, line)) != NULL; i++)
+            connection_begin(CONTAINER_OF(link, struct connection, put_off_link));
     }
 }
 
@@ -329,8 +304,7 @@ static void connection_take_end(struct connection *connection)
     connection->is_last_read = true; /* whatever follows a request that was given up was meant to come after it */
     if (connection->waiting != NULL)
         connection_drop_turn(connection, connection->waiting);
-    else
-        list_remove(&connection->put_off_link);
+    admission_leave(&connection->put_off_link);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
@@ -487,9 +461,9 @@ static void connection_cut_off(struct connection *connection)
 /* Does anybody wait for memory of replies? */
 static bool replies_are_waited_for(const struct hub *hub)
 {
-    bool is_waited_for = !list_is_empty(&hub->put_off) || !list_is_empty(&hub->put_off_brief);
+    bool is_waited_for = admission_is_waited_for(&hub->admission);
     for (size_t i = 0; i < hub->site_count && !is_waited_for; i++)
-        is_waited_for = api_due_ms(hub->apis[i]) == 0;
+        is_waited_for = api_waits_for_memory(hub->apis[i], clock_now_ms(hub->clock));
     return is_waited_for;
 }
 
@@ -638,8 +612,7 @@ static void connection_close(struct connection *connection)
         connection_drop_turn(connection, turn);
     if (list_is_linked(&connection->ready_link))
         list_remove(&connection->ready_link);
-    if (connection_is_put_off(connection))
-        list_remove(&connection->put_off_link);
+    admission_leave(&connection->put_off_link);
     if (!channel_is_open(&connection->channel))
         connection->hub->counters.handshakes_failed++;
     channel_close(&connection->channel, on_closed);
@@ -690,8 +663,7 @@ void connection_accept(struct hub *hub, uv_stream_t *listener, enum listener_kin
 static void connection_stop(struct connection *connection)
 {
     connection->is_last_read = true;
-    if (connection_is_put_off(connection))
-        list_remove(&connection->put_off_link);
+    admission_leave(&connection->put_off_link);
     if (connection->turn_count > 0)
         CONTAINER_OF(connection->turns.head.prev, struct turn, connection_link)->is_last = true;
     connection_settle(connection);

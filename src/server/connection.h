@@ -7,7 +7,7 @@
  * A client that closes its sending side still gets what was finished; one that waited for messages is taken for gone,
  * because a message given to a closed socket would be lost until its visibility timeout.
  *
- * While the replies that exist take more memory than they may (hub->replies), a request whose reply may be large is put off: it stays in
+ * While the replies that exist take more memory than they may (admission.h), a request whose reply may be large is put off: it stays in
  * the input, nothing behind it is parsed, and it is begun when enough replies have left. Nothing is lost and nobody is refused; a client
  * that closes its sending side meanwhile is taken for gone, and when the server stops, what was not begun has no reply.
  *
@@ -33,10 +33,9 @@ void connection_ready(struct turn *turn);
 /* Serves the connections that have something to write or to go on with; true if new requests came of it. */
 bool connection_serve_ready(struct hub *hub);
 
-/* Begins some of the requests that wait for memory of replies, as far as there is room by now; and is there any that could be begun? Some:
- * a turn of the loop must not be theirs alone. */
+/* Begins some of the requests that wait for memory of replies, as far as there is room by now: a turn of the loop must not be theirs
+ * alone. */
 void connection_begin_put_off(struct hub *hub);
-bool connection_may_begin_put_off(const struct hub *hub);
 
 /* Cuts off the connections whose time is over, and where replies take too much memory those that are slow to take theirs.
  * `now_ms` is the loop's time. */

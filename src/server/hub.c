@@ -18,9 +18,8 @@ void hub_init(struct hub *hub, const struct server_options *options)
         .output_owned = memory_allocate(HUB_OUTPUT_SIZE),
     };
     list_init(&hub->connections);
-    list_init(&hub->put_off);
-    list_init(&hub->put_off_brief);
     list_init(&hub->ready);
+    admission_init(&hub->admission, &hub->replies);
     input_pool_init(&hub->inputs);
     turn_pool_init(&hub->turns);
 

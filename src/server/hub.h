@@ -4,6 +4,7 @@
 #define TALLY_SERVER_HUB_H
 
 #include "api/api.h"
+#include "server/admission.h"
 #include "server/clock.h"
 #include "server/http.h"
 #include "server/input.h"
@@ -45,9 +46,7 @@ struct hub {
     size_t connection_count;
     struct connection *free_connections_owned;
     size_t free_connection_count;
-    struct list put_off;       /* connections whose request is whole and waits for memory of replies, in order */
-    struct list put_off_brief; /* likewise those whose reply is short: there is room for them sooner */
-    struct list ready;         /* connections with a reply to write or requests to go on with */
+    struct list ready; /* connections with a reply to write or requests to go on with */
 
     struct input_pool inputs;
     struct turn_pool turns;
@@ -58,6 +57,7 @@ struct hub {
     uint8_t *output_owned; /* HUB_OUTPUT_SIZE */
 
     struct reply_budget replies;
+    struct admission admission; /* of connections whose request is whole and waits for memory of replies */
     struct hub_counters counters;
     bool is_stopping;
 };

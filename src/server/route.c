@@ -47,22 +47,8 @@ void route_request(struct hub *hub, struct turn *turn, const struct http *http)
     api_refuse(hub->apis[0], &turn->exchange, ERROR_NOT_FOUND, "Only POST and GET are answered here.");
 }
 
-bool route_is_brief(const struct request *request, const struct http *http)
+enum admission_line route_line(const struct hub *hub, const struct request *request, const struct http *http)
 {
-    static const struct bytes targets[] = {
-        BYTES("AmazonSQS.SendMessage"),
-        BYTES("AmazonSQS.SendMessageBatch"),
-        BYTES("AmazonSQS.DeleteMessage"),
-        BYTES("AmazonSQS.DeleteMessageBatch"),
-        BYTES("AmazonSQS.ChangeMessageVisibility"),
-        BYTES("AmazonSQS.ChangeMessageVisibilityBatch"),
-        BYTES("Tally.CompleteUnits"),
-        BYTES("Tally.FailMessage"),
-    };
-    if (asks_for(request, http, BYTES("/health")) || asks_for(request, http, BYTES("/metrics")))
-        return true;
-    for (size_t i = 0; i < ARRAY_LENGTH(targets); i++)
-        if (bytes_equal(request->target, targets[i]))
-            return true;
-    return false;
+    bool is_ours = asks_for(request, http, BYTES("/health")) || asks_for(request, http, BYTES("/metrics"));
+    return is_ours || api_reply_is_short(hub->apis[0], request) ? ADMISSION_SHORT : ADMISSION_LONG;
 }

@@ -7,8 +7,8 @@
 /* Answers the turn's request or hands it to the api. Afterwards the turn is TURN_READY, or with the api (TURN_IN_API). */
 void route_request(struct hub *hub, struct turn *turn, const struct http *http);
 
-/* Is the reply to it short? Such requests go on while memory for others' replies is scarce: what sends and what ends messages (where a header
- * says so; a Query says it in its body, which has not been read), /health, and /metrics, by which an operator sees it. */
-bool route_is_brief(const struct request *request, const struct http *http);
+/* In which line does the request wait where memory for replies is scarce? /health and /metrics, by which an operator sees it, count as
+ * short. */
+enum admission_line route_line(const struct hub *hub, const struct request *request, const struct http *http);
 
 #endif

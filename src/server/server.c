@@ -113,7 +113,7 @@ static void server_flush(struct server *server, bool is_quiet)
 {
     struct hub *hub = &server->hub;
     server_settle(server);
-    bool is_gathering = connection_may_begin_put_off(hub);
+    bool is_gathering = admission_has_next(&hub->admission);
     for (size_t i = 0; i < hub->site_count; i++)
         is_gathering |= site_flush(&hub->sites_owned[i], is_quiet, server->pace.request_ns);
     if (is_gathering)

@@ -518,6 +518,43 @@ static void Q38_a_shorter_retention_holds_for_what_is_there(void **state)
     sqs_close(world);
 }
 
+/* --- sizes of replies ----------------------------------------------------------------------------------------------- */
+
+static void which_replies_are_short_is_known_before_a_request_is_read(void **state)
+{
+    static const struct {
+        const char *target, *query, *body;
+        bool is_short;
+    } rows[] = {
+        {"AmazonSQS.SendMessage", "", "{}", true},
+        {"AmazonSQS.DeleteMessage", "", "{}", true},
+        {"AmazonSQS.ReceiveMessage", "", "{}", false},
+        {"Tally.ListTickets", "", "{}", false},
+        {"Tally.Nothing", "", "{}", false},
+        {"", "", "Action=SendMessage&QueueUrl=q", true},
+        {"", "", "Action=SendMessage", true},
+        {"", "", "Action=ReceiveMessage&QueueUrl=q", false},
+        {"", "Action=DeleteMessage&QueueUrl=q", "", true},
+        {"", "Action=ReceiveMessage", "Action=DeleteMessage", false}, /* the query string's is the one that counts */
+        {"", "QueueUrl=q", "Action=DeleteMessage", false},            /* where it isn't the first it isn't looked for */
+        {"", "", "QueueUrl=q&Action=SendMessage", false},
+        {"", "", "Action=&QueueUrl=q", false},
+        {"", "", "Action=SendMessageSendMessageSendMessageSendMessageSendMessageSendMessageSendMessage", false},
+        {"", "", "", false},
+    };
+    struct world *world = sqs_open(state);
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        const struct request request = {
+            .target = bytes_from_string(rows[i].target),
+            .query = bytes_from_string(rows[i].query),
+            .body = bytes_from_string(rows[i].body),
+        };
+        if (api_reply_is_short(world->api, &request) != rows[i].is_short)
+            fail_msg("%s %s %s", rows[i].target, rows[i].query, rows[i].body);
+    }
+    sqs_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -537,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_receive_with_a_timeout_of_zero_counts_and_leaves_the_message),
         cmocka_unit_test(Q38_retention_also_ends_messages_in_flight),
         cmocka_unit_test(Q38_a_shorter_retention_holds_for_what_is_there),
+        cmocka_unit_test(which_replies_are_short_is_known_before_a_request_is_read),
     };
     return cmocka_run_group_tests_name("api: SQS", tests, NULL, NULL);
 }

@@ -140,16 +140,40 @@ static void while_replies_take_too_much_memory_nobody_else_is_answered(void **st
     for (unsigned i = 0; i < 3; i++)
         send(world, "m", 0);
     EXPECT(world, budget.held > 1001); /* by what the sends were answered */
-    EXPECT(world, is_waiting(&polls[0]) && api_due_ms(world->api) == 0);
+    EXPECT(world, is_waiting(&polls[0]));
     for (unsigned i = 0; i < 3; i++) {
-        api_tick(world->api, world->now_ms);
+        EXPECT(world, api_due_ms(world->api) > world->now_ms); /* it can't be helped by looking again and again */
+        EXPECT(world, api_waits_for_memory(world->api, world->now_ms));
         EXPECT(world, is_waiting(&polls[i]));
         budget.held = 1000; /* not above it: one reply may be made, whatever its size */
+        EXPECT(world, api_due_ms(world->api) == 0);
+        EXPECT(world, !api_waits_for_memory(world->api, world->now_ms));
         api_tick(world->api, world->now_ms);
         EXPECT(world, budget.held == 1000 + exchange_reply_memory(&polls[i].exchange));
         EXPECT(world, i == 2 || is_waiting(&polls[i + 1]));
         EXPECT(world, end(world, &polls[i]) == 1);
     }
+    api_set_reply_budget(world->api, NULL);
+    world_destroy(world);
+}
+
+/* Else the replies of slow clients would be cut off for nobody. */
+static void whoever_waits_for_a_message_does_not_wait_for_memory(void **state)
+{
+    struct world *world = open_world(state);
+    struct reply_budget budget = {.max = 1000, .held = 1001};
+    struct poll poll;
+    EXPECT(world, world_call(world, "CreateQueue", "{'QueueName':'other'}").error == NULL);
+    api_set_reply_budget(world->api, &budget);
+    begin(world, &poll, 20, 1);
+    EXPECT(world, !api_waits_for_memory(world->api, world->now_ms));
+    EXPECT(world, world_call(world, "SendMessage", "{'QueueUrl':'other','MessageBody':'x'}").error == NULL);
+    EXPECT(world, !api_waits_for_memory(world->api, world->now_ms)); /* at that queue nobody waits */
+    send(world, "m", 0);
+    EXPECT(world, api_waits_for_memory(world->api, world->now_ms));
+    budget.held = 0;
+    api_tick(world->api, world->now_ms);
+    EXPECT(world, end(world, &poll) == 1);
     api_set_reply_budget(world->api, NULL);
     world_destroy(world);
 }
@@ -351,6 +375,7 @@ int main(void)
         cmocka_unit_test(nothing_comes_at_the_deadline_and_not_before),
         cmocka_unit_test(delays_and_leases_that_end_wake_too),
         cmocka_unit_test(while_replies_take_too_much_memory_nobody_else_is_answered),
+        cmocka_unit_test(whoever_waits_for_a_message_does_not_wait_for_memory),
         cmocka_unit_test(a_client_that_has_gone_takes_no_message),
         cmocka_unit_test(deleting_the_queue_answers_those_who_wait),
         cmocka_unit_test(what_is_there_is_answered_at_once_and_a_wait_of_zero_never_waits),

@@ -1,0 +1,43 @@
+/* Admission: may a request begin while the replies that exist take nearly all the memory they may (api/reply_budget.h), and if not, when?
+ *
+ * One that may not is put off, into one of two lines: those with short replies have their own, for which there is room sooner, so that
+ * messages are sent and ended while large replies wait for slow clients. In a line it is first come, first served; nobody who comes
+ * later overtakes those who wait in it. No line waits for the other. */
+#ifndef TALLY_SERVER_ADMISSION_H
+#define TALLY_SERVER_ADMISSION_H
+
+#include "api/reply_budget.h"
+#include "base/list.h"
+
+enum admission_line { ADMISSION_SHORT, ADMISSION_LONG, ADMISSION_LINE_COUNT };
+
+struct admission {
+    const struct reply_budget *replies; /* borrowed */
+    struct list lines[ADMISSION_LINE_COUNT];
+};
+
+void admission_init(struct admission *admission, const struct reply_budget *replies);
+
+/* Does any request wait? */
+static inline bool admission_is_waited_for(const struct admission *admission)
+{
+    return !list_is_empty(&admission->lines[ADMISSION_SHORT]) || !list_is_empty(&admission->lines[ADMISSION_LONG]);
+}
+
+/* May every request begin, whatever its reply? It is so nearly always, and then there is no need to find out the request's line. */
+static inline bool admission_is_open(const struct admission *admission)
+{
+    return !admission_is_waited_for(admission) && !reply_budget_is_spent(admission->replies);
+}
+
+/* Puts a request at the end of its line if it may not begin; false: it may. */
+bool admission_put_off(struct admission *admission, struct list_link *request, enum admission_line line);
+
+/* Takes a request out of its line, if it is in one: it begins, or its client has gone. */
+void admission_leave(struct list_link *request);
+
+/* The request of that line that may begin now, still in it, or NULL; and is there one in any? */
+struct list_link *admission_next(const struct admission *admission, enum admission_line line);
+bool admission_has_next(const struct admission *admission);
+
+#endif
