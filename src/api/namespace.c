@@ -30,6 +30,7 @@ struct namespace
     struct open_frame *frame; /* the open one; NULL: none */
     struct list closed;       /* frames that wait for the log, oldest first; the first is with the flusher */
     bool is_flushing;         /* the first of `closed` is with the flusher */
+    bool is_new;              /* the folder held nothing when it was opened */
     struct open_frame *spare; /* one kept for reuse */
     uint64_t closed_sequence; /* of the newest closed frame */
     uint64_t closed_end;      /* log position behind it */
@@ -306,18 +307,6 @@ static enum error check_segments(struct namespace *ns, struct failure *failure)
     return OK;
 }
 
-/* Says in the log that this owner has taken over, in a frame with the time of the last one. */
-static enum error take_over(struct namespace *ns, bool is_new, uint64_t now_ms, const uint8_t key[CORE_KEY_SIZE],
-                            struct failure *failure)
-{
-    uint64_t last_ms = core_now_ms(ns->core);
-    open_frame(ns, is_new ? now_ms : last_ms);
-    if (is_new)
-        decide_found(ns->core, bytes_from_string(ns->options.name), key, log_segment_size(ns->log));
-    decide_restart(ns->core, log_epoch(ns->log), now_ms > last_ms ? now_ms : last_ms);
-    return namespace_flush(ns, failure);
-}
-
 /* What the core has read of the snapshot goes back to the system at once, or a restart would need memory for all of the snapshot beside
  * the index that comes of it. `context`: where what is left of it begins. */
 static void give_back(void *context, const uint8_t *end)
@@ -326,18 +315,16 @@ static void give_back(void *context, const uint8_t *end)
     *begin = memory_give_back(*begin, end);
 }
 
-static enum error recover(struct namespace *ns, uint64_t now_ms, const uint8_t key[CORE_KEY_SIZE],
-                          struct failure *failure)
+static enum error recover(struct namespace *ns, struct failure *failure)
 {
     struct log_options options = {.segment_size = ns->options.segment_size,
                                   .frame_size_max = ns->options.frame_size_max};
     struct buffer snapshot;
     buffer_init(&snapshot);
-    bool is_new = false;
     /* What a killed process left is removed as fast as can be: nobody is being served whose syncs would wait. */
     static const atomic_bool is_hurried = true;
     ns->disk->is_hurried = &is_hurried;
-    enum error error = log_open(ns->disk, &options, &ns->log, &snapshot, &is_new, failure);
+    enum error error = log_open(ns->disk, &options, &ns->log, &snapshot, &ns->is_new, failure);
     uint8_t *begin = snapshot.data_owned;
     if (error == OK && snapshot.size > 0 && !core_decode(ns->core, buffer_bytes(&snapshot), give_back, &begin))
         error = failure_set(
@@ -351,9 +338,9 @@ static enum error recover(struct namespace *ns, uint64_t now_ms, const uint8_t k
     buffer_deinit(&snapshot);
     if (error == OK)
         error = replay(ns, failure);
-    if (error == OK && !is_new)
+    if (error == OK && !ns->is_new)
         error = check_segments(ns, failure);
-    return error == OK ? take_over(ns, is_new, now_ms, key, failure) : error;
+    return error;
 }
 
 static void namespace_free(struct namespace *ns)
@@ -377,8 +364,8 @@ static void namespace_free(struct namespace *ns)
     free(ns);
 }
 
-enum error namespace_open(struct disk *disk, const struct namespace_options *options, uint64_t now_ms,
-                          const uint8_t key[CORE_KEY_SIZE], struct namespace **opened, struct failure *failure)
+enum error namespace_recover(struct disk *disk, const struct namespace_options *options, struct namespace **recovered,
+                             struct failure *failure)
 {
     struct namespace *ns = memory_allocate_zeroed(sizeof(*ns));
     ns->options = *options;
@@ -387,15 +374,42 @@ enum error namespace_open(struct disk *disk, const struct namespace_options *opt
     ns->calendar = calendar_create();
     core_set_calendar(ns->core, calendar_next, ns->calendar);
     list_init(&ns->closed);
-    enum error error = recover(ns, now_ms, key, failure);
-    if (error != OK) {
+    enum error error = recover(ns, failure);
+    if (error == OK)
+        *recovered = ns;
+    else
         namespace_free(ns);
+    return error;
+}
+
+enum error namespace_take_over(struct namespace *ns, uint64_t now_ms, const uint8_t key[CORE_KEY_SIZE],
+                               struct failure *failure)
+{
+    ASSERT(ns->flusher == NULL && ns->closed_sequence == 0);
+    const uint64_t last_ms = core_now_ms(ns->core);
+    open_frame(ns, ns->is_new ? now_ms : last_ms);
+    if (ns->is_new)
+        decide_found(ns->core, bytes_from_string(ns->options.name), key, log_segment_size(ns->log));
+    decide_restart(ns->core, log_epoch(ns->log), now_ms > last_ms ? now_ms : last_ms);
+    const enum error error = namespace_flush(ns, failure);
+    if (error == OK && ns->options.has_flusher)
+        ns->flusher = flusher_create(ns->log, ns->options.wake, ns->options.wake_context);
+    return error;
+}
+
+enum error namespace_open(struct disk *disk, const struct namespace_options *options, uint64_t now_ms,
+                          const uint8_t key[CORE_KEY_SIZE], struct namespace **opened, struct failure *failure)
+{
+    struct namespace *ns;
+    enum error error = namespace_recover(disk, options, &ns, failure);
+    if (error != OK)
         return error;
-    }
-    if (options->has_flusher)
-        ns->flusher = flusher_create(ns->log, options->wake, options->wake_context);
-    *opened = ns;
-    return OK;
+    error = namespace_take_over(ns, now_ms, key, failure);
+    if (error == OK)
+        *opened = ns;
+    else
+        namespace_free(ns);
+    return error;
 }
 
 void namespace_close(struct namespace *ns)

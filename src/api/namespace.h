@@ -33,13 +33,24 @@ struct namespace_options {
     bool has_flusher;            /* false: namespace_flush() writes in line */
     void (*wake)(void *context); /* with a flusher: called on the log thread when something became durable */
     void *wake_context;
-    /* NULL, or told while namespace_open() works: when the snapshot was read, and for each MiB of log. */
+    /* NULL, or told while namespace_recover() works: when the snapshot was read, and for each MiB of log. */
     void (*progress)(void *context, const struct namespace_recovery *recovery);
     void *progress_context;
 };
 
-/* Recovers the namespace from its folder. `now_ms` is wall-clock time; `key` is fresh random, used if the folder is new.
- * Errors as log_open() and log_replay_next(). */
+/* Step one: reads the namespace from its folder, which may take as long as it likes. Only namespace_core() and namespace_time() (0 if the
+ * folder is new), namespace_log(), step two and namespace_close() may follow; the last leaves the log as it is, but for a torn end that
+ * was cut. Errors as log_open() and log_replay_next(). */
+enum error namespace_recover(struct disk *disk, const struct namespace_options *options, struct namespace **ns,
+                             struct failure *failure);
+
+/* Step two: says in the log, durably, that this owner has taken over, in a frame with the time of the last one. Leases in flight get their
+ * grace from `now_ms` on (wall-clock time), so nothing that takes long may come between this and serving. `key` is fresh random, used if
+ * the folder is new. After an error only namespace_close() may follow. Errors as log_write(). */
+enum error namespace_take_over(struct namespace *ns, uint64_t now_ms, const uint8_t key[CORE_KEY_SIZE],
+                               struct failure *failure);
+
+/* Both steps. */
 enum error namespace_open(struct disk *disk, const struct namespace_options *options, uint64_t now_ms,
                           const uint8_t key[CORE_KEY_SIZE], struct namespace **ns, struct failure *failure);
 

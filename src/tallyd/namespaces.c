@@ -114,8 +114,8 @@ static void name_folder(struct served_namespace *served, const struct config *co
     (void)snprintf(served->folder_owned, size, "%s/%s", data, served->name_owned);
 }
 
-static enum error open_one(struct served_namespace *served, const struct config *config, struct clock *clock,
-                           struct server *server, struct failure *failure)
+static enum error recover_one(struct served_namespace *served, const struct config *config, struct server *server,
+                              struct failure *failure)
 {
     struct progress progress = {.folder = served->folder_owned, .told_ns = uv_hrtime()};
     struct namespace_options options = {
@@ -131,15 +131,32 @@ static enum error open_one(struct served_namespace *served, const struct config 
         .progress = on_progress,
         .progress_context = &progress,
     };
+    served->disk = disk_posix_create(served->folder_owned);
+    enum error error = namespace_recover(served->disk, &options, &served->ns, failure);
+    return error == OK ? check_folder(served, config, failure) : error;
+}
+
+static enum error take_over_one(struct served_namespace *served, const struct clock *clock, struct failure *failure)
+{
     uint8_t key[CORE_KEY_SIZE];
     if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
         return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
-    served->disk = disk_posix_create(served->folder_owned);
-    enum error error = namespace_open(served->disk, &options, clock_now_ms(clock), key, &served->ns, failure);
-    if (error != OK)
-        return error;
-    clock_raise(clock, namespace_time(served->ns));
-    return check_folder(served, config, failure);
+    return namespace_take_over(served->ns, clock_now_ms(clock), key, failure);
+}
+
+/* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor the clock jump, while
+ * the others are being read. */
+static enum error open_all(struct namespaces *namespaces, const struct config *config, struct clock *clock,
+                           struct server *server, struct failure *failure)
+{
+    enum error error = OK;
+    for (size_t i = 0; i < namespaces->count && error == OK; i++)
+        error = recover_one(&namespaces->items_owned[i], config, server, failure);
+    for (size_t i = 0; i < namespaces->count && error == OK; i++)
+        clock_raise(clock, namespace_time(namespaces->items_owned[i].ns));
+    for (size_t i = 0; i < namespaces->count && error == OK; i++)
+        error = take_over_one(&namespaces->items_owned[i], clock, failure);
+    return error;
 }
 
 enum error namespaces_open(struct namespaces *namespaces, const struct config *config, const struct bytes *names,
@@ -152,14 +169,12 @@ enum error namespaces_open(struct namespaces *namespaces, const struct config *c
         .apis_owned = memory_allocate_zeroed(count * sizeof(struct api *)),
         .count = count,
     };
-    enum error error = OK;
-    for (size_t i = 0; i < count && error == OK; i++) {
+    for (size_t i = 0; i < count; i++)
         name_folder(&namespaces->items_owned[i], config, names[i]);
-        error = open_one(&namespaces->items_owned[i], config, clock, server, failure);
-        if (error == OK) {
-            namespaces->apis_owned[i] = api_create(namespaces->items_owned[i].ns, options);
-            api_set_family(namespaces->apis_owned[i], namespaces->apis_owned, count);
-        }
+    enum error error = open_all(namespaces, config, clock, server, failure);
+    for (size_t i = 0; i < count && error == OK; i++) {
+        namespaces->apis_owned[i] = api_create(namespaces->items_owned[i].ns, options);
+        api_set_family(namespaces->apis_owned[i], namespaces->apis_owned, count);
     }
     if (error != OK)
         namespaces_close(namespaces);

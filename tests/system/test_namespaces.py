@@ -1,5 +1,8 @@
 """Several namespaces on one daemon: those that the credentials name. What is in one is out of sight in the others."""
 
+import fcntl
+import threading
+
 import pytest
 from test_auth import call, denied, hang_up, ok
 
@@ -78,6 +81,21 @@ def test_each_keeps_what_it_has_through_kill_9(daemon):
     text = daemon.request("GET", "/metrics")[2].decode()
     for namespace in FIRST, SECOND:
         assert f'tally_messages{{namespace="{namespace}"}} 1' in text
+
+
+def test_leases_outlast_a_recovery_that_takes_longer_than_they(daemon):
+    """What keeps the start waiting is the lock of the second folder, as a child that a killed owner left keeps it."""
+    make(daemon)
+    for key, namespace in ("ONE", FIRST), ("TWO", SECOND):
+        assert ok(daemon, key, "ReceiveMessage", {"QueueUrl": url(namespace), "VisibilityTimeout": 3})["Messages"]
+    daemon.kill9()
+    with open(daemon.data / SECOND / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        release = threading.Timer(3.5, fcntl.flock, (lock, fcntl.LOCK_UN))
+        release.start()
+        daemon.start()
+        release.join()
+    assert bodies(daemon, "ONE", FIRST) == [] and bodies(daemon, "TWO", SECOND) == []
 
 
 def test_a_new_namespace_wants_a_restart(daemon, file):

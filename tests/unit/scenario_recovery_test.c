@@ -2,6 +2,7 @@
  * stuck messages, crashes, disks that fail, clocks that jump. */
 #include "scenario.h"
 
+#include "log/log.h"
 #include "random.h"
 
 static void make_queues(struct world *world)
@@ -538,6 +539,35 @@ static void T62_a_disk_that_stays_full_is_named_until_there_is_room(void **state
     world_destroy(world);
 }
 
+/* A daemon recovers all its namespaces before it takes over the first: where one is refused, nothing has happened to the others. */
+static void a_namespace_that_was_recovered_but_not_taken_over_has_its_log_as_it_was(void **state)
+{
+    (void)state;
+    struct world *world = world_create(&(struct world_options){.seed = 64});
+    make_queues(world);
+    send(world, "jobs", NULL, "work");
+    world_stop(world, false);
+    const struct namespace_options options = {
+        .name = "000000000000", .segment_size = 64u << 10, .frame_size_max = 16u << 10, .in_flight_max = 10};
+    static const uint8_t key[CORE_KEY_SIZE] = {0};
+    uint64_t epochs[4];
+    for (unsigned i = 0; i < ARRAY_LENGTH(epochs); i++) {
+        struct namespace *ns;
+        assert_int_equal(namespace_recover(world->disk, &options, &ns, &world->failure), OK);
+        epochs[i] = log_epoch(namespace_log(ns));
+        if (i == 2)
+            assert_int_equal(namespace_take_over(ns, world->now_ms, key, &world->failure), OK);
+        namespace_close(ns);
+        memory_disk_kill(world->disk);
+    }
+    assert_int_equal(epochs[1], epochs[0]);
+    assert_int_equal(epochs[2], epochs[0]);
+    assert_int_equal(epochs[3], epochs[0] + 1);
+    world_start(world);
+    assert_int_equal(world_count_messages(world, "jobs"), 1);
+    world_destroy(world);
+}
+
 static void T63_a_clock_set_back_prolongs_no_lease(void **state)
 {
     (void)state;
@@ -751,6 +781,7 @@ int main(void)
         cmocka_unit_test(T62_a_failed_write_stops_the_server_and_loses_nothing_shown),
         cmocka_unit_test(T62_a_failed_sync_stops_the_server_and_loses_nothing_shown),
         cmocka_unit_test(T62_a_disk_that_stays_full_is_named_until_there_is_room),
+        cmocka_unit_test(a_namespace_that_was_recovered_but_not_taken_over_has_its_log_as_it_was),
         cmocka_unit_test(T63_a_clock_set_back_prolongs_no_lease),
         cmocka_unit_test(T63_a_clock_set_forward_expires_no_lease_at_once),
         cmocka_unit_test(T63_frames_never_go_back_in_time),
