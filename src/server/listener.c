@@ -156,6 +156,19 @@ static void remove_file(const struct listener *listener)
         unlink(listener->path);
 }
 
+/* A snapshot's child process may hold a copy of the socket: without this, connections would come in there for as long as that process
+ * lives, and nobody would serve them. Whoever has come and was not taken up yet is cut off; a Unix socket keeps those until they are taken. */
+static void stop_listening(const struct listener *listener)
+{
+    uv_os_fd_t listening;
+    if (uv_fileno(&listener->handle.any, &listening) != 0)
+        return; /* it never came to a socket */
+    (void)shutdown(listening, SHUT_RD);
+    int taken; /* the socket does not block */
+    while ((taken = accept4(listening, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+        (void)close(taken);
+}
+
 void listener_close(struct listener *listener)
 {
     if (!listener->is_open)
@@ -163,5 +176,6 @@ void listener_close(struct listener *listener)
     listener->is_open = false;
     if (listener->path != NULL)
         remove_file(listener);
+    stop_listening(listener);
     uv_close(&listener->handle.any, NULL);
 }

@@ -32,7 +32,7 @@ enum error listener_open(struct listener *listener, uv_loop_t *loop, enum listen
                          const struct listener_options *options, uv_connection_cb on_connection, void *context,
                          struct failure *failure);
 
-/* Nothing happens if it is not open. */
+/* From then on nobody connects, not even to a child process that has a copy of the socket. Nothing happens if it is not open. */
 void listener_close(struct listener *listener);
 
 #endif
