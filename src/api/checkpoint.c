@@ -137,7 +137,7 @@ static void note_failed(struct checkpoint *checkpoint, uint64_t end)
 /* --- the child ---------------------------------------------------------------------------------------------------- */
 
 /* How the child says what it did. */
-enum { CHILD_DONE = 0, CHILD_FAILED = 1, CHILD_LEFT_SEGMENTS = 2 };
+enum { CHILD_DONE = 0, CHILD_FAILED = 1, CHILD_LEFT_SEGMENTS = 2, CHILD_LEFT_SNAPSHOT = 3 };
 
 static struct log_cut cut_of(struct checkpoint *checkpoint)
 {
@@ -156,15 +156,19 @@ static bool word_await(int word)
     return size == 1;
 }
 
-/* Publishes, and removes what may go, both of which make the one who does it wait for the disk. */
+/* Publishes, and removes what may go, both of which make the one who does it wait for the disk. Once it is published it counts, and what it
+ * makes superfluous may go, whether or not some of that can't be removed. */
 static int child_work(struct checkpoint *checkpoint, int word)
 {
     struct failure failure;
     if (write_snapshot(checkpoint, &failure) != OK || !word_await(word) ||
         snapshot_publish(checkpoint->disk, &checkpoint->place, &failure) != OK)
         return CHILD_FAILED;
+    const bool is_alone = snapshot_remove_older(checkpoint->disk, &checkpoint->place, &failure) == OK;
     const struct log_cut cut = cut_of(checkpoint);
-    return log_trim(checkpoint->log, &cut, &failure) == OK ? CHILD_DONE : CHILD_LEFT_SEGMENTS;
+    if (log_trim(checkpoint->log, &cut, &failure) != OK)
+        return CHILD_LEFT_SEGMENTS;
+    return is_alone ? CHILD_DONE : CHILD_LEFT_SNAPSHOT;
 }
 
 /* The child's whole life. */
@@ -234,6 +238,25 @@ static void give_word(struct checkpoint *checkpoint, uint64_t durable)
     word_close(checkpoint);
 }
 
+/* A child that was killed says nothing. If its snapshot has its name, that counts: only what was to be removed may still be there. That the name is
+ * durable is made sure of here, for the child may have been about to. */
+static int result_of_killed(const struct checkpoint *checkpoint, bool was_told)
+{
+    uint64_t size;
+    if (!was_told || snapshot_size(checkpoint->disk, &checkpoint->place, &size, NULL) != OK ||
+        checkpoint->disk->operations->sync_folder(checkpoint->disk, NULL) != OK)
+        return CHILD_FAILED;
+    return CHILD_LEFT_SEGMENTS;
+}
+
+/* It is done but for files that take up room. */
+static enum error note_left(const struct checkpoint *checkpoint, const char *what, struct failure *failure)
+{
+    return failure_set(failure, ERROR_DISK_FAILED,
+                       "%s: %s that nothing needs could not be removed; the next snapshot tries again",
+                       checkpoint->disk->folder, what);
+}
+
 /* What has become of the child, once it has ended. */
 static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct failure *failure)
 {
@@ -241,22 +264,22 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
     const pid_t ended = waitpid(checkpoint->child, &status, WNOHANG);
     if (ended == 0)
         return OK;
-    const int result = ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : CHILD_FAILED;
+    int result = ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : CHILD_FAILED;
+    if (ended > 0 && WIFSIGNALED(status))
+        result = result_of_killed(checkpoint, checkpoint->word < 0);
     checkpoint->child = 0;
     checkpoint->is_releasing = false;
     word_close(checkpoint);
-    if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS) /* what it left, the next one removes */
+    if (result != CHILD_DONE && result != CHILD_LEFT_SEGMENTS && result != CHILD_LEFT_SNAPSHOT)
         return give_up(checkpoint, end, failure, "a snapshot could not be written (is the disk full?)");
     note_published(checkpoint);
     const enum error error = learn_size(checkpoint, failure);
     /* Which ones were left is not known, so all are tried again; those that have gone do no harm. */
     if (result == CHILD_LEFT_SEGMENTS)
-        return failure_set(failure, ERROR_DISK_FAILED,
-                           "%s: segments that nothing needs could not be removed; the next snapshot tries again",
-                           checkpoint->disk->folder);
+        return note_left(checkpoint, "segments", failure);
     const struct log_cut cut = cut_of(checkpoint);
     log_forget(checkpoint->log, &cut);
-    return error;
+    return result == CHILD_LEFT_SNAPSHOT ? note_left(checkpoint, "an older snapshot", failure) : error;
 }
 
 /* --- in line ------------------------------------------------------------------------------------------------------ */
@@ -270,10 +293,11 @@ static enum error publish(struct checkpoint *checkpoint, struct failure *failure
     }
     note_published(checkpoint);
     error = learn_size(checkpoint, failure);
-    if (error != OK)
-        return error;
+    const enum error older = snapshot_remove_older(checkpoint->disk, &checkpoint->place, error == OK ? failure : NULL);
+    error = error == OK ? older : error;
     const struct log_cut cut = cut_of(checkpoint);
-    return log_trim(checkpoint->log, &cut, failure);
+    const enum error trimmed = log_trim(checkpoint->log, &cut, error == OK ? failure : NULL);
+    return error == OK ? trimmed : error;
 }
 
 /* --- when --------------------------------------------------------------------------------------------------------- */

@@ -238,21 +238,21 @@ void snapshot_discard(struct disk *disk)
     name_list_deinit(&names);
 }
 
-/* Removes every published snapshot but the one at `position`. */
+/* Removes every published snapshot but the one at `position`; one that can't be removed is passed over, and the first such failure returned. */
 static enum error older_remove(struct disk *disk, const struct name_list *names, uint64_t position,
                                struct failure *failure)
 {
+    enum error first = OK;
     for (size_t i = 0; i < names->published_count; i++) {
         if (names->published_owned[i] == position)
             continue;
         ASSERT(names->published_owned[i] < position);
         char name[NAME_SIZE];
         name_make(names->published_owned[i], suffix, name);
-        const enum error error = disk->operations->remove(disk, name, failure);
-        if (error != OK)
-            return error;
+        const enum error error = disk->operations->remove(disk, name, first == OK ? failure : NULL);
+        first = first == OK ? error : first;
     }
-    return OK;
+    return first;
 }
 
 static enum error size_read(struct disk *disk, const char *name, uint64_t *size, struct failure *failure)
@@ -272,15 +272,15 @@ enum error snapshot_publish(struct disk *disk, const struct snapshot_place *plac
     char from[NAME_SIZE], to[NAME_SIZE];
     name_make(place->position, suffix_temporary, from);
     name_make(place->position, suffix, to);
-    enum error error = operations->rename(disk, from, to, failure);
-    if (error != OK)
-        return error;
+    const enum error error = operations->rename(disk, from, to, failure);
     /* From here on two snapshots may exist; the newest counts. The old one goes only when the new name is durable. */
-    error = operations->sync_folder(disk, failure);
-    if (error != OK)
-        return error;
+    return error == OK ? operations->sync_folder(disk, failure) : error;
+}
+
+enum error snapshot_remove_older(struct disk *disk, const struct snapshot_place *place, struct failure *failure)
+{
     struct name_list names = {0};
-    error = operations->list(disk, name_visit, &names, failure);
+    enum error error = disk->operations->list(disk, name_visit, &names, failure);
     if (error == OK)
         error = older_remove(disk, &names, place->position, failure);
     name_list_deinit(&names);
@@ -449,10 +449,11 @@ enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct
      * name is durable, which it is not yet if a killed process had just renamed it. */
     if (error == OK && names.published_count > 1)
         error = disk->operations->sync_folder(disk, failure);
-    if (error == OK)
-        error = older_remove(disk, &names, newest, failure);
-    if (error == OK)
+    if (error == OK) {
+        /* One that can't be removed takes up room and does no other harm; the next snapshot tries again, and says so. */
+        (void)older_remove(disk, &names, newest, NULL);
         *is_found = true;
+    }
 out:
     name_list_deinit(&names);
     return error;

@@ -27,8 +27,12 @@ enum error snapshot_append(struct snapshot_writer *writer, struct bytes data, st
  * temporary file is removed if possible. */
 enum error snapshot_finish(struct snapshot_writer *writer, struct failure *failure);
 
-/* Step two, when the frame `place->sequence` is durable: give it its name and remove the older one. */
+/* Step two, when the frame `place->sequence` is durable: give it its name, durably. From then on it is the one that counts. */
 enum error snapshot_publish(struct disk *disk, const struct snapshot_place *place, struct failure *failure);
+
+/* Step three: removes what was published before it. One that can't be removed is passed over, and does no harm but for its room; the first such
+ * failure is returned. */
+enum error snapshot_remove_older(struct disk *disk, const struct snapshot_place *place, struct failure *failure);
 
 /* *size: of a published one's file, in bytes. */
 enum error snapshot_size(struct disk *disk, const struct snapshot_place *place, uint64_t *size,
@@ -39,7 +43,7 @@ enum error snapshot_size(struct disk *disk, const struct snapshot_place *place, 
 void snapshot_discard(struct disk *disk);
 
 /* Reads the newest published snapshot of the folder into `payload`; *is_found is false where there is none. Removes
- * temporary files and older snapshots that a crash left. Damage: ERROR_LOG_DAMAGED with file and offset. */
+ * temporary files and, where that is possible, older snapshots that were left. Damage: ERROR_LOG_DAMAGED with file and offset. */
 enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct buffer *payload, bool *is_found,
                          struct failure *failure);
 

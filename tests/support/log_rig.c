@@ -112,5 +112,6 @@ enum error log_rig_snapshot(struct log_rig *rig, struct bytes payload)
         return error;
     (void)snapshot_append(writer, payload, &rig->failure);
     error = snapshot_finish(writer, &rig->failure);
-    return error == OK ? snapshot_publish(rig->disk, &rig->place, &rig->failure) : error;
+    error = error == OK ? snapshot_publish(rig->disk, &rig->place, &rig->failure) : error;
+    return error == OK ? snapshot_remove_older(rig->disk, &rig->place, &rig->failure) : error;
 }

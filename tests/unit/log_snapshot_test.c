@@ -44,7 +44,8 @@ static enum error snapshot_put(struct disk *disk, uint64_t number, struct bytes 
     }
     const enum error finished = snapshot_finish(writer, failure);
     assert_true(error == OK || finished == error);
-    return finished != OK ? finished : snapshot_publish(disk, &place, failure);
+    error = finished != OK ? finished : snapshot_publish(disk, &place, failure);
+    return error == OK ? snapshot_remove_older(disk, &place, failure) : error;
 }
 
 /* Loads, and expects the snapshot with this number. */

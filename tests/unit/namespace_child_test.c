@@ -37,18 +37,33 @@ static enum error create_noticed(struct disk *disk, const char *name, struct dis
     return real.create(disk, name, file, failure);
 }
 
-static bool refuses_segments; /* to remove them; a child has the value of its owner at the fork */
+/* What goes wrong when files are removed; a child has the value of its owner at the fork. */
+static bool refuses_segments, refuses_snapshots, dies_at_segments;
 
 static enum error remove_refused(struct disk *disk, const char *name, struct failure *failure)
 {
     uint64_t position;
-    if (refuses_segments && segment_name_decode(name, &position))
+    const bool is_segment = segment_name_decode(name, &position);
+    if (dies_at_segments && is_segment)
+        (void)raise(SIGKILL);
+    if (is_segment ? refuses_segments : refuses_snapshots && strstr(name, ".tmp") == NULL)
         return failure_set(failure, ERROR_DISK_FAILED, "refused on purpose");
     return real.remove(disk, name, failure);
 }
 
+static void namespace_start(struct fixture *fixture)
+{
+    const struct namespace_options options = {
+        .name = "000000000000", .segment_size = 65536, .frame_size_max = 8192, .snapshot_bytes = 1, .in_flight_max = 1};
+    static const uint8_t key[CORE_KEY_SIZE] = {1};
+    struct failure failure = {0};
+    if (namespace_open(fixture->disk, &options, 1700000000000, key, &fixture->ns, &failure) != OK)
+        fail_msg("%s", failure.text);
+}
+
 static int fixture_setup(void **state)
 {
+    refuses_segments = refuses_snapshots = dies_at_segments = false;
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     (void)snprintf(fixture->root, sizeof(fixture->root), "%.40s/tally-child-XXXXXX",
                    getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
@@ -59,11 +74,7 @@ static int fixture_setup(void **state)
     fixture->operations.create = create_noticed;
     fixture->operations.remove = remove_refused;
     fixture->disk->operations = &fixture->operations;
-    const struct namespace_options options = {
-        .name = "000000000000", .segment_size = 65536, .frame_size_max = 8192, .snapshot_bytes = 1, .in_flight_max = 1};
-    static const uint8_t key[CORE_KEY_SIZE] = {1};
-    struct failure failure = {0};
-    assert_int_equal(namespace_open(fixture->disk, &options, 1700000000000, key, &fixture->ns, &failure), OK);
+    namespace_start(fixture);
     *state = fixture;
     return 0;
 }
@@ -120,6 +131,11 @@ static void a_signal_to_the_child_is_not_taken_for_one_to_its_owner(void **state
 
 static void go_on(void)
 {
+}
+
+static void kill_self(void)
+{
+    (void)raise(SIGKILL);
 }
 
 static bool has_snapshot(const struct fixture *fixture)
@@ -215,6 +231,80 @@ static void segments_that_could_not_be_removed_go_with_the_next_snapshot(void **
     namespace_close(fixture->ns);
 }
 
+static unsigned count_snapshots(const struct fixture *fixture)
+{
+    char command[160], text[16] = {0};
+    (void)snprintf(command, sizeof(command), "ls '%s' | grep -c 'snapshot$'", fixture->root);
+    FILE *output = popen(command, "r");
+    assert_non_null(output);
+    assert_non_null(fgets(text, sizeof(text), output));
+    (void)pclose(output);
+    return (unsigned)strtoul(text, NULL, 10);
+}
+
+/* The newest counts, and what it makes superfluous may go, whatever becomes of the one before it. */
+static void an_old_snapshot_that_could_not_be_removed_keeps_no_segments(void **state)
+{
+    struct fixture *fixture = *state;
+    on_snapshot = go_on;
+    log_fill(fixture);
+    assert_int_equal(snapshot_take(fixture, NULL), OK);
+    refuses_snapshots = true;
+    for (unsigned taken = 1; taken < 3; taken++) {
+        log_fill(fixture);
+        struct failure failure = {0};
+        assert_int_equal(snapshot_take(fixture, &failure), ERROR_DISK_FAILED);
+        assert_non_null(strstr(failure.text, "the next snapshot tries again"));
+        assert_in_range(namespace_usage(fixture->ns).segments, 1, 3);
+        assert_int_equal(count_snapshots(fixture), taken + 1);
+    }
+
+    namespace_close(fixture->ns);
+    namespace_start(fixture); /* nor does it keep the daemon from starting */
+    refuses_snapshots = false;
+    log_fill(fixture);
+    assert_int_equal(snapshot_take(fixture, NULL), OK);
+    assert_int_equal(count_snapshots(fixture), 1);
+    namespace_close(fixture->ns);
+}
+
+/* The system may end it for want of memory. Its snapshot counts if it has its name, or its size, and where the next one is due, would not be
+ * known. */
+static void a_snapshot_whose_child_was_killed_while_it_removed_counts(void **state)
+{
+    struct fixture *fixture = *state;
+    on_snapshot = go_on;
+    log_fill(fixture);
+    const struct namespace_usage before = namespace_usage(fixture->ns);
+    dies_at_segments = true;
+    struct failure failure = {0};
+    assert_int_equal(snapshot_take(fixture, &failure), ERROR_DISK_FAILED);
+    assert_non_null(strstr(failure.text, "the next snapshot tries again"));
+    assert_true(has_snapshot(fixture));
+    const struct namespace_usage after = namespace_usage(fixture->ns);
+    assert_int_equal(after.segments, before.segments); /* which of them have gone is not known */
+    assert_true(after.live_bytes > before.live_bytes); /* by the snapshot */
+
+    dies_at_segments = false;
+    log_fill(fixture);
+    assert_int_equal(snapshot_take(fixture, NULL), OK);
+    assert_in_range(namespace_usage(fixture->ns).segments, 1, 3);
+    namespace_close(fixture->ns);
+}
+
+/* Before it has its name, nothing stands. */
+static void a_snapshot_whose_child_was_killed_while_it_wrote_does_not_count(void **state)
+{
+    struct fixture *fixture = *state;
+    on_snapshot = kill_self;
+    log_fill(fixture);
+    struct failure failure = {0};
+    assert_int_equal(snapshot_take(fixture, &failure), ERROR_DISK_FAILED);
+    assert_non_null(strstr(failure.text, "no snapshot was taken"));
+    assert_false(has_snapshot(fixture));
+    namespace_close(fixture->ns);
+}
+
 /* A child gives way to the log's syncs while there is room, and hurries when there is none. */
 static void a_disk_that_presses_makes_the_child_hurry(void **state)
 {
@@ -287,6 +377,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_snapshot_gets_its_name_when_its_last_frame_is_durable, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(segments_that_could_not_be_removed_go_with_the_next_snapshot, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(an_old_snapshot_that_could_not_be_removed_keeps_no_segments, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_snapshot_whose_child_was_killed_while_it_removed_counts, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_snapshot_whose_child_was_killed_while_it_wrote_does_not_count, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_disk_that_presses_makes_the_child_hurry, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_recovery_tells_how_far_it_is, fixture_setup, fixture_teardown),
