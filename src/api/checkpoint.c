@@ -9,10 +9,18 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Of the process that writes a snapshot: a tenth of the owner's share of a core they compete for. */
 #define SNAPSHOT_NICENESS 10
+
+/* How long it may stand still. Its own pauses end after 50 ms; a call may take as long as the disk does, and the slowest that come back
+ * (paths that fail over, a server of files that starts again, a gigabyte synced by a slow disk) take some minutes. */
+#define CHILD_STILL_MAX_MS UINT64_C(600000)
+#define CHILD_LOOK_MS UINT64_C(1000) /* how often it is looked at */
+#define CHILD_LOOK_COUNTED_MS                                                                                          \
+    UINT64_C(10000) /* a longer time between two looks is that of an owner who stood still, too */
 
 void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct log *log, const struct core *core,
                      const struct namespace_options *options, uint64_t size)
@@ -222,10 +230,43 @@ static enum error start_child(struct checkpoint *checkpoint, struct failure *fai
         return give_up(checkpoint, end, failure, "fork for a snapshot failed");
     }
     checkpoint->child = child;
+    checkpoint->used_ns = checkpoint->looked_ms = checkpoint->still_ms = 0;
+    checkpoint->is_hung = checkpoint->is_hang_told = false;
     checkpoint->word = ends[1];
     checkpoint->is_releasing = true;
     checkpoint_release(checkpoint);
     return OK;
+}
+
+/* The processor time that a child has used so far; false where the system does not tell. */
+static bool child_used(pid_t child, uint64_t *used_ns)
+{
+    clockid_t id;
+    struct timespec used;
+    if (clock_getcpuclockid(child, &id) != 0 || clock_gettime(id, &used) != 0)
+        return false;
+    *used_ns = (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
+    return true;
+}
+
+void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms)
+{
+    if (checkpoint->child == 0 || checkpoint->word >= 0 || checkpoint->is_hung ||
+        now_ms < checkpoint->looked_ms + CHILD_LOOK_MS)
+        return;
+    const uint64_t passed_ms = now_ms - checkpoint->looked_ms;
+    uint64_t used_ns = 0;
+    const bool is_told = child_used(checkpoint->child, &used_ns);
+    /* Whatever it does takes processor time, were it only to ask the disk and to wake up. */
+    if (!is_told || used_ns != checkpoint->used_ns)
+        checkpoint->still_ms = 0;
+    else
+        checkpoint->still_ms += passed_ms < CHILD_LOOK_COUNTED_MS ? passed_ms : CHILD_LOOK_COUNTED_MS;
+    checkpoint->used_ns = used_ns;
+    checkpoint->looked_ms = now_ms;
+    checkpoint->is_hung = checkpoint->still_ms >= CHILD_STILL_MAX_MS;
+    if (checkpoint->is_hung)
+        (void)kill(checkpoint->child, SIGKILL);
 }
 
 /* Lets the child publish, once its last frame is durable and none of the segments that it will remove is mapped here. */
@@ -359,5 +400,16 @@ enum error checkpoint_step(struct checkpoint *checkpoint, uint64_t durable, uint
     if (checkpoint->child == 0)
         return durable < checkpoint->place.sequence ? OK : publish(checkpoint, failure);
     give_word(checkpoint, durable);
-    return reap_child(checkpoint, end, failure);
+    if (!checkpoint->is_hung)
+        return reap_child(checkpoint, end, failure);
+    if (checkpoint->is_hang_told) {
+        (void)reap_child(checkpoint, end, NULL);
+        return OK;
+    }
+    checkpoint->is_hang_told = true;
+    return failure_set(
+        failure, ERROR_DISK_FAILED,
+        "no snapshot was taken, the log goes on: %s: the process that writes one, %ld, has not moved for "
+        "%u minutes and is ended (does the disk answer?); the log keeps growing until one works",
+        checkpoint->disk->folder, (long)checkpoint->child, (unsigned)(CHILD_STILL_MAX_MS / 60000));
 }

@@ -25,7 +25,12 @@ struct checkpoint {
     bool is_active;
     pid_t child; /* writes it, publishes it and removes what may go; 0: all that is done in line */
     int word; /* the pipe through which the child is told that its last frame is durable; -1: it was told, or there is none */
-    bool is_releasing; /* segments that the child will remove may still be mapped here */
+    bool is_releasing;  /* segments that the child will remove may still be mapped here */
+    uint64_t used_ns;   /* processor time that the child had used when it was last looked at */
+    uint64_t looked_ms; /* when that was; 0: not yet */
+    uint64_t still_ms;  /* for so long it has used none */
+    bool is_hung;       /* for too long: it was killed, and ends when the system lets it */
+    bool is_hang_told;  /* checkpoint_step() has said so */
     struct snapshot_place place;
     uint64_t place_entries;
     uint64_t failed_end;    /* behind the log when the last attempt failed; 0: it did not */
@@ -65,6 +70,10 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
 /* Unmaps one of the segments that the child will remove, which takes up to half a millisecond: the child waits until none is left. To be
  * called again soon while `is_releasing`. */
 void checkpoint_release(struct checkpoint *checkpoint);
+
+/* Ends a child that has stood still for 10 minutes since it was told to publish, which checkpoint_step() then says, once. It is stopped, or waits in
+ * a call that the disk does not answer; as long as it is there, no other one is begun. To be called with the time as often as that goes on. */
+void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms);
 
 /* Goes on with the active one as far as it goes without waiting. `durable`: sequence of the newest durable frame. */
 enum error checkpoint_step(struct checkpoint *checkpoint, uint64_t durable, uint64_t end, struct failure *failure);

@@ -490,6 +490,7 @@ enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct fa
         return OK;
     ns->cleaned_ms = now_ms;
     checkpoint_release(&ns->checkpoint);
+    checkpoint_watch(&ns->checkpoint, now_ms);
     const struct disk_sizes sizes = measure(ns);
     const struct disk_policy policy = checkpoint_policy(&ns->checkpoint);
     checkpoint_hurry(&ns->checkpoint, &sizes);

@@ -358,6 +358,82 @@ static void wait_forever(void)
         (void)pause();
 }
 
+#define STILL_MS 600000 /* a child that has not moved for so long is ended */
+#define LOOK_MS 10000
+
+static void stop_self(void)
+{
+    (void)raise(SIGSTOP);
+}
+
+/* By then no snapshot would be taken ever again, and nothing removed. A debugger may have stopped it, or the disk does not answer. */
+static void a_child_that_hangs_is_ended_and_the_next_snapshot_works(void **state)
+{
+    struct fixture *fixture = *state;
+    on_snapshot = stop_self;
+    log_fill(fixture);
+    assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+    (void)alarm(PATIENCE_S);
+    siginfo_t stopped;
+    assert_int_equal(waitid(P_ALL, 0, &stopped, WSTOPPED | WNOWAIT), 0);
+    struct failure failure = {0};
+    uint64_t now_ms = 1700000001000, begun_ms = now_ms;
+    while (namespace_snapshot_step(fixture->ns, false, &failure) == OK)
+        assert_int_equal(namespace_clean_step(fixture->ns, now_ms += LOOK_MS, NULL), OK);
+    assert_non_null(strstr(failure.text, "has not moved for 10 minutes"));
+    assert_in_range(now_ms - begun_ms, STILL_MS,
+                    STILL_MS + 30 * LOOK_MS); /* first a segment is unmapped in each step */
+    assert_int_equal(waitid(P_ALL, 0, &stopped, WEXITED | WNOWAIT), 0);
+    assert_int_equal(namespace_snapshot_step(fixture->ns, false, &failure), OK); /* said once */
+    (void)alarm(0);
+    assert_false(has_snapshot(fixture));
+
+    on_snapshot = go_on;
+    log_fill(fixture);
+    assert_int_equal(snapshot_take(fixture, NULL), OK);
+    assert_in_range(namespace_usage(fixture->ns).segments, 1, 3);
+    namespace_close(fixture->ns);
+}
+
+static int asked[2], answered[2]; /* pipes */
+
+static void answer_forever(void)
+{
+    char byte;
+    while (read(asked[0], &byte, 1) == 1)
+        (void)!write(answered[1], &byte, 1);
+}
+
+/* As on a disk that takes a minute for each piece; and time during which nobody looked, because the whole machine stood still, counts little. */
+static void a_child_that_moves_now_and_then_is_let_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    on_snapshot = answer_forever;
+    assert_int_equal(pipe(asked), 0);
+    assert_int_equal(pipe(answered), 0);
+    assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+    (void)alarm(PATIENCE_S);
+    uint64_t now_ms = 1700000001000;
+    for (unsigned minute = 0; minute < 30; minute++) {
+        char byte = 'x';
+        assert_int_equal(write(asked[1], &byte, 1), 1);
+        assert_int_equal(read(answered[0], &byte, 1), 1);
+        for (unsigned look = 0; look < 6; look++) {
+            assert_int_equal(namespace_clean_step(fixture->ns, now_ms += LOOK_MS, NULL), OK);
+            assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+        }
+    }
+    assert_int_equal(namespace_clean_step(fixture->ns, now_ms + (uint64_t)10 * STILL_MS, NULL), OK);
+    assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* it lives */
+    namespace_close(fixture->ns);
+    (void)alarm(0);
+    for (unsigned end = 0; end < 2; end++) {
+        (void)close(asked[end]);
+        (void)close(answered[end]);
+    }
+}
+
 static void closing_does_not_wait_for_a_snapshot_that_would_be_thrown_away(void **state)
 {
     struct fixture *fixture = *state;
@@ -386,6 +462,9 @@ int main(void)
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_disk_that_presses_makes_the_child_hurry, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(a_recovery_tells_how_far_it_is, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_child_that_hangs_is_ended_and_the_next_snapshot_works, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_child_that_moves_now_and_then_is_let_alone, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(closing_does_not_wait_for_a_snapshot_that_would_be_thrown_away, fixture_setup,
                                         fixture_teardown),
     };
