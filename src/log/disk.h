@@ -68,6 +68,10 @@ struct disk_operations {
     /* Are these bytes of a map in memory, so that looking at them waits for no disk? If not, they and some behind them are asked for,
      * and whoever comes later finds them. A hint: never waits, never fails. */
     bool (*is_at_hand)(struct disk *disk, const uint8_t *memory, uint64_t size);
+
+    /* Will the disk give these bytes of a map? Looking at one that it does not give would end the process. Waits for the disk where they
+     * are not in memory; then, and for a second, they can be looked at. On the thread that maps and unmaps. */
+    bool (*is_readable)(struct disk *disk, const uint8_t *memory, uint64_t size);
 };
 
 struct disk {

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "log/disk.h"
+#include "log/page_check.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -42,6 +43,7 @@ struct disk_posix {
     struct disk disk;
     int folder; /* descriptor; -1 until lock() */
     int lock;   /* descriptor of the lock file, held; -1 */
+    struct page_check check;
 };
 
 struct disk_file {
@@ -506,14 +508,15 @@ static enum error posix_map(struct disk_file *file, uint64_t size, const uint8_t
     void *mapped = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, file->descriptor, 0);
     if (mapped == MAP_FAILED)
         return failed(&file->owner->disk, file->name, failure, "mapping");
+    page_check_forget(&file->owner->check);
     *memory = mapped;
     return OK;
 }
 
 static void posix_unmap(struct disk *disk, const uint8_t *memory, uint64_t size)
 {
-    (void)disk;
     ASSERT(memory != NULL);
+    page_check_forget(&disk_posix_of(disk)->check);
     (void)munmap((void *)(uintptr_t)memory, (size_t)size);
 }
 
@@ -540,6 +543,11 @@ static bool posix_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t 
     return true;
 }
 
+static bool posix_is_readable(struct disk *disk, const uint8_t *memory, uint64_t size)
+{
+    return page_check_is_readable(&disk_posix_of(disk)->check, memory, size);
+}
+
 static const struct disk_operations posix_operations = {
     .lock = posix_lock,
     .list = posix_list,
@@ -561,6 +569,7 @@ static const struct disk_operations posix_operations = {
     .map = posix_map,
     .unmap = posix_unmap,
     .is_at_hand = posix_is_at_hand,
+    .is_readable = posix_is_readable,
 };
 
 struct disk *disk_posix_create(const char *folder)

@@ -219,7 +219,8 @@ bool log_prepare(struct log *log)
     return log_writer_prepare(&log->writer);
 }
 
-const uint8_t *log_read(struct log *log, uint64_t position, size_t size)
+/* Not to be looked at before the disk has said that they are readable. */
+static const uint8_t *mapped_bytes(struct log *log, uint64_t position, size_t size)
 {
     const uint64_t offset = position % log->segment_size;
     ASSERT(offset >= SEGMENT_HEADER_SIZE);
@@ -228,9 +229,15 @@ const uint8_t *log_read(struct log *log, uint64_t position, size_t size)
     return memory == NULL ? NULL : memory + offset;
 }
 
+const uint8_t *log_read(struct log *log, uint64_t position, size_t size)
+{
+    const uint8_t *bytes = mapped_bytes(log, position, size);
+    return bytes != NULL && log->disk->operations->is_readable(log->disk, bytes, size) ? bytes : NULL;
+}
+
 bool log_is_at_hand(struct log *log, uint64_t position, size_t size)
 {
-    const uint8_t *bytes = log_read(log, position, size);
+    const uint8_t *bytes = mapped_bytes(log, position, size);
     return bytes == NULL || log->disk->operations->is_at_hand(log->disk, bytes, size);
 }
 

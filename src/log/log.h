@@ -83,7 +83,8 @@ enum error log_write(struct log *log, struct bytes frame, struct failure *failur
 bool log_prepare(struct log *log);
 
 /* The `size` bytes at `position`, which must lie inside one durable or at least written frame; NULL when its segment is not
- * there or can't be mapped. Borrowed until the segment may go and is released. On the loop's thread. O(1) once mapped. */
+ * there or can't be mapped, or the disk does not give them. Borrowed until the segment may go and is released, but to be looked at now:
+ * later the system may have to read them again. Waits for the disk where they are not in memory. On the loop's thread. */
 const uint8_t *log_read(struct log *log, uint64_t position, size_t size);
 
 /* Would looking at what log_read() gives wait for no disk? If not, the bytes are asked for, and are there a little later. True, too,

@@ -188,6 +188,12 @@ static bool fault_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t 
     return inner->operations->is_at_hand(inner, memory, size);
 }
 
+static bool fault_is_readable(struct disk *disk, const uint8_t *memory, uint64_t size)
+{
+    struct disk *inner = fault_disk_of(disk)->inner;
+    return inner->operations->is_readable(inner, memory, size);
+}
+
 static const struct disk_operations fault_operations = {
     .lock = fault_lock,
     .list = fault_list,
@@ -209,6 +215,7 @@ static const struct disk_operations fault_operations = {
     .map = fault_map,
     .unmap = fault_unmap,
     .is_at_hand = fault_is_at_hand,
+    .is_readable = fault_is_readable,
 };
 
 struct disk *fault_disk_create(struct disk *inner)

@@ -32,7 +32,8 @@ struct inode {
     uint64_t size_durable;
     uint32_t references; /* names in both folders and in pending changes, open files, maps */
     uint32_t maps;
-    struct inode *next; /* all inodes of the disk */
+    uint64_t unreadable; /* offset of a byte that can't be looked at; 0: none */
+    struct inode *next;  /* all inodes of the disk */
 };
 
 struct entry {
@@ -679,6 +680,18 @@ static bool memory_is_at_hand(struct disk *disk, const uint8_t *memory, uint64_t
     return true;
 }
 
+static bool memory_is_readable(struct disk *disk, const uint8_t *mapped, uint64_t size)
+{
+    struct memory_disk *memory = lock_mutex(disk);
+    bool is_readable = true;
+    for (const struct inode *inode = memory->inodes; inode != NULL; inode = inode->next)
+        if (inode->unreadable != 0 && mapped <= inode->live_owned + inode->unreadable &&
+            inode->live_owned + inode->unreadable < mapped + size)
+            is_readable = false;
+    unlock_mutex(memory);
+    return is_readable;
+}
+
 static const struct disk_operations memory_operations = {
     .lock = memory_lock,
     .list = memory_list,
@@ -700,6 +713,7 @@ static const struct disk_operations memory_operations = {
     .map = memory_map,
     .unmap = memory_unmap,
     .is_at_hand = memory_is_at_hand,
+    .is_readable = memory_is_readable,
 };
 
 /* --- For tests ------------------------------------------------------------------------------------------------------- */
@@ -822,6 +836,15 @@ void memory_disk_flip_bit(struct disk *disk, const char *name, uint64_t offset_b
     ASSERT(offset_bits / 8 < inode->size_live);
     inode->live_owned[offset_bits / 8] ^= (uint8_t)(1u << offset_bits % 8);
     sector_settle(inode, offset_bits / 8 / SECTOR_SIZE, true);
+    unlock_mutex(memory);
+}
+
+void memory_disk_make_unreadable(struct disk *disk, const char *name, uint64_t offset)
+{
+    struct memory_disk *memory = lock_mutex(disk);
+    struct inode *inode = inode_of(memory, name);
+    ASSERT(offset > 0 && offset < inode->size_live);
+    inode->unreadable = offset;
     unlock_mutex(memory);
 }
 

@@ -57,6 +57,8 @@ void memory_disk_set_capacity(struct disk *disk, uint64_t bytes);
 
 /* Damage, durable at once. The file must exist; the bit must lie inside it. */
 void memory_disk_flip_bit(struct disk *disk, const char *name, uint64_t offset_bits);
+void memory_disk_make_unreadable(struct disk *disk, const char *name,
+                                 uint64_t offset); /* through a map, one byte of each file */
 void memory_disk_truncate(struct disk *disk, const char *name, uint64_t size);
 void memory_disk_remove(struct disk *disk, const char *name);
 

@@ -414,6 +414,23 @@ def test_a_truncated_lengthened_or_missing_snapshot(snapshot_world):
     world.stop()
 
 
+def test_a_page_that_the_disk_does_not_give_is_no_end(snapshot_world):
+    """A segment that becomes shorter behind its map stands for one with unreadable sectors: to touch them is SIGBUS."""
+    world = snapshot_world
+    segment = world.folder / f"{0:016x}.segment"
+    whole = segment.read_bytes()
+    world.daemon.start()
+    (first,) = world.sqs("ReceiveMessage", QueueUrl=world.url)["Messages"]  # it is mapped now
+    assert first["Body"].startswith("first aaaa")
+    os.truncate(segment, whole.index(b"second") // 4096 * 4096)
+    time.sleep(1.1)  # for so long may be remembered that the pages were there
+    found = world.drain(world.url)
+    assert sorted(body.split(" ")[0] for body in found.values()) == ["third"]
+    assert "tally_contents_damaged_total 1" in world.daemon.request("GET", "/metrics")[2].decode()
+    world.stop()
+    segment.write_bytes(whole)
+
+
 def test_an_old_segment_that_messages_need_is_missing(snapshot_world):
     world = snapshot_world
     segment = world.folder / f"{0:016x}.segment"

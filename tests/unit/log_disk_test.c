@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -29,6 +30,18 @@ int sync_file_range(int descriptor, off64_t offset, off64_t size, unsigned flags
         return -1;
     }
     return (int)syscall(SYS_sync_file_range, descriptor, offset, size, flags);
+}
+
+/* Likewise: a system that does not know MADV_POPULATE_READ. */
+static bool knows_no_populate;
+
+int madvise(void *memory, size_t size, int advice)
+{
+    if (knows_no_populate && advice == MADV_POPULATE_READ) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_madvise, memory, size, advice);
 }
 
 struct fixture {
@@ -58,6 +71,13 @@ static int fixture_teardown(void **state)
     assert_int_equal(system(command), 0);
     free(fixture);
     return 0;
+}
+
+static int truncate_segment(const struct fixture *fixture, off_t size)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s/0000000000000000.segment", fixture->folder);
+    return truncate(path, size);
 }
 
 static void a_missing_folder_is_made_with_its_parents(void **state)
@@ -265,6 +285,33 @@ static void a_log_on_a_real_disk_survives_a_restart(void **state)
     log_rig_deinit(&rig);
 }
 
+/* A file that became shorter behind its map is as one whose sectors can't be read: whoever touches that page is killed. */
+static void what_the_disk_does_not_give_is_not_handed_out(void **state)
+{
+    struct fixture *fixture = *state;
+    for (unsigned turn = 0; turn < 2; turn++) {
+        knows_no_populate = turn == 1;
+        struct log_rig rig;
+        log_rig_init(&rig, fixture->disk);
+        rig.options.segment_size = 1 << 20;
+        assert_int_equal(log_rig_open(&rig), OK);
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(log_rig_write(&rig, 2900), OK);
+        const uint64_t position = rig.position + FRAME_HEADER_SIZE;
+        (void)log_is_at_hand(rig.log, position, 2900);
+        assert_int_equal(truncate_segment(fixture, 8192), 0);
+        assert_null(log_read(rig.log, position, 2900));
+        assert_null(log_read(rig.log, 8000, 1000));
+        const uint8_t *given = log_read(rig.log, 7000, 1000);
+        assert_non_null(given);
+        assert_int_not_equal(given[999], 0);
+        assert_ptr_equal(log_read(rig.log, 7500, 100), given + 500);
+        log_rig_deinit(&rig);
+        assert_int_equal(fixture->disk->operations->remove(fixture->disk, "0000000000000000.segment", NULL), OK);
+    }
+    knows_no_populate = false;
+}
+
 /* In a child with a mount namespace of its own; where that is not allowed, nothing can be said. */
 static int full_file_system_try(const char *root)
 {
@@ -317,6 +364,7 @@ int main(void)
         WITH_DISK(a_folder_has_one_owner),
         WITH_DISK(files_do_what_the_log_expects_of_them),
         WITH_DISK(a_log_on_a_real_disk_survives_a_restart),
+        WITH_DISK(what_the_disk_does_not_give_is_not_handed_out),
         WITH_DISK(a_full_file_system_loses_nothing),
     };
     return cmocka_run_group_tests_name("log disk", tests, NULL, NULL);

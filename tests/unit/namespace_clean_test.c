@@ -148,6 +148,26 @@ static void a_damaged_content_is_told_once_and_keeps_its_segment(void **state)
     world_destroy(world);
 }
 
+/* An unreadable sector: that message is not delivered, the others are, and the cleaner goes on. */
+static void a_content_that_the_disk_does_not_give_is_one_message(void **state)
+{
+    (void)state;
+    struct world *world = make_world();
+    (void)fill(world);
+    const struct bytes segment = memory_disk_content(world->disk, "0000000000000000.segment");
+    const uint8_t *at = memmem(segment.ptr, segment.size, "message 000", 11);
+    assert_non_null(at);
+    memory_disk_make_unreadable(world->disk, "0000000000000000.segment", (uint64_t)(at - segment.ptr));
+    assert_int_equal(clean(world), 1);
+    world_snapshot(world);
+    world_stop(world, true);
+    world_start(world);
+    struct taken taken[10];
+    assert_int_equal(world_take(world, "kept", 3600, 10, taken), 9);
+    assert_int_equal(strtoul(taken[0].body + 8, NULL, 10), 10);
+    world_destroy(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +175,7 @@ int main(void)
         cmocka_unit_test(a_crash_before_the_frame_is_durable_finds_the_old_place),
         cmocka_unit_test(one_millisecond_has_one_piece),
         cmocka_unit_test(a_damaged_content_is_told_once_and_keeps_its_segment),
+        cmocka_unit_test(a_content_that_the_disk_does_not_give_is_one_message),
     };
     return cmocka_run_group_tests_name("cleaning", tests, NULL, NULL);
 }
