@@ -89,6 +89,8 @@ void segment_draft_abandon(struct segment_draft *draft)
     ASSERT(draft->file != NULL);
     char name[SEGMENT_NAME_SIZE];
     segment_name(draft->start_position, name);
+    /* Its room at once, not in portions as remove() gives it back: frames wait for this. Shorter than it was, it is unused as before. */
+    (void)draft->disk->operations->allocate(draft->file, 0, 0, NULL);
     segment_draft_deinit(draft);
     (void)draft->disk->operations->remove(draft->disk, name, NULL);
 }

@@ -1,5 +1,6 @@
 /* The real disk: what struct disk promises, on a file system of this machine. */
 #include "log/disk.h"
+#include "log/segment_draft.h"
 #include "support/log_rig.h"
 
 #include <errno.h>
@@ -42,6 +43,21 @@ int madvise(void *memory, size_t size, int advice)
         return -1;
     }
     return (int)syscall(SYS_madvise, memory, size, advice);
+}
+
+/* Likewise: an allocation that finds no room, and what is synced meanwhile. */
+static bool has_no_room;
+static unsigned syncs;
+
+int posix_fallocate(int descriptor, off_t offset, off_t size)
+{
+    return has_no_room ? ENOSPC : fallocate(descriptor, 0, offset, size) == 0 ? 0 : errno;
+}
+
+int fdatasync(int descriptor)
+{
+    syncs++;
+    return (int)syscall(SYS_fdatasync, descriptor);
 }
 
 struct fixture {
@@ -285,6 +301,27 @@ static void a_log_on_a_real_disk_survives_a_restart(void **state)
     log_rig_deinit(&rig);
 }
 
+/* All that the log waits for meanwhile. A file of this size in portions would be eight syncs and as many pauses. */
+static void a_segment_that_finds_no_room_is_gone_at_once(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+    struct segment_draft draft;
+    segment_draft_init(&draft, fixture->disk);
+    struct failure failure = {.error = OK};
+    has_no_room = true;
+    syncs = 0;
+    assert_int_equal(segment_draft_begin(&draft, 0, 9 << 20, 8 << 20, &failure), ERROR_DISK_FULL);
+    has_no_room = false;
+    assert_int_equal(syncs, 0);
+    assert_null(draft.file);
+    struct disk_file *file;
+    assert_int_equal(fixture->disk->operations->open(fixture->disk, "0000000000000000.segment", &file, NULL),
+                     ERROR_DISK_FAILED);
+    assert_int_equal(segment_draft_begin(&draft, 0, 9 << 20, 8 << 20, &failure), OK);
+    segment_draft_deinit(&draft);
+}
+
 /* A file that became shorter behind its map is as one whose sectors can't be read: whoever touches that page is killed. */
 static void what_the_disk_does_not_give_is_not_handed_out(void **state)
 {
@@ -364,6 +401,7 @@ int main(void)
         WITH_DISK(a_folder_has_one_owner),
         WITH_DISK(files_do_what_the_log_expects_of_them),
         WITH_DISK(a_log_on_a_real_disk_survives_a_restart),
+        WITH_DISK(a_segment_that_finds_no_room_is_gone_at_once),
         WITH_DISK(what_the_disk_does_not_give_is_not_handed_out),
         WITH_DISK(a_full_file_system_loses_nothing),
     };
