@@ -15,8 +15,8 @@ struct disk;
 struct disk_file; /* an open file; freed by close */
 
 struct disk_operations {
-    /* Takes the folder for this process alone, creating it and its parents when they are missing; ERROR_LOG_LOCKED when
-     * another has it. OK when this disk has it already. Comes before everything else. */
+    /* Takes the folder for this process alone, creating it and its parents when they are missing; it is durable then, and the
+     * folder that it is in. ERROR_LOG_LOCKED when another has it. OK when this disk has it already. Comes before everything else. */
     enum error (*lock)(struct disk *disk, struct failure *failure);
 
     /* Calls `visit` with the name of each regular file, in no order. */

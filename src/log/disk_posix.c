@@ -86,10 +86,19 @@ static enum error failed_at(const struct disk_file *file, struct failure *failur
     return failed(&file->owner->disk, file->name, failure, text);
 }
 
-/* Makes a folder durable in its parent. */
-static enum error parent_sync(const struct disk *disk, const char *parent, struct failure *failure)
+/* Makes the folder at `path` durable in its parent. Of one that `is_made` by others the parent may be none of our business. */
+static enum error parent_sync(const struct disk *disk, const char *path, bool is_made, struct failure *failure)
 {
+    char parent[PATH_MAX];
+    memcpy(parent, path, strlen(path) + 1);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL)
+        memcpy(parent, ".", 2);
+    else
+        slash[slash == parent ? 1 : 0] = '\0';
     const int descriptor = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0 && !is_made && (errno == EACCES || errno == EPERM))
+        return OK;
     if (descriptor < 0)
         return failed(disk, NULL, failure, "opening the parent of");
     const int result = fsync(descriptor);
@@ -97,12 +106,26 @@ static enum error parent_sync(const struct disk *disk, const char *parent, struc
     (void)close(descriptor);
     errno = number;
     /* Some file systems don't sync folders and say so. */
-    if (result != 0 && number != EINVAL)
+    if (result != 0 && number != EINVAL && (is_made || number != EROFS))
         return failed(disk, NULL, failure, "syncing the parent of");
     return OK;
 }
 
-/* mkdir -p, durable: each folder that is made is synced into its parent. */
+/* Where the last but one of the path's components begins: the folder itself, and one that a start may have made for it. */
+static size_t own_part(const char *path)
+{
+    size_t at = strlen(path);
+    for (unsigned component = 0; component < 2; component++) {
+        while (at > 0 && path[at - 1] == '/')
+            at--;
+        while (at > 0 && path[at - 1] != '/')
+            at--;
+    }
+    return at;
+}
+
+/* mkdir -p, durable: each folder that is made is synced into its parent, and our own ones at each start. Whoever made them may have
+ * been killed before that. */
 static enum error folder_make(const struct disk *disk, struct failure *failure)
 {
     char path[PATH_MAX];
@@ -112,26 +135,22 @@ static enum error folder_make(const struct disk *disk, struct failure *failure)
         return failed(disk, NULL, failure, "creating");
     }
     memcpy(path, disk->folder, length + 1);
+    const size_t own_begin = own_part(path);
     for (size_t end = 1; end <= length; end++) {
         if (path[end] != '/' && path[end] != '\0')
             continue;
         const char closing = path[end];
         path[end] = '\0';
-        if (mkdir(path, FOLDER_MODE) == 0) {
-            char parent[PATH_MAX];
-            memcpy(parent, path, end + 1);
-            char *slash = strrchr(parent, '/');
-            if (slash == NULL)
-                memcpy(parent, ".", 2);
-            else
-                slash[slash == parent ? 1 : 0] = '\0';
-            const enum error error = parent_sync(disk, parent, failure);
+        const bool is_made = mkdir(path, FOLDER_MODE) == 0;
+        if (!is_made && errno != EEXIST && (closing == '\0' || (errno != EACCES && errno != EROFS)))
+            return failed(disk, NULL, failure, "creating");
+        if (is_made || end > own_begin) {
+            const enum error error = parent_sync(disk, path, is_made, failure);
             if (error != OK) {
-                (void)rmdir(path); /* the next start must not take it for durable */
+                if (is_made)
+                    (void)rmdir(path); /* as if this start had not been */
                 return error;
             }
-        } else if (errno != EEXIST && (closing == '\0' || (errno != EACCES && errno != EROFS))) {
-            return failed(disk, NULL, failure, "creating");
         }
         path[end] = closing;
     }

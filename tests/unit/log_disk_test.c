@@ -60,6 +60,39 @@ int fdatasync(int descriptor)
     return (int)syscall(SYS_fdatasync, descriptor);
 }
 
+/* And which folders are synced; those of that inode fail, if it is not 0. */
+static ino_t synced_inodes[16];
+static unsigned synced_count;
+static ino_t fails_to_sync;
+
+int fsync(int descriptor)
+{
+    struct stat status;
+    assert_int_equal(fstat(descriptor, &status), 0);
+    if (synced_count < sizeof(synced_inodes) / sizeof(synced_inodes[0]))
+        synced_inodes[synced_count++] = status.st_ino;
+    if (status.st_ino == fails_to_sync) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, descriptor);
+}
+
+static ino_t inode_of(const char *path)
+{
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    return status.st_ino;
+}
+
+static bool was_synced(ino_t inode)
+{
+    for (unsigned i = 0; i < synced_count; i++)
+        if (synced_inodes[i] == inode)
+            return true;
+    return false;
+}
+
 struct fixture {
     char root[64];
     char folder[96]; /* inside root, does not exist yet */
@@ -69,6 +102,7 @@ struct fixture {
 static int fixture_setup(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
+    fails_to_sync = 0;
     (void)snprintf(fixture->root, sizeof(fixture->root), "%.40s/tally-disk-XXXXXX",
                    getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
     assert_non_null(mkdtemp(fixture->root));
@@ -105,6 +139,30 @@ static void a_missing_folder_is_made_with_its_parents(void **state)
     assert_int_equal(stat(fixture->folder, &status), 0);
     assert_true(S_ISDIR(status.st_mode));
     assert_int_equal(status.st_mode & 0007, 0); /* what is in the log is nobody else's business */
+}
+
+/* Whoever made it may have been killed before it was durable. */
+static void a_folder_that_is_there_is_made_durable_with_its_parent(void **state)
+{
+    struct fixture *fixture = *state;
+    char parent[96];
+    (void)snprintf(parent, sizeof(parent), "%s/new", fixture->root);
+    assert_int_equal(mkdir(parent, 0700), 0);
+    assert_int_equal(mkdir(fixture->folder, 0700), 0);
+    synced_count = 0;
+    fails_to_sync = inode_of(parent);
+    struct failure failure = {.error = OK};
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, &failure), ERROR_DISK_FAILED);
+    assert_non_null(strstr(failure.text, "syncing the parent of"));
+    assert_int_equal(access(fixture->folder, F_OK), 0); /* what others made stays */
+    fails_to_sync = 0;
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, &failure), OK);
+    assert_true(was_synced(inode_of(fixture->root)));
+    assert_true(was_synced(inode_of(parent)));
+    assert_false(was_synced(inode_of("/")));
+    synced_count = 0;
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, &failure), OK);
+    assert_int_equal(synced_count, 0);
 }
 
 static void a_folder_that_is_a_file_is_reported(void **state)
@@ -397,6 +455,7 @@ int main(void)
         WITH_DISK(a_write_aside_tells_what_has_not_arrived),
         WITH_DISK(large_files_give_way_or_hurry),
         WITH_DISK(a_missing_folder_is_made_with_its_parents),
+        WITH_DISK(a_folder_that_is_there_is_made_durable_with_its_parent),
         WITH_DISK(a_folder_that_is_a_file_is_reported),
         WITH_DISK(a_folder_has_one_owner),
         WITH_DISK(files_do_what_the_log_expects_of_them),
