@@ -10,7 +10,7 @@
 
 #define WINDOW_SIZE (1u << 20) /* bytes read at a time */
 
-static const uint8_t zeros[65536];
+static const uint8_t zeros[FRAME_SECTOR_SIZE];
 
 /* ERROR_LOG_DAMAGED at `offset` of the segment with this ordinal. */
 static enum error damaged(const struct recovery *recovery, uint64_t ordinal, uint64_t offset, struct failure *failure,
@@ -347,17 +347,19 @@ static enum error unused_remove(struct recovery *recovery, uint64_t ordinal, str
     return OK;
 }
 
-/* Overwrites what a torn frame left with zeros, so that it can never be taken for something. */
+/* Overwrites what a torn frame left with zeros, so that it can never be taken for something. What is zero already is let be: it may
+ * never have got room, and on a full disk there is none. It stays zero, because the sync behind this carries whatever of it is not on
+ * the disk yet, and what a failed sync had left in memory is gone (caches_drop()). */
 static enum error remains_cut(struct recovery *recovery, uint64_t end, struct failure *failure)
 {
     ASSERT(end <= recovery->segment_size);
-    for (uint64_t at = recovery->offset; at < end;) {
-        const size_t piece = end - at < sizeof(zeros) ? (size_t)(end - at) : sizeof(zeros);
-        const enum error error =
-            recovery->disk->operations->write(recovery->file, at, bytes_make(zeros, piece), failure);
+    for (uint64_t at = recovery->offset; at < end; at += FRAME_SECTOR_SIZE) {
+        struct bytes sector;
+        enum error error = bytes_read(recovery, at, FRAME_SECTOR_SIZE, &sector, failure);
+        if (error == OK && !frame_bytes_are_zero(sector))
+            error = recovery->disk->operations->write(recovery->file, at, bytes_make(zeros, sizeof(zeros)), failure);
         if (error != OK)
             return error;
-        at += piece;
     }
     return OK;
 }

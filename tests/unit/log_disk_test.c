@@ -407,6 +407,41 @@ static void what_the_disk_does_not_give_is_not_handed_out(void **state)
     knows_no_populate = false;
 }
 
+/* A frame of which little arrived, over room that it never got: cutting it must not ask for that, for there may be none. */
+static void cutting_a_torn_frame_needs_no_room(void **state)
+{
+    enum { TORN_AT = 2048, HOLE_AT = 16384, TORN_SIZE = 40448 };
+    struct fixture *fixture = *state;
+    struct log_rig rig;
+    log_rig_init(&rig, fixture->disk);
+    rig.options = (struct log_options){.segment_size = 131072, .frame_size_max = 61440};
+    assert_int_equal(log_rig_open(&rig), OK);
+    assert_int_equal(log_rig_write(&rig, 1400), OK);
+    assert_int_equal(log_rig_write(&rig, 40000), OK);
+    assert_int_equal(rig.position, TORN_AT);
+    assert_int_equal(rig.frame.size, TORN_SIZE);
+    log_rig_close(&rig);
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s/0000000000000000.segment", fixture->folder);
+    const int descriptor = open(path, O_RDWR);
+    assert_int_equal(fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, HOLE_AT, 131072 - HOLE_AT), 0);
+    struct stat before, after;
+    assert_int_equal(fsync(descriptor), 0);
+    assert_int_equal(fstat(descriptor, &before), 0);
+    assert_int_equal(log_rig_open(&rig), OK);
+    assert_int_equal(rig.replayed, 1);
+    assert_int_equal(fsync(descriptor), 0);
+    assert_int_equal(fstat(descriptor, &after), 0);
+    assert_int_equal(after.st_blocks, before.st_blocks);
+    uint8_t *torn_owned = malloc(TORN_SIZE);
+    assert_int_equal(pread(descriptor, torn_owned, TORN_SIZE, TORN_AT), TORN_SIZE);
+    assert_true(frame_bytes_are_zero(bytes_make(torn_owned, TORN_SIZE)));
+    free(torn_owned);
+    (void)close(descriptor);
+    assert_int_equal(log_rig_write(&rig, 1400), OK);
+    log_rig_deinit(&rig);
+}
+
 /* In a child with a mount namespace of its own; where that is not allowed, nothing can be said. */
 static int full_file_system_try(const char *root)
 {
@@ -462,6 +497,7 @@ int main(void)
         WITH_DISK(a_log_on_a_real_disk_survives_a_restart),
         WITH_DISK(a_segment_that_finds_no_room_is_gone_at_once),
         WITH_DISK(what_the_disk_does_not_give_is_not_handed_out),
+        WITH_DISK(cutting_a_torn_frame_needs_no_room),
         WITH_DISK(a_full_file_system_loses_nothing),
     };
     return cmocka_run_group_tests_name("log disk", tests, NULL, NULL);
