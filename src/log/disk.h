@@ -56,8 +56,9 @@ struct disk_operations {
     void (*start_sync)(struct disk_file *file, uint64_t offset, uint64_t size);
 
     enum error (*rename)(struct disk *disk, const char *from, const char *to, struct failure *failure);
-    /* OK, too, where there is no such file. The name goes at once, durably; a large file's room comes back in portions, which
-     * takes some seconds a gigabyte unless it `is_hurried`. Nobody may have the file mapped. */
+    /* OK, too, where there is no such file. The name goes at once, durably; where it went and that could not be synced, which is an error,
+     * a power cut may bring the file back whole. A large file's room comes back in portions, which takes some seconds a gigabyte unless
+     * it `is_hurried`. Nobody may have the file mapped. */
     enum error (*remove)(struct disk *disk, const char *name, struct failure *failure);
 
     /* The file's first `size` bytes as read-only memory that shows later writes too; until unmap. The file may be closed

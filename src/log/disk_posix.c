@@ -499,16 +499,18 @@ static enum error posix_remove(struct disk *disk, const char *name, struct failu
     struct disk_posix *posix = disk_posix_of(disk);
     ASSERT(posix->folder >= 0);
     const int descriptor = openat(posix->folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    const bool is_removed = unlinkat(posix->folder, name, 0) == 0;
-    const int reason = errno;
-    if (descriptor >= 0) {
+    enum error error = OK;
+    if (unlinkat(posix->folder, name, 0) == 0) {
         /* The name first, durably: a file that came back shorter after a power cut would be taken for a damaged one. */
-        if (is_removed && fsync(posix->folder) == 0)
+        error = posix_sync_folder(disk, failure);
+        if (error == OK && descriptor >= 0)
             room_give_back(disk, descriptor);
-        (void)close(descriptor);
+    } else if (errno != ENOENT) {
+        error = failed(disk, name, failure, "removing");
     }
-    errno = reason;
-    return is_removed || reason == ENOENT ? OK : failed(disk, name, failure, "removing");
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return error;
 }
 
 static enum error posix_map(struct disk_file *file, uint64_t size, const uint8_t **memory, struct failure *failure)

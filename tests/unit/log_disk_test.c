@@ -269,6 +269,26 @@ static void large_files_give_way_or_hurry(void **state)
     disk->is_hurried = NULL;
 }
 
+static void a_removal_that_may_not_be_durable_is_told(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct disk_operations *operations = fixture->disk->operations;
+    assert_int_equal(operations->lock(fixture->disk, NULL), OK);
+    struct disk_file *file;
+    assert_int_equal(operations->create(fixture->disk, "a", &file, NULL), OK);
+    assert_int_equal(operations->allocate(file, 4 << 20, 0, NULL), OK);
+    fails_to_sync = inode_of(fixture->folder);
+    struct failure failure = {.error = OK};
+    assert_int_equal(operations->remove(fixture->disk, "a", &failure), ERROR_DISK_FAILED);
+    assert_non_null(strstr(failure.text, "syncing the folder"));
+    fails_to_sync = 0;
+    uint64_t size;
+    assert_int_equal(operations->size(file, &size, NULL), OK);
+    assert_int_equal(size, 4 << 20); /* under its name, if that comes back, it is whole */
+    operations->close(file);
+    assert_int_equal(operations->remove(fixture->disk, "a", NULL), OK);
+}
+
 static void name_count(void *context, const char *name)
 {
     assert_true(strcmp(name, "lock") == 0 || strcmp(name, "a") == 0);
@@ -493,6 +513,7 @@ int main(void)
         WITH_DISK(a_folder_that_is_there_is_made_durable_with_its_parent),
         WITH_DISK(a_folder_that_is_a_file_is_reported),
         WITH_DISK(a_folder_has_one_owner),
+        WITH_DISK(a_removal_that_may_not_be_durable_is_told),
         WITH_DISK(files_do_what_the_log_expects_of_them),
         WITH_DISK(a_log_on_a_real_disk_survives_a_restart),
         WITH_DISK(a_segment_that_finds_no_room_is_gone_at_once),
