@@ -54,6 +54,8 @@ static const struct row ROWS[] = {
     {"seconds", "S", "the measured window (default 3)", VALUE_REAL, PLAN(duration_s), 0, 0},
     {"count", "N", "instead of both: exactly N writes, all of them measured", VALUE_LARGE, PLAN(count), 1, MANY},
     {"rate", "R", "open loop: R writes a second; latency counts from when each was due", VALUE_REAL, PLAN(rate), 0, 0},
+    {"latencies", "FILE", "of each write that is measured two 64-bit numbers, in ns: when it was asked, or due (CLOCK_MONOTONIC),\n"
+     "                     and its latency", VALUE_TEXT, PLAN(latencies), 0, 0},
     {"core", "C", "run on this core only", VALUE_CORE, FIELD(core), 0, 1023},
     {"cpu-of", "PIDS", "report the CPU time of these processes (12,13) in the window", VALUE_TEXT, PLAN(cpu_pids), 0, 0},
     {"file", "FILE", "for disk-sync; made, 16 MiB, and removed", VALUE_TEXT, FIELD(file), 0, 0},

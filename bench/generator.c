@@ -33,6 +33,7 @@ struct generator {
     double cpu_server_begin_s;
     struct counters counters;
     struct counters counters_begin;
+    FILE *latencies_owned; /* NULL: nobody asked for each of them */
     struct connection *connections_owned;
     unsigned *idle_owned; /* indexes of connections that wait until something is due, or may be asked for */
     unsigned idle_count;
@@ -107,10 +108,20 @@ static uint64_t due_at_ns(const struct generator *generator)
     return generator->started_at_ns + (uint64_t)((double)generator->writes / generator->plan->rate * 1e9);
 }
 
+/* When the measured window is to end. */
+static uint64_t window_until_ns(const struct generator *generator)
+{
+    const struct plan *plan = generator->plan;
+    return generator->started_at_ns + (uint64_t)((plan->warm_up_s + plan->duration_s) * 1e9);
+}
+
+/* Is nothing more to be asked? At a rate, what was due in the window still is behind its end: a pause of the server may have kept it. */
 static bool is_over(const struct generator *generator)
 {
-    return generator->phase == PHASE_DRAIN ||
-           (generator->plan->count > 0 && generator->writes >= generator->plan->count);
+    if (generator->plan->count > 0 && generator->writes >= generator->plan->count)
+        return true;
+    return generator->phase == PHASE_DRAIN &&
+           (generator->plan->rate == 0 || due_at_ns(generator) >= window_until_ns(generator));
 }
 
 /* Is all of the run measured, from its first write to its last answer? */
@@ -136,9 +147,24 @@ static void connection_go_on(struct generator *generator, struct connection *con
         connection_ask(generator, connection, connection->is_part ? connection->asked_at_ns : now_ns);
 }
 
+/* Does the latency of this write count? At a rate those do that were due in the window, whenever they are answered; otherwise
+ * those that are answered in it. */
+static bool is_counted(const struct generator *generator, const struct connection *connection)
+{
+    if (connection->is_part || generator->phase == PHASE_WARM_UP)
+        return false;
+    if (generator->plan->rate == 0 || is_measured_whole(generator))
+        return generator->phase == PHASE_MEASURE;
+    return connection->asked_at_ns >= generator->window_begin_ns &&
+           connection->asked_at_ns < window_until_ns(generator);
+}
+
 static void latency_add(struct generator *generator, uint64_t now_ns, uint64_t latency_ns)
 {
     struct result *result = generator->result;
+    const uint64_t pair[] = {now_ns - latency_ns, latency_ns};
+    if (generator->latencies_owned != NULL && fwrite(pair, sizeof(pair), 1, generator->latencies_owned) != 1)
+        fatal("can't write %s", generator->plan->latencies);
     histogram_add(&result->latency, latency_ns);
     uint64_t second = (now_ns - generator->window_begin_ns) / SECOND_NS;
     if (second < SECONDS_MAX && latency_ns > result->max_ns_by_second[second])
@@ -150,7 +176,7 @@ static void connection_finish(struct generator *generator, struct connection *co
 {
     generator->last_answer_at_ns = now_ns;
     generator->busy--;
-    if (generator->phase == PHASE_MEASURE && !connection->is_part)
+    if (is_counted(generator, connection))
         latency_add(generator, now_ns, now_ns - connection->asked_at_ns);
     connection_go_on(generator, connection, now_ns);
 }
@@ -241,7 +267,7 @@ static void phase_advance(struct generator *generator, uint64_t now_ns)
         window_begin(generator, now_ns);
     bool is_done = is_measured_whole(generator) ? generator->busy == 0 && generator->writes > 0 &&
                                                       (is_over(generator) || generator->workload->is_drain)
-                                                : (double)elapsed_ns >= (plan->warm_up_s + plan->duration_s) * 1e9;
+                                                : now_ns >= window_until_ns(generator);
     if (generator->phase == PHASE_MEASURE && is_done)
         window_end(generator, now_ns);
     if (now_ns - generator->last_answer_at_ns > SILENCE_MAX_NS && generator->busy > 0)
@@ -291,6 +317,9 @@ static struct timespec wait_max(const struct generator *generator, uint64_t now_
 static void generator_start(struct generator *generator)
 {
     unsigned connections = generator->plan->connections;
+    if (generator->plan->latencies != NULL &&
+        (generator->latencies_owned = fopen(generator->plan->latencies, "wb")) == NULL)
+        fatal("can't open %s: %s", generator->plan->latencies, strerror(errno));
     generator->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     generator->connections_owned = allocate(connections * sizeof(struct connection));
     generator->idle_owned = allocate(connections * sizeof(unsigned));
@@ -307,6 +336,8 @@ static void generator_stop(struct generator *generator)
     for (unsigned index = 0; index < generator->plan->connections; index++)
         connection_close(&generator->connections_owned[index]);
     close(generator->epoll_fd);
+    if (generator->latencies_owned != NULL && fclose(generator->latencies_owned) != 0)
+        fatal("can't write %s", generator->plan->latencies);
     free(generator->connections_owned);
     free(generator->idle_owned);
 }
@@ -314,6 +345,8 @@ static void generator_stop(struct generator *generator)
 static bool is_settled(const struct generator *generator)
 {
     const struct workload *workload = generator->workload;
+    if (!is_over(generator) && !must_wait(generator))
+        return false; /* it was due before the end */
     return generator->busy == 0 ||
            (workload->is_settled != NULL && workload->is_settled(generator->workload_state, &generator->counters));
 }

@@ -12,10 +12,10 @@
 enum { SECONDS_MAX = 600 };
 
 struct result {
-    double seconds;                         /* of the measured window */
-    struct counters window;                 /* confirmed inside it */
-    struct counters total;                  /* confirmed in the whole run, warm-up and draining included */
-    struct histogram latency;               /* of the writes answered inside it */
+    double seconds;           /* of the measured window */
+    struct counters window;   /* confirmed inside it */
+    struct counters total;    /* confirmed in the whole run, warm-up and draining included */
+    struct histogram latency; /* of the writes answered inside it, or due inside it where there is a rate */
     uint64_t max_ns_by_second[SECONDS_MAX]; /* the longest of those answered in each second of it */
     double generator_cpu_s;                 /* user + system of this process inside it */
     double server_cpu_s;                    /* of plan->cpu_pids, likewise; 0 without */

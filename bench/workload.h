@@ -27,10 +27,11 @@ struct plan {
     unsigned body_size;      /* of one message */
     double warm_up_s;        /* left out of every figure */
     double duration_s;
-    uint64_t count;       /* 0, or the number of writes after which the run ends; then there is no warm-up */
-    double rate;          /* 0: closed loop; else requests per second, each due at a fixed time */
-    const char *cpu_pids; /* NULL, or the processes whose CPU time counts as the server's: "12,13" */
-    bool is_told;         /* a line of JSON each second, from the workload's tell() */
+    uint64_t count;        /* 0, or the number of writes after which the run ends; then there is no warm-up */
+    double rate;           /* 0: closed loop; else requests per second, each due at a fixed time */
+    const char *cpu_pids;  /* NULL, or the processes whose CPU time counts as the server's: "12,13" */
+    const char *latencies; /* a file for each of them; NULL: none */
+    bool is_told;          /* a line of JSON each second, from the workload's tell() */
     /* Of the long runs (record.h): */
     const char *record; /* the file */
     uint64_t messages;  /* that it has room for */

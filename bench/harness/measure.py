@@ -1,6 +1,8 @@
 """Measurements: one server, one load, one result; and the longer ones about a backlog."""
 
+import array
 import json
+import math
 import os
 import random
 import resource
@@ -220,8 +222,9 @@ def cases_run(setting, cases, tell):
 
 # --- A backlog ---
 
-PAUSE_RATE = 10_000  # sends a second: a third of what one core can do, so that only its pauses show, not a core that is full
-PAUSE_SLICE = 4  # measured windows: as long as a snapshot takes
+PAUSE_RATE = 10_000  # sends a second: a seventh of what one core can do, so that only its pauses show, not a core that is full
+PAUSE_WINDOWS = {"calm": 4, "pauses": 16}  # measured windows: a snapshot of ten million messages begins and ends in the longer one
+FORK_S = 0.05  # a child is seen once its fork has returned, which pauses its parent before
 SNAPSHOT_OFTEN = ("--snapshot-bytes", "1MiB", "--snapshot-growth", "0")
 SNAPSHOT_NEVER = ("--snapshot-bytes", "0")
 PEER_MESSAGES_MAX = 1_000_000  # in servers that keep bodies in memory
@@ -259,7 +262,7 @@ class Backlog:
     few: list = field(default_factory=list)  # lives with 1,000 waiting
     many: list = field(default_factory=list)  # lives with all waiting
     calm: list = field(default_factory=list)  # sends at a rate while no snapshot is taken
-    pauses: list = field(default_factory=list)  # and while one is after the other
+    pauses: list = field(default_factory=list)  # and with one after the other: what was due while one was taken is in "during"
     restart_warm_s: float | None = None
     restart_cold_s: float | None = None
     problem: str = ""
@@ -273,27 +276,38 @@ def lives_run(setting, server, results):
 
 
 class SnapshotWatch:
-    """Looks a hundred times a second whether a snapshot is being written."""
+    """Looks a hundred times a second whether a snapshot is being taken: from the fork of its process until that has ended, which is when it
+    has given back what the snapshot made superfluous."""
 
     def __init__(self, server):
         self.server = server
         self.thread = threading.Thread(target=self.look, daemon=True)
         self.is_over = False
-        self.looks = self.found = 0
-        self.took_s = []  # of each whose beginning and end were seen
+        self.spans = []  # (begin, end), in seconds of the monotonic clock
+        self.took_s = []  # from its fork until it had its name, of each of which both were seen
 
     def look(self):
-        was_written, begun_s = False, None
+        child, begun_s = self.server.snapshot_child(), time.monotonic()
+        is_named, was_written = True, False  # of one that is there already the fork was not seen
         while not self.is_over:
-            is_written = self.server.is_taking_snapshot()
-            self.looks += 1
-            self.found += is_written
-            if is_written and not was_written:
-                begun_s = time.monotonic() if self.looks > 1 else None  # what is there at the first look began before
-            if was_written and not is_written and begun_s is not None:
-                self.took_s.append(time.monotonic() - begun_s)
-            was_written = is_written
             time.sleep(0.01)
+            found, now_s = self.server.snapshot_child(), time.monotonic()
+            if found != child:
+                self.note(child, begun_s, now_s)
+                child, begun_s, is_named = found, now_s - FORK_S, found is None
+                was_written = False
+            if is_named:
+                continue
+            is_written = self.server.is_writing_snapshot()
+            if was_written and not is_written:
+                self.took_s.append(now_s - begun_s)
+                is_named = True
+            was_written = is_written
+        self.note(child, begun_s, time.monotonic())
+
+    def note(self, child, begun_s, end_s):
+        if child is not None:
+            self.spans.append((begun_s, end_s))
 
     def __enter__(self):
         self.thread.start()
@@ -304,15 +318,37 @@ class SnapshotWatch:
         self.thread.join()
 
 
-def sends_at_a_rate(setting, server, options):
+def percentiles_us(latencies_ns):
+    """The smallest value that so many are not above; None of nothing."""
+    ranked = sorted(latencies_ns)
+    if not ranked:
+        return {"count": 0, "p50": None, "p99": None, "p999": None, "max": None}
+    at = {name: ranked[math.ceil(share * len(ranked)) - 1] / 1e3 for name, share in (("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1))}
+    return {"count": len(ranked), **at}
+
+
+def latencies_during(path, spans):
+    """Of the sends that fell due in one of the spans. The file is load's --latencies: when each was due, and how long it took."""
+    numbers = array.array("Q")
+    with open(path, "rb") as file:
+        numbers.frombytes(file.read())
+    spans_ns = [(begin_s * 1e9, end_s * 1e9) for begin_s, end_s in spans]
+    return [latency for due, latency in zip(numbers[::2], numbers[1::2]) if any(begin <= due < end for begin, end in spans_ns)]
+
+
+def sends_at_a_rate(setting, server, kind, options):
     """After a restart with these options."""
     server.stop()
     server.options = options
     server.start()
+    path, seconds = os.path.join(setting.folder, "latencies"), PAUSE_WINDOWS[kind] * setting.seconds
     with SnapshotWatch(server) as watch:
         result = server_load(setting, server, "http-send", "--connections", setting.connections, "--body", setting.body, "--rate", PAUSE_RATE,
-                             "--warm-up", setting.warm_up, "--seconds", PAUSE_SLICE * setting.seconds)
-    return {**result, "snapshot_share": watch.found / watch.looks, "snapshots_s": watch.took_s}
+                             "--warm-up", setting.warm_up, "--seconds", seconds, "--latencies", path)
+    during = latencies_during(path, watch.spans)
+    os.remove(path)
+    return {**result, "during": percentiles_us(during), "snapshot_share": len(during) / (PAUSE_RATE * seconds),
+            "snapshots_s": watch.took_s}
 
 
 def pauses_measure(setting, server, backlog):
@@ -323,8 +359,8 @@ def pauses_measure(setting, server, backlog):
         is_enough = all(sum(one["stolen_share"] <= STOLEN for one in results) >= setting.runs for results in (backlog.calm, backlog.pauses))
         if is_enough or (run >= setting.runs and time.monotonic() > deadline_s):
             break
-        for results, options in random.sample([(backlog.calm, SNAPSHOT_NEVER), (backlog.pauses, SNAPSHOT_OFTEN)], 2):
-            results.append(sends_at_a_rate(setting, server, options))
+        for kind, options in random.sample([("calm", SNAPSHOT_NEVER), ("pauses", SNAPSHOT_OFTEN)], 2):
+            getattr(backlog, kind).append(sends_at_a_rate(setting, server, kind, options))
     return sum(one["total"]["sent"] for one in backlog.calm + backlog.pauses)
 
 

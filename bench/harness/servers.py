@@ -62,8 +62,8 @@ class Server:
         """Of the process; None: ours."""
 
     def cpu_s(self):
-        """Processor time it has used so far."""
-        return machine.cpu_of_s(self.process.pid)
+        """Processor time it has used so far, with the processes that it has started."""
+        return machine.tree_cpu_s(self.process.pid)
 
     def is_ready(self):
         with socket.socket() as probe:
@@ -302,8 +302,12 @@ class Tallyd(Server):
         if held != expected:
             raise RunFailed(f"Tally holds {held} messages, expected {expected}")
 
-    def is_taking_snapshot(self):
-        return any("snapshot" in name and "tmp" in name for _, _, names in os.walk(self.data) for name in names)
+    def snapshot_child(self):
+        """The process that writes one, or removes what it made superfluous, or None. Tally starts no other."""
+        return next(iter(machine.children_of(self.process.pid)), None)
+
+    def is_writing_snapshot(self):
+        return any(name.endswith(".snapshot.tmp") for _, _, names in os.walk(self.data) for name in names)
 
     def pages_drop(self):
         """Drops the data folder from the page cache, for a restart that must read it; the process must be gone."""
