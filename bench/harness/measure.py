@@ -216,6 +216,8 @@ def cases_run(setting, cases, tell):
                 begin_s = time.monotonic()
                 case_run(setting, case)
                 patience_s -= time.monotonic() - begin_s if retry > 0 else 0
+                for result in case.results[-1:]:
+                    result["round"] = run
                 if case.problem or case.results[-1]["others_share"] <= DISTURBED or patience_s < 0:
                     break
 

@@ -2,6 +2,7 @@
 
 import statistics
 
+from harness import rounds
 from harness.measure import DISTURBED, STOLEN, undisturbed
 
 # The bars: what Tally must reach.
@@ -16,9 +17,12 @@ PAUSE_MS = 20
 
 
 def row(name, value, unit, reference="", reference_value=None, reference_unit="", at_least=None, at_most=None,
-        bar_on_value=False, problem="", is_disturbed=False):
-    """One line of the table. The bar judges value / reference_value, or the value itself with bar_on_value."""
-    ratio = value / reference_value if value is not None and reference_value else None
+        bar_on_value=False, problem="", is_disturbed=False, ratios=()):
+    """One line of the table. The bar judges the median of the rounds' ratios, or value / reference_value where no rounds are given, or the
+    value itself with bar_on_value."""
+    ratio, ratio_range = rounds.middle(ratios)
+    if ratio is None and value is not None and reference_value:
+        ratio = value / reference_value
     judged = value if bar_on_value else ratio
     bar = at_least if at_least is not None else at_most
     met = None
@@ -26,7 +30,7 @@ def row(name, value, unit, reference="", reference_value=None, reference_unit=""
         met = judged >= bar if at_least is not None else judged <= bar
     return {
         "name": name, "value": value, "unit": unit, "reference": reference, "reference_value": reference_value,
-        "reference_unit": reference_unit, "ratio": ratio, "bar": bar,
+        "reference_unit": reference_unit, "ratio": ratio, "ratio_range": ratio_range, "bar": bar,
         "bar_is": "at least" if at_least is not None else "at most",
         "bar_on_value": bar_on_value, "met": met, "problem": problem,
         "is_disturbed": is_disturbed,
@@ -79,7 +83,8 @@ def comparison_rows(cases):
             promise = "" if reference.server.durability == case.server.durability else f" ({reference.server.durability})"
             rows.append(row(name, case.median(*path), unit, reference.title + promise, reference.median(*path), unit,
                             problem=case.problem or reference.problem,
-                            is_disturbed=case.is_disturbed() or reference.is_disturbed(), **bar))
+                            is_disturbed=case.is_disturbed() or reference.is_disturbed(),
+                            ratios=rounds.ratios(case.results, reference.results, path), **bar))
     return rows
 
 
@@ -148,6 +153,13 @@ def number(value):
     return f"{value:.1f}" if abs(value) >= 100 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3f}"
 
 
+def ratio_text(entry):
+    if entry["ratio"] is None:
+        return ""
+    low, high = entry["ratio_range"] or (None, None)
+    return f"{entry['ratio']:.2f} x" + (f" ({low:.2f} to {high:.2f})" if low is not None and low < high else "")
+
+
 def bar_text(entry):
     if entry["bar"] is None:
         return ""
@@ -177,8 +189,7 @@ def table(head, lines, right):
 def rows_table(rows):
     lines = [[entry["name"], with_unit(entry["value"], entry["unit"]),
               with_unit(entry["reference_value"], entry["reference_unit"]), entry["reference"],
-              "" if entry["ratio"] is None else f"{entry['ratio']:.2f} x", bar_text(entry), verdict_text(entry)]
-             for entry in rows]
+              ratio_text(entry), bar_text(entry), verdict_text(entry)] for entry in rows]
     return table(["what", "Tally", "reference", "which", "ratio", "bar", ""], lines, {1, 2, 4})
 
 

@@ -6,11 +6,15 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import xml.etree.ElementTree
 
 import pytest
 from conftest import BIN, ROOT, WRAPPER
+
+sys.path.append(str(ROOT / "bench"))
+from harness import report, rounds  # noqa: E402
 
 PROGRAMS = ROOT / "build" / "release" / "bench"
 PEERS = {"nginx": "nginx", "redis-server": "redis", "beanstalkd": "beanstalkd"}
@@ -163,3 +167,31 @@ def test_pools_are_measured_and_counted(results):
 
 def test_the_generator_states_its_ceiling(results):
     assert "The load generator's own ceiling, at least: " in results["printed"]
+
+
+# --- Without a run: what is made of figures ---
+
+
+def rates(*figures, disturbed=()):
+    """Runs of one load, a round each."""
+    return [{"round": at, "messages_per_s": figure, "others_share": 0.5 if at in disturbed else 0.0} for at, figure in enumerate(figures)]
+
+
+def test_a_ratio_is_the_median_of_the_rounds_ratios():
+    """Those of a real run: the two medians, of different rounds, would give 0.88."""
+    ratios = rounds.ratios(rates(80391, 59514, 73858), rates(99514, 77463, 83804), ("messages_per_s",))
+    row = report.row("SendMessage", 73858, "/s", "nginx", 83804, "/s", at_least=0.85, ratios=ratios)
+    assert report.ratio_text(row) == "0.81 x (0.77 to 0.88)" and row["met"] is False
+
+
+def test_a_round_counts_where_both_of_its_runs_do():
+    path = ("messages_per_s",)
+    assert rounds.ratios(rates(10, 20, 30, disturbed=(0,)), rates(10, 10, 10, disturbed=(2,)), path) == [2]
+    repeated = rates(10, 20, disturbed=(1,)) + [{"round": 1, "messages_per_s": 40, "others_share": 0.0}]
+    assert rounds.ratios(repeated, rates(10, 10), path) == [1, 4]
+
+
+def test_runs_without_rounds_have_the_ratio_of_their_medians():
+    unnumbered = [{"messages_per_s": 10, "others_share": 0.0}] * 3
+    assert rounds.ratios(unnumbered, rates(10, 10, 10), ("messages_per_s",)) == []
+    assert report.ratio_text(report.row("x", 30, "/s", "y", 20, "/s")) == "1.50 x"
