@@ -46,6 +46,7 @@ COMPARISONS = [
     ("SendMessage", "send", "nginx", RATE, {"at_least": SEND_TO_NGINX}),
     ("SendMessage", "send", "redis", RATE, {}),
     ("SendMessage", "send", "barest", RATE, {}),
+    ("SendMessage", "send", "ceiling.send", RATE, {}),
     ("SendMessageBatch of 10", "batch", "nginx", RATE, {"at_least": BATCH_TO_NGINX}),
     ("SendMessageBatch of 10", "batch", "redis.tens", RATE, {}),
     ("send, receive, delete in tens", "life", "beanstalkd", RATE, {"at_least": LIFE_TO_BEANSTALKD}),
@@ -158,6 +159,13 @@ def ratio_text(entry):
         return ""
     low, high = entry["ratio_range"] or (None, None)
     return f"{entry['ratio']:.2f} x" + (f" ({low:.2f} to {high:.2f})" if low is not None and low < high else "")
+
+
+def is_behind(entry):
+    """Whether the reference is better: more in a second, or less of a time and of bytes."""
+    if entry["ratio"] is None or entry["unit"] not in ("/s", "us", "ms", "s", "bytes"):
+        return False
+    return entry["ratio"] < 1 if entry["unit"] == "/s" else entry["ratio"] > 1
 
 
 def bar_text(entry):

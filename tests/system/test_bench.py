@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -195,3 +196,46 @@ def test_runs_without_rounds_have_the_ratio_of_their_medians():
     unnumbered = [{"messages_per_s": 10, "others_share": 0.0}] * 3
     assert rounds.ratios(unnumbered, rates(10, 10, 10), ("messages_per_s",)) == []
     assert report.ratio_text(report.row("x", 30, "/s", "y", 20, "/s")) == "1.50 x"
+
+
+def test_a_row_says_whether_tally_is_behind():
+    assert report.is_behind(report.row("rate", 10, "/s", "other", 20, "/s"))
+    assert report.is_behind(report.row("memory", 102, "bytes", "other", 35, "bytes"))
+    assert not report.is_behind(report.row("time", 10, "us", "other", 20, "us"))
+    assert not report.is_behind(report.row("rate", 10, "/s", "not there"))
+
+
+def entry(title, server, *runs, problem=""):
+    return {"title": title, "server": server, "durability": "synced", "problem": problem, "runs": list(runs),
+            "messages_per_s": statistics.median(run["messages_per_s"] for run in runs) if runs else None,
+            "range_messages_per_s": [1, 2]}
+
+
+@pytest.fixture(name="page")
+def page_fixture(tmp_path):
+    """Fills the page from results; returns its text."""
+    def fill(measured, rows=()):
+        document = tmp_path / "performance.md"
+        document.write_text((ROOT / "docs" / "performance.md").read_text())
+        (tmp_path / "results.json").write_text(json.dumps({
+            "machine": {"cpu": "a", "cores": 2, "memory_gib": 1, "kernel": "b", "file_system": "c"}, "taken_at": "d", "notes": [],
+            "disk": {"syncs_per_s": 1, "latency_us": {"p50": 1, "p99": 1}}, "versions": {"commit": "e"}, "backlog": None, "parts": {},
+            "settings": {"connections": 64, "body": 200, "runs": 3, "seconds": 2.5, "warm_up": 0.8, "backlog_body": 32},
+            "measured": measured, "rows": list(rows)}))
+        subprocess.run([ROOT / "bench" / "publish", "--results", tmp_path / "results.json", "--document", document,
+                        "--picture", tmp_path / "jobs.svg"], check=True, capture_output=True)
+        return document.read_text()
+    return fill
+
+
+def run_of(rate, p99=1.0, others=0.0, seconds=2.5):
+    return {"messages_per_s": rate, "requests_per_s": rate, "latency_us": {"p99": p99}, "server_cpu_us": p99, "generator_share": p99 / 1000,
+            "others_share": others, "seconds": seconds}
+
+
+def test_the_page_shows_every_row_also_where_tally_is_behind(page):
+    behind = report.row("index memory of a waiting message", 102.0, "bytes", "Redis, body included", 35.0, "bytes")
+    text = page({"send": entry("Tally, SendMessage", "Tally", run_of(80), run_of(90), run_of(100)),
+                 "barest": entry("bare group commit", "bare", run_of(100), run_of(100), run_of(100))}, [behind])
+    assert "| SendMessage | 90.00/s | bare group commit: 100.0/s | 0.90 x (0.80 to 1.00) | **behind** |" in text
+    assert "| index memory of a waiting message | 102.0 bytes | Redis, body included: 35.00 bytes | 2.91 x | **behind** |" in text
