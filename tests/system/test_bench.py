@@ -239,3 +239,8 @@ def test_the_page_shows_every_row_also_where_tally_is_behind(page):
                  "barest": entry("bare group commit", "bare", run_of(100), run_of(100), run_of(100))}, [behind])
     assert "| SendMessage | 90.00/s | bare group commit: 100.0/s | 0.90 x (0.80 to 1.00) | **behind** |" in text
     assert "| index memory of a waiting message | 102.0 bytes | Redis, body included: 35.00 bytes | 2.91 x | **behind** |" in text
+
+
+def test_a_disturbed_run_counts_for_no_figure_of_the_jobs(page):
+    text = page({"life": entry("lives", "Tally", run_of(100, p99=2), run_of(120, p99=4), run_of(110, p99=900, others=0.5))})
+    assert "| **Tally, 10 in a request** | synced | 110.0 | 100.0 to 120.0 | 3.00 | 3.00 | 0 % |" in text
