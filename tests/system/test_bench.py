@@ -1,5 +1,6 @@
 """bench/run works: every row is there, and every load was checked against what the server then held."""
 
+import importlib.machinery
 import importlib.util
 import json
 import pathlib
@@ -244,3 +245,30 @@ def test_the_page_shows_every_row_also_where_tally_is_behind(page):
 def test_a_disturbed_run_counts_for_no_figure_of_the_jobs(page):
     text = page({"life": entry("lives", "Tally", run_of(100, p99=2), run_of(120, p99=4), run_of(110, p99=900, others=0.5))})
     assert "| **Tally, 10 in a request** | synced | 110.0 | 100.0 to 120.0 | 3.00 | 3.00 | 0 % |" in text
+
+
+@pytest.fixture(name="count", scope="module")
+def count_fixture():
+    """bench/count as a module."""
+    loader = importlib.machinery.SourceFileLoader("bench_count", str(ROOT / "bench" / "count"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_count", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_counts_are_compared_across_corrections_of_the_compiler_and_of_libraries(count):
+    said = {"compiler": "gcc 12.2.0", "libc": "2.36", "openssl": "3.0.19"}
+    assert count.maker(said) == count.maker({**said, "openssl": "3.0.20-rc1"})
+    assert count.maker(said) != count.maker({**said, "openssl": "3.1.0"})
+    assert count.maker(said).startswith("gcc 12.2, libc 2.36, OpenSSL 3.0, ")
+
+
+def test_a_count_fails_that_is_higher_or_has_other_names_and_is_skipped_without_a_book(count, capsys):
+    book = {"us": {"send": 100, "receive": 100}}
+    assert count.judge({"send": 104, "receive": 90}, book, "us") == 0
+    assert count.judge({"send": 106, "receive": 100}, book, "us") == 1
+    for other in ({"send": 100}, {"send": 100, "receive": 100, "delete": 100}, {"send": 100, "take": 100}):
+        capsys.readouterr()
+        assert count.judge(other, book, "us") == 1 and "--update" in capsys.readouterr().out, other
+    assert count.judge({"send": 100}, book, "them") == count.NOT_COMPARED
+    assert count.judge({"send": 100}, None, "us") == 1
