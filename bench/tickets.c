@@ -5,6 +5,7 @@ enum { MODES = 8 };
 /* Of `alone` and `pair`, whose pools let two fit that are at most 50 apart: those who wait stand further from each other than that, and
  * pairs come in between, where nobody waits. JSON knows no leading zeros, so positions begin far from 0. */
 static const uint64_t FIRST_POSITION = UINT64_C(10000000000), STEP = 200, SPOTS = 100000;
+static const uint64_t TICKETS_FIT_SPOTS = 1000;
 
 /* Of the kinds with maps: values are dense, so that hundreds or thousands are near, and only what they share tells them apart. */
 static const uint64_t MMR_RANGE = 3000, MMR_STRIDE = 7919;
@@ -20,6 +21,14 @@ static void pair_append(struct text *out, uint64_t number)
     uint64_t spot = number / 2 % SPOTS;
     text_append_format(out, "{\"mode\":\"m%u\",\"mmr\":%llu}", (unsigned)(spot % MODES),
                        (unsigned long long)(FIRST_POSITION + spot * STEP + STEP / 2));
+}
+
+/* Newcomers for those of `alone` that wait: a thousand that fit one each, then a thousand that take the places of those who left. */
+static void fit_append(struct text *out, uint64_t number)
+{
+    uint64_t spot = number % TICKETS_FIT_SPOTS;
+    text_append_format(out, "{\"mode\":\"m%u\",\"mmr\":%llu}", (unsigned)(spot % MODES),
+                       (unsigned long long)(FIRST_POSITION + spot * STEP));
 }
 
 static void maps_append(struct text *out, uint64_t number, uint64_t owner, char letter)
@@ -78,6 +87,7 @@ static void player_append(struct text *out, uint64_t number)
 static const struct ticket_kind KINDS[] = {
     {"alone", "mode and mmr, no two of them fit", alone_append},
     {"pair", "the same, 2n and 2n + 1 fit each other and none that is alone", pair_append},
+    {"fit", "the same, n fits the n-th of a thousand that are alone, or takes its place", fit_append},
     {"alone-maps", "mode, mmr and maps: many are near, none share a map", alone_maps_append},
     {"pair-maps", "the same, 2n and 2n + 1 share theirs", pair_maps_append},
     {"same", "all fit all", same_append},

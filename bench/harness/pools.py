@@ -16,6 +16,7 @@ GROWTH = 2.0  # of the cost of a ticket, from 1,000 waiting to 1,000,000
 PAUSE_MS = 20  # p99 of a send to another queue meanwhile
 OTHER_RATE = 2_000
 BATCH = 100
+FIT_ROUND = 2_000  # tickets of the kind fit: half take away some that wait, half are left in their place
 ARRIVALS = 2_000_000_000  # the numbers of tickets that come later begin here
 PATIENCE_S = 120
 
@@ -140,25 +141,26 @@ class Rate(PoolPart):
             with PoolBench(setting, LADDER) as bench:
                 ticket_bytes = bench.fill("alone", size)
                 first = ARRIVALS
-                tickets = max(2 * BATCH, min(300_000, setting.messages // 2) // BATCH * BATCH)
+                tickets = max(FIT_ROUND, min(300_000, setting.messages // 2) // FIT_ROUND * FIT_ROUND)
                 for run in range(setting.runs):
-                    for _ in range(1 + setting.retries):
-                        tell(f"pool with {size:,} waiting: matches, run {run + 1} of {setting.runs}")
-                        result = self.matches(setting, bench, first, tickets)
-                        first += tickets
-                        if result["others_share"] <= measure.DISTURBED:
-                            break
-                    self.note(str(size), {**result, "ticket_bytes": ticket_bytes})
+                    for kind, name in (("pair", str(size)), ("fit", f"fit {size}")):
+                        for _ in range(1 + setting.retries):
+                            tell(f"pool with {size:,} waiting: matches ({kind}), run {run + 1} of {setting.runs}")
+                            result = self.matches(setting, bench, kind, first, tickets)
+                            first += tickets
+                            if result["others_share"] <= measure.DISTURBED:
+                                break
+                        self.note(name, {**result, "ticket_bytes": ticket_bytes})
                 if setting.is_all and size == self.sizes(setting)[-1]:
                     tell(f"pool with {size:,} waiting: sends to another queue, alone and meanwhile")
                     bench.create("other", {})
                     self.note("sends alone", self.sends(setting, bench))
                     self.note("sends", self.sends_meanwhile(setting, bench, first))
 
-    def matches(self, setting, bench, first, tickets):
+    def matches(self, setting, bench, kind, first, tickets):
         before_matches = bench.describe()["Matches"]
         clocks, begin = measure.Clocks.read(setting, bench.server), time.monotonic()
-        offered = bench.offer("pair", tickets, first=first, connections=setting.connections)
+        offered = bench.offer(kind, tickets, first=first, connections=setting.connections)
         bench.wait(lambda described: described["Matches"] - before_matches >= tickets // 2, "every pair is a match")
         seconds = time.monotonic() - begin
         server_s = machine.cpu_of_s(bench.server.process.pid) - clocks.server_s
@@ -202,6 +204,8 @@ class Rate(PoolPart):
             is_bar = size == 100_000 or size == sizes[-1] < 100_000
             made.append(self.row(f"pool: durable matches, {size:,} waiting", self.median(str(size), "matches_per_s"), "/s",
                                  "built-in matcher: equal, near", of=[str(size)], at_least=MATCHES if is_bar else None, bar_on_value=True))
+            made.append(self.row(f"pool: durable matches with one of the {size:,} that wait", self.median(f"fit {size}", "matches_per_s"), "/s",
+                                 "both of a pair are newcomers", self.median(str(size), "matches_per_s"), "/s", of=[f"fit {size}"]))
         if not setting.is_all:
             return made
         most = sizes[-1]
