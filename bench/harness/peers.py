@@ -7,6 +7,8 @@ import pwd
 import re
 import shutil
 import subprocess
+import tempfile
+import threading
 
 from harness import machine, report
 from harness.order import FIFO, FIFO_PLAIN, Bench, Part, cost_of, is_disturbed
@@ -17,6 +19,7 @@ PROGRAMS = os.path.join(ROOT, "bench", "peers")
 MODULES = os.path.join(ROOT, "build", "peers")  # filled by ./setup bench
 KEYS_JOBS = 10  # jobs of a key
 FLOWS = (100, 1000, 10_000)
+NODE_LIMIT_S = 240
 
 
 class Postgres(Server):
@@ -91,21 +94,30 @@ def version_of(package):
         return None
 
 
-def node_run(setting, program, *options):
-    """One of the programs in bench/peers, on the core of the loads; what it reports."""
+def node_run(setting, program, *options, hear=None):
+    """One of the programs in bench/peers, on the core of the loads; what it reports, in its last line. What it prints before goes to hear(word, its
+    process) at once."""
     if shutil.which("node") is None:
         raise RunFailed("node isn't there")
     command = ["node", os.path.join(PROGRAMS, program), *map(str, options)]
     if setting.load_core is not None:
         command = ["taskset", "-c", str(setting.load_core), *command]
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=MODULES,
-                              timeout=240, check=False)
-    except subprocess.TimeoutExpired as problem:
-        raise RunFailed(f"{program} took more than {problem.timeout} s") from problem
-    if done.returncode != 0:
-        raise RunFailed(f"{program}: {(done.stdout + done.stderr).strip()[-300:]}")
-    return json.loads(done.stdout)
+    said = None
+    with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True,
+                                                                  cwd=MODULES) as process:
+        limit = threading.Timer(NODE_LIMIT_S, process.kill)
+        limit.start()
+        for line in process.stdout:
+            said = line
+            if hear is not None and line.startswith('"'):
+                hear(json.loads(line), process)
+        status = process.wait()
+        is_late = not limit.is_alive()
+        limit.cancel()
+        errors.seek(0)
+        if status != 0 or said is None:
+            raise RunFailed(f"{program} took more than {NODE_LIMIT_S} s" if is_late else f"{program}: {((said or '') + errors.read()).strip()[-300:]}")
+    return json.loads(said)
 
 
 class Compared(Part):

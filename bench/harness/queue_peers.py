@@ -7,7 +7,6 @@ from harness.queue_servers import Nats, NatsSync, PostgresJobs, PostgresQueue, R
 from harness.servers import RunFailed
 
 TENS = 10
-JOBS_PER_S = {"graphile-worker": 8_000, "pg-boss": 3_000, "bullmq": 2_000}  # about what they do: sets how many jobs a run has
 
 
 def amqp_run(setting, server, case):
@@ -55,17 +54,19 @@ def postgres_run(setting, server, case):
 
 def library_run(setting, server, case):
     """A job library's own program in Node.js, on the core of the loads; it checks itself what its server holds."""
-    jobs = max(200, int(JOBS_PER_S[case.mode] * setting.seconds))
+    clocks = {}
 
-    def work():
-        made = node_run(setting, "jobs.mjs", "--library", case.mode, "--connection", getattr(server, "uri", ""), "--port", server.port,
-                        "--jobs", jobs, "--warm-up", jobs // 5, "--clients", setting.connections, "--body", setting.body)
-        return {**made, "messages": made["jobs"], "latency_us": {}, "total": {"sent": 0, "deleted": 0}}
+    def hear(word, process):
+        """Of the part that counts; the program says it as it begins and ends. While it runs its time isn't among that of the ended."""
+        clocks[word] = measure.Clocks.read(setting, server)
+        clocks[word].load_s += machine.cpu_of_s(process.pid)
 
-    result = around(setting, server, work)
-    result["generator_share"] = result["generator_cpu_s"] / result["seconds"]
-    result["server_cpu_us"] *= jobs / (jobs + jobs // 5)  # the warm-up's jobs cost as much
-    return result
+    made = node_run(setting, "jobs.mjs", "--library", case.mode, "--connection", getattr(server, "uri", ""), "--port", server.port,
+                    "--seconds", setting.seconds, "--warm-up", setting.warm_up, "--clients", setting.connections, "--body", setting.body, hear=hear)
+    before, after = clocks["begin"], clocks["end"]
+    return {**made, "messages": made["jobs"], "latency_us": {}, "total": {"sent": 0, "deleted": 0}, "others_share": after.others_since(before),
+            "generator_share": made["generator_cpu_s"] / made["seconds"],
+            "server_cpu_us": (after.server_s - before.server_s) / made["jobs"] * 1e6}
 
 
 def library_missing(*packages):

@@ -1,14 +1,15 @@
 /* Jobs without order: added in hundreds, worked off 64 at once, gone. One of three libraries, each tuned as its documentation says.
  *
- * jobs.mjs --library graphile-worker|pg-boss|bullmq --connection URI --port PORT --jobs N --warm-up N
+ * jobs.mjs --library graphile-worker|pg-boss|bullmq --connection URI --port PORT --seconds N --warm-up SECONDS
  *
- * The warm-up's jobs go the whole way first. Then the clock runs while all jobs are added, and again while they are worked off, until the
- * server has confirmed the end of the last; a job's life is both. Prints JSON. */
+ * The warm-up's jobs go the whole way first, more and more of them until its time is over; their rate says how many the measured part needs. Then
+ * the clock runs while all jobs are added, and again while they are worked off, until the server has confirmed the end of the last; a job's
+ * life is both. If that was over too soon it is done again with more. Prints "begin" and "end" around each, then JSON. */
 import { createRequire } from "node:module";
 import { options, print, sleep, now } from "./common.mjs";
 
 const require = createRequire(`${process.cwd()}/`);
-const given = options({ library: "", connection: "", port: 0, jobs: 10000, "warm-up": 1000, clients: 64, body: 200 });
+const given = options({ library: "", connection: "", port: 0, seconds: 2.5, "warm-up": 0.8, clients: 64, body: 200 });
 const HUNDRED = 100;
 const body = "x".repeat(given.body);
 
@@ -125,29 +126,49 @@ async function bull() {
 }
 
 const library = await { "graphile-worker": graphile, "pg-boss": boss, bullmq: bull }[given.library]();
-await inHundreds(given["warm-up"], library.add);
-await library.work(given["warm-up"]);
-await library.stop();
-const cpuBefore = process.cpuUsage();
-const begin = now();
-await inHundreds(given.jobs, library.add);
-const added = now() - begin;
-const heldAfterAdding = await library.held();
-const workBegin = now();
-await library.work(given.jobs);
-const worked = now() - workBegin;
-const cpu = process.cpuUsage(cpuBefore);
-await library.stop();
+
+/* So many jobs, the whole way. */
+async function lives(jobs) {
+  const cpuBefore = process.cpuUsage();
+  const begin = now();
+  await inHundreds(jobs, library.add);
+  const added = now() - begin;
+  const heldAfterAdding = await library.held();
+  const workBegin = now();
+  await library.work(jobs);
+  const worked = now() - workBegin;
+  const cpu = process.cpuUsage(cpuBefore);
+  return {
+    jobs,
+    added_s: added,
+    worked_s: worked,
+    seconds: added + worked,
+    messages_per_s: jobs / (added + worked),
+    generator_cpu_s: (cpu.user + cpu.system) / 1e6,
+    held_after_adding: heldAfterAdding,
+  };
+}
+
+/* Hundreds of jobs that take so many seconds at that rate, and a fifth more. */
+function enough(rate, seconds) {
+  return HUNDRED * Math.ceil((1.2 * rate * seconds) / HUNDRED);
+}
+
+let done;
+let warmed = 0;
+for (let jobs = 2 * HUNDRED; warmed < given["warm-up"]; jobs *= 2) {
+  done = await lives(jobs);
+  await library.stop();
+  warmed += done.seconds;
+}
+do {
+  const jobs = enough(done.messages_per_s, given.seconds);
+  print("begin");
+  done = await lives(jobs);
+  print("end");
+  await library.stop();
+} while (done.seconds < given.seconds);
 const held = await library.held();
-print({
-  jobs: given.jobs,
-  added_s: added,
-  worked_s: worked,
-  seconds: added + worked,
-  messages_per_s: given.jobs / (added + worked),
-  generator_cpu_s: (cpu.user + cpu.system) / 1e6,
-  held_after_adding: heldAfterAdding,
-  held,
-});
+print({ ...done, held });
 await library.close();
-process.exit(heldAfterAdding === given.jobs && held === 0 ? 0 : 1);
+process.exit(done.held_after_adding === done.jobs && held === 0 ? 0 : 1);

@@ -272,3 +272,8 @@ def test_a_count_fails_that_is_higher_or_has_other_names_and_is_skipped_without_
         assert count.judge(other, book, "us") == 1 and "--update" in capsys.readouterr().out, other
     assert count.judge({"send": 100}, book, "them") == count.NOT_COMPARED
     assert count.judge({"send": 100}, None, "us") == 1
+
+
+def test_the_page_names_whose_window_was_another(page):
+    text = page({"life": entry("lives", "Tally", run_of(100)), "bullmq": entry("BullMQ", "Redis", run_of(50, seconds=0.88))})
+    assert "2.5 s after 0.8 s (other windows: BullMQ on Redis 0.9 s). What" in text
