@@ -141,6 +141,28 @@ static void open_append(struct text *out)
     frame_end(out, begin);
 }
 
+static bool is_number(struct view value)
+{
+    for (size_t at = 0; at < value.size; at++)
+        if (value.ptr[at] < '0' || value.ptr[at] > '9')
+            return false;
+    return value.size > 0;
+}
+
+/* An argument of a queue: a long long of digits, a string of anything else. */
+static void argument_append(struct text *out, struct view name, struct view value)
+{
+    bool is_long = is_number(value);
+    number_append(out, 4, 1 + name.size + 1 + (is_long ? 8 : 4 + value.size));
+    number_append(out, 1, name.size);
+    text_append(out, name);
+    text_append(out, is_long ? VIEW("l") : VIEW("S"));
+    if (is_long)
+        number_append(out, 8, strtoull(value.ptr, NULL, 10));
+    else
+        long_string_append(out, value);
+}
+
 /* With --attribute NAME=VALUE the queue has that argument. */
 static void declare_append(struct text *out, const struct plan *plan)
 {
@@ -153,12 +175,7 @@ static void declare_append(struct text *out, const struct plan *plan)
         number_append(out, 4, 0);
     } else {
         struct view name = {plan->attribute, (size_t)(equals - plan->attribute)};
-        struct view value = {equals + 1, strlen(equals + 1)};
-        number_append(out, 4, 1 + name.size + 1 + 4 + value.size);
-        number_append(out, 1, name.size);
-        text_append(out, name);
-        text_append(out, VIEW("S"));
-        long_string_append(out, value);
+        argument_append(out, name, (struct view){equals + 1, strlen(equals + 1)});
     }
     frame_end(out, begin);
 }

@@ -84,6 +84,8 @@ CASES = [
     Case("nats", Nats, "nats-life", "NATS JetStream, publish fetch ack, in tens", pipeline=TENS),
     Case("nats.sync", NatsSync, "nats-life", "NATS JetStream, the same, each synced", pipeline=TENS),
     Case("rabbitmq", RabbitMQ, "amqp-life", "RabbitMQ classic queue, 10 in a write", pipeline=TENS, run=amqp_run),
+    Case("rabbitmq.v2", RabbitMQ, "amqp-life", "RabbitMQ classic queue version 2, 10 in a write", pipeline=TENS,
+         options=("--attribute", "x-queue-version=2"), run=amqp_run, is_extra=True),
     Case("rabbitmq.quorum", RabbitQuorum, "amqp-life", "RabbitMQ quorum queue, 10 in a write", pipeline=TENS,
          options=("--attribute", "x-queue-type=quorum"), run=amqp_run),
     Case("postgresql", PostgresQueue, "pgbench", "PostgreSQL SKIP LOCKED, tens in a statement", pipeline=TENS, run=postgres_run),

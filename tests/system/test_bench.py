@@ -21,6 +21,7 @@ from harness import report, rounds  # noqa: E402
 PROGRAMS = ROOT / "build" / "release" / "bench"
 PEERS = {"nginx": "nginx", "redis-server": "redis", "beanstalkd": "beanstalkd"}
 QUEUES = {"redis.streams": "redis-server", "nats": "nats-server", "rabbitmq": "rabbitmq-server", "rabbitmq.quorum": "rabbitmq-server",
+          "rabbitmq.v2": "rabbitmq-server",
           "postgresql": None, "graphile": None, "pgboss": None, "bullmq": "redis-server"}
 
 
