@@ -58,7 +58,7 @@ static void *large_create(const struct plan *plan)
 {
     struct large *large = allocate(sizeof(*large));
     large->plan = plan;
-    large->record = record_open(plan->record, plan->messages);
+    large->record = record_open(plan->record, plan->messages, plan->body_size);
     large->slot = record_slot(large->record, plan->slot);
     envelope_init(&large->send, plan, plan->queue, ENVELOPE_MAX, 0);
     receive_build(&large->receive, plan);

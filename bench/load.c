@@ -91,10 +91,12 @@ int main(int argc, char **argv)
     }
     bool is_record = strcmp(plan->mode, "record") == 0;
     bool needs_record = is_record || strncmp(plan->mode, "long-", 5) == 0 || strncmp(plan->mode, "soak-", 5) == 0;
-    if (needs_record && (plan->record == NULL || plan->messages == 0 || plan->body_size < RECORD_BODY_MIN))
-        fatal("%s needs --record, --messages and bodies of %d bytes or more", plan->mode, RECORD_BODY_MIN);
+    bool is_body_possible = plan->body_size >= RECORD_BODY_MIN && plan->body_size <= RECORD_BODY_MAX;
+    if (needs_record && (plan->record == NULL || plan->messages == 0 || !is_body_possible))
+        fatal("%s needs --record, --messages and bodies of %d to %d bytes", plan->mode, RECORD_BODY_MIN,
+              RECORD_BODY_MAX);
     if (is_record) {
-        record_verdict_print(record_open(plan->record, plan->messages), stdout);
+        record_verdict_print(record_open(plan->record, plan->messages, plan->body_size), stdout);
         return 0;
     }
     const struct workload *workload = workload_find(plan->mode);

@@ -24,6 +24,7 @@ enum { NUMBER_DIGITS = 10, TIME_DIGITS = 16, DIGEST_DIGITS = 8, BODY_HEAD = 10 +
 
 struct record {
     uint64_t messages;
+    unsigned body_size;
     _Atomic uint64_t counts[COUNT_COUNT];
     struct record_slot slots[RECORD_SLOTS];
     _Atomic uint8_t marks[];
@@ -37,7 +38,7 @@ static const char *const COUNT_NAMES[COUNT_COUNT] = {
     [COUNT_HELD_TWICE] = "held_twice", [COUNT_WRONG] = "wrong",
 };
 
-struct record *record_open(const char *path, uint64_t messages)
+struct record *record_open(const char *path, uint64_t messages, unsigned body_size)
 {
     size_t size = sizeof(struct record) + messages;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -51,6 +52,7 @@ struct record *record_open(const char *path, uint64_t messages)
         fatal("can't map the record %s: %s", path, strerror(errno));
     close(fd);
     record->messages = messages;
+    record->body_size = body_size;
     return record;
 }
 
@@ -118,13 +120,13 @@ static bool digits_read(struct view text, unsigned base, uint64_t *value)
 }
 
 /* The text of message n begins n places further on in a text that repeats. */
-enum { TEXT_PERIOD = 64, TEXT_MAX = 1024 };
+enum { TEXT_PERIOD = 64 };
 
 static const char *text_of(uint64_t number)
 {
     static struct text all;
     if (all.size == 0)
-        workload_body_append(&all, TEXT_PERIOD + TEXT_MAX);
+        workload_body_append(&all, TEXT_PERIOD + RECORD_BODY_MAX);
     return all.ptr_owned + number % TEXT_PERIOD;
 }
 
@@ -139,8 +141,7 @@ void record_body_write(char *at, unsigned size, uint64_t number, uint64_t due_at
 static bool body_read(const struct record *record, struct view body, uint64_t *number, uint64_t *due_at_ns)
 {
     uint64_t digest = 0;
-    return body.size >= BODY_HEAD && body.size <= TEXT_MAX &&
-           digits_read((struct view){body.ptr, NUMBER_DIGITS}, 10, number) &&
+    return body.size == record->body_size && digits_read((struct view){body.ptr, NUMBER_DIGITS}, 10, number) &&
            digits_read((struct view){body.ptr + NUMBER_DIGITS + 1, TIME_DIGITS}, 16, due_at_ns) &&
            digits_read((struct view){body.ptr + NUMBER_DIGITS + TIME_DIGITS + 2, DIGEST_DIGITS}, 16, &digest) &&
            digest == digest_of(*number, *due_at_ns) && *number < record_counted(record, COUNT_ASKED) &&

@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-enum { RECORD_SLOTS = 64, RECORD_BODY_MIN = 48 };
+enum { RECORD_SLOTS = 64, RECORD_BODY_MIN = 48, RECORD_BODY_MAX = 1024 };
 
 /* Whose latencies the record keeps. */
 enum record_kind { KIND_SEND, KIND_RECEIVE, KIND_DELETE, KIND_AGE, KIND_COUNT };
@@ -37,8 +37,9 @@ enum record_count {
 
 struct record;
 
-/* Maps the record of `messages` messages, and makes the file where there is none. Ends the program if it can't. */
-struct record *record_open(const char *path, uint64_t messages);
+/* Maps the record of `messages` messages, whose bodies all have that size, and makes the file where there is none. Ends the program if
+ * it can't. */
+struct record *record_open(const char *path, uint64_t messages, unsigned body_size);
 
 void record_count(struct record *record, enum record_count count, uint64_t more);
 uint64_t record_counted(const struct record *record, enum record_count count);
@@ -52,7 +53,7 @@ void record_body_write(char *at, unsigned size, uint64_t number, uint64_t due_at
 
 /* All of these may be told of any number that record_take gave. */
 void record_sent(struct record *record, uint64_t number);
-/* A body was delivered. False if it is wrong in any byte; then that was counted. Else *number, and the age is added to the
+/* A body was delivered. False if it is wrong in any byte or its size; then that was counted. Else *number, and the age is added to the
  * slot if it is the message's first delivery. */
 bool record_delivered(struct record *record, struct record_slot *slot, struct view body, uint64_t now_ns,
                       uint64_t *number);

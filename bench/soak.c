@@ -70,7 +70,7 @@ static void *soak_create(const struct plan *plan)
     static const char *const SUFFIXES[QUEUE_COUNT] = {"", ".fifo"};
     struct soak *soak = allocate(sizeof(*soak));
     soak->plan = plan;
-    soak->record = record_open(plan->record, plan->messages);
+    soak->record = record_open(plan->record, plan->messages, plan->body_size);
     soak->slot = record_slot(soak->record, plan->slot);
     soak->works_owned = allocate(plan->connections * sizeof(struct work));
     soak->random = clock_now_ns() ^ (uint64_t)getpid() << 40;
