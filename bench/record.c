@@ -14,7 +14,7 @@ enum mark {
     MARK_SENT = 2,
     MARK_SEEN = 4,
     MARK_HELD = 8,
-    MARK_END_ASKED = 16,
+    MARK_END_ASKED = 16, /* and not answered, nor has the message come back since */
     MARK_ENDED = 32,
     MARK_TWICE = 64, /* counted as such */
 };
@@ -31,11 +31,19 @@ struct record {
 };
 
 static const char *const COUNT_NAMES[COUNT_COUNT] = {
-    [COUNT_ASKED] = "asked",           [COUNT_SENT] = "sent",
-    [COUNT_DELIVERIES] = "deliveries", [COUNT_ENDED] = "ended",
-    [COUNT_GIVEN_BACK] = "given_back", [COUNT_LET_GO] = "let_go",
-    [COUNT_REFUSED] = "refused",       [COUNT_TWICE] = "twice",
-    [COUNT_HELD_TWICE] = "held_twice", [COUNT_WRONG] = "wrong",
+    [COUNT_ASKED] = "asked",
+    [COUNT_SENT] = "sent",
+    [COUNT_DELIVERIES] = "deliveries",
+    [COUNT_ENDED] = "ended",
+    [COUNT_GIVEN_BACK] = "given_back",
+    [COUNT_LET_GO] = "let_go",
+    [COUNT_END_ASKED] = "end_asked",
+    [COUNT_REFUSED] = "refused",
+    [COUNT_LATE] = "late",
+    [COUNT_ANSWERED] = "answered",
+    [COUNT_TWICE] = "twice",
+    [COUNT_HELD_TWICE] = "held_twice",
+    [COUNT_WRONG] = "wrong",
 };
 
 struct record *record_open(const char *path, uint64_t messages, unsigned body_size)
@@ -75,6 +83,11 @@ struct record_slot *record_slot(struct record *record, unsigned slot)
 static uint8_t mark(struct record *record, uint64_t number, enum mark which)
 {
     return atomic_fetch_or_explicit(&record->marks[number], (uint8_t)which, memory_order_relaxed);
+}
+
+static void unmark(struct record *record, uint64_t number, enum mark which)
+{
+    atomic_fetch_and_explicit(&record->marks[number], (uint8_t)~which, memory_order_relaxed);
 }
 
 uint64_t record_take(struct record *record, uint64_t count)
@@ -162,6 +175,8 @@ static void count_twice(struct record *record, uint64_t number)
         record_count(record, COUNT_TWICE, 1);
 }
 
+/* What was asked of a message before it came (back) has not ended it, and can't any more: a newer handle is out. That of another
+ * worker who has it now is safe as long as nobody reads a delivery later than its lease lasts. */
 bool record_delivered(struct record *record, struct record_slot *slot, struct view body, uint64_t now_ns,
                       uint64_t *number)
 {
@@ -174,6 +189,8 @@ bool record_delivered(struct record *record, struct record_slot *slot, struct vi
     }
     *number = read;
     uint8_t before = mark(record, read, MARK_SEEN);
+    if ((before & MARK_END_ASKED) != 0)
+        unmark(record, read, MARK_END_ASKED);
     if ((before & MARK_ENDED) != 0)
         count_twice(record, read);
     if ((before & MARK_HELD) != 0)
@@ -190,12 +207,27 @@ void record_held(struct record *record, uint64_t number)
 
 void record_given_back(struct record *record, uint64_t number)
 {
-    atomic_fetch_and_explicit(&record->marks[number], (uint8_t)~MARK_HELD, memory_order_relaxed);
+    unmark(record, number, MARK_HELD);
 }
 
+/* Each of these counts before it marks or after, so that who is killed in between leaves one more delete without an answer, not one
+ * less. */
 void record_end_asked(struct record *record, uint64_t number)
 {
+    record_count(record, COUNT_END_ASKED, 1);
     mark(record, number, MARK_END_ASKED);
+}
+
+void record_end_refused(struct record *record, uint64_t number)
+{
+    unmark(record, number, MARK_END_ASKED);
+    record_count(record, COUNT_REFUSED, 1);
+    record_count(record, COUNT_ANSWERED, 1);
+}
+
+void record_end_late(struct record *record)
+{
+    record_count(record, COUNT_LATE, 1);
 }
 
 void record_ended(struct record *record, uint64_t number)
@@ -204,6 +236,7 @@ void record_ended(struct record *record, uint64_t number)
         record_count(record, COUNT_ENDED, 1);
     else
         count_twice(record, number);
+    record_count(record, COUNT_ANSWERED, 1);
 }
 
 /* --- What is printed ------------------------------------------------------------------------------------------------ */
@@ -259,9 +292,10 @@ void record_verdict_print(const struct record *record, FILE *file)
     fputc('{', file);
     record_counts_print(record, file);
     fprintf(file,
-            ",\"lost\":%" PRIu64 ",\"never_seen\":%" PRIu64 ",\"maybe_ended\":%" PRIu64
+            ",\"lost\":%" PRIu64 ",\"never_seen\":%" PRIu64 ",\"maybe_ended\":%" PRIu64 ",\"unanswered\":%" PRIu64
             ",\"unacknowledged_seen\":%" PRIu64,
-            lost, never_seen, maybe_ended, unacknowledged_seen);
+            lost, never_seen, maybe_ended,
+            record_counted(record, COUNT_END_ASKED) - record_counted(record, COUNT_ANSWERED), unacknowledged_seen);
     static struct histogram latency; /* large for a stack */
     for (unsigned kind = 0; kind < KIND_COUNT; kind++) {
         record_latency(record, kind, &latency);

@@ -2,7 +2,8 @@
  *
  * A message is a number, counted from 0, which its body carries. The record outlives any process of the load and the server:
  * workers may be killed under it, and the next phase goes on with it. A mark is set before a request leaves or after a reply
- * was read, never in between, so what it says is certain: a message whose end was asked for and not confirmed may have ended. */
+ * was read, never in between, so what it says is certain. A message may have ended whose delete was asked for by somebody who did not
+ * live to read the answer; not if it was refused, and not if the message was delivered again after it. */
 #ifndef TALLY_BENCH_RECORD_H
 #define TALLY_BENCH_RECORD_H
 
@@ -28,7 +29,10 @@ enum record_count {
     COUNT_ENDED,      /* messages whose delete was confirmed */
     COUNT_GIVEN_BACK, /* deliveries returned to the queue */
     COUNT_LET_GO,     /* deliveries that were left alone until their lease ended */
-    COUNT_REFUSED,    /* deletes that were refused, or confirmed too late to mean anything */
+    COUNT_END_ASKED,  /* deletes that were asked for, */
+    COUNT_REFUSED,    /* that were refused, */
+    COUNT_LATE,       /* that were confirmed too late to mean anything, */
+    COUNT_ANSWERED,   /* and that were answered in time: confirmed or refused */
     COUNT_TWICE,      /* messages that were delivered, or whose delete was confirmed, after a confirmed delete */
     COUNT_HELD_TWICE, /* deliveries of a message that somebody held for longer than the run */
     COUNT_WRONG,      /* bodies that are none of this run */
@@ -61,7 +65,10 @@ bool record_delivered(struct record *record, struct record_slot *slot, struct vi
 void record_held(struct record *record, uint64_t number);
 void record_given_back(struct record *record, uint64_t number);
 void record_end_asked(struct record *record, uint64_t number);
+/* What became of it: it was confirmed; it was refused; or it was confirmed, but that may have been to an old handle. */
 void record_ended(struct record *record, uint64_t number);
+void record_end_refused(struct record *record, uint64_t number);
+void record_end_late(struct record *record);
 
 struct record_slot *record_slot(struct record *record, unsigned slot);
 
@@ -75,8 +82,9 @@ void record_percentiles_print(enum record_kind kind, const struct histogram *lat
 void record_counts_print(const struct record *record, FILE *file);
 
 /* Walks all marks and prints one line of JSON: the counts, and of the messages acknowledged how many were never seen, how many never
- * ended (lost), and how many may have; and how many were seen whose send was never
- * acknowledged; and p50, p99 and p99.9 of all latencies, in microseconds. */
+ * ended (lost), and how many may have (maybe_ended); and how many deletes have no answer in time, which maybe_ended can't exceed
+ * (unanswered); and how many messages were seen whose send was never acknowledged; and p50, p99 and p99.9 of all latencies, in
+ * microseconds. */
 void record_verdict_print(const struct record *record, FILE *file);
 
 #endif

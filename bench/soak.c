@@ -222,10 +222,12 @@ static void delete_answer(const struct soak *soak, const struct connection *conn
     bool is_certain = now_ns - work->received_at_ns < soak->plan->lease_s * UINT64_C(500000000);
     histogram_add(&soak->slot->latency[KIND_DELETE], now_ns - connection->asked_at_ns);
     for (unsigned index = 0; index < work->count; index++)
-        if (is_certain && (succeeded & 1u << index) != 0)
+        if ((succeeded & 1u << index) == 0)
+            record_end_refused(soak->record, work->leases[index].number);
+        else if (is_certain)
             record_ended(soak->record, work->leases[index].number);
         else
-            record_count(soak->record, COUNT_REFUSED, 1);
+            record_end_late(soak->record);
     work->count = 0;
 }
 
