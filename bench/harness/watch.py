@@ -153,6 +153,12 @@ def faults_text(proved, faults):
     return ", ".join(f"{proved[key]:,} {words}" for key, words in faults.items())
 
 
+def taken(root):
+    """When a run ended, and of which commit it is, in words."""
+    commit = machine.output_of("git", "-C", root, "rev-parse", "--short", "HEAD") or "unknown"
+    return f"Taken {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}, commit {commit}."
+
+
 def published(name, text, failed):
     """What stands in the document: that the run has failed and why, the chart, the text."""
     alternative = ("FAILED: " if failed else "") + text.splitlines()[0]
@@ -161,12 +167,12 @@ def published(name, text, failed):
 
 
 def publish(root, name, svg, text, failed):
-    """Puts the chart into docs/pictures, and the text into its place in docs/performance.md."""
+    """Puts the chart into docs/pictures, and the text, with commit and date, into its place in docs/performance.md."""
     document = os.path.join(root, "docs", "performance.md")
     with open(document, encoding="utf-8") as file:
         before = file.read()
     try:
-        after = filled(before, name, f"bench/{name} --publish", published(name, text, failed))
+        after = filled(before, name, f"bench/{name} --publish", published(name, f"{text}\n\n{taken(root)}", failed))
     except LookupError as problem:
         raise RunFailed(f"{document}: {problem}") from problem
     with open(document, "w", encoding="utf-8") as file:

@@ -7,6 +7,7 @@ import http.server
 import importlib.machinery
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -76,6 +77,13 @@ def test_a_run_that_failed_says_so_where_it_is_published():
     assert failed == ["2,000 left in the queue", "missed: disk"]
     assert watch.published("large", text, failed).startswith("**FAILED: 2,000 left in the queue; missed: disk.**\n\n![FAILED: 50 messages](")
     assert "| MISSED |" in watch.checks_table(missed) and "| MISSED, left out |" in watch.checks_table(missed)
+
+
+def test_what_is_published_says_when_it_was_taken_and_of_which_commit(tmp_path):
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
+    (tmp_path / "docs" / "performance.md").write_text("<!-- soak: bench/soak --publish -->\n<!-- end -->\n")
+    watch.publish(str(tmp_path), "soak", "<svg/>", "one line", [])
+    assert re.search(r"\nTaken 20\d\d-\d\d-\d\dT[\d:]+Z, commit .+\.\n", (tmp_path / "docs" / "performance.md").read_text())
 
 
 def module_of(script):
