@@ -101,6 +101,12 @@ def test_what_kills_can_not_explain_fails_the_soak():
         assert module_of("soak").Soak.fate_check(soak, proved)["met"] == is_met, proved
 
 
+def test_the_disk_of_a_soak_may_grow_by_a_segment_and_not_more():
+    for last, is_met in ((154, True), (155, False)):
+        thirds = [{"disk": 100 << 20}], [], [{"disk": last << 20}]
+        assert module_of("soak").Soak.trend_check(None, thirds)["met"] == is_met
+
+
 class Recorded:
     """Messages in a queue and the record of them."""
 
