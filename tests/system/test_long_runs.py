@@ -101,6 +101,12 @@ def test_what_kills_can_not_explain_fails_the_soak():
         assert module_of("soak").Soak.fate_check(soak, proved)["met"] == is_met, proved
 
 
+def test_what_is_lost_at_the_peak_fails_the_soak():
+    right = dict.fromkeys(module_of("soak").FAULTS, 0)
+    soak = types.SimpleNamespace(peak_proved={**right, "lost": 3, "left": 1})
+    assert module_of("soak").Soak.failures(soak, right, []) == ["at the peak: 3 lost", "at the peak: 1 left in the queues"]
+
+
 def test_the_disk_of_a_soak_may_grow_by_a_segment_and_not_more():
     for last, is_met in ((154, True), (155, False)):
         thirds = [{"disk": 100 << 20}], [], [{"disk": last << 20}]
