@@ -76,7 +76,7 @@ class Watch:
             "disk": disk_of(self.server.data), "live": live, "disk_max": DISK_FACTOR * live + DISK_MORE,
             "messages": metrics["tally_messages"], "in_flight": metrics["tally_messages_in_flight"],
             "files": len(os.listdir(f"/proc/{pid}/fd")), "threads": len(os.listdir(f"/proc/{pid}/task")),
-            "stolen_s": machine.stolen_s(), **(told or {}),
+            "stolen_s": machine.stolen_s(), "server_cpu_s": machine.cpu_of_s(pid), **(told or {}),
         }
         self.samples.append(sample)
         return sample
@@ -210,6 +210,11 @@ def stolen_share(samples):
     """Of all cores, while these samples were taken."""
     stolen_s, passed_s = (samples[-1][key] - samples[0][key] for key in ("stolen_s", "s"))
     return stolen_s / passed_s / os.cpu_count()
+
+
+def server_share(samples):
+    """Of one core, while these samples were taken."""
+    return (samples[-1]["server_cpu_s"] - samples[0]["server_cpu_s"]) / (samples[-1]["s"] - samples[0]["s"])
 
 
 def checks_print(checks, file=sys.stderr):

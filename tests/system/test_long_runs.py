@@ -61,6 +61,7 @@ def test_a_slice_of_the_soak_outlives_its_workers(tmp_path):
                   "--leave-out", "memory,disk,trend,queue,files,p99")
     assert counted["sent"] > 4000
     assert counted["kills"] >= 3
+    assert counted["server_share"] > 0
     assert counted["ended"] + counted["maybe_ended"] == counted["sent"]
     assert counted["maybe_ended"] <= counted["unanswered"] == counted["end_asked"] - counted["answered"]
     assert counted["unanswered"] <= (counted["kills"] + 3) * 80 + counted["late"]
