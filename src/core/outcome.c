@@ -35,15 +35,43 @@ static void forget_oldest(struct outcomes *outcomes)
     outcomes->oldest = outcome->next;
     if (outcomes->oldest == 0)
         outcomes->newest = 0;
-    table_remove(&outcomes->by_key, hash_of(outcome->key), slot);
+    if (!outcome->is_superseded)
+        table_remove(&outcomes->by_key, hash_of(outcome->key), slot);
     pool_free(&outcomes->records, slot);
+}
+
+/* The slot of the newest outcome under that key, or 0. */
+static uint32_t find_slot(const struct outcomes *outcomes, struct digest_tag key)
+{
+    for (struct table_probe probe = table_probe_start(&outcomes->by_key, hash_of(key));
+         table_probe_next(&outcomes->by_key, &probe);)
+        if (digest_tag_equal(outcome_at(outcomes, probe.slot)->key, key))
+            return probe.slot;
+    return 0;
+}
+
+/* Only the newest of a key stands in the table: an id may be used a million times in the window, and all of them would be one run of one
+ * hash. The others wait in the list until it is their turn to be forgotten; older than the newest, they go first. */
+static void enter_table(struct outcomes *outcomes, uint32_t slot)
+{
+    struct outcome *outcome = outcome_at(outcomes, slot);
+    uint64_t hash = hash_of(outcome->key);
+    uint32_t known = find_slot(outcomes, outcome->key);
+    outcome->is_superseded = known != 0 && outcome_at(outcomes, known)->number >= outcome->number;
+    if (outcome->is_superseded)
+        return;
+    if (known != 0) {
+        outcome_at(outcomes, known)->is_superseded = true;
+        table_remove(&outcomes->by_key, hash, known);
+    }
+    table_insert(&outcomes->by_key, hash, slot);
 }
 
 static void append(struct outcomes *outcomes, const struct outcome *outcome)
 {
     uint32_t slot = pool_allocate(&outcomes->records);
     *outcome_at(outcomes, slot) = *outcome;
-    table_insert(&outcomes->by_key, hash_of(outcome->key), slot);
+    enter_table(outcomes, slot);
     if (outcomes->newest == 0)
         outcomes->oldest = slot;
     else
@@ -63,14 +91,8 @@ void outcomes_remember(struct outcomes *outcomes, struct digest_tag key, uint64_
 
 const struct outcome *outcomes_find(const struct outcomes *outcomes, struct digest_tag key)
 {
-    const struct outcome *newest = NULL;
-    for (struct table_probe probe = table_probe_start(&outcomes->by_key, hash_of(key));
-         table_probe_next(&outcomes->by_key, &probe);) {
-        const struct outcome *outcome = outcome_at(outcomes, probe.slot);
-        if (digest_tag_equal(outcome->key, key) && (newest == NULL || outcome->number > newest->number))
-            newest = outcome;
-    }
-    return newest;
+    uint32_t slot = find_slot(outcomes, key);
+    return slot == 0 ? NULL : outcome_at(outcomes, slot);
 }
 
 static bool is_over(const struct outcome *outcome, uint64_t now_ms)
@@ -136,16 +158,18 @@ bool outcomes_decode(struct outcomes *outcomes, struct cursor *cursor, uint64_t 
 
 void outcomes_check(const struct outcomes *outcomes, uint64_t now_ms)
 {
-    uint32_t count = 0;
+    uint32_t count = 0, superseded_count = 0;
     uint64_t ended_at_ms = 0;
     for (uint32_t slot = outcomes->oldest; slot != 0; slot = outcome_at(outcomes, slot)->next) {
         const struct outcome *outcome = outcome_at(outcomes, slot);
         ASSERT(outcome->ended_at_ms >= ended_at_ms && outcome->ended_at_ms <= now_ms);
         ASSERT(outcome->number > 0 && !is_over(outcome, now_ms));
-        ASSERT(outcomes_find(outcomes, outcome->key) != NULL && (outcome->next != 0 || slot == outcomes->newest));
+        ASSERT((find_slot(outcomes, outcome->key) == slot) == !outcome->is_superseded);
+        ASSERT(outcome->next != 0 || slot == outcomes->newest);
+        superseded_count += outcome->is_superseded;
         ended_at_ms = outcome->ended_at_ms;
         count++;
     }
     ASSERT(count == outcomes->records.used && count <= OUTCOMES_MAX);
-    ASSERT(table_count(&outcomes->by_key) == count);
+    ASSERT(table_count(&outcomes->by_key) == count - superseded_count);
 }

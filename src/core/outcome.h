@@ -21,9 +21,12 @@ struct outcome {
     struct digest_tag key;
     uint64_t number; /* of the message or batch */
     uint64_t ended_at_ms;
-    uint32_t next; /* ended later, or at the same time */
-    uint8_t state; /* enum unit_state */
+    uint32_t next;      /* ended later, or at the same time */
+    uint8_t state;      /* enum unit_state */
+    bool is_superseded; /* another of its key is newer, and stands in the table in its place */
 };
+
+static_assert(sizeof(struct outcome) == 40, "there may be a million of each kind");
 
 struct outcomes {
     struct pool records;
@@ -36,7 +39,7 @@ struct outcomes {
 void outcomes_init(struct outcomes *outcomes);
 void outcomes_deinit(struct outcomes *outcomes);
 
-/* Remembers how something ended now. A key may be remembered again: the newest counts. O(1). */
+/* Remembers how something ended now. A key may be remembered again: the newest counts. O(1), however often it was. */
 void outcomes_remember(struct outcomes *outcomes, struct digest_tag key, uint64_t number, enum unit_state state,
                        uint64_t now_ms);
 

@@ -454,6 +454,31 @@ static void T58a_the_outcome_of_a_batch_outlives_its_record(void **state)
     core_rig_deinit(&rig);
 }
 
+/* Ids of batches are free again at once. The run of one hash must not grow with what is remembered under it. */
+static void outcomes_of_one_id_stand_once_in_the_table(void **state)
+{
+    (void)state;
+    const struct digest_tag often = {.low = 7}, once = {.low = 8};
+    struct outcomes outcomes;
+    outcomes_init(&outcomes);
+    outcomes_remember(&outcomes, once, 1, UNIT_FAILED, 1);
+    for (uint64_t number = 2; number <= 1000; number++)
+        outcomes_remember(&outcomes, often, number, UNIT_SUCCEEDED, number);
+    assert_int_equal(outcomes.records.used, 1000);
+    assert_int_equal(table_count(&outcomes.by_key), 2);
+    assert_int_equal(outcomes_find(&outcomes, often)->number, 1000);
+    outcomes_check(&outcomes, 1000);
+    outcomes_forget(&outcomes, 999 + OUTCOME_WINDOW_MS);
+    assert_null(outcomes_find(&outcomes, once));
+    assert_int_equal(outcomes_find(&outcomes, often)->number, 1000);
+    assert_int_equal(outcomes.forgotten_number, 999);
+    outcomes_check(&outcomes, 1000);
+    outcomes_forget(&outcomes, 1000 + OUTCOME_WINDOW_MS);
+    assert_null(outcomes_find(&outcomes, often));
+    assert_int_equal(table_count(&outcomes.by_key), 0);
+    outcomes_deinit(&outcomes);
+}
+
 static void one_outcome_too_many_makes_the_oldest_be_forgotten(void **state)
 {
     (void)state;
@@ -689,6 +714,7 @@ int main(void)
         cmocka_unit_test(T58a_a_failure_is_remembered_for_fourteen_days),
         cmocka_unit_test(a_dead_letter_has_failed_while_it_lives_and_after),
         cmocka_unit_test(T58a_the_outcome_of_a_batch_outlives_its_record),
+        cmocka_unit_test(outcomes_of_one_id_stand_once_in_the_table),
         cmocka_unit_test(one_outcome_too_many_makes_the_oldest_be_forgotten),
         cmocka_unit_test(T58b_a_held_message_says_which_antecedent_holds_it),
         cmocka_unit_test(a_delay_that_a_queue_gets_while_a_message_waits_holds_for_it),
