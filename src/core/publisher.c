@@ -144,15 +144,17 @@ static uint32_t find_uid(const struct core *core, uint32_t slot, const uint8_t u
     return 0;
 }
 
-static bool has_id(const struct core *core, uint32_t slot, uint64_t id, uint64_t hash)
+/* The row that stands in the table for this id, or 0. Of those with one id it is the first alone, for a source may use an id as often as
+ * it likes, and all of them would be one run of one hash. Once that one is forgotten its id is too old for any further row. */
+static uint32_t find_id(const struct core *core, uint32_t slot, uint64_t id, uint64_t hash)
 {
     const struct table *table = &core->publishers.entry_by_id;
     for (struct table_probe probe = table_probe_start(table, hash); table_probe_next(table, &probe);) {
         const struct row_entry *entry = entry_at(core, probe.slot);
         if (entry->publisher == slot && entry->id == id)
-            return true;
+            return probe.slot;
     }
-    return false;
+    return 0;
 }
 
 bool publisher_knows(const struct core *core, uint32_t slot, const uint8_t uid[PUBLISHER_ID_SIZE], uint64_t hash)
@@ -189,7 +191,9 @@ static void forget_oldest(struct core *core, uint32_t publisher_slot)
     ASSERT(publisher->confirmed_count > 0 && slot != publisher->first_unconfirmed);
     id_ranges_add(&publisher->forgotten, entry->id, PUBLISHER_RANGES_MAX);
     table_remove(&publishers->entry_by_uid, publisher_hash_uid(core, publisher, entry->uid), slot);
-    table_remove(&publishers->entry_by_id, hash_id(core, publisher, entry->id), slot);
+    uint64_t id_hash = hash_id(core, publisher, entry->id);
+    if (find_id(core, publisher_slot, entry->id, id_hash) == slot)
+        table_remove(&publishers->entry_by_id, id_hash, slot);
     publisher->first = entry->next;
     if (publisher->last == slot)
         publisher->last = 0;
@@ -272,7 +276,7 @@ bool publisher_add_row(struct core *core, uint32_t slot, const struct row_entry 
     uint64_t uid_hash = publisher_hash_uid(core, publisher, row->uid), id_hash = hash_id(core, publisher, row->id);
     if (find_uid(core, slot, row->uid, uid_hash) != 0)
         return false;
-    *is_reused = has_id(core, slot, row->id, id_hash);
+    *is_reused = find_id(core, slot, row->id, id_hash) != 0;
     uint32_t added = pool_allocate(&publishers->entries);
     struct row_entry *entry = entry_at(core, added);
     *entry = *row;
@@ -280,7 +284,8 @@ bool publisher_add_row(struct core *core, uint32_t slot, const struct row_entry 
     entry->next = 0;
     link_row(core, slot, added, is_confirmed);
     table_insert(&publishers->entry_by_uid, uid_hash, added);
-    table_insert(&publishers->entry_by_id, id_hash, added);
+    if (!*is_reused)
+        table_insert(&publishers->entry_by_id, id_hash, added);
     return true;
 }
 
@@ -368,11 +373,12 @@ bool apply_published(struct core *core, const struct event_published *published)
 
 /* --- checking ----------------------------------------------------------------------------------------------------- */
 
-static void check_rows(const struct core *core, uint32_t slot)
+/* Returns how many of them stand in the table of ids. */
+static uint64_t check_rows(const struct core *core, uint32_t slot)
 {
     const struct publisher *publisher = publisher_at(core, slot);
     uint32_t count = 0, last = 0;
-    uint64_t since = 0;
+    uint64_t since = 0, id_count = 0;
     for (uint32_t at = publisher->first; at != 0; at = entry_at(core, at)->next) {
         const struct row_entry *entry = entry_at(core, at);
         if (count == publisher->confirmed_count) {
@@ -381,7 +387,9 @@ static void check_rows(const struct core *core, uint32_t slot)
         }
         ASSERT(entry->publisher == slot && entry->since >= since && entry->id != 0);
         ASSERT(find_uid(core, slot, entry->uid, publisher_hash_uid(core, publisher, entry->uid)) == at);
-        ASSERT(has_id(core, slot, entry->id, hash_id(core, publisher, entry->id)));
+        uint32_t first_of_id = find_id(core, slot, entry->id, hash_id(core, publisher, entry->id));
+        ASSERT(first_of_id != 0 || id_ranges_contain(&publisher->forgotten, entry->id));
+        id_count += first_of_id == at;
         ASSERT(entry->since <= (count < publisher->confirmed_count ? core->now_ms : publisher->batch));
         since = entry->since;
         last = at;
@@ -389,9 +397,10 @@ static void check_rows(const struct core *core, uint32_t slot)
     }
     ASSERT(last == publisher->last && count == publisher->confirmed_count + publisher->unconfirmed_count);
     ASSERT((publisher->first_unconfirmed != 0) == (publisher->unconfirmed_count > 0));
+    return id_count;
 }
 
-static void check_one(const struct core *core, uint32_t slot)
+static uint64_t check_one(const struct core *core, uint32_t slot)
 {
     const struct publisher *publisher = publisher_at(core, slot);
     ASSERT(publisher_find_slot(core, publisher->id) == slot && publisher->number <= core->publishers.number);
@@ -399,24 +408,25 @@ static void check_one(const struct core *core, uint32_t slot)
     ASSERT((publisher->batch > 0) == (publisher->row_count > 0) && publisher->row_count <= PUBLISHER_ROWS_MAX);
     ASSERT(publisher->confirmed_count <= PUBLISHER_CONFIRMED_MAX);
     ASSERT(publisher->unconfirmed_count <= PUBLISHER_UNCONFIRMED_MAX);
-    check_rows(core, slot);
+    uint64_t id_count = check_rows(core, slot);
     id_ranges_check(&publisher->forgotten, PUBLISHER_RANGES_MAX);
     ASSERT((publisher->index != 0) == (publisher->confirmed_count > 0));
     if (publisher->index != 0)
         ASSERT(core->publishers.expiries.entries_owned[publisher->index - 1].key ==
                entry_at(core, publisher->first)->since + PUBLISHER_CONFIRMED_MS);
+    return id_count;
 }
 
 void publisher_check(const struct core *core)
 {
     const struct publishers *publishers = &core->publishers;
-    uint64_t count = 0;
+    uint64_t count = 0, id_count = 0;
     for (uint32_t slot = 1; slot < publishers->items.slot_end; slot++) { /* none is ever freed */
-        check_one(core, slot);
+        id_count += check_one(core, slot);
         count += publisher_at(core, slot)->confirmed_count + publisher_at(core, slot)->unconfirmed_count;
     }
     ASSERT(publishers->items.used == table_count(&publishers->by_id));
     ASSERT(count == publishers->entries.used);
-    ASSERT(count == table_count(&publishers->entry_by_uid) && count == table_count(&publishers->entry_by_id));
+    ASSERT(count == table_count(&publishers->entry_by_uid) && id_count == table_count(&publishers->entry_by_id));
     heap_check(&publishers->expiries);
 }

@@ -93,9 +93,9 @@ struct publishers {
     struct heap expiries; /* publishers, by the time at which their oldest confirmed row is forgotten */
     struct pool entries;
     struct table entry_by_uid;
-    struct table entry_by_id;
-    uint64_t number;       /* the newest given out */
-    uint64_t reused_count; /* rows stored under an id that another row had: it was still remembered */
+    struct table entry_by_id; /* of the rows with one id the first */
+    uint64_t number;          /* the newest given out */
+    uint64_t reused_count;    /* rows stored under an id that another row had: it was still remembered */
 };
 
 void publisher_init(struct publishers *publishers);

@@ -234,6 +234,38 @@ static void a_row_that_is_not_confirmed_is_known_for_ever(void **state)
     bench_deinit(&bench);
 }
 
+/* The run of one hash must not grow with the rows that have one id. */
+static void rows_of_one_id_stand_once_in_the_table(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bench_init(&bench);
+    for (uint64_t batch = 0; batch < 3; batch++) {
+        for (uint64_t i = 0; i < 100; i++)
+            add_named(&bench, 1, 100 * batch + i);
+        assert_int_equal(publish(&bench), 100);
+        pass_time(&bench, 1000);
+    }
+    const struct publishers *publishers = &bench.rig.core->publishers;
+    assert_int_equal(publishers->entries.used, 300);
+    assert_int_equal(publishers->reused_count, 299);
+    assert_int_equal(table_count(&publishers->entry_by_id), 1);
+    assert_int_equal(publish_one(&bench, 2, 301), 0); /* confirms the third batch */
+    expect_one_state(&bench);
+    pass_time(&bench, TEN_MINUTES_MS - 2000);
+    sweep_all(&bench); /* of the first batch, and with it the row in the table */
+    assert_int_equal(publishers->entries.used, 201);
+    expect_one_state(&bench);
+    assert_int_equal(publish_one(&bench, 1, 302), ROW_TOO_OLD);
+    assert_int_equal(publish_one(&bench, 1, 299), ROW_DUPLICATE);
+    pass_time(&bench, 2 * TEN_MINUTES_MS);
+    sweep_all(&bench);
+    assert_int_equal(publishers->entries.used, 0);
+    assert_int_equal(table_count(&publishers->entry_by_id), 0);
+    expect_one_state(&bench);
+    bench_deinit(&bench);
+}
+
 #define SCALE_ROWS 1000u
 
 static void publish_many(struct bench *bench, uint64_t first, unsigned batches, unsigned step)
@@ -536,6 +568,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_confirmed_row_is_over_after_ten_minutes_swept_or_not),
         cmocka_unit_test(a_row_that_is_not_confirmed_is_known_for_ever),
+        cmocka_unit_test(rows_of_one_id_stand_once_in_the_table),
         cmocka_unit_test(of_more_than_a_million_confirmed_rows_the_oldest_are_forgotten),
         cmocka_unit_test(of_too_many_ranges_the_lowest_are_merged),
         cmocka_unit_test(at_their_number_no_new_publisher_is_opened_and_the_known_ones_are),
