@@ -144,7 +144,7 @@ bool apply_queue_untagged(struct core *core, const struct event_queue_untagged *
 static void free_shelf(struct core *core, uint32_t slot)
 {
     struct shelf *shelf = core_shelf_at(core, slot);
-    ASSERT(shelf->count == 0 && shelf->expiry_index == 0);
+    ASSERT(shelf->count == 0 && shelf->group_count == 0 && shelf->expiry_index == 0);
     if (list_is_linked(&shelf->draining_link))
         list_remove(&shelf->draining_link);
     shelf_deinit(shelf);

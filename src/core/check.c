@@ -30,17 +30,22 @@ static void check_place(const struct core *core, uint32_t slot, struct census *c
     ASSERT(place->spared_count <= message->receive_count && place->sequence <= core->message_number);
 }
 
-/* Each live group, and that no message stands in two. */
+/* Each live group, that its shelf counts it, and that no message stands in two. */
 static void check_groups(const struct core *core, const struct census *census)
 {
     uint64_t count = 0, live_count = 0;
+    uint32_t *counts = kept_allocate_zeroed(core->shelves.slot_end * sizeof(*counts)); /* by shelf slot */
     for (uint32_t slot = 1; slot < core->groups.slot_end; slot++) {
         if (!core_group(core, slot)->is_live)
             continue;
         group_check(core, slot);
         count += core_group(core, slot)->count;
+        counts[core_group(core, slot)->shelf]++;
         live_count++;
     }
+    for (uint32_t slot = 1; slot < core->shelves.slot_end; slot++)
+        ASSERT(core_shelf_at(core, slot)->group_count == counts[slot]);
+    kept_free(counts);
     ASSERT(count == census->grouped_count && live_count == core->groups.used);
     ASSERT(census->place_count == core->places.used);
 }

@@ -49,6 +49,7 @@ uint32_t group_create(struct core *core, uint32_t shelf, struct bytes id, uint64
     uint32_t queue = core_shelf_at(core, shelf)->queue;
     uint32_t slot = pool_allocate(&core->groups);
     struct group *group = core_group(core, slot);
+    core_shelf_at(core, shelf)->group_count++;
     group->is_live = true;
     group->number = number;
     group->shelf = shelf;
@@ -122,6 +123,8 @@ static void group_free(struct core *core, uint32_t slot)
     kept_free((void *)group->reason_owned.ptr);
     heap_deinit(&group->returned);
     group->is_live = false;
+    ASSERT(core_shelf_at(core, group->shelf)->group_count > 0);
+    core_shelf_at(core, group->shelf)->group_count--;
     pool_free(&core->groups, slot);
 }
 
@@ -234,9 +237,10 @@ static int compare_numbers(const void *left, const void *right, void *context)
 
 uint32_t *group_list_all(const struct core *core, uint32_t shelf, uint32_t *count)
 {
-    uint32_t *slots = kept_allocate((core->groups.used + 1) * sizeof(*slots));
+    uint32_t all = shelf == 0 ? core->groups.used : core_shelf_at(core, shelf)->group_count;
+    uint32_t *slots = kept_allocate((all + (size_t)1) * sizeof(*slots));
     *count = 0;
-    for (uint32_t slot = 1; slot < core->groups.slot_end; slot++)
+    for (uint32_t slot = 1; slot < core->groups.slot_end && *count < all; slot++)
         if (core_group(core, slot)->is_live && (shelf == 0 || core_group(core, slot)->shelf == shelf))
             slots[(*count)++] = slot;
     qsort_r(slots, *count, sizeof(*slots), compare_numbers, (void *)(uintptr_t)core);
@@ -282,9 +286,11 @@ void group_forsake_all(struct core *core, uint32_t shelf)
             group_settle(core, slot, false);
         }
     }
-    /* Empty groups with a bucket stand in no ring, but in the timers; settling reorders those, so slots are copied first. */
+    /* Empty groups with a bucket stand in no ring, but in the timers, among those of all queues; settling reorders those, so slots are
+     * copied first. Most queues have none left here. */
+    uint32_t left = core_shelf_at(core, shelf)->group_count;
     buffer_truncate(&core->scratch, 0);
-    for (uint32_t i = 0; i < core->group_timers.count; i++)
+    for (uint32_t i = 0; left > 0 && i < core->group_timers.count; i++)
         if (core_group(core, core->group_timers.entries_owned[i].slot)->shelf == shelf)
             buffer_append_u32(&core->scratch, core->group_timers.entries_owned[i].slot);
     for (struct cursor cursor = cursor_make(buffer_bytes(&core->scratch)); cursor.rest.size > 0;)

@@ -126,10 +126,11 @@ void group_move_pauses(struct core *core, uint32_t from, uint32_t to);
 /* The shelf has lost its queue: what only a pause or a bucket kept goes. The messages are ended in portions. */
 void group_forsake_all(struct core *core, uint32_t shelf);
 
-/* The slots of a shelf's groups, or of all (shelf 0), in order of creation; the caller's. O(all groups log). */
+/* The slots of a shelf's groups, or of all (shelf 0), in order of creation; the caller's. Looks through the groups of all shelves until
+ * it has found those that there are: O(1) if there are none. */
 uint32_t *group_list_all(const struct core *core, uint32_t shelf, uint32_t *count);
 
-/* All groups of a shelf are looked at again, and their buckets, after the queue's settings changed. O(groups). */
+/* All groups of a shelf are looked at again, and their buckets, after the queue's settings changed. As group_list_all(). */
 void group_settle_all(struct core *core, uint32_t shelf);
 
 /* Does the group agree with itself: its hold, its cancelled messages, the ring it stands in? */

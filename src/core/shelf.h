@@ -28,6 +28,7 @@ struct shelf {
     uint64_t in_flight_count;
     uint64_t delayed_count; /* delayed or waiting */
     uint32_t expiry_index;  /* in the core's heap of expiries */
+    uint32_t group_count;   /* live groups of it, in a ring or in none */
     struct list_link draining_link;
 };
 
