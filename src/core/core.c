@@ -6,6 +6,8 @@
 #include "core/state.h"
 #include <stdlib.h>
 
+#define BATCH_ORDER_MIN 16u /* entries that there is room for at first, and at least from then on */
+
 struct core *core_create(void)
 {
     struct core *core = kept_allocate_zeroed(sizeof(*core));
@@ -501,12 +503,22 @@ uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, str
     batch_init(core_batch(core, slot), number, id, spec);
     table_insert(&core->batch_by_number, table_hash_u64(number), slot);
     if (core->batch_order_count == core->batch_order_capacity) {
-        core->batch_order_capacity = core->batch_order_capacity == 0 ? 16 : core->batch_order_capacity * 2;
+        core->batch_order_capacity = core->batch_order_capacity == 0 ? BATCH_ORDER_MIN : core->batch_order_capacity * 2;
         core->batch_order_owned =
             kept_resize(core->batch_order_owned, core->batch_order_capacity * sizeof(*core->batch_order_owned));
     }
     core->batch_order_owned[core->batch_order_count++] = (struct batch_order_entry){.number = number, .slot = slot};
     return slot;
+}
+
+/* Gives back what a peak has left. Half of what stays is room, so that the next batch does not make it grow again. */
+static void shrink_batch_order(struct core *core)
+{
+    if (core->batch_order_capacity / 4 <= core->batch_order_count || core->batch_order_capacity <= BATCH_ORDER_MIN)
+        return;
+    size_t capacity = core->batch_order_count * 2 < BATCH_ORDER_MIN ? BATCH_ORDER_MIN : core->batch_order_count * 2;
+    core->batch_order_owned = kept_resize(core->batch_order_owned, capacity * sizeof(*core->batch_order_owned));
+    core->batch_order_capacity = capacity;
 }
 
 /* Closes the gaps once half of the order is dead: amortised O(1) a removal. */
@@ -521,6 +533,7 @@ static void batch_order_remove(struct core *core, uint64_t number)
             core->batch_order_owned[kept++] = core->batch_order_owned[i];
     core->batch_order_count = kept;
     core->batch_order_dead = 0;
+    shrink_batch_order(core);
 }
 
 bool core_has_targets(const struct core *core, const struct batch_spec *spec)

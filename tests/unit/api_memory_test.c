@@ -5,6 +5,7 @@
 #include "base/kept.h"
 #include "core/deduplication.h"
 #include "core/schedule.h"
+#include "core/state.h"
 #include "core/type_order.h"
 
 #define ROOM (64u << 10) /* of a world that is to be filled */
@@ -495,6 +496,17 @@ static void completed_batches_end_with_their_retention(void **state)
     expect_flat(state, "", churn_batches);
 }
 
+/* The array of their order, 16 bytes for each batch of the largest number there ever was. */
+static void the_order_of_batches_shrinks_with_their_number(void **state)
+{
+    struct world *world = sqs_open(state);
+    churn_batches(world, 0, CHURN);
+    EXPECT(world, world_core(world)->batch_order_capacity == 16);
+    churn_batches(world, 1, 10);
+    EXPECT(world, world_core(world)->batch_order_capacity == 16);
+    sqs_close(world);
+}
+
 static void churn_tokens(struct world *world, unsigned round, unsigned count)
 {
     EXPECT(world,
@@ -718,6 +730,7 @@ int main(void)
         cmocka_unit_test(producers_end_with_their_queue),
         cmocka_unit_test(a_producer_remembers_so_many_messages_and_no_more),
         cmocka_unit_test(completed_batches_end_with_their_retention),
+        cmocka_unit_test(the_order_of_batches_shrinks_with_their_number),
         cmocka_unit_test(tokens_of_xor_units_end_with_their_batch),
         cmocka_unit_test(receipts_leave_nothing),
         cmocka_unit_test(receive_attempts_end_after_five_minutes),
