@@ -6,6 +6,8 @@
  * grows; who got more than his share begins without waiting for them. */
 #include "workload.h"
 
+#include <stdlib.h>
+
 #define METHOD(class, method) ((uint32_t)(class) << 16 | (method))
 #define FRAME_END '\xce'
 
