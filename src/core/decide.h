@@ -91,7 +91,7 @@ struct send_result {
 enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result);
 
 /* For Commit: the same checks, with nothing done; the message's batch must have room for `units` more. And the send of what was
- * checked, once others have been accepted since: a cycle is not searched for again. */
+ * checked, once others have been accepted since, or can close no cycle: none is searched for. */
 enum error decide_check_send(const struct core *core, const struct send_command *command, uint64_t units,
                              struct send_result *result);
 enum error decide_send_checked(struct core *core, const struct send_command *command, struct send_result *result);

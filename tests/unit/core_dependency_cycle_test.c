@@ -422,6 +422,56 @@ static void a_line_that_too_many_batches_will_send_to_is_too_deep(void **state)
     core_rig_deinit(&rig);
 }
 
+static uint64_t next_minute(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms)
+{
+    (void)context, (void)cron, (void)zone;
+    return (after_ms / 60000 + 1) * 60000;
+}
+
+/* Nobody is there to be refused, and a firing that can't be decided would be due again behind each restart. */
+static void a_schedule_fires_into_a_line_that_too_many_batches_will_send_to(void **state)
+{
+    (void)state;
+    if (is_scaled_down())
+        skip();
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    core_set_calendar(rig.core, next_minute, NULL);
+    make_queue(&rig, "plain", false, NULL);
+    make_queue(&rig, "line.fifo", true, NULL);
+    for (unsigned i = 0; i <= DEPENDENCY_VISITS_MAX; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "c%u", i);
+        create_batch(&rig, id, "", "line.fifo", "done", OK, NULL);
+    }
+    struct after after = {.count = 0};
+    core_rig_begin(&rig);
+    after_message(&rig, &after, send_plain(&rig, "plain"));
+    core_rig_end(&rig);
+    core_rig_begin(&rig);
+    /* It waits, so whatever is sent behind it waits for something, too. */
+    assert_int_equal(send(&rig, "line.fifo", "g", "", &after, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_TOO_DEEP);
+    decide_cancel_batch(rig.core, core_find_batch(rig.core, BYTES("c0")));
+    assert_int_equal(send(&rig, "line.fifo", "g", "", &after, AFTER_FAILURE_CANCEL), OK);
+    core_rig_end(&rig);
+    create_batch(&rig, "one more", "", "line.fifo", "done", OK, NULL);
+    struct schedule_spec spec = {.queue = core_find_queue(rig.core, BYTES("line.fifo"))->id,
+                                 .cron = BYTES("* * * * *"),
+                                 .zone = BYTES("UTC"),
+                                 .group = BYTES("g"),
+                                 .body = BYTES("tick")};
+    const struct schedule *schedule;
+    core_rig_begin(&rig);
+    assert_int_equal(decide_put_schedule(rig.core, BYTES("s"), &spec, &schedule), OK);
+    core_rig_end(&rig);
+    uint64_t due_ms = schedule->next_at_ms;
+    rig.now_ms = due_ms;
+    (void)settle(&rig, NULL);
+    assert_true(schedule->next_at_ms > due_ms);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +489,7 @@ int main(void)
         cmocka_unit_test(a_search_that_meets_too_much_is_refused_as_too_deep),
         cmocka_unit_test(a_search_along_types_takes_each_step_once),
         cmocka_unit_test(a_line_that_too_many_batches_will_send_to_is_too_deep),
+        cmocka_unit_test(a_schedule_fires_into_a_line_that_too_many_batches_will_send_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
