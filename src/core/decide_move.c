@@ -84,20 +84,18 @@ static bool is_early(const struct core *core, const struct message *message, con
 }
 
 /* In the line of its group the message stands at the end; but if something there waits for it or for its batch, on whatever way,
- * before that, or each would wait for the other (though never before a head that is held). 0: at the end; else a sequence number
- * that no message of the line has. O(line and what waits for the message), O(1) but for odd cases. */
+ * before that, or each would wait for the other (though never before a head that is held): right before it, behind those that
+ * were moved there before and behind what is in flight. 0: at the end; else a sequence number that no message of the line has,
+ * or, where none is left, that of the one in front of it. O(what waits for the message), O(1) but for odd cases. */
 static uint64_t find_sequence(const struct core *core, const struct message *message, const struct queue *target)
 {
     uint32_t line = find_line(core, message, target);
     uint32_t slot = line == 0 ? 0 : dependency_first_in_line(core, message, line);
-    while (slot != 0 && !(core_group(core, line)->is_held && core_group(core, line)->first == slot)) {
-        const struct place *place = core_place_of(core, core_message(core, slot));
-        uint64_t before = place->prev == 0 ? 0 : core_place_of(core, core_message(core, place->prev))->sequence;
-        if (place->sequence > before + 1)
-            return place->sequence - 1;
-        slot = place->prev;
-    }
-    return 0;
+    if (slot == 0 || (core_group(core, line)->is_held && core_group(core, line)->first == slot))
+        return 0;
+    const struct place *place = core_place_of(core, core_message(core, slot));
+    uint64_t before = place->prev == 0 ? 0 : core_place_of(core, core_message(core, place->prev))->sequence;
+    return place->sequence > before + 1 ? before + 1 : before;
 }
 
 static void move(struct core *core, const struct move_task *task, const struct message *message,

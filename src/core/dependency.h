@@ -141,8 +141,8 @@ enum error dependency_check_child(const struct core *core, const struct batch *p
                                   char path[DEPENDENCY_PATH_SIZE]);
 
 /* A dead letter comes back to a line. Slot of the message nearest to the line's head that waits for it or for a batch that it is in,
- * or is held because one of them failed, on whatever way; 0: none. After DEPENDENCY_VISITS_MAX the first of the line, behind a
- * held head. */
+ * or is held because one of them failed, on whatever way; 0: none. After DEPENDENCY_VISITS_MAX the first of the line that waits
+ * for anything, behind a held head. */
 uint32_t dependency_first_in_line(const struct core *core, const struct message *message, uint32_t line);
 
 /* --- ends --------------------------------------------------------------------------------------------------------- */

@@ -400,25 +400,34 @@ enum error dependency_find_cycle(const struct core *core, const struct newcomer 
     return error;
 }
 
+/* The first of a line that waits for anything, or one before it after many steps: what stands before it waits for nothing. */
+static uint32_t first_waiting(const struct core *core, uint32_t line)
+{
+    const struct group *group = core_group(core, line);
+    uint32_t slot = group->is_held ? core_place_of(core, core_message(core, group->first))->next : group->first;
+    for (uint32_t steps = 0; slot != 0 && steps < DEPENDENCY_VISITS_MAX; steps++) {
+        if (core_message(core, slot)->state == MESSAGE_WAITING)
+            break;
+        slot = core_place_of(core, core_message(core, slot))->next;
+    }
+    return slot;
+}
+
 /* What stands in the line is not walked from: it leads to those behind it. */
 static uint32_t walk_to_line(struct search *search, uint32_t line)
 {
     const struct core *core = search->core;
-    const struct place *first = NULL;
+    uint32_t first = 0;
     for (; search->next < search->count && !is_too_deep(search); search->next++) {
         struct node node = *node_at(search, search->next);
         if (node.is_batch || core_group_of(core, core_message(core, node.slot)) != line) {
             add_who_waits_for_node(search, &node);
             continue;
         }
-        const struct place *place = core_place_of(core, core_message(core, node.slot));
-        if (first == NULL || place->sequence < first->sequence)
-            first = place;
+        if (first == 0 || group_stands_before(core, node.slot, first))
+            first = node.slot;
     }
-    if (!is_too_deep(search))
-        return first == NULL ? 0 : first->message;
-    const struct group *group = core_group(core, line);
-    return group->is_held ? core_place_of(core, core_message(core, group->first))->next : group->first;
+    return is_too_deep(search) ? first_waiting(core, line) : first;
 }
 
 uint32_t dependency_first_in_line(const struct core *core, const struct message *message, uint32_t line)

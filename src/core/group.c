@@ -313,17 +313,41 @@ uint32_t group_choose(const struct core *core, uint32_t shelf_slot, bool is_long
 
 /* --- its messages ------------------------------------------------------------------------------------------------- */
 
+bool group_stands_before(const struct core *core, uint32_t one, uint32_t other)
+{
+    uint64_t sequence = place_in(core, one)->sequence, other_sequence = place_in(core, other)->sequence;
+    if (sequence != other_sequence)
+        return sequence < other_sequence;
+    return message_in(core, one)->number < message_in(core, other)->number;
+}
+
+/* The one that a message will stand right behind; 0: it will be the first. */
+static uint32_t find_before(const struct core *core, const struct group *group, uint32_t message, uint32_t start)
+{
+    if (group->first == 0 || group_stands_before(core, message, group->first))
+        return 0;
+    uint32_t before = start != 0 ? start : group->last;
+    while (!group_stands_before(core, before, message))
+        before = place_in(core, before)->prev;
+    return before;
+}
+
+/* May the second stand right behind the first? Only one that was redriven has the sequence number of another. */
+static bool can_follow(const struct core *core, uint32_t one, uint32_t other)
+{
+    return one == 0 || other == 0 || place_in(core, one)->sequence != place_in(core, other)->sequence ||
+           message_in(core, other)->is_redriven;
+}
+
 bool group_insert(struct core *core, uint32_t slot, uint32_t message_slot, uint32_t start)
 {
     struct group *group = core_group(core, slot);
     struct place *place = place_in(core, message_slot);
     ASSERT(message_in(core, message_slot)->state == 0 && place->group == 0);
-    uint32_t before = start != 0 ? start : group->last;
-    while (before != 0 && place_in(core, before)->sequence > place->sequence)
-        before = place_in(core, before)->prev;
-    if (before != 0 && place_in(core, before)->sequence == place->sequence)
-        return false;
+    uint32_t before = find_before(core, group, message_slot, start);
     uint32_t behind = before == 0 ? group->first : place_in(core, before)->next;
+    if (!can_follow(core, before, message_slot) || !can_follow(core, message_slot, behind))
+        return false;
     place->group = slot;
     place->prev = before;
     place->next = behind;
@@ -516,7 +540,7 @@ void group_check(const struct core *core, uint32_t slot)
         const struct message *message = message_in(core, at);
         const struct place *place = place_in(core, at);
         ASSERT(message->shelf == group->shelf && message->is_grouped && place->group == slot && place->prev == prev);
-        ASSERT(prev == 0 || place_in(core, prev)->sequence < place->sequence);
+        ASSERT(prev == 0 || (group_stands_before(core, prev, at) && can_follow(core, prev, at)));
         is_before_cursor = is_before_cursor && at != group->cursor;
         ASSERT(group->is_line || !is_before_cursor || message->state != MESSAGE_FRESH);
         count++;

@@ -71,7 +71,12 @@ uint32_t group_find(const struct core *core, uint32_t shelf, struct bytes id);
 /* The same, made if there is none. An empty id always makes one. */
 uint32_t group_open(struct core *core, uint32_t shelf, struct bytes id);
 
-/* For decode: one with that number; its place in a ring; a message by its sequence number, false if another one has it. The search
+/* Of two messages of one group: does the first stand before the other? By sequence number; where a redriven one found no number of
+ * its own, by the messages' numbers. */
+bool group_stands_before(const struct core *core, uint32_t one, uint32_t other);
+
+/* For decode: one with that number; its place in a ring; a message by its sequence number, false if another one has it
+ * that may not. The search
  * goes backwards from the message `start`, which stands behind it; 0: from the end. */
 uint32_t group_create(struct core *core, uint32_t shelf, struct bytes id, uint64_t number);
 void group_enter_ring(struct core *core, uint32_t group, unsigned ring);

@@ -179,7 +179,7 @@ static void follow_held(struct oracle *oracle, const struct sight *sight)
     for (int i = 0; i < model->message_count; i++) {
         const struct model_message *message = &model->messages[i];
         if (message->is_alive && !message->is_condemned && message->queue == sight->queue &&
-            message->group == sight->group && (head == NONE || message->line < model->messages[head].line))
+            message->group == sight->group && (head == NONE || model_stands_before(message, &model->messages[head])))
             head = i;
     }
     if (head == NONE)

@@ -173,13 +173,14 @@ struct model_message {
     uint32_t spared_count; /* of those, not charged as attempts */
     int group;             /* a name, NO_GROUP or OWN_GROUP */
     int priority;
-    bool is_fenced;         /* its newest handle is dead */
-    bool is_final;          /* failed for good */
-    bool is_changed;        /* its newest lease: an attempt id no longer repeats it */
-    bool is_cancelled;      /* with the rest of its group */
-    int reason;             /* of its newest failure, or NONE */
-    uint64_t number;        /* the server's; 0: not seen yet */
-    uint64_t line;          /* its number in its group's line */
+    bool is_fenced;    /* its newest handle is dead */
+    bool is_final;     /* failed for good */
+    bool is_changed;   /* its newest lease: an attempt id no longer repeats it */
+    bool is_cancelled; /* with the rest of its group */
+    int reason;        /* of its newest failure, or NONE */
+    uint64_t number;   /* the server's; 0: not seen yet */
+    uint64_t
+        line; /* its number in its group's line; one that was redriven may have that of another, and stands behind it */
     uint64_t said_sequence; /* SequenceNumber in the reply to its send; 0: none */
     int type;               /* or NONE */
     bool is_typed;          /* an order named its type when it was accepted */
@@ -435,7 +436,13 @@ bool model_would_wait_for_itself(const struct model *model, const struct entry *
                                  const struct model_waits *waits);
 bool model_child_would_wait_for_itself(const struct model *model, int parent, int queue, int group);
 
-/* Would a dead letter that comes back wait for itself, did it stand in its group of that queue behind what is before `line`? */
+/* In one group: does the first stand before the second? */
+static inline bool model_stands_before(const struct model_message *one, const struct model_message *other)
+{
+    return one->line < other->line || (one->line == other->line && one->number < other->number);
+}
+
+/* Would a dead letter that comes back wait for itself, did it stand in its group of that queue behind what is up to `line`? */
 bool model_would_wait_behind_itself(const struct model *model, int redriven, int queue, uint64_t line);
 unsigned model_types_before(const struct model *model, int type);
 void model_type(struct model *model, struct model_message *message, int type);

@@ -46,13 +46,14 @@ static bool is_in_flight(const struct model *model, const struct model_message *
     return message->is_leased && message->visible_at > model->now;
 }
 
-/* The next one of the same group and queue behind `line`, or NULL. */
-static struct model_message *next_in_line(struct model *model, int queue, int name, uint64_t line)
+/* The next one of the same group and queue behind `before`, or its head if that is NULL; or NULL. */
+static struct model_message *next_in_line(struct model *model, int queue, int name, const struct model_message *before)
 {
     struct model_message *next = NULL;
     for (int i = 0; i < model->message_count; i++) {
         struct model_message *message = &model->messages[i];
-        if (is_of_group(message, queue, name) && message->line > line && (next == NULL || message->line < next->line))
+        if (is_of_group(message, queue, name) && (before == NULL || model_stands_before(before, message)) &&
+            (next == NULL || model_stands_before(message, next)))
             next = message;
     }
     return next;
@@ -221,7 +222,7 @@ static const char *why_not_in_line(struct model *model, const struct model_recei
             continue;
         if (other->is_cancelled && !message->is_cancelled)
             return "belongs to a group whose cancelled messages have not gone";
-        if (other->line < message->line && !is_taken(model, receive, other))
+        if (model_stands_before(other, message) && !is_taken(model, receive, other))
             return "stands behind another in its group";
     }
     return message->is_cancelled ? "was cancelled with the rest of its group" : NULL;
@@ -241,7 +242,7 @@ static const char *why_not_of_tenant(struct model *model, const struct model_mes
         if (!is_of_group(other, message->queue, message->group))
             continue;
         in_flight += is_in_flight(model, other);
-        if (other->line < message->line && model_is_deliverable(model, other))
+        if (model_stands_before(other, message) && model_is_deliverable(model, other))
             return "is younger than another of its group";
     }
     return traits->concurrency > 0 && in_flight >= traits->concurrency ? "is one too many of its group at once" : NULL;
@@ -360,13 +361,13 @@ static void fence_behind(struct model *model, const struct model_message *messag
     const struct queue_traits *traits = &model->queues[message->queue].traits;
     if (!traits->is_fifo || !traits->is_strict || message->is_condemned)
         return;
-    struct model_message *next = next_in_line(model, message->queue, message->group, message->line);
+    struct model_message *next = next_in_line(model, message->queue, message->group, message);
     while (next != NULL && next->is_leased) {
         next->is_fenced = true;
         next->is_leased = false;
         next->spared_count++;
         next->visible_at = at;
-        next = next_in_line(model, next->queue, next->group, next->line);
+        next = next_in_line(model, next->queue, next->group, next);
     }
 }
 
@@ -559,7 +560,7 @@ enum error model_fail(struct model *model, const struct operation *operation, in
     /* Behind one that is still held it is dealt with when it is the head. */
     bool is_head = !traits->is_fifo;
     if (!is_head) {
-        struct model_message *head = next_in_line(model, queue, message->group, 0);
+        struct model_message *head = next_in_line(model, queue, message->group, NULL);
         is_head = head == message;
     }
     if (is_head || traits->on_failure == ON_FAILURE_SKIP)
@@ -660,7 +661,7 @@ static struct model_message *next_lapse(struct model *model, uint64_t now)
             message->visible_at > now)
             continue;
         if (first == NULL || message->visible_at < first->visible_at ||
-            (message->visible_at == first->visible_at && message->line < first->line))
+            (message->visible_at == first->visible_at && model_stands_before(message, first)))
             first = message;
     }
     return first;

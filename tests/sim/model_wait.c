@@ -197,15 +197,17 @@ static bool needs_redriven(const struct search *search, const struct model_edge 
 static void visit_message(struct search *search, int index, bool is_by_line);
 static void visit_batch(struct search *search, int record);
 
-/* The last of a line, before `line`; all that stands before it follows from that. */
-static void visit_line(struct search *search, int queue, int group, uint64_t line)
+/* The last of a line, before `line` and `number`; all that stands before it follows from that. */
+static void visit_line(struct search *search, int queue, int group, uint64_t line, uint64_t number)
 {
     const struct model *model = search->model;
+    const struct model_message place = {.line = line, .number = number};
     int last = NONE;
     for (int i = 0; i < model->message_count; i++) {
         const struct model_message *message = &model->messages[i];
         if (message->is_alive && !message->is_condemned && message->queue == queue && message->group == group &&
-            message->line < line && (last == NONE || message->line > model->messages[last].line))
+            model_stands_before(message, &place) &&
+            (last == NONE || model_stands_before(&model->messages[last], message)))
             last = i;
     }
     if (last != NONE)
@@ -234,7 +236,7 @@ static void visit_message(struct search *search, int index, bool is_by_line)
             visit_message(search, edge->antecedent, false);
     }
     if (model->queues[message->queue].traits.is_fifo && !message->is_condemned)
-        visit_line(search, message->queue, message->group, message->line);
+        visit_line(search, message->queue, message->group, message->line, message->number);
     for (int i = 0; i < model->message_count && !is_dying; i++)
         if (model_comes_before(model, &model->messages[i], message))
             visit_message(search, i, false);
@@ -257,7 +259,7 @@ static void visit_child(struct search *search, int record)
     if (queue == NONE || !model->queues[queue].exists || !model->queues[queue].traits.is_fifo)
         return;
     search->is_found = search->is_found || (queue == search->queue && group == search->group);
-    visit_line(search, queue, group, UINT64_MAX);
+    visit_line(search, queue, group, UINT64_MAX, 0);
 }
 
 static void visit_batch(struct search *search, int record)
@@ -292,7 +294,7 @@ bool model_would_wait_for_itself(const struct model *model, const struct entry *
             visit_message(&search, waits->edges[i].antecedent, false);
     }
     if (is_line)
-        visit_line(&search, queue, entry->group, UINT64_MAX);
+        visit_line(&search, queue, entry->group, UINT64_MAX, 0);
     struct model_message newcomer = {.is_alive = true,
                                      .queue = queue,
                                      .group = entry->group,
@@ -311,7 +313,7 @@ bool model_child_would_wait_for_itself(const struct model *model, int parent, in
     if (queue == NONE || !model->queues[queue].traits.is_fifo)
         return false;
     search = (struct search){.model = model, .batch = parent, .queue = NONE, .redriven = NONE};
-    visit_line(&search, queue, group, UINT64_MAX);
+    visit_line(&search, queue, group, UINT64_MAX, 0);
     return search.is_found;
 }
 
@@ -319,7 +321,7 @@ bool model_would_wait_behind_itself(const struct model *model, int redriven, int
 {
     static struct search search;
     search = (struct search){.model = model, .batch = NONE, .queue = NONE, .redriven = redriven};
-    visit_line(&search, queue, model->messages[redriven].group, line);
+    visit_line(&search, queue, model->messages[redriven].group, line, UINT64_MAX);
     return search.is_found;
 }
 

@@ -1,0 +1,105 @@
+/* Where redriven messages stand in the line of their group: before what waits for them, in their order, behind what is in flight. */
+#include "dependency.h"
+
+#include "core/decide.h"
+
+#define UNITS 5u
+
+/* `count` units of batch "b" in group g that are dead letters, a message of g, `gap` numbers of others, and one that waits for "b". */
+static void open_line(struct core_rig *rig, unsigned count, bool has_leader, unsigned gap)
+{
+    core_rig_init(rig, 1);
+    make_queue(rig, "plain", false, NULL);
+    make_queue(rig, "dead.fifo", true, NULL);
+    make_queue(rig, "line.fifo", true, "dead.fifo");
+    create_batch(rig, "b", "", NULL, "", OK, NULL);
+    struct received_message messages[RECEIVE_MAX];
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(send_alone(rig, "line.fifo", "g", "b", NULL, AFTER_FAILURE_CANCEL), OK);
+        core_rig_begin(rig);
+        assert_int_equal(receive(rig, "line.fifo", messages), 1);
+        fail_for_good(rig, &messages[0]);
+        core_rig_end(rig);
+    }
+    (void)settle(rig, NULL);
+    if (has_leader)
+        assert_int_equal(send_alone(rig, "line.fifo", "g", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    for (unsigned i = 0; i < gap; i++)
+        assert_int_equal(send_alone(rig, "plain", "", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    struct after after = {.count = 0};
+    after_batch(&after, "b");
+    assert_int_equal(send_alone(rig, "line.fifo", "g", "", &after, AFTER_FAILURE_CANCEL), OK);
+}
+
+static const struct move_task *start(struct core_rig *rig, uint32_t rate)
+{
+    core_rig_begin(rig);
+    const struct move_task *task =
+        decide_start_move(rig->core, core_find_queue(rig->core, BYTES("dead.fifo")), NULL, rate);
+    core_rig_end(rig);
+    return task;
+}
+
+static unsigned receive_alone(struct core_rig *rig, struct received_message messages[RECEIVE_MAX])
+{
+    core_rig_begin(rig);
+    unsigned count = receive(rig, "line.fifo", messages);
+    core_rig_end(rig);
+    return count;
+}
+
+static void they_keep_their_order_whatever_numbers_are_left(void **state)
+{
+    (void)state;
+    for (unsigned gap = 0; gap <= UNITS; gap++) {
+        struct core_rig rig;
+        open_line(&rig, UNITS, true, gap);
+        start(&rig, 0);
+        (void)settle(&rig, NULL);
+        judge(&rig);
+        struct received_message messages[RECEIVE_MAX];
+        assert_int_equal(receive_alone(&rig, messages), 1 + UNITS);
+        for (unsigned i = 1; i <= UNITS; i++)
+            assert_true(messages[i].is_renamed && (i == 1 || messages[i].position > messages[i - 1].position));
+        core_rig_deinit(&rig);
+    }
+}
+
+/* A rate of one a second, so that each is there before the next one is moved. */
+static void none_comes_in_front_of_what_is_in_flight(void **state)
+{
+    (void)state;
+    for (unsigned gap = 0; gap <= UNITS; gap++) {
+        for (unsigned has_leader = 0; has_leader < 2; has_leader++) {
+            struct core_rig rig;
+            struct received_message held[RECEIVE_MAX], messages[RECEIVE_MAX];
+            open_line(&rig, UNITS, has_leader != 0, gap);
+            const struct move_task *task = start(&rig, 1);
+            (void)settle(&rig, NULL);
+            assert_int_equal(task->moved, 1);
+            assert_int_equal(receive_alone(&rig, held), 1 + has_leader);
+            for (unsigned moved = 2; moved <= UNITS; moved++) {
+                rig.now_ms += 1000;
+                (void)settle(&rig, NULL);
+                assert_int_equal(task->moved, moved);
+                assert_int_equal(receive_alone(&rig, messages), 0);
+                judge(&rig);
+            }
+            core_rig_begin(&rig);
+            for (unsigned i = 0; i <= has_leader; i++)
+                delete (&rig, &held[i]);
+            core_rig_end(&rig);
+            assert_int_equal(receive_alone(&rig, messages), UNITS - 1);
+            core_rig_deinit(&rig);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_keep_their_order_whatever_numbers_are_left),
+        cmocka_unit_test(none_comes_in_front_of_what_is_in_flight),
+    };
+    return cmocka_run_group_tests_name("core move line", tests, NULL, NULL);
+}
