@@ -321,14 +321,19 @@ bool group_stands_before(const struct core *core, uint32_t one, uint32_t other)
     return message_in(core, one)->number < message_in(core, other)->number;
 }
 
-/* The one that a message will stand right behind; 0: it will be the first. */
+/* The one that a message will stand right behind; 0: it will be the first. What is put in the midst of a line comes, as a rule, right
+ * behind what was put there last, however many stand before and behind. */
 static uint32_t find_before(const struct core *core, const struct group *group, uint32_t message, uint32_t start)
 {
     if (group->first == 0 || group_stands_before(core, message, group->first))
         return 0;
-    uint32_t before = start != 0 ? start : group->last;
+    if (group_stands_before(core, group->last, message))
+        return group->last;
+    uint32_t before = start != 0 ? start : group->inserted != 0 ? group->inserted : group->last;
     while (!group_stands_before(core, before, message))
         before = place_in(core, before)->prev;
+    while (group_stands_before(core, place_in(core, before)->next, message))
+        before = place_in(core, before)->next;
     return before;
 }
 
@@ -354,6 +359,7 @@ bool group_insert(struct core *core, uint32_t slot, uint32_t message_slot, uint3
     *(before == 0 ? &group->first : &place_in(core, before)->next) = message_slot;
     *(behind == 0 ? &group->last : &place_in(core, behind)->prev) = message_slot;
     message_in(core, message_slot)->is_grouped = true;
+    group->inserted = behind != 0 ? message_slot : group->inserted;
     group->count++;
     return true;
 }
@@ -378,6 +384,8 @@ void group_unlink(struct core *core, uint32_t message_slot)
     }
     if (group->cursor == message_slot)
         group->cursor = place->next;
+    if (group->inserted == message_slot)
+        group->inserted = place->prev;
     *(place->prev == 0 ? &group->first : &place_in(core, place->prev)->next) = place->next;
     *(place->next == 0 ? &group->last : &place_in(core, place->next)->prev) = place->prev;
     place->group = place->prev = place->next = 0;

@@ -48,6 +48,7 @@ struct group {
     bool is_line; /* of a FIFO queue */
     bool is_held;
     bool is_paused;
+    uint32_t inserted; /* the newest message that was put in the midst of it, or the one before; 0: none is known */
     uint64_t cancelled_sequence;    /* messages up to here are cancelled */
     struct list_link draining_link; /* linked: it has cancelled messages to be ended */
     uint64_t entered_at;            /* its ring: the newest message number then */

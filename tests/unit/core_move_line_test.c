@@ -2,6 +2,7 @@
 #include "dependency.h"
 
 #include "core/decide.h"
+#include "support/scale.h"
 
 #define UNITS 5u
 
@@ -95,11 +96,33 @@ static void none_comes_in_front_of_what_is_in_flight(void **state)
     }
 }
 
+#define MANY 5000u
+#define MANY_BEHIND 20000u
+
+/* Were the line walked along for each of them, this test and its restart would take five thousand times twenty thousand steps. */
+static void many_come_back_in_front_of_many(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    unsigned count = (unsigned)scaled(MANY), behind = (unsigned)scaled(MANY_BEHIND);
+    open_line(&rig, count, true, 0);
+    core_rig_begin(&rig);
+    for (unsigned i = 0; i < behind; i++)
+        assert_int_equal(send(&rig, "line.fifo", "g", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    core_rig_end(&rig);
+    const struct move_task *task = start(&rig, 0);
+    (void)settle(&rig, NULL);
+    assert_int_equal(task->moved, count);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_keep_their_order_whatever_numbers_are_left),
         cmocka_unit_test(none_comes_in_front_of_what_is_in_flight),
+        cmocka_unit_test(many_come_back_in_front_of_many),
     };
     return cmocka_run_group_tests_name("core move line", tests, NULL, NULL);
 }
