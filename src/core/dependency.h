@@ -23,7 +23,7 @@ struct core;
 struct message;
 
 #define DEPENDENCY_PATH_SIZE 512u     /* bytes, with a NUL */
-#define DEPENDENCY_VISITS_MAX 100000u /* messages and batches that a search for a cycle looks at */
+#define DEPENDENCY_VISITS_MAX 100000u /* messages and batches that a search for a cycle looks at; as many steps may lead to none */
 
 /* The numbers stand in the log. */
 enum antecedent_kind { ANTECEDENT_MESSAGE = 1, ANTECEDENT_BATCH = 2 };

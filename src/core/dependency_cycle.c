@@ -41,7 +41,7 @@ struct search {
     struct buffer nodes; /* in the order of finding; those before `next` have been walked from */
     uint32_t count;
     uint32_t next;
-    uint32_t scanned;  /* batches that were asked which line they will send to */
+    uint32_t scanned;  /* steps that led to nothing new, and batches that were asked which line they will send to */
     struct table seen; /* (is_batch, slot) -> index of the node, plus 1 */
     struct buffer type_walks;
     struct table type_walk_by_lanes; /* (lane, later) -> index of the walk, plus 1 */
@@ -59,19 +59,27 @@ static bool is_dying(const struct core *core, uint32_t message)
     return core_message_is_dead(core, core_message(core, message));
 }
 
-static void add(struct search *search, bool is_batch, uint32_t slot, uint32_t from, enum via via)
+/* True: it is a new one. */
+static bool add(struct search *search, bool is_batch, uint32_t slot, uint32_t from, enum via via)
 {
     if (!is_batch && via != VIA_LINE && is_dying(search->core, slot))
-        return; /* in a line it leads to those behind it */
+        return false; /* in a line it leads to those behind it */
     uint64_t hash = table_hash_u64((uint64_t)slot * 2 + is_batch);
     for (struct table_probe probe = table_probe_start(&search->seen, hash); table_probe_next(&search->seen, &probe);) {
         const struct node *node = node_at(search, probe.slot - 1);
         if (node->is_batch == is_batch && node->slot == slot)
-            return;
+            return false;
     }
     struct node node = {.slot = slot, .from = from, .is_batch = is_batch, .via = (uint8_t)via};
     buffer_append(&search->nodes, &node, sizeof(node));
     table_insert(&search->seen, hash, ++search->count);
+    return true;
+}
+
+/* Is a list to be left that may be longer than all that the search will look at? */
+static bool is_exhausted(const struct search *search)
+{
+    return search->count > DEPENDENCY_VISITS_MAX || search->scanned > DEPENDENCY_VISITS_MAX;
 }
 
 /* A batch that has completed waits for nothing. */
@@ -88,8 +96,8 @@ static void add_dependents(struct search *search, enum antecedent_kind kind, uin
     const struct dependencies *dependencies = &search->core->dependencies;
     uint32_t antecedent = antecedent_find(dependencies, kind, number);
     uint32_t edge = antecedent == 0 ? 0 : antecedent_at(dependencies, antecedent)->first_edge;
-    for (; edge != 0 && search->count <= DEPENDENCY_VISITS_MAX; edge = edge_at(dependencies, edge)->next)
-        add(search, false, edge_at(dependencies, edge)->dependent, from, VIA_EDGE);
+    for (; edge != 0 && !is_exhausted(search); edge = edge_at(dependencies, edge)->next)
+        search->scanned += !add(search, false, edge_at(dependencies, edge)->dependent, from, VIA_EDGE);
 }
 
 /* Also those that are held because it failed. */
@@ -98,8 +106,8 @@ static void add_all_dependents(struct search *search, enum antecedent_kind kind,
     const struct dependencies *dependencies = &search->core->dependencies;
     uint32_t antecedent = antecedent_find(dependencies, kind, number);
     uint32_t edge = antecedent == 0 ? 0 : antecedent_at(dependencies, antecedent)->first_told;
-    for (; edge != 0 && search->count <= DEPENDENCY_VISITS_MAX; edge = edge_at(dependencies, edge)->next)
-        add(search, false, edge_at(dependencies, edge)->dependent, NODE_NEWCOMER, VIA_EDGE);
+    for (; edge != 0 && !is_exhausted(search); edge = edge_at(dependencies, edge)->next)
+        search->scanned += !add(search, false, edge_at(dependencies, edge)->dependent, NODE_NEWCOMER, VIA_EDGE);
     add_dependents(search, kind, number, NODE_NEWCOMER);
 }
 
@@ -166,13 +174,15 @@ static void add_later_types(struct search *search, const struct typed *typed, ui
     const struct type_lane *lane = type_lane_at(core, typed->lane);
     const struct type_group *group = type_group_at(core, lane->group);
     for (unsigned i = 0; i < (unsigned)__builtin_popcountll(group->mask); i++) {
+        if (group->lanes_owned[i] == typed->lane)
+            continue; /* no type comes before itself */
         struct type_walk *walk = open_type_walk(search, typed->lane, group->lanes_owned[i]);
-        while (walk->at != 0 && search->count <= DEPENDENCY_VISITS_MAX) {
+        while (walk->at != 0 && !is_exhausted(search)) {
             const struct typed *other = typed_at(core, walk->at);
             if (other->number < typed->number)
                 break;
-            if ((other->waits & type_bit(lane->type)) != 0)
-                add(search, false, other->message, from, VIA_TYPE);
+            bool does_wait = (other->waits & type_bit(lane->type)) != 0;
+            search->scanned += !does_wait || !add(search, false, other->message, from, VIA_TYPE);
             walk->at = other->prev;
         }
     }

@@ -389,6 +389,36 @@ static void a_search_along_types_takes_each_step_once(void **state)
     core_rig_deinit(&rig);
 }
 
+/* Steps count that lead to nothing: along messages of a type that none of them waits for. */
+static void a_search_along_too_many_of_another_type_is_too_deep(void **state)
+{
+    (void)state;
+    if (is_scaled_down())
+        skip();
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    put_post_before_comment(&rig);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    struct after after = {.count = 0}, other = {.count = 0};
+    after_batch(&after, "b");
+    core_rig_begin(&rig);
+    after_message(&rig, &other, send_plain(&rig, "plain"));
+    send_type = BYTES("comment");
+    assert_int_equal(send(&rig, "plain", "g", "", &after, AFTER_FAILURE_CANCEL), OK);
+    send_type = BYTES("post");
+    for (unsigned i = 0; i < DEPENDENCY_VISITS_MAX; i++)
+        assert_int_equal(send(&rig, "plain", "g", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    send_type = BYTES("");
+    assert_int_equal(send(&rig, "plain", "", "b", &other, AFTER_FAILURE_CANCEL), OK);
+    send_type = BYTES("post");
+    assert_int_equal(send(&rig, "plain", "g", "", NULL, AFTER_FAILURE_CANCEL), OK);
+    send_type = BYTES("");
+    assert_int_equal(send(&rig, "plain", "", "b", &other, AFTER_FAILURE_CANCEL), ERROR_DEPENDENCY_TOO_DEEP);
+    core_rig_end(&rig);
+    core_rig_deinit(&rig);
+}
+
 static void a_line_that_too_many_batches_will_send_to_is_too_deep(void **state)
 {
     (void)state;
@@ -488,6 +518,7 @@ int main(void)
         cmocka_unit_test(a_line_goes_on_behind_what_is_about_to_end),
         cmocka_unit_test(a_search_that_meets_too_much_is_refused_as_too_deep),
         cmocka_unit_test(a_search_along_types_takes_each_step_once),
+        cmocka_unit_test(a_search_along_too_many_of_another_type_is_too_deep),
         cmocka_unit_test(a_line_that_too_many_batches_will_send_to_is_too_deep),
         cmocka_unit_test(a_schedule_fires_into_a_line_that_too_many_batches_will_send_to),
     };
