@@ -295,7 +295,9 @@ static void write_row(struct call *call, uint64_t id, const struct row_result *r
         writer_text(reply, "Message", result->text);
     if (result->fate == ROW_PUT_OFF) {
         writer_string(reply, "Code", error_row(ERROR_OVER_LIMIT)->query);
-        writer_string(reply, "Message", "The rows before it filled a record of the log. Publish it again.");
+        writer_string(reply, "Message",
+                      "The rows before it filled a record of the log, or took all the time that a request has. Publish "
+                      "it again.");
     }
     writer_object_end(reply);
 }

@@ -81,6 +81,7 @@ struct send_result {
     bool is_duplicate; /* nothing happened: number and id are the first one's */
     uint32_t failed;   /* on an error of a dependency: which antecedent */
     bool is_forgotten; /* ERROR_DEPENDENCY_DOES_NOT_EXIST: it was a message, but its outcome is no longer remembered */
+    uint32_t visits;   /* what the search for a cycle took, if there was one */
     char path[DEPENDENCY_PATH_SIZE]; /* ERROR_DEPENDENCY_CYCLE: in words, NUL-terminated */
 };
 
@@ -355,7 +356,8 @@ struct publication {
     uint32_t publisher;                  /* slot */
     uint32_t row_count;                  /* of the batch */
     uint32_t next;                       /* index of the row that is decided next */
-    bool is_full;                        /* the frame has no room for more: the rest is put off */
+    bool is_full;                        /* there is no room for more, or it took too long: the rest is put off */
+    uint64_t visits;                     /* that the searches for cycles took */
     size_t frame_size;                   /* before it began */
     bool has_left;                       /* a row has stayed behind */
     struct bytes group;                  /* of the row that is decided next */

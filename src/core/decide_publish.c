@@ -15,6 +15,10 @@
 /* What may stand in the event before a message that finds room whatever it takes. */
 #define ROOM_BEFORE_FIRST (16u << 10)
 
+/* What searches for cycles may take in a batch before its other rows are put off: those of ten messages, as many as any other request
+ * sends, and that of one row more. */
+#define VISITS_MAX (10u * DEPENDENCY_VISITS_MAX)
+
 enum error decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
                                  const uint8_t owner[PUBLISHER_ID_SIZE], bool *is_accepted)
 {
@@ -228,7 +232,7 @@ bool decide_publish_known(const struct core *core, struct publication *publicati
     return true;
 }
 
-/* Is there room for this row, beside what there must be for the rows behind it? Else it is put off, and all behind it, so that none
+/* Is there room for this row, beside what there must be for the rows behind it, and time? Else it is put off, and all behind it, so that none
  * overtakes it. The first that does anything finds room whatever it takes, as it would by itself: else it might never. */
 static bool has_room(struct core *core, struct publication *publication, uint64_t size)
 {
@@ -236,7 +240,9 @@ static bool has_room(struct core *core, struct publication *publication, uint64_
     uint64_t used = core->frame->size - publication->frame_size + PUBLISHED_SIZE + publication->rows.size +
                     publication->results.size;
     bool is_first = core->frame->size == publication->frame_size && used <= ROOM_BEFORE_FIRST;
-    publication->is_full = !is_first && used + left * (ROW_SIZE + RESULT_SIZE) + size > publication->command->size_max;
+    publication->is_full =
+        publication->visits >= VISITS_MAX ||
+        (!is_first && used + left * (ROW_SIZE + RESULT_SIZE) + size > publication->command->size_max);
     if (publication->is_full)
         note_fate(publication, ROW_PUT_OFF);
     return !publication->is_full;
@@ -248,6 +254,7 @@ enum error decide_publish_send(struct core *core, struct publication *publicatio
     if (!has_room(core, publication, yield_of_send(core, command, NULL)))
         return OK;
     enum error error = decide_send(core, command, result);
+    publication->visits += result->visits;
     if (error == OK)
         note_done(publication, result->is_duplicate);
     return error;

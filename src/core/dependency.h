@@ -22,8 +22,9 @@
 struct core;
 struct message;
 
-#define DEPENDENCY_PATH_SIZE 512u     /* bytes, with a NUL */
-#define DEPENDENCY_VISITS_MAX 100000u /* messages and batches that a search for a cycle looks at; as many steps may lead to none */
+#define DEPENDENCY_PATH_SIZE 512u /* bytes, with a NUL */
+#define DEPENDENCY_VISITS_MAX                                                                                          \
+    100000u /* messages and batches that a search for a cycle looks at; as many steps may lead to none */
 
 /* The numbers stand in the log. */
 enum antecedent_kind { ANTECEDENT_MESSAGE = 1, ANTECEDENT_BATCH = 2 };
@@ -127,6 +128,7 @@ struct newcomer {
     uint64_t types_before; /* in that group it will wait for messages of these types; 0: for none */
     const struct antecedent_found *antecedents; /* that it will wait for, rising by kind and number */
     uint32_t antecedent_count;
+    uint32_t *visits; /* here the search says how many messages, batches and vain steps it took; NULL: nobody asks */
 };
 
 /* Would the newcomer wait for itself, over dependencies, batches and the order of FIFO groups (invariant D9)? Walks from what

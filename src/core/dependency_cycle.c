@@ -406,6 +406,8 @@ enum error dependency_find_cycle(const struct core *core, const struct newcomer 
     struct search search;
     search_init(&search, core, newcomer);
     enum error error = walk(&search, path);
+    if (newcomer->visits != NULL)
+        *newcomer->visits = search.count + search.scanned;
     search_deinit(&search);
     return error;
 }

@@ -147,7 +147,8 @@ static enum error check_cycle(const struct core *core, const struct send_command
     bool is_in_line = command->queue->settings.is_fifo;
     if (batch == NULL && !(is_in_line && !list_is_empty(&command->queue->awaited)))
         return OK; /* nothing can wait for a message that is new */
-    struct newcomer newcomer = {.batch = batch, .antecedents = found, .antecedent_count = count};
+    struct newcomer newcomer = {
+        .batch = batch, .antecedents = found, .antecedent_count = count, .visits = &result->visits};
     find_order(core, command, &newcomer);
     return dependency_find_cycle(core, &newcomer, result->path);
 }

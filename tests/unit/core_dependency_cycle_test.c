@@ -419,6 +419,61 @@ static void a_search_along_too_many_of_another_type_is_too_deep(void **state)
     core_rig_deinit(&rig);
 }
 
+#define ROWS 20u
+#define DEPENDENTS (DEPENDENCY_VISITS_MAX - 1000u)
+
+/* Publishes that many rows, each a unit of "b" that waits for `after`. Returns how many were stored. */
+static unsigned publish_units(struct core_rig *rig, const struct after *after)
+{
+    static const uint8_t id[PUBLISHER_ID_SIZE] = {1};
+    uint8_t rows[ROWS][PUBLISHER_ROW_SIZE] = {0};
+    for (unsigned i = 0; i < ROWS; i++)
+        rows[i][0] = rows[i][PUBLISHER_ROW_SIZE - 1] = (uint8_t)(i + 1);
+    struct publish_command command = {
+        .epoch = 1, .batch = 1, .rows = bytes_make(rows, sizeof(rows)), .size_max = 1u << 20};
+    memcpy(command.publisher, id, sizeof(id));
+    memcpy(command.owner, id, sizeof(id));
+    struct send_command unit = {.queue = core_find_queue(rig->core, BYTES("plain")),
+                                .content = {.body = BYTES("body"), .sender = core_name(rig->core)},
+                                .batch_id = BYTES("b"),
+                                .priority = PRIORITY_DEFAULT,
+                                .antecedents = after->names,
+                                .antecedent_count = after->count};
+    static struct publication publication;
+    bool is_accepted, is_repeat;
+    assert_int_equal(decide_open_publisher(rig->core, id, 1, id, &is_accepted), OK);
+    assert_int_equal(decide_publish_begin(rig->core, &command, &publication, &is_repeat), OK);
+    while (publication.next < ROWS)
+        if (!decide_publish_known(rig->core, &publication, bytes_make(NULL, 0)))
+            assert_int_equal(decide_publish_send(rig->core, &publication, &unit, &newest), OK);
+    unsigned stored = (unsigned)(publication.rows.size / PUBLISHER_ROW_SIZE);
+    decide_publish_end(rig->core, &publication);
+    decide_publish_deinit(&publication);
+    return stored;
+}
+
+/* A request of a thousand rows may not search a thousand times as long as one. */
+static void a_publish_puts_rows_off_behind_long_searches(void **state)
+{
+    (void)state;
+    if (is_scaled_down())
+        skip();
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    create_batch(&rig, "b", "", NULL, "", OK, NULL);
+    struct after after = {.count = 0}, other = {.count = 0};
+    after_batch(&after, "b");
+    core_rig_begin(&rig);
+    after_message(&rig, &other, send_plain(&rig, "plain"));
+    for (unsigned i = 0; i < DEPENDENTS; i++)
+        assert_int_equal(send(&rig, "plain", "", "", &after, AFTER_FAILURE_CANCEL), OK);
+    assert_int_equal(publish_units(&rig, &other), 10 * DEPENDENCY_VISITS_MAX / DEPENDENTS + 1);
+    core_rig_end(&rig);
+    judge(&rig);
+    core_rig_deinit(&rig);
+}
+
 static void a_line_that_too_many_batches_will_send_to_is_too_deep(void **state)
 {
     (void)state;
@@ -519,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_search_that_meets_too_much_is_refused_as_too_deep),
         cmocka_unit_test(a_search_along_types_takes_each_step_once),
         cmocka_unit_test(a_search_along_too_many_of_another_type_is_too_deep),
+        cmocka_unit_test(a_publish_puts_rows_off_behind_long_searches),
         cmocka_unit_test(a_line_that_too_many_batches_will_send_to_is_too_deep),
         cmocka_unit_test(a_schedule_fires_into_a_line_that_too_many_batches_will_send_to),
     };
