@@ -53,13 +53,15 @@ const scenarios = {
 
     const done = new Map(); // how often each job was done
     const failed = new Set();
+    let isAborted = false;
     const shared = { queueUrl, batchSize: 10, visibilityTimeout: 3, heartbeatInterval: 1, terminateVisibilityTimeout: true, messageAttributeNames: ["job"], messageSystemAttributeNames: ["ApproximateReceiveCount"] };
     const work = async (message) => {
       const { job } = JSON.parse(message.Body);
       assert.equal(message.MessageAttributes.job.StringValue, job);
       if (Number(job) % 20 === 7 && !failed.has(job)) {
         failed.add(job);
-        assert.equal(message.Attributes.ApproximateReceiveCount, "1");
+        // What the aborted one was just being given comes again, though nobody worked at it.
+        assert.ok(message.Attributes.ApproximateReceiveCount === "1" || isAborted);
         throw new Error("not today");
       }
       await sleep(Number(job) % 250 === 3 ? 4500 : 5);
@@ -76,6 +78,7 @@ const scenarios = {
     ];
     const aborted = consume({ ...shared, handleMessageBatch: settle });
     await until(() => done.size > COUNT / 4, 30, "a quarter");
+    isAborted = true;
     aborted.stop({ abort: true });
     assert.equal(aborted.status.isRunning, false);
 
