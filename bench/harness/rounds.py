@@ -17,13 +17,6 @@ def ratios(results, references, path):
     return [value / reference for value, reference in pairs if value is not None and reference]
 
 
-def number(results, rounds):
-    """Runs written down before they said their round: where there are as many as rounds, none was repeated, and they are in order."""
-    if len(results) == rounds:
-        for at, result in enumerate(results):
-            result.setdefault("round", at)
-
-
 def middle(found):
     """Median and range; None of nothing."""
     return (statistics.median(found), (min(found), max(found))) if found else (None, None)
