@@ -76,7 +76,7 @@ class Watch:
             "disk": disk_of(self.server.data), "live": live, "disk_max": DISK_FACTOR * live + DISK_MORE,
             "messages": metrics["tally_messages"], "in_flight": metrics["tally_messages_in_flight"],
             "files": len(os.listdir(f"/proc/{pid}/fd")), "threads": len(os.listdir(f"/proc/{pid}/task")),
-            "stolen_s": machine.stolen_s(), "server_cpu_s": machine.cpu_of_s(pid), **(told or {}),
+            "stolen_s": machine.stolen_s(), "server_cpu_s": machine.tree_cpu_s(pid), **(told or {}),
         }
         self.samples.append(sample)
         return sample
