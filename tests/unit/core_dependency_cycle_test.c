@@ -335,6 +335,21 @@ static void a_line_goes_on_behind_what_is_about_to_end(void **state)
     core_rig_deinit(&rig);
 }
 
+/* A standard queue, posts before comments in it if it `has_types`, and a frame: for messages that wait for batch "b", and for one of "b"
+ * that waits for another message, so that a cycle is searched for. */
+static void open_search(struct core_rig *rig, bool has_types, struct after *after_b, struct after *after_other)
+{
+    core_rig_init(rig, 1);
+    make_queue(rig, "plain", false, NULL);
+    if (has_types)
+        put_post_before_comment(rig);
+    create_batch(rig, "b", "", NULL, "", OK, NULL);
+    *after_b = *after_other = (struct after){.count = 0};
+    after_batch(after_b, "b");
+    core_rig_begin(rig);
+    after_message(rig, after_other, send_plain(rig, "plain"));
+}
+
 /* The search gives up instead of holding up the server. */
 static void a_search_that_meets_too_much_is_refused_as_too_deep(void **state)
 {
@@ -342,13 +357,8 @@ static void a_search_that_meets_too_much_is_refused_as_too_deep(void **state)
     if (is_scaled_down())
         skip();
     struct core_rig rig;
-    core_rig_init(&rig, 1);
-    make_queue(&rig, "plain", false, NULL);
-    create_batch(&rig, "b", "", NULL, "", OK, NULL);
-    struct after after = {.count = 0}, other = {.count = 0};
-    after_batch(&after, "b");
-    core_rig_begin(&rig);
-    after_message(&rig, &other, send_plain(&rig, "plain"));
+    struct after after, other;
+    open_search(&rig, false, &after, &other);
     for (unsigned i = 0; i < DEPENDENCY_VISITS_MAX - 2; i++)
         assert_int_equal(send(&rig, "plain", "", "", &after, AFTER_FAILURE_CANCEL), OK);
     assert_int_equal(send(&rig, "plain", "", "b", &other, AFTER_FAILURE_CANCEL), OK);
@@ -369,14 +379,8 @@ static void a_search_along_types_takes_each_step_once(void **state)
 {
     (void)state;
     struct core_rig rig;
-    core_rig_init(&rig, 1);
-    make_queue(&rig, "plain", false, NULL);
-    put_post_before_comment(&rig);
-    create_batch(&rig, "b", "", NULL, "", OK, NULL);
-    struct after after = {.count = 0}, other = {.count = 0};
-    after_batch(&after, "b");
-    core_rig_begin(&rig);
-    after_message(&rig, &other, send_plain(&rig, "plain"));
+    struct after after, other;
+    open_search(&rig, true, &after, &other);
     send_type = BYTES("post");
     for (unsigned i = 0; i < TYPED_MESSAGES; i++)
         assert_int_equal(send(&rig, "plain", "g", "", &after, AFTER_FAILURE_CANCEL), OK);
@@ -396,14 +400,8 @@ static void a_search_along_too_many_of_another_type_is_too_deep(void **state)
     if (is_scaled_down())
         skip();
     struct core_rig rig;
-    core_rig_init(&rig, 1);
-    make_queue(&rig, "plain", false, NULL);
-    put_post_before_comment(&rig);
-    create_batch(&rig, "b", "", NULL, "", OK, NULL);
-    struct after after = {.count = 0}, other = {.count = 0};
-    after_batch(&after, "b");
-    core_rig_begin(&rig);
-    after_message(&rig, &other, send_plain(&rig, "plain"));
+    struct after after, other;
+    open_search(&rig, true, &after, &other);
     send_type = BYTES("comment");
     assert_int_equal(send(&rig, "plain", "g", "", &after, AFTER_FAILURE_CANCEL), OK);
     send_type = BYTES("post");
@@ -459,13 +457,8 @@ static void a_publish_puts_rows_off_behind_long_searches(void **state)
     if (is_scaled_down())
         skip();
     struct core_rig rig;
-    core_rig_init(&rig, 1);
-    make_queue(&rig, "plain", false, NULL);
-    create_batch(&rig, "b", "", NULL, "", OK, NULL);
-    struct after after = {.count = 0}, other = {.count = 0};
-    after_batch(&after, "b");
-    core_rig_begin(&rig);
-    after_message(&rig, &other, send_plain(&rig, "plain"));
+    struct after after, other;
+    open_search(&rig, false, &after, &other);
     for (unsigned i = 0; i < DEPENDENTS; i++)
         assert_int_equal(send(&rig, "plain", "", "", &after, AFTER_FAILURE_CANCEL), OK);
     assert_int_equal(publish_units(&rig, &other), 10 * DEPENDENCY_VISITS_MAX / DEPENDENTS + 1);

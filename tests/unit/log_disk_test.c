@@ -123,10 +123,16 @@ static int fixture_teardown(void **state)
     return 0;
 }
 
+/* Of the first segment, which is the only one here. */
+static void segment_path(const struct fixture *fixture, char path[128])
+{
+    (void)snprintf(path, 128, "%s/0000000000000000.segment", fixture->folder);
+}
+
 static int truncate_segment(const struct fixture *fixture, off_t size)
 {
     char path[128];
-    (void)snprintf(path, sizeof(path), "%s/0000000000000000.segment", fixture->folder);
+    segment_path(fixture, path);
     return truncate(path, size);
 }
 
@@ -442,7 +448,7 @@ static void cutting_a_torn_frame_needs_no_room(void **state)
     assert_int_equal(rig.frame.size, TORN_SIZE);
     log_rig_close(&rig);
     char path[128];
-    (void)snprintf(path, sizeof(path), "%s/0000000000000000.segment", fixture->folder);
+    segment_path(fixture, path);
     const int descriptor = open(path, O_RDWR);
     assert_int_equal(fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, HOLE_AT, 131072 - HOLE_AT), 0);
     struct stat before, after;
