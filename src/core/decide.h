@@ -91,9 +91,16 @@ struct send_result {
  * ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP. */
 enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result);
 
-/* For Commit: the same checks, with nothing done; the message's batch must have room for `units` more. And the send of what was
- * checked, once others have been accepted since, or can close no cycle: none is searched for. */
-enum error decide_check_send(const struct core *core, const struct send_command *command, uint64_t units,
+/* A send's turn among those that are accepted together. */
+struct send_turn {
+    uint64_t units;   /* that its batch must have room for: its own, and those of earlier ones */
+    uint32_t earlier; /* messages in front of it; each might fail at once, and the oldest failure be forgotten for it */
+    bool is_checked;  /* no cycle is searched for */
+};
+
+/* For Commit: the same checks, with nothing done, as they will be when its turn comes. And the send of what was checked, once others
+ * have been accepted since, or can close no cycle: none is searched for. */
+enum error decide_check_send(const struct core *core, const struct send_command *command, const struct send_turn *turn,
                              struct send_result *result);
 enum error decide_send_checked(struct core *core, const struct send_command *command, struct send_result *result);
 

@@ -80,16 +80,17 @@ static bool might_close_cycle(const struct core *core, const struct send_command
 static enum error check_send(const struct core *core, struct commit_command *command, uint32_t i, bool *is_new)
 {
     const struct send_command *send = &command->sends[i].command;
-    uint64_t units = 1;
+    struct send_turn turn = {.units = 1};
     for (uint32_t earlier = 0; earlier < i; earlier++) {
         const struct send_command *other = &command->sends[earlier].command;
         if (!is_new[earlier])
             continue;
         if (is_repeat(other, send))
             return OK;
-        units += send->batch_id.size > 0 && bytes_equal(other->batch_id, send->batch_id);
+        turn.earlier++;
+        turn.units += send->batch_id.size > 0 && bytes_equal(other->batch_id, send->batch_id);
     }
-    enum error error = decide_check_send(core, send, units, &command->sends[i].result);
+    enum error error = decide_check_send(core, send, &turn, &command->sends[i].result);
     if (error != OK || command->sends[i].result.is_duplicate)
         return error;
     is_new[i] = true;

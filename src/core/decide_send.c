@@ -110,23 +110,23 @@ static void accept(struct core *core, const struct send_command *command, const 
 }
 
 /* Looks at everything, with nothing done. *plan is to be deinited whatever comes of it. */
-static enum error look_up(const struct core *core, const struct send_command *command, uint64_t units, bool is_checked,
+static enum error look_up(const struct core *core, const struct send_command *command, const struct send_turn *turn,
                           const struct batch **batch, struct dependency_plan *plan, struct send_result *result)
 {
     *result = (struct send_result){0};
     *plan = (struct dependency_plan){0};
     if (find_duplicate(core, command, result))
         return OK;
-    enum error error = find_batch(core, command->batch_id, units, batch);
-    return error == OK ? dependency_plan(core, command, *batch, is_checked, plan, result) : error;
+    enum error error = find_batch(core, command->batch_id, turn->units, batch);
+    return error == OK ? dependency_plan(core, command, *batch, turn, plan, result) : error;
 }
 
-static enum error send_one(struct core *core, const struct send_command *command, bool is_checked,
+static enum error send_one(struct core *core, const struct send_command *command, const struct send_turn *turn,
                            struct send_result *result)
 {
     const struct batch *batch;
     struct dependency_plan plan;
-    enum error error = look_up(core, command, 1, is_checked, &batch, &plan, result);
+    enum error error = look_up(core, command, turn, &batch, &plan, result);
     if (error == OK && !result->is_duplicate)
         accept(core, command, batch, &plan, result);
     buffer_deinit(&plan.waits);
@@ -135,20 +135,20 @@ static enum error send_one(struct core *core, const struct send_command *command
 
 enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result)
 {
-    return send_one(core, command, false, result);
+    return send_one(core, command, &(struct send_turn){.units = 1}, result);
 }
 
 enum error decide_send_checked(struct core *core, const struct send_command *command, struct send_result *result)
 {
-    return send_one(core, command, true, result);
+    return send_one(core, command, &(struct send_turn){.units = 1, .is_checked = true}, result);
 }
 
-enum error decide_check_send(const struct core *core, const struct send_command *command, uint64_t units,
+enum error decide_check_send(const struct core *core, const struct send_command *command, const struct send_turn *turn,
                              struct send_result *result)
 {
     const struct batch *batch;
     struct dependency_plan plan;
-    enum error error = look_up(core, command, units, false, &batch, &plan, result);
+    enum error error = look_up(core, command, turn, &batch, &plan, result);
     buffer_deinit(&plan.waits);
     return error;
 }

@@ -107,13 +107,14 @@ struct dependency_plan {
 
 struct send_command;
 struct send_result;
+struct send_turn;
 
-/* Looks up the antecedents of a message, and, unless that was checked, whether it would wait for itself; `batch` is the one that
- * it joins, or NULL.
+/* Looks up the antecedents of a message, and, unless its turn says that this was checked, whether it would wait for itself; `batch` is the
+ * one that it joins, or NULL.
  * Errors: ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP, with result->failed,
  * result->is_forgotten and result->path. Fills *plan in any case. O(n log n) in the antecedents, and the search. */
 enum error dependency_plan(const struct core *core, const struct send_command *command, const struct batch *batch,
-                           bool is_checked, struct dependency_plan *plan, struct send_result *result);
+                           const struct send_turn *turn, struct dependency_plan *plan, struct send_result *result);
 
 /* --- cycles (dependency_cycle.c) ---------------------------------------------------------------------------------- */
 

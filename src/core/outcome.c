@@ -26,12 +26,16 @@ void outcomes_deinit(struct outcomes *outcomes)
     table_deinit(&outcomes->by_key);
 }
 
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static void forget_oldest(struct outcomes *outcomes)
 {
     uint32_t slot = outcomes->oldest;
     struct outcome *outcome = outcome_at(outcomes, slot);
-    if (outcome->number > outcomes->forgotten_number)
-        outcomes->forgotten_number = outcome->number;
+    outcomes->forgotten_number = greater(outcomes->forgotten_number, outcome->number);
     outcomes->oldest = outcome->next;
     if (outcomes->oldest == 0)
         outcomes->newest = 0;
@@ -93,6 +97,21 @@ const struct outcome *outcomes_find(const struct outcomes *outcomes, struct dige
 {
     uint32_t slot = find_slot(outcomes, key);
     return slot == 0 ? NULL : outcome_at(outcomes, slot);
+}
+
+const struct outcome *outcomes_find_after(const struct outcomes *outcomes, struct digest_tag key, uint32_t more,
+                                          uint64_t *forgotten_number)
+{
+    const struct outcome *found = outcomes_find(outcomes, key);
+    uint64_t count = (uint64_t)outcomes->records.used + more;
+    *forgotten_number = outcomes->forgotten_number;
+    for (uint32_t slot = outcomes->oldest; slot != 0 && count > OUTCOMES_MAX; count--) {
+        const struct outcome *oldest = outcome_at(outcomes, slot);
+        *forgotten_number = greater(*forgotten_number, oldest->number);
+        found = found == oldest ? NULL : found;
+        slot = oldest->next;
+    }
+    return found;
 }
 
 static bool is_over(const struct outcome *outcome, uint64_t now_ms)

@@ -46,6 +46,10 @@ void outcomes_remember(struct outcomes *outcomes, struct digest_tag key, uint64_
 /* The newest outcome under that key, or NULL. */
 const struct outcome *outcomes_find(const struct outcomes *outcomes, struct digest_tag key);
 
+/* What it would find once `more` others had been remembered, and what forgotten_number would be. O(more). */
+const struct outcome *outcomes_find_after(const struct outcomes *outcomes, struct digest_tag key, uint32_t more,
+                                          uint64_t *forgotten_number);
+
 /* Forgets what ended before the window. What is left does not depend on how often this is called. */
 void outcomes_forget(struct outcomes *outcomes, uint64_t now_ms);
 
