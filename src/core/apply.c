@@ -640,7 +640,7 @@ bool apply_batch_created(struct core *core, const struct event_batch_created *cr
         return false;
     core->batch_number = created->batch;
     uint32_t slot = core_add_batch(core, created->batch, created->id, created->spec);
-    table_insert(&core->batch_by_id, bytes_hash(created->id), slot);
+    table_insert(&core->batch_by_id, digest_name(core->digest_owned, created->id), slot);
     struct batch *batch = core_batch(core, slot);
     batch->created_at_ms = core->now_ms;
     batch->unpinned_at_ms = core->now_ms;
@@ -789,7 +789,7 @@ bool apply_batch_deleted(struct core *core, const struct event_batch_deleted *de
     if (slot == 0 || core_batch(core, slot)->is_deleted || core_batch(core, slot)->state != BATCH_COMPLETED)
         return false;
     struct batch *batch = core_batch(core, slot);
-    table_remove(&core->batch_by_id, bytes_hash(batch->id_owned), slot);
+    table_remove(&core->batch_by_id, digest_name(core->digest_owned, batch->id_owned), slot);
     batch->is_deleted = true;
     dependency_batch_forgotten(core, slot);
     core_pin_batch(core, slot); /* so that the one way to free a batch is the last unpin */

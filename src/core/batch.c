@@ -58,7 +58,8 @@ bool batch_spec_decode(struct bytes encoded, struct batch_spec *spec)
     return true;
 }
 
-void batch_init(struct batch *batch, uint64_t number, struct bytes id, struct bytes spec_encoded)
+void batch_init(struct batch *batch, const struct digest *digest, uint64_t number, struct bytes id,
+                struct bytes spec_encoded)
 {
     ASSERT(number > 0 && id.size > 0 && id.size <= BATCH_ID_SIZE_MAX);
     *batch = (struct batch){
@@ -69,7 +70,7 @@ void batch_init(struct batch *batch, uint64_t number, struct bytes id, struct by
     };
     bool is_decoded = batch_spec_decode(batch->spec_encoded_owned, &batch->spec);
     ASSERT(is_decoded);
-    ledger_init(&batch->ledger);
+    ledger_init(&batch->ledger, digest);
     table_init(&batch->by_token);
 }
 
@@ -171,7 +172,7 @@ unsigned batch_due(const struct batch *batch, const struct batch_after *after)
 
 uint32_t batch_find_token(const struct batch *batch, struct bytes token)
 {
-    for (struct table_probe probe = table_probe_start(&batch->by_token, bytes_hash(token));
+    for (struct table_probe probe = table_probe_start(&batch->by_token, digest_name(batch->ledger.digest, token));
          table_probe_next(&batch->by_token, &probe);)
         if (bytes_equal(batch->tokens_owned[probe.slot - 1].token_owned, token))
             return probe.slot - 1;
@@ -187,7 +188,7 @@ void batch_add_token(struct batch *batch, struct bytes token, uint64_t check)
     }
     batch->tokens_owned[batch->token_count++] =
         (struct batch_token){.token_owned = kept_duplicate(token), .check = check};
-    table_insert(&batch->by_token, bytes_hash(token), batch->token_count);
+    table_insert(&batch->by_token, digest_name(batch->ledger.digest, token), batch->token_count);
 }
 
 uint64_t batch_deadline_ms(const struct batch *batch)

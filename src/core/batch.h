@@ -114,7 +114,9 @@ void batch_spec_encode(const struct batch_spec *spec, struct buffer *out);
 /* Views of *spec point into `encoded`. False, with *spec untouched, if it is none. */
 bool batch_spec_decode(struct bytes encoded, struct batch_spec *spec);
 
-void batch_init(struct batch *batch, uint64_t number, struct bytes id, struct bytes spec_encoded);
+/* The digest is borrowed for as long as the batch lives. */
+void batch_init(struct batch *batch, const struct digest *digest, uint64_t number, struct bytes id,
+                struct bytes spec_encoded);
 void batch_deinit(struct batch *batch);
 
 struct batch_counts batch_counts(const struct batch *batch);

@@ -353,7 +353,7 @@ uint32_t core_add_queue(struct core *core, uint32_t id, struct bytes name)
 static void add_queue_name(struct core *core, uint32_t slot)
 {
     struct bytes name = core_queue(core, slot)->name_owned;
-    table_insert(&core->queue_by_name, bytes_hash(name), slot);
+    table_insert(&core->queue_by_name, digest_name(core->digest_owned, name), slot);
     if (core->queue_order_count == core->queue_order_capacity) {
         core->queue_order_capacity = core->queue_order_capacity == 0 ? 16 : core->queue_order_capacity * 2;
         core->queue_order_owned =
@@ -369,7 +369,7 @@ static void add_queue_name(struct core *core, uint32_t slot)
 void core_remove_queue_name(struct core *core, uint32_t slot)
 {
     struct bytes name = core_queue(core, slot)->name_owned;
-    table_remove(&core->queue_by_name, bytes_hash(name), slot);
+    table_remove(&core->queue_by_name, digest_name(core->digest_owned, name), slot);
     size_t place = core_queue_place(core, name);
     ASSERT(core->queue_order_owned[place] == slot);
     core->queue_order_count--;
@@ -431,7 +431,7 @@ struct queue *core_find_queue_by_id(const struct core *core, uint32_t id)
 
 struct queue *core_find_queue(const struct core *core, struct bytes name)
 {
-    for (struct table_probe probe = table_probe_start(&core->queue_by_name, bytes_hash(name));
+    for (struct table_probe probe = table_probe_start(&core->queue_by_name, digest_name(core->digest_owned, name));
          table_probe_next(&core->queue_by_name, &probe);)
         if (bytes_equal(core_queue(core, probe.slot)->name_owned, name))
             return core_queue(core, probe.slot);
@@ -465,7 +465,7 @@ uint32_t core_find_batch_by_number(const struct core *core, uint64_t number)
 
 const struct batch *core_find_batch(const struct core *core, struct bytes id)
 {
-    for (struct table_probe probe = table_probe_start(&core->batch_by_id, bytes_hash(id));
+    for (struct table_probe probe = table_probe_start(&core->batch_by_id, digest_name(core->digest_owned, id));
          table_probe_next(&core->batch_by_id, &probe);)
         if (bytes_equal(core_batch(core, probe.slot)->id_owned, id))
             return core_batch(core, probe.slot);
@@ -500,7 +500,7 @@ uint32_t core_add_batch(struct core *core, uint64_t number, struct bytes id, str
 {
     ASSERT(core->batch_order_count == 0 || core->batch_order_owned[core->batch_order_count - 1].number < number);
     uint32_t slot = pool_allocate(&core->batches);
-    batch_init(core_batch(core, slot), number, id, spec);
+    batch_init(core_batch(core, slot), core->digest_owned, number, id, spec);
     table_insert(&core->batch_by_number, table_hash_u64(number), slot);
     if (core->batch_order_count == core->batch_order_capacity) {
         core->batch_order_capacity = core->batch_order_capacity == 0 ? BATCH_ORDER_MIN : core->batch_order_capacity * 2;

@@ -89,7 +89,7 @@ static uint32_t collect_new_keys(struct core *core, const struct batch *batch, c
     for (uint32_t i = 0; i < command->key_count; i++) {
         struct bytes key = command->keys[i];
         bool is_known = ledger_find(&batch->ledger, key) != LEDGER_NO_UNIT;
-        uint64_t hash = bytes_hash(key);
+        uint64_t hash = digest_name(core->digest_owned, key);
         for (struct table_probe probe = table_probe_start(&seen, hash); !is_known && table_probe_next(&seen, &probe);)
             is_known = bytes_equal(command->keys[probe.slot - 1], key);
         if (is_known)

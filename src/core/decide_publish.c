@@ -186,12 +186,12 @@ static struct bytes left_group_at(const struct publication *publication, uint32_
 }
 
 /* Does the row, which nothing else is wrong with, stand behind one that it must not overtake? */
-static bool is_held(const struct publication *publication)
+static bool is_held(const struct core *core, const struct publication *publication)
 {
     if (!publication->has_left || publication->command->is_strict)
         return publication->has_left;
     const struct table *left = &publication->left;
-    for (struct table_probe probe = table_probe_start(left, bytes_hash(publication->group));
+    for (struct table_probe probe = table_probe_start(left, digest_name(core->digest_owned, publication->group));
          table_probe_next(left, &probe);)
         if (bytes_equal(left_group_at(publication, probe.slot - 1), publication->group))
             return true;
@@ -199,13 +199,13 @@ static bool is_held(const struct publication *publication)
 }
 
 /* The row stays behind: it will come again, and what must not overtake it waits for that. */
-static void leave_behind(struct publication *publication)
+static void leave_behind(const struct core *core, struct publication *publication)
 {
     publication->has_left = true;
     if (publication->group.size == 0 || publication->command->is_strict)
         return;
     buffer_append(&publication->left_groups, &publication->group, sizeof(publication->group));
-    table_insert(&publication->left, bytes_hash(publication->group),
+    table_insert(&publication->left, digest_name(core->digest_owned, publication->group),
                  (uint32_t)(publication->left_groups.size / sizeof(publication->group)));
 }
 
@@ -224,7 +224,7 @@ bool decide_publish_known(const struct core *core, struct publication *publicati
         fate = ROW_DUPLICATE;
     else if (publisher_has_forgotten(core, publication->publisher, bytes_get_u64(row)))
         fate = ROW_TOO_OLD;
-    else if (is_held(publication))
+    else if (is_held(core, publication))
         fate = ROW_HELD;
     else
         return false;
@@ -282,6 +282,6 @@ void decide_publish_fault(struct core *core, struct publication *publication, en
     if (!has_room(core, publication, code.size + text.size))
         return;
     if (fate == ROW_BLOCKED || publication->command->blocks_refused)
-        leave_behind(publication);
+        leave_behind(core, publication);
     note(publication, &(struct row_result){.fate = fate, .code = code, .text = text});
 }

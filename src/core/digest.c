@@ -15,6 +15,7 @@ struct digest {
     EVP_MD_CTX *md5_context_owned;
     EVP_MD_CTX *sha256_context_owned;
     uint8_t key[DIGEST_KEY_SIZE];
+    uint8_t name_key[SIPHASH_KEY_SIZE];
     EVP_MAC_CTX *keyed_wide_context_owned;
 };
 
@@ -40,6 +41,8 @@ struct digest *digest_create(const uint8_t key[DIGEST_KEY_SIZE])
     digest->sha256_context_owned = EVP_MD_CTX_new();
     ASSERT(digest->md5_owned != NULL && digest->sha256_owned != NULL);
     memcpy(digest->key, key, sizeof(digest->key));
+    bytes_put_u64(digest->name_key, siphash(key, BYTES("names, low half")));
+    bytes_put_u64(digest->name_key + 8, siphash(key, BYTES("names, high half")));
     digest->keyed_wide_context_owned = keyed_wide_context_create(key);
     ASSERT(digest->md5_context_owned != NULL && digest->sha256_context_owned != NULL);
     return digest;
@@ -72,9 +75,14 @@ void digest_sha256(struct digest *digest, struct bytes data, uint8_t out[DIGEST_
     digest_compute(digest->sha256_context_owned, digest->sha256_owned, data, out);
 }
 
-uint64_t digest_keyed(struct digest *digest, struct bytes data)
+uint64_t digest_keyed(const struct digest *digest, struct bytes data)
 {
     return siphash(digest->key, data);
+}
+
+uint64_t digest_name(const struct digest *digest, struct bytes name)
+{
+    return siphash_hidden(digest->name_key, name);
 }
 
 struct digest_tag digest_keyed_wide(struct digest *digest, const struct bytes *parts, size_t count)

@@ -12,7 +12,7 @@
 
 struct digest;
 
-/* `key` seeds digest_keyed() and is copied. */
+/* `key` seeds what is keyed here, and is copied. */
 struct digest *digest_create(const uint8_t key[DIGEST_KEY_SIZE]);
 void digest_destroy(struct digest *digest);
 
@@ -22,7 +22,11 @@ void digest_md5(struct digest *digest, struct bytes data, uint8_t out[DIGEST_MD5
 void digest_sha256(struct digest *digest, struct bytes data, uint8_t out[DIGEST_SHA256_SIZE]);
 
 /* SipHash-2-4 of the data under the key: who does not know the key can't make one up. */
-uint64_t digest_keyed(struct digest *digest, struct bytes data);
+uint64_t digest_keyed(const struct digest *digest, struct bytes data);
+
+/* Hash of a name that a client chose, for tables in memory: SipHash-1-3 under a key derived from the other one, of which nothing is ever told.
+ * Who could foresee it might choose a hundred thousand names of one hash, and each request that brings them would take minutes. */
+uint64_t digest_name(const struct digest *digest, struct bytes name);
 
 /* 128 bits: so many that no two of the texts that are compared ever share them. */
 struct digest_tag {

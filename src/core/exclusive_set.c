@@ -1,6 +1,7 @@
 #include "core/exclusive_set.h"
 
 #include "base/kept.h"
+#include "core/digest.h"
 #include "core/ticket_pool.h"
 #include <stdlib.h>
 
@@ -12,7 +13,7 @@ struct exclusive_set *exclusive_set_at(const struct ticket_pool *pool, uint32_t 
 
 static uint32_t find(const struct ticket_pool *pool, struct bytes name)
 {
-    for (struct table_probe probe = table_probe_start(&pool->set_by_name, bytes_hash(name));
+    for (struct table_probe probe = table_probe_start(&pool->set_by_name, digest_name(pool->digest, name));
          table_probe_next(&pool->set_by_name, &probe);)
         if (bytes_equal(exclusive_set_at(pool, probe.slot)->name_owned, name))
             return probe.slot;
@@ -24,7 +25,7 @@ static uint32_t add(struct ticket_pool *pool, struct bytes name)
     uint32_t slot = pool_allocate(&pool->sets);
     *exclusive_set_at(pool, slot) =
         (struct exclusive_set){.number = ++pool->set_number, .name_owned = kept_duplicate(name)};
-    table_insert(&pool->set_by_name, bytes_hash(name), slot);
+    table_insert(&pool->set_by_name, digest_name(pool->digest, name), slot);
     return slot;
 }
 
@@ -56,7 +57,7 @@ static void remove_set(struct ticket_pool *pool, uint32_t slot)
 {
     struct exclusive_set *set = exclusive_set_at(pool, slot);
     ASSERT(set->first == 0 && set->last == 0 && set->held == 0);
-    table_remove(&pool->set_by_name, bytes_hash(set->name_owned), slot);
+    table_remove(&pool->set_by_name, digest_name(pool->digest, set->name_owned), slot);
     kept_free((void *)set->name_owned.ptr);
     pool_free(&pool->sets, slot);
 }

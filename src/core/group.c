@@ -30,7 +30,7 @@ static const struct queue_settings *settings_of(const struct core *core, const s
 
 static uint64_t hash_of(const struct core *core, uint32_t shelf, struct bytes id)
 {
-    return table_hash_u64(bytes_hash(id) + core_shelf_at(core, shelf)->number);
+    return table_hash_u64(digest_name(core->digest_owned, id) + core_shelf_at(core, shelf)->number);
 }
 
 uint32_t group_find(const struct core *core, uint32_t shelf, struct bytes id)

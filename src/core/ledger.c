@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/cursor.h"
 #include "base/kept.h"
+#include "core/digest.h"
 #include <stdlib.h>
 
 /* Places, or bytes, from which on an array grows by less than its size. */
@@ -10,9 +11,9 @@
 
 static_assert(sizeof(struct ledger_reference) == 16, "a reference is what a named unit costs beside its key");
 
-void ledger_init(struct ledger *ledger)
+void ledger_init(struct ledger *ledger, const struct digest *digest)
 {
-    *ledger = (struct ledger){0};
+    *ledger = (struct ledger){.digest = digest};
     table_init(&ledger->by_key);
     table_init(&ledger->by_detail);
 }
@@ -67,7 +68,7 @@ static bool key_is_numeric(struct bytes key, uint32_t *number)
 /* The reference with this key, or UINT32_MAX. */
 static uint32_t find_reference(const struct ledger *ledger, struct bytes key)
 {
-    for (struct table_probe probe = table_probe_start(&ledger->by_key, bytes_hash(key));
+    for (struct table_probe probe = table_probe_start(&ledger->by_key, digest_name(ledger->digest, key));
          table_probe_next(&ledger->by_key, &probe);) {
         uint32_t index = probe.slot - 1;
         if (bytes_equal(key_at(ledger, ledger->references_owned[index].value), key))
@@ -253,7 +254,7 @@ uint32_t ledger_add_key(struct ledger *ledger, struct bytes key, enum unit_kind 
     uint32_t unit = add_reference(ledger, (struct ledger_reference){.value = offset, .kind = kind});
     if (kind == UNIT_CHILD)
         return unit;
-    table_insert(&ledger->by_key, bytes_hash(key), ledger->reference_count);
+    table_insert(&ledger->by_key, digest_name(ledger->digest, key), ledger->reference_count);
     uint32_t number;
     if (!key_is_numeric(key, &number))
         return unit;
@@ -458,10 +459,10 @@ static bool names_are_distinct(const struct ledger *ledger)
     return true;
 }
 
-bool ledger_decode(struct bytes encoded, struct ledger *ledger)
+bool ledger_decode(struct bytes encoded, const struct digest *digest, struct ledger *ledger)
 {
     struct cursor cursor = cursor_make(encoded);
-    ledger_init(ledger);
+    ledger_init(ledger, digest);
     uint32_t counted_end = cursor_u32(&cursor);
     uint32_t span_count = cursor_u32(&cursor);
     struct bytes spans = cursor_bytes(&cursor, (size_t)span_count * 12);

@@ -14,6 +14,8 @@
 #define LEDGER_KEY_SIZE_MAX 256u
 #define LEDGER_NO_UNIT UINT32_MAX
 
+struct digest;
+
 /* The numbers stand in the log. */
 enum unit_state {
     UNIT_OUTSTANDING = 0,
@@ -44,6 +46,7 @@ struct ledger_detail {
 };
 
 struct ledger {
+    const struct digest *digest; /* the namespace's, for the hashes of keys */
     uint32_t count;
     uint32_t succeeded;
     uint32_t failed;
@@ -70,7 +73,8 @@ struct ledger {
     struct table by_detail; /* unit -> index in details, plus 1 */
 };
 
-void ledger_init(struct ledger *ledger);
+/* The digest is borrowed for as long as the ledger lives. */
+void ledger_init(struct ledger *ledger, const struct digest *digest);
 void ledger_deinit(struct ledger *ledger);
 
 /* The unit with this external key, or LEDGER_NO_UNIT. */
@@ -112,6 +116,6 @@ void ledger_check(const struct ledger *ledger);
 
 /* For snapshots: everything, and back. False if `encoded` is no ledger. */
 void ledger_encode(const struct ledger *ledger, struct buffer *out);
-bool ledger_decode(struct bytes encoded, struct ledger *ledger);
+bool ledger_decode(struct bytes encoded, const struct digest *digest, struct ledger *ledger);
 
 #endif

@@ -62,14 +62,15 @@ uint32_t made_match_find(const struct core *core, uint64_t number)
     return 0;
 }
 
-static uint64_t proposal_hash(uint32_t pool, struct bytes proposal)
+static uint64_t proposal_hash(const struct core *core, uint32_t pool, struct bytes proposal)
 {
-    return bytes_hash(proposal) ^ table_hash_u64(pool);
+    return digest_name(core->digest_owned, proposal) ^ table_hash_u64(pool);
 }
 
 uint32_t made_match_find_proposal(const struct core *core, const struct ticket_pool *pool, struct bytes proposal)
 {
-    for (struct table_probe probe = table_probe_start(&core->match_by_proposal, proposal_hash(pool->id, proposal));
+    for (struct table_probe probe =
+             table_probe_start(&core->match_by_proposal, proposal_hash(core, pool->id, proposal));
          table_probe_next(&core->match_by_proposal, &probe);) {
         const struct made_match *match = made_match_at(core, probe.slot);
         if (match->pool == pool->id && bytes_equal(match->proposal_owned, proposal))
@@ -128,7 +129,7 @@ uint32_t made_match_add(struct core *core, struct ticket_pool *pool, uint64_t nu
     table_insert(&core->match_by_number, table_hash_u64(number), slot);
     kept_replace(&match->proposal_owned, proposal);
     if (proposal.size > 0)
-        table_insert(&core->match_by_proposal, proposal_hash(pool->id, proposal), slot);
+        table_insert(&core->match_by_proposal, proposal_hash(core, pool->id, proposal), slot);
     return slot;
 }
 
@@ -455,7 +456,7 @@ static void free_match(struct core *core, uint32_t slot)
     heap_set(&core->holds, HEAP_NEVER, slot);
     table_remove(&core->match_by_number, table_hash_u64(match->number), slot);
     if (match->proposal_owned.size > 0)
-        table_remove(&core->match_by_proposal, proposal_hash(match->pool, match->proposal_owned), slot);
+        table_remove(&core->match_by_proposal, proposal_hash(core, match->pool, match->proposal_owned), slot);
     free_owned(match);
     pool_free(&core->made_matches, slot);
 }

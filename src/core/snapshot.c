@@ -381,7 +381,7 @@ static bool read_batch_fields(struct core *core, struct batch *batch, struct cur
     struct bytes encoded_ledger = cursor_sized_u64(cursor);
     struct ledger ledger;
     if (cursor->is_failed || state < BATCH_OPEN || state > BATCH_COMPLETED || status > BATCH_EXPIRED ||
-        !ledger_decode(encoded_ledger, &ledger))
+        !ledger_decode(encoded_ledger, core->digest_owned, &ledger))
         return false;
     ledger_deinit(&batch->ledger);
     batch->ledger = ledger;
@@ -409,7 +409,7 @@ static bool read_batch(struct core *core, struct cursor *cursor)
     if (!read_batch_fields(core, batch, cursor) || (!batch->is_deleted && core_find_batch(core, id) != NULL))
         return false;
     if (!batch->is_deleted)
-        table_insert(&core->batch_by_id, bytes_hash(id), slot);
+        table_insert(&core->batch_by_id, digest_name(core->digest_owned, id), slot);
     if (batch->state != BATCH_COMPLETED)
         core_count_targets(core, batch, true);
     if (batch->is_cancelled && batch->ledger.reference_count > 0)

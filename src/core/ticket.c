@@ -11,7 +11,7 @@
 
 uint32_t ticket_find(const struct ticket_pool *pool, struct bytes key)
 {
-    for (struct table_probe probe = table_probe_start(&pool->ticket_by_key, bytes_hash(key));
+    for (struct table_probe probe = table_probe_start(&pool->ticket_by_key, digest_name(pool->digest, key));
          table_probe_next(&pool->ticket_by_key, &probe);)
         if (bytes_equal(ticket_at(&pool->tickets, probe.slot)->key_owned, key))
             return probe.slot;
@@ -278,7 +278,7 @@ void ticket_forget_oldest(struct core *core, struct ticket_pool *pool)
     ASSERT(ticket->is_settled && pool->ended_count > 0 && core->ticket_count > 0);
     unlink_ticket(pool, &pool->ended_first, &pool->ended_last, slot);
     pool->ended_count--;
-    table_remove(&pool->ticket_by_key, bytes_hash(ticket->key_owned), slot);
+    table_remove(&pool->ticket_by_key, digest_name(pool->digest, ticket->key_owned), slot);
     table_remove(&pool->ticket_by_number, table_hash_u64(ticket->entry.number), slot);
     ticket_free(ticket);
     pool_free(&pool->tickets, slot);
@@ -288,7 +288,7 @@ void ticket_forget_oldest(struct core *core, struct ticket_pool *pool)
 void ticket_restore(struct core *core, struct ticket_pool *pool, uint32_t slot, struct bytes set)
 {
     struct ticket *ticket = ticket_at(&pool->tickets, slot);
-    table_insert(&pool->ticket_by_key, bytes_hash(ticket->key_owned), slot);
+    table_insert(&pool->ticket_by_key, digest_name(pool->digest, ticket->key_owned), slot);
     table_insert(&pool->ticket_by_number, table_hash_u64(ticket->entry.number), slot);
     core->ticket_count++;
     if (ticket->is_settled) {

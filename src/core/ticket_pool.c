@@ -258,6 +258,7 @@ struct ticket_pool *ticket_pool_add(struct core *core, uint32_t id, struct bytes
     pool->id = id;
     pool->order = id;
     pool->name_owned = kept_duplicate(name);
+    pool->digest = core->digest_owned;
     pool->rules_version = 1;
     pool->rules_owned = rules;
     pool_init(&pool->tickets, sizeof(struct ticket));

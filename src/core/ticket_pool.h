@@ -16,6 +16,7 @@
 
 struct core;
 struct core_writer;
+struct digest;
 
 #define TICKET_POOLS_MAX 1000u
 #define TICKET_POOL_NAME_SIZE_MAX 80u
@@ -68,6 +69,7 @@ struct ticket_pool {
     struct bytes spec_encoded_owned;
     struct pool_spec spec; /* views into spec_encoded_owned */
     struct rules *rules_owned;
+    const struct digest *digest; /* the namespace's, for the hashes of names */
 
     struct pool tickets;
     struct pool sets;           /* exclusive_set.h */

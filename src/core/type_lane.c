@@ -10,7 +10,8 @@
 uint32_t type_group_find(const struct core *core, struct bytes id)
 {
     const struct table *table = &core->type_orders.group_by_id;
-    for (struct table_probe probe = table_probe_start(table, bytes_hash(id)); table_probe_next(table, &probe);)
+    for (struct table_probe probe = table_probe_start(table, digest_name(core->digest_owned, id));
+         table_probe_next(table, &probe);)
         if (bytes_equal(type_group_at(core, probe.slot)->id_owned, id))
             return probe.slot;
     return 0;
@@ -24,7 +25,7 @@ uint32_t type_group_open(struct core *core, struct bytes id)
         return slot;
     slot = pool_allocate(&core->type_orders.groups);
     type_group_at(core, slot)->id_owned = kept_duplicate(id);
-    table_insert(&core->type_orders.group_by_id, bytes_hash(id), slot);
+    table_insert(&core->type_orders.group_by_id, digest_name(core->digest_owned, id), slot);
     return slot;
 }
 
@@ -34,7 +35,7 @@ void type_group_settle(struct core *core, uint32_t slot)
     if (group->mask != 0)
         return;
     ASSERT(group->busy == 0);
-    table_remove(&core->type_orders.group_by_id, bytes_hash(group->id_owned), slot);
+    table_remove(&core->type_orders.group_by_id, digest_name(core->digest_owned, group->id_owned), slot);
     kept_free((void *)group->id_owned.ptr);
     kept_free(group->lanes_owned);
     group->id_owned = bytes_make(NULL, 0);

@@ -1,6 +1,7 @@
 /* The ledger against a naive model: an array of units with names and states. */
 #include "core/ledger.h"
 
+#include "core/digest.h"
 #include "random.h"
 
 #include <setjmp.h>
@@ -153,13 +154,12 @@ static void expect_same(const struct ledger *ledger, const struct model *model)
 
 static void random_registrations_and_ends_agree_with_a_model(void **state)
 {
-    (void)state;
     static struct model model;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct random random = {.state = seed};
         struct ledger ledger;
         model.count = model.counted_end = 0;
-        ledger_init(&ledger);
+        ledger_init(&ledger, *state);
         for (unsigned step = 0; step < 300 && model.count < UNITS_MAX - 100; step++) {
             add_something(&ledger, &model, &random);
             end_something(&ledger, &model, &random);
@@ -172,7 +172,7 @@ static void random_registrations_and_ends_agree_with_a_model(void **state)
         buffer_init(&again);
         ledger_encode(&ledger, &encoded);
         struct ledger decoded;
-        assert_true(ledger_decode(buffer_bytes(&encoded), &decoded));
+        assert_true(ledger_decode(buffer_bytes(&encoded), *state, &decoded));
         expect_same(&decoded, &model);
         ledger_encode(&decoded, &again);
         assert_true(bytes_equal(buffer_bytes(&encoded), buffer_bytes(&again)));
@@ -191,12 +191,11 @@ static void random_registrations_and_ends_agree_with_a_model(void **state)
 
 static void a_truncated_or_flipped_ledger_is_refused_or_sound(void **state)
 {
-    (void)state;
     static struct model model;
     struct random random = {.state = 3};
     struct ledger ledger, decoded;
     model.count = model.counted_end = 0;
-    ledger_init(&ledger);
+    ledger_init(&ledger, *state);
     for (unsigned step = 0; step < 60; step++) {
         add_something(&ledger, &model, &random);
         end_something(&ledger, &model, &random);
@@ -205,10 +204,10 @@ static void a_truncated_or_flipped_ledger_is_refused_or_sound(void **state)
     buffer_init(&encoded);
     ledger_encode(&ledger, &encoded);
     for (size_t size = 0; size < encoded.size; size++)
-        assert_false(ledger_decode(bytes_make(encoded.data_owned, size), &decoded));
+        assert_false(ledger_decode(bytes_make(encoded.data_owned, size), *state, &decoded));
     for (size_t bit = 0; bit < encoded.size * 8; bit++) {
         encoded.data_owned[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        if (ledger_decode(buffer_bytes(&encoded), &decoded)) {
+        if (ledger_decode(buffer_bytes(&encoded), *state, &decoded)) {
             ledger_check(&decoded);
             ledger_deinit(&decoded);
         }
@@ -220,9 +219,8 @@ static void a_truncated_or_flipped_ledger_is_refused_or_sound(void **state)
 
 static void a_million_counted_units_take_a_quarter_of_a_megabyte(void **state)
 {
-    (void)state;
     struct ledger ledger;
-    ledger_init(&ledger);
+    ledger_init(&ledger, *state);
     ledger_add_counted(&ledger, 1000000);
     assert_int_equal(ledger.count, 1000000);
     assert_in_range(ledger.states_capacity, 250000, 500000);
@@ -236,9 +234,8 @@ static void a_million_counted_units_take_a_quarter_of_a_megabyte(void **state)
 /* A few keys that look like counted ones must not make a count walk a hundred million of them. */
 static void a_few_numeric_keys_do_not_make_a_large_count_slow(void **state)
 {
-    (void)state;
     struct ledger ledger;
-    ledger_init(&ledger);
+    ledger_init(&ledger, *state);
     ledger_add_key(&ledger, BYTES("99999998"), UNIT_KEYED);
     ledger_add_key(&ledger, BYTES("7"), UNIT_KEYED);
     clock_t start = clock();
@@ -258,6 +255,20 @@ static void a_few_numeric_keys_do_not_make_a_large_count_slow(void **state)
     ledger_deinit(&ledger);
 }
 
+/* What all tests get as their state: whose key the hashes of names are under. */
+static int make_digest(void **state)
+{
+    const uint8_t key[DIGEST_KEY_SIZE] = {1, 2, 3};
+    *state = digest_create(key);
+    return 0;
+}
+
+static int destroy_digest(void **state)
+{
+    digest_destroy(*state);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,5 +277,5 @@ int main(void)
         cmocka_unit_test(a_few_numeric_keys_do_not_make_a_large_count_slow),
         cmocka_unit_test(a_million_counted_units_take_a_quarter_of_a_megabyte),
     };
-    return cmocka_run_group_tests_name("core ledger", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("core ledger", tests, make_digest, destroy_digest);
 }

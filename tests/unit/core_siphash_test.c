@@ -1,6 +1,7 @@
 #include "core/siphash.h"
 
 #include "base/assert.h"
+#include "core/digest.h"
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
@@ -23,11 +24,15 @@ static void the_example_of_its_authors_comes_out(void **state)
     assert_int_equal(siphash(key, bytes_make(text, sizeof(text))), UINT64_C(0xa129ca6149be45e5));
 }
 
-static uint64_t siphash_of_openssl(EVP_MAC_CTX *context, const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data)
+static uint64_t siphash_of_openssl(EVP_MAC_CTX *context, const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data,
+                                   unsigned rounds_of_word, unsigned rounds_at_end)
 {
     uint8_t tag[8];
     size_t size = sizeof(tag);
-    const OSSL_PARAM options[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size), OSSL_PARAM_construct_end()};
+    const OSSL_PARAM options[] = {OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &size),
+                                  OSSL_PARAM_construct_uint(OSSL_MAC_PARAM_C_ROUNDS, &rounds_of_word),
+                                  OSSL_PARAM_construct_uint(OSSL_MAC_PARAM_D_ROUNDS, &rounds_at_end),
+                                  OSSL_PARAM_construct_end()};
     assert_int_equal(EVP_MAC_init(context, key, SIPHASH_KEY_SIZE, options), 1);
     assert_int_equal(EVP_MAC_update(context, data.ptr, data.size), 1);
     assert_int_equal(EVP_MAC_final(context, tag, &size, sizeof(tag)), 1);
@@ -48,10 +53,27 @@ static void openssl_says_the_same_of_every_size(void **state)
         for (size_t i = 0; i < size; i++)
             text[i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
         struct bytes data = bytes_make(text, size);
-        assert_int_equal(siphash(key, data), siphash_of_openssl(context, key, data));
+        assert_int_equal(siphash(key, data), siphash_of_openssl(context, key, data, 2, 4));
+        assert_int_equal(siphash_hidden(key, data), siphash_of_openssl(context, key, data, 1, 3));
     }
     EVP_MAC_CTX_free(context);
     EVP_MAC_free(algorithm);
+}
+
+/* What is told under the namespace's key, as the numbers in ids, says nothing of where a name stands in a table. */
+static void names_are_hashed_under_a_key_of_their_own(void **state)
+{
+    (void)state;
+    const uint8_t keys[2][DIGEST_KEY_SIZE] = {{1}, {2}};
+    struct digest *one = digest_create(keys[0]), *other = digest_create(keys[1]), *same = digest_create(keys[0]);
+    struct bytes name = BYTES("group-1");
+    assert_int_equal(digest_name(one, name), digest_name(same, name));
+    assert_int_not_equal(digest_name(one, name), digest_name(other, name));
+    assert_int_not_equal(digest_name(one, name), digest_keyed(one, name));
+    assert_int_not_equal(digest_name(one, name), digest_name(one, BYTES("group-2")));
+    digest_destroy(one);
+    digest_destroy(other);
+    digest_destroy(same);
 }
 
 int main(void)
@@ -59,6 +81,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_example_of_its_authors_comes_out),
         cmocka_unit_test(openssl_says_the_same_of_every_size),
+        cmocka_unit_test(names_are_hashed_under_a_key_of_their_own),
     };
     return cmocka_run_group_tests_name("siphash", tests, NULL, NULL);
 }
