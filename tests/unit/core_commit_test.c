@@ -311,73 +311,10 @@ static void a_commit_is_not_too_deep_once_it_was_checked(void **state)
     core_rig_deinit(&rig);
 }
 
-static struct antecedent_name name_of(const struct core *core, uint64_t number, char text[IDENTITY_TEXT_SIZE])
-{
-    uint8_t id[MESSAGE_ID_SIZE];
-    identity_message(core_digest(core), number, id);
-    identity_to_text(id, text);
-    return (struct antecedent_name){.kind = NAMED_MESSAGE, .text = bytes_make(text, IDENTITY_TEXT_SIZE)};
-}
-
-/* Of what is remembered the first send, which fails at once, takes the place of the oldest: the second may not name that, nor what lies
- * before it. */
-static void a_commit_names_nothing_that_it_makes_be_forgotten(void **state)
-{
-    (void)state;
-    if (is_scaled_down())
-        skip();
-    struct core_rig rig;
-    core_rig_init(&rig, 1);
-    core_rig_begin(&rig);
-    struct queue_settings settings = core_rig_settings();
-    struct send_command command = {.queue = decide_create_queue(rig.core, BYTES("q"), &settings),
-                                   .content = {.body = BYTES("body"), .sender = core_name(rig.core)},
-                                   .priority = PRIORITY_DEFAULT};
-    struct send_result result;
-    enum { SUCCEEDED_BEFORE = 1, OLDEST, NEXT, SUCCEEDED_AFTER, COUNT };
-    char texts[COUNT][IDENTITY_TEXT_SIZE];
-    struct antecedent_name names[COUNT];
-    for (uint64_t number = SUCCEEDED_BEFORE; number < COUNT; number++) {
-        assert_int_equal(decide_send(rig.core, &command, &result), OK);
-        names[number] = name_of(rig.core, number, texts[number]);
-    }
-    struct received_message messages[RECEIVE_MAX];
-    unsigned count;
-    char handle[HANDLE_TEXT_SIZE];
-    assert_int_equal(decide_receive(rig.core, command.queue, RECEIVE_MAX, 30000, 120000, messages, &count), OK);
-    for (unsigned i = 0; i < count; i++) {
-        handle_to_text(core_digest(rig.core), &messages[i].handle, handle);
-        assert_int_equal(decide_delete(rig.core, command.queue, bytes_make(handle, sizeof(handle))), OK);
-    }
-    assert_int_equal(count, COUNT - 1);
-    for (uint64_t number = OLDEST; number <= OLDEST + OUTCOMES_MAX; number++)
-        if (number != SUCCEEDED_AFTER)
-            outcomes_remember(&rig.core->dependencies.failures, (struct digest_tag){.low = number}, number, UNIT_FAILED,
-                              rig.core->now_ms);
-
-    command.antecedent_count = 1;
-    struct commit_send sends[2] = {{.command = command}, {.command = command}};
-    sends[0].command.antecedents = &names[NEXT];
-    struct commit_command commit = {.sends = sends, .send_count = 2, .size_max = 1u << 19};
-    struct commit_fault fault;
-    for (unsigned named = SUCCEEDED_BEFORE; named <= OLDEST; named++) {
-        sends[1].command.antecedents = &names[named];
-        assert_int_equal(decide_commit(rig.core, &commit, &fault), ERROR_DEPENDENCY_DOES_NOT_EXIST);
-        assert_int_equal(fault.index, 1);
-        assert_true(sends[1].result.is_forgotten);
-    }
-    sends[1].command.antecedents = &names[SUCCEEDED_AFTER];
-    assert_int_equal(decide_commit(rig.core, &commit, &fault), OK);
-    assert_int_equal(rig.core->dependencies.failures.forgotten_number, OLDEST);
-    core_rig_end(&rig);
-    core_rig_deinit(&rig);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_commit_is_not_too_deep_once_it_was_checked),
-        cmocka_unit_test(a_commit_names_nothing_that_it_makes_be_forgotten),
         cmocka_unit_test(a_commit_does_what_its_parts_would_do_or_nothing),
     };
     return cmocka_run_group_tests_name("core commit", tests, NULL, NULL);

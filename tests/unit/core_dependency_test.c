@@ -501,6 +501,60 @@ static void one_outcome_too_many_makes_the_oldest_be_forgotten(void **state)
     outcomes_deinit(&outcomes);
 }
 
+/* The command of a send to `queue` that waits for one message; the name stands in `after`. */
+static struct send_command send_after(const struct core_rig *rig, const char *queue, struct after *after,
+                                      uint64_t number)
+{
+    *after = (struct after){0};
+    after_message(rig, after, number);
+    return (struct send_command){.queue = core_find_queue(rig->core, bytes_from_string(queue)),
+                                 .content = {.body = BYTES("body"), .sender = core_name(rig->core)},
+                                 .priority = PRIORITY_DEFAULT,
+                                 .antecedents = after->names,
+                                 .antecedent_count = after->count};
+}
+
+/* Of what is remembered the first send, which fails at once, takes the place of the oldest: the second may not name that, nor what lies
+ * before it. */
+static void a_commit_names_nothing_that_it_makes_be_forgotten(void **state)
+{
+    (void)state;
+    if (is_scaled_down())
+        skip();
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "q", false, NULL);
+    core_rig_begin(&rig);
+    enum { SUCCEEDED_BEFORE = 1, OLDEST, NEXT, SUCCEEDED_AFTER, COUNT };
+    for (uint64_t number = SUCCEEDED_BEFORE; number < COUNT; number++)
+        assert_int_equal(send_plain(&rig, "q"), number);
+    struct received_message messages[RECEIVE_MAX];
+    unsigned count = receive(&rig, "q", messages);
+    assert_int_equal(count, COUNT - 1);
+    for (unsigned i = 0; i < count; i++)
+        delete (&rig, &messages[i]);
+    for (uint64_t number = OLDEST; number <= OLDEST + OUTCOMES_MAX; number++)
+        if (number != SUCCEEDED_AFTER)
+            outcomes_remember(&rig.core->dependencies.failures, (struct digest_tag){.low = number}, number, UNIT_FAILED,
+                              rig.core->now_ms);
+
+    struct after first, second;
+    struct commit_send sends[2] = {{.command = send_after(&rig, "q", &first, NEXT)}};
+    struct commit_command commit = {.sends = sends, .send_count = 2, .size_max = 1u << 19};
+    struct commit_fault fault;
+    for (unsigned named = SUCCEEDED_BEFORE; named <= OLDEST; named++) {
+        sends[1].command = send_after(&rig, "q", &second, named);
+        assert_int_equal(decide_commit(rig.core, &commit, &fault), ERROR_DEPENDENCY_DOES_NOT_EXIST);
+        assert_int_equal(fault.index, 1);
+        assert_true(sends[1].result.is_forgotten);
+    }
+    sends[1].command = send_after(&rig, "q", &second, SUCCEEDED_AFTER);
+    assert_int_equal(decide_commit(rig.core, &commit, &fault), OK);
+    assert_int_equal(rig.core->dependencies.failures.forgotten_number, OLDEST);
+    core_rig_end(&rig);
+    core_rig_deinit(&rig);
+}
+
 /* --- holding ------------------------------------------------------------------------------------------------------ */
 
 static void T58b_a_held_message_says_which_antecedent_holds_it(void **state)
@@ -716,6 +770,7 @@ int main(void)
         cmocka_unit_test(T58a_the_outcome_of_a_batch_outlives_its_record),
         cmocka_unit_test(outcomes_of_one_id_stand_once_in_the_table),
         cmocka_unit_test(one_outcome_too_many_makes_the_oldest_be_forgotten),
+        cmocka_unit_test(a_commit_names_nothing_that_it_makes_be_forgotten),
         cmocka_unit_test(T58b_a_held_message_says_which_antecedent_holds_it),
         cmocka_unit_test(a_delay_that_a_queue_gets_while_a_message_waits_holds_for_it),
         cmocka_unit_test(a_damaged_state_is_refused_or_sound),
