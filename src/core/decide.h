@@ -93,9 +93,9 @@ enum error decide_send(struct core *core, const struct send_command *command, st
 
 /* A send's turn among those that are accepted together. */
 struct send_turn {
-    uint64_t units;   /* that its batch must have room for: its own, and those of earlier ones */
-    uint32_t earlier; /* messages in front of it; each might fail at once, and the oldest failure be forgotten for it */
-    bool is_checked;  /* no cycle is searched for */
+    uint64_t units;    /* that its batch must have room for: its own, and those of earlier ones */
+    uint32_t failures; /* of earlier ones that may end at once: for each the oldest failure may be forgotten */
+    bool is_checked;   /* no cycle is searched for */
 };
 
 /* For Commit: the same checks, with nothing done, as they will be when its turn comes. And the send of what was checked, once others

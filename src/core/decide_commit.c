@@ -1,6 +1,6 @@
 /* The decision to send, count and consume in one step. Nothing can be taken back once it is emitted, so everything is checked
- * before, as it will be when its turn comes: units that earlier sends take, duplicates of earlier sends, and how much the frame must
- * hold in the end. */
+ * before, as it will be when its turn comes: units that earlier sends take, duplicates of earlier sends, failures that are forgotten for
+ * those of earlier sends, and how much the frame must hold in the end. */
 #include "core/decide.h"
 #include "core/finish.h"
 
@@ -51,6 +51,12 @@ static bool waits_by_type(const struct core *core, const struct send_command *se
     return group != 0 && (type_group_at(core, group)->busy & core->type_orders.types[type].before) != 0;
 }
 
+/* Might the message fail as soon as it is accepted? */
+static bool may_end_at_once(const struct send_command *send)
+{
+    return send->antecedent_count > 0 && send->after_failure == AFTER_FAILURE_CANCEL;
+}
+
 /* Might the message have to wait: for what it names, in a line in which something waits, or by its type? */
 static bool may_wait(const struct core *core, const struct send_command *send)
 {
@@ -87,7 +93,7 @@ static enum error check_send(const struct core *core, struct commit_command *com
             continue;
         if (is_repeat(other, send))
             return OK;
-        turn.earlier++;
+        turn.failures += may_end_at_once(other);
         turn.units += send->batch_id.size > 0 && bytes_equal(other->batch_id, send->batch_id);
     }
     enum error error = decide_check_send(core, send, &turn, &command->sends[i].result);
@@ -171,7 +177,7 @@ static enum error check_all(const struct core *core, struct commit_command *comm
     return fault->size <= command->size_max ? OK : ERROR_OVER_LIMIT;
 }
 
-/* What was checked stands: no step takes away what a later one was checked against. Only the search for a cycle has more to walk
+/* What was checked stands: each was looked at as it is when its turn comes. Only the search for a cycle has more to walk
  * through once earlier sends are accepted, and might give up; might_close_cycle() has seen to it that there is none. */
 static void expect_good(enum error error)
 {

@@ -10,8 +10,8 @@
 
 /* --- looking up --------------------------------------------------------------------------------------------------- */
 
-static bool find_message(const struct core *core, uint64_t number, uint32_t earlier, struct antecedent_found *found,
-                         bool *is_forgotten)
+static bool find_message(const struct core *core, uint64_t number, uint32_t failures_before,
+                         struct antecedent_found *found, bool *is_forgotten)
 {
     *found = (struct antecedent_found){.kind = ANTECEDENT_MESSAGE, .number = number};
     uint32_t slot = core_find_message(core, number);
@@ -20,8 +20,8 @@ static bool find_message(const struct core *core, uint64_t number, uint32_t earl
         return true;
     }
     uint64_t forgotten_number;
-    const struct outcome *failure = outcomes_find_after(&core->dependencies.failures,
-                                                        (struct digest_tag){.low = number}, earlier, &forgotten_number);
+    const struct outcome *failure = outcomes_find_after(
+        &core->dependencies.failures, (struct digest_tag){.low = number}, failures_before, &forgotten_number);
     found->outcome = failure == NULL ? UNIT_SUCCEEDED : (enum unit_state)failure->state;
     *is_forgotten = failure == NULL && number <= forgotten_number;
     return !*is_forgotten;
@@ -59,7 +59,7 @@ static uint64_t number_of_deduplication(const struct core *core, struct bytes qu
     return deduplication_find(core, queue, bytes_make(NULL, 0), id);
 }
 
-static bool find_named(const struct core *core, const struct antecedent_name *name, uint32_t earlier,
+static bool find_named(const struct core *core, const struct antecedent_name *name, uint32_t failures_before,
                        struct antecedent_found *found, bool *is_forgotten)
 {
     uint64_t number = 0;
@@ -73,7 +73,7 @@ static bool find_named(const struct core *core, const struct antecedent_name *na
         number = number_of_deduplication(core, name->queue, name->text);
         break;
     }
-    return number != 0 && find_message(core, number, earlier, found, is_forgotten);
+    return number != 0 && find_message(core, number, failures_before, found, is_forgotten);
 }
 
 /* --- the plan ----------------------------------------------------------------------------------------------------- */
@@ -99,12 +99,12 @@ static uint32_t make_distinct(struct antecedent_found *found, uint32_t count)
 }
 
 /* Looks up all names and keeps those that the message must wait for or be held for. */
-static enum error find_all(const struct core *core, const struct send_command *command, uint32_t earlier,
+static enum error find_all(const struct core *core, const struct send_command *command, uint32_t failures_before,
                            struct antecedent_found *found, struct dependency_plan *plan, struct send_result *result)
 {
     for (uint32_t i = 0; i < command->antecedent_count; i++) {
         struct antecedent_found *next = &found[plan->count];
-        if (!find_named(core, &command->antecedents[i], earlier, next, &result->is_forgotten)) {
+        if (!find_named(core, &command->antecedents[i], failures_before, next, &result->is_forgotten)) {
             result->failed = i;
             return ERROR_DEPENDENCY_DOES_NOT_EXIST;
         }
@@ -163,7 +163,7 @@ enum error dependency_plan(const struct core *core, const struct send_command *c
     struct antecedent_found *found = NULL;
     if (command->antecedent_count > 0)
         found = kept_allocate_zeroed((size_t)command->antecedent_count * sizeof(*found));
-    enum error error = find_all(core, command, turn->earlier, found, plan, result);
+    enum error error = find_all(core, command, turn->failures, found, plan, result);
     if (error == OK && !turn->is_checked && !plan->is_unmet) /* else it ends at once */
         error = check_cycle(core, command, batch, found, plan->count, result);
     if (error == OK)

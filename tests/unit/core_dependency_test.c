@@ -533,7 +533,8 @@ static void a_commit_names_nothing_that_it_makes_be_forgotten(void **state)
     assert_int_equal(count, COUNT - 1);
     for (unsigned i = 0; i < count; i++)
         delete (&rig, &messages[i]);
-    for (uint64_t number = OLDEST; number <= OLDEST + OUTCOMES_MAX; number++)
+    rig.core->message_number = OLDEST + OUTCOMES_MAX;
+    for (uint64_t number = OLDEST; number <= rig.core->message_number; number++)
         if (number != SUCCEEDED_AFTER)
             outcomes_remember(&rig.core->dependencies.failures, (struct digest_tag){.low = number}, number, UNIT_FAILED,
                               rig.core->now_ms);
@@ -542,6 +543,7 @@ static void a_commit_names_nothing_that_it_makes_be_forgotten(void **state)
     struct commit_send sends[2] = {{.command = send_after(&rig, "q", &first, NEXT)}};
     struct commit_command commit = {.sends = sends, .send_count = 2, .size_max = 1u << 19};
     struct commit_fault fault;
+    uint64_t before = rig.core->message_number;
     for (unsigned named = SUCCEEDED_BEFORE; named <= OLDEST; named++) {
         sends[1].command = send_after(&rig, "q", &second, named);
         assert_int_equal(decide_commit(rig.core, &commit, &fault), ERROR_DEPENDENCY_DOES_NOT_EXIST);
@@ -550,8 +552,16 @@ static void a_commit_names_nothing_that_it_makes_be_forgotten(void **state)
     }
     sends[1].command = send_after(&rig, "q", &second, SUCCEEDED_AFTER);
     assert_int_equal(decide_commit(rig.core, &commit, &fault), OK);
+    assert_null(find(&rig, before + 1));
+    assert_non_null(find(&rig, before + 2));
     assert_int_equal(rig.core->dependencies.failures.forgotten_number, OLDEST);
+
+    /* One that can't fail takes nobody's place. */
+    sends[0].command.antecedent_count = 0;
+    sends[1].command = send_after(&rig, "q", &second, NEXT);
+    assert_int_equal(decide_commit(rig.core, &commit, &fault), OK);
     core_rig_end(&rig);
+    core_check(rig.core);
     core_rig_deinit(&rig);
 }
 
