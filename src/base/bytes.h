@@ -108,7 +108,8 @@ bool bytes_equal_constant_time(struct bytes a, struct bytes b);
  * False, with *value untouched, if it is anything else or above UINT64_MAX. */
 bool bytes_to_u64(struct bytes view, uint64_t *value);
 
-/* Hash of the bytes for tables in memory (XXH3, 64 bits, fixed seed). Never written to the log. */
+/* Hash of the bytes for tables in memory (XXH3, 64 bits, fixed seed), but not of what clients choose: that is
+ * digest_name() (core/digest.h). Never written to the log. */
 uint64_t bytes_hash(struct bytes view);
 
 /* Lower-case hexadecimal of `view` into `text`, which has room for 2 x view.size characters; writes no NUL. */

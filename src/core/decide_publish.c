@@ -190,6 +190,8 @@ static bool is_held(const struct core *core, const struct publication *publicati
 {
     if (!publication->has_left || publication->command->is_strict)
         return publication->has_left;
+    if (publication->group.size == 0)
+        return false;
     const struct table *left = &publication->left;
     for (struct table_probe probe = table_probe_start(left, digest_name(core->digest_owned, publication->group));
          table_probe_next(left, &probe);)

@@ -41,10 +41,11 @@ struct digest *digest_create(const uint8_t key[DIGEST_KEY_SIZE])
     digest->sha256_context_owned = EVP_MD_CTX_new();
     ASSERT(digest->md5_owned != NULL && digest->sha256_owned != NULL);
     memcpy(digest->key, key, sizeof(digest->key));
-    bytes_put_u64(digest->name_key, siphash(key, BYTES("names, low half")));
-    bytes_put_u64(digest->name_key + 8, siphash(key, BYTES("names, high half")));
     digest->keyed_wide_context_owned = keyed_wide_context_create(key);
     ASSERT(digest->md5_context_owned != NULL && digest->sha256_context_owned != NULL);
+    struct digest_tag names = digest_keyed_wide(digest, &BYTES("names"), 1);
+    bytes_put_u64(digest->name_key, names.low);
+    bytes_put_u64(digest->name_key + sizeof(names.low), names.high);
     return digest;
 }
 
@@ -77,12 +78,12 @@ void digest_sha256(struct digest *digest, struct bytes data, uint8_t out[DIGEST_
 
 uint64_t digest_keyed(const struct digest *digest, struct bytes data)
 {
-    return siphash(digest->key, data);
+    return siphash_2_4(digest->key, data);
 }
 
 uint64_t digest_name(const struct digest *digest, struct bytes name)
 {
-    return siphash_hidden(digest->name_key, name);
+    return siphash_1_3(digest->name_key, name);
 }
 
 struct digest_tag digest_keyed_wide(struct digest *digest, const struct bytes *parts, size_t count)

@@ -275,13 +275,21 @@ enum unit_state ledger_state(const struct ledger *ledger, uint32_t unit)
     return (enum unit_state)(ledger->states_owned[unit / 4] >> (unit % 4 * 2) & 3);
 }
 
+/* Clients choose which units of a hundred million have a detail. */
+static uint64_t hash_of_unit(const struct ledger *ledger, uint32_t unit)
+{
+    uint8_t name[sizeof(unit)];
+    bytes_put_u32(name, unit);
+    return digest_name(ledger->digest, bytes_make(name, sizeof(name)));
+}
+
 static void detail_add(struct ledger *ledger, uint32_t unit, struct bytes text)
 {
     ledger->details_owned = array_grow(ledger->details_owned, ledger->detail_count, &ledger->detail_capacity,
                                        sizeof(*ledger->details_owned));
     ledger->details_owned[ledger->detail_count++] =
         (struct ledger_detail){.unit = unit, .text_owned = kept_duplicate(text)};
-    table_insert(&ledger->by_detail, table_hash_u64(unit), ledger->detail_count);
+    table_insert(&ledger->by_detail, hash_of_unit(ledger, unit), ledger->detail_count);
 }
 
 void ledger_end(struct ledger *ledger, uint32_t unit, enum unit_state state, struct bytes detail)
@@ -339,7 +347,7 @@ enum unit_kind ledger_name(const struct ledger *ledger, uint32_t unit, struct by
 
 struct bytes ledger_detail(const struct ledger *ledger, uint32_t unit)
 {
-    for (struct table_probe probe = table_probe_start(&ledger->by_detail, table_hash_u64(unit));
+    for (struct table_probe probe = table_probe_start(&ledger->by_detail, hash_of_unit(ledger, unit));
          table_probe_next(&ledger->by_detail, &probe);)
         if (ledger->details_owned[probe.slot - 1].unit == unit)
             return ledger->details_owned[probe.slot - 1].text_owned;

@@ -46,7 +46,7 @@ struct ledger_detail {
 };
 
 struct ledger {
-    const struct digest *digest; /* the namespace's, for the hashes of keys */
+    const struct digest *digest; /* the namespace's, borrowed: for the hashes of keys and units */
     uint32_t count;
     uint32_t succeeded;
     uint32_t failed;

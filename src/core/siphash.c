@@ -43,10 +43,10 @@ static inline void take_word(struct state *state, uint64_t word, struct rounds r
 static uint64_t last_word(struct bytes data)
 {
     size_t left = data.size % 8;
-    const uint8_t *rest = data.ptr + (data.size - left);
     uint64_t word = (uint64_t)data.size << 56;
     if (left == 0)
         return word;
+    const uint8_t *rest = data.ptr + (data.size - left);
     if (data.size > 8)
         return word | bytes_get_u64(rest + left - 8) >> (64 - 8 * left);
     if (left >= 4)
@@ -74,12 +74,12 @@ static inline __attribute__((always_inline)) uint64_t compute(const uint8_t key[
     return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
 }
 
-uint64_t siphash(const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data)
+uint64_t siphash_2_4(const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data)
 {
     return compute(key, data, (struct rounds){.of_word = 2, .at_end = 4});
 }
 
-uint64_t siphash_hidden(const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data)
+uint64_t siphash_1_3(const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data)
 {
     return compute(key, data, (struct rounds){.of_word = 1, .at_end = 3});
 }

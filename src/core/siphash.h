@@ -10,10 +10,10 @@
 
 #define SIPHASH_KEY_SIZE 16
 
-/* SipHash-2-4, for what others get to see. */
-uint64_t siphash(const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data);
+/* For what others get to see. */
+uint64_t siphash_2_4(const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data);
 
-/* SipHash-1-3, of half the work: for hashes that nobody gets to see. */
-uint64_t siphash_hidden(const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data);
+/* Half the work, for hashes that nobody gets to see. */
+uint64_t siphash_1_3(const uint8_t key[SIPHASH_KEY_SIZE], struct bytes data);
 
 #endif

@@ -69,7 +69,7 @@ struct ticket_pool {
     struct bytes spec_encoded_owned;
     struct pool_spec spec; /* views into spec_encoded_owned */
     struct rules *rules_owned;
-    const struct digest *digest; /* the namespace's, for the hashes of names */
+    const struct digest *digest; /* the namespace's, borrowed: for the hashes of names */
 
     struct pool tickets;
     struct pool sets;           /* exclusive_set.h */

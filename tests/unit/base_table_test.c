@@ -101,7 +101,8 @@ static void run_waves(uint64_t (*draw)(struct random *), uint32_t slot_end, int 
     static struct model model;
     model_init(&model, 31);
     bool is_rising = true;
-    for (int step = 0; step < (int)scaled((uint64_t)steps); step++) {
+    steps = (int)scaled((uint64_t)steps);
+    for (int step = 0; step < steps; step++) {
         if (random_below(&model.random, 1000) == 0 || model.count == 0 || model.count == slot_end - 1)
             is_rising = model.count == 0 || (model.count < slot_end - 1 && !is_rising);
         uint32_t slot = 1 + random_below(&model.random, slot_end - 1);
