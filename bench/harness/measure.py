@@ -48,6 +48,7 @@ class Setting:
 DISTURBED = 0.15  # share of a core that others may take; threads of the kernel that serve the disk need some
 STOLEN = 0.001  # share of a core that a virtual machine's host may withhold where it is about the longest of a thousand requests
 PATIENCE_S = 180  # for repeated runs, of all of a kind
+MORE_TURNS = 2  # beside the runs of each load, where the bar is about a few tenths
 
 
 def undisturbed(results):
@@ -270,10 +271,23 @@ class Backlog:
     problem: str = ""
 
 
-def lives_run(setting, server, results):
-    for _ in range(setting.runs):
-        results.append(server_load(setting, server, "http-life", "--connections", setting.connections, "--body",
-                                   setting.backlog_body, *window_options(setting)))
+def take_turns(setting, loads):
+    """Runs loads that are to be compared one after the other, in another order each round. Each is called without arguments; returns for each of
+    them its results, which say their rounds."""
+    results = [[] for _ in loads]
+    for at in range(1 if setting.runs == 1 else setting.runs + MORE_TURNS):
+        for which in random.sample(range(len(loads)), len(loads)):
+            results[which].append({**loads[which](), "round": at})
+    return results
+
+
+def lives_load(setting, server):
+    return server_load(setting, server, "http-life", "--connections", setting.connections, "--body", setting.backlog_body,
+                       *window_options(setting))
+
+
+def left_over(results):
+    """Messages that were sent and not deleted."""
     return sum(result["total"]["sent"] - result["total"]["deleted"] for result in results)
 
 
@@ -375,14 +389,28 @@ def restart_measure(server, expected):
     return seconds
 
 
+def growth_of_lives(setting, server, backlog, tell):
+    """Lives beside all that wait, and in another server beside 1,000, by turns: what one has to do with the time of day, the other has as well.
+    Returns how many messages are more in the first."""
+    folder = setting.new_folder()
+    try:
+        with Tallyd(folder, setting.server_core) as small:
+            server_load(setting, small, "http-batch", "--connections", setting.connections, "--body", setting.backlog_body, "--count", 100)
+            tell(f"send, receive, delete with 1,000 and with {backlog.messages:,} messages waiting")
+            backlog.few, backlog.many = take_turns(setting, [lambda: lives_load(setting, small), lambda: lives_load(setting, server)])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return left_over(backlog.many)
+
+
 def backlog_of_tally(setting, backlog, tell):
     folder = setting.new_folder()
     fill = ["--connections", setting.connections, "--body", setting.backlog_body]
     try:
         with Tallyd(folder, setting.server_core) as server:
-            tell("send, receive, delete with 1,000 messages waiting")
+            tell("warming up")
             held = server_load(setting, server, "http-batch", *fill, "--count", 100)["messages"]
-            held += lives_run(setting, server, backlog.few)
+            held += left_over([lives_load(setting, server)])
             before, memory_before = held, machine.anonymous_memory_of(server.process.pid)
             tell(f"sending {setting.backlog:,} messages")
             requests = max(1, (setting.backlog - held) // 10)
@@ -392,8 +420,7 @@ def backlog_of_tally(setting, backlog, tell):
             backlog.index_bytes = grown / (held - before)
             backlog.messages = held
             server.check({"sent": held, "deleted": 0})
-            tell(f"send, receive, delete with {held:,} messages waiting")
-            held += lives_run(setting, server, backlog.many)
+            held += growth_of_lives(setting, server, backlog, tell)
             tell(f"kill -9 and restart with {held:,} messages")
             backlog.restart_warm_s = restart_measure(server, held)
             server.stop(signal.SIGKILL)

@@ -6,7 +6,7 @@ import statistics
 import threading
 import time
 
-from harness import measure, report
+from harness import measure, report, rounds
 from harness.servers import RunFailed, Tallyd
 
 GROWTH = 1.3
@@ -74,10 +74,13 @@ class Bench:
         """Sends so many messages, in tens."""
         return self.load("http-batch", "--count", max(1, messages // 10), *options, queue=queue)
 
+    def life(self, *options, connections=None):
+        """One run of lives."""
+        return self.load("http-life", *options, *measure.window_options(self.setting), connections=connections)
+
     def lives(self, *options, connections=None):
         """As many runs as set, of lives; the runs."""
-        return [self.load("http-life", *options, *measure.window_options(self.setting), connections=connections)
-                for _ in range(self.setting.runs)]
+        return [self.life(*options, connections=connections) for _ in range(self.setting.runs)]
 
 
 def cost_of(results, name="server_cpu_us"):
@@ -89,9 +92,9 @@ def is_disturbed(*lists):
 
 
 def growth_row(part, name, many, few, which):
-    """The CPU time of a message in one situation beside that in another, at most 1.3 times."""
+    """The CPU time of a message in one situation beside that in another, at most 1.3 times; by rounds, if they took turns."""
     return report.row(name, cost_of(many), "us", which, cost_of(few), "us", at_most=GROWTH, problem=part.problem,
-                      is_disturbed=is_disturbed(many, few))
+                      is_disturbed=is_disturbed(many, few), ratios=rounds.ratios(many or [], few or [], ("server_cpu_us",)))
 
 
 # --- Groups ---
@@ -104,15 +107,18 @@ class Groups(Part):
     key = "groups"
     title = "lives with 1, 1,000 and many groups waiting"
 
-    def measure_one(self, setting, tell, kind, groups, connections):
-        tell(f"{kind}: {setting.messages:,} messages waiting in {groups:,} groups, {connections} connections")
-        is_fifo = kind == "FIFO"
-        numbers = ["--groups", groups]
-        with Bench(setting, FIFO if is_fifo else "bench", FIFO_PLAIN if is_fifo else {}) as bench:
-            ids = ["--id-first", 1] if is_fifo else []
-            bench.fill(setting.messages, *numbers, *ids)
-            ids = ["--id-first", LIVES_IDS] if is_fifo else []
-            self.results[f"{kind} {groups} {connections}"] = bench.lives(*numbers, *ids, connections=connections)
+    def measure_pair(self, setting, tell, kind, few, connections):
+        """Two servers by turns, so that what one has to do with the time of day, the other has as well."""
+        many, is_fifo = setting.messages, kind == "FIFO"
+        tell(f"{kind}: {many:,} messages waiting in {few:,} and in {many:,} groups, {connections} connections")
+        queue, fill_ids, ids = (FIFO, ["--id-first", 1], ["--id-first", LIVES_IDS]) if is_fifo else ("bench", [], [])
+        attributes = FIFO_PLAIN if is_fifo else {}
+        with Bench(setting, queue, attributes) as small, Bench(setting, queue, attributes) as large:
+            for bench, groups in ((small, few), (large, many)):
+                bench.fill(many, "--groups", groups, *fill_ids)
+            of_small, of_large = measure.take_turns(setting, [lambda: small.life("--groups", few, *ids, connections=connections),
+                                                              lambda: large.life("--groups", many, *ids, connections=connections)])
+        self.results[f"{kind} {few} {connections}"], self.results[f"{kind} {many} beside {few}"] = of_small, of_large
 
     @staticmethod
     def pairs(setting):
@@ -122,10 +128,8 @@ class Groups(Part):
         return ones + [("FIFO", 1000, everyone), ("standard", 1000, everyone)]
 
     def run(self, setting, tell):
-        pairs = self.pairs(setting)
-        manies = dict.fromkeys((kind, setting.messages, connections) for kind, _, connections in pairs)
-        for kind, groups, connections in [*pairs, *manies]:
-            self.measure_one(setting, tell, kind, groups, connections)
+        for kind, few, connections in self.pairs(setting):
+            self.measure_pair(setting, tell, kind, few, connections)
 
     def rows(self, setting):
         many = setting.messages
@@ -133,7 +137,7 @@ class Groups(Part):
         for kind, few, connections in self.pairs(setting):
             made.append(growth_row(
                 self, f"growth: CPU time of a life, {kind}, {many:,} groups",
-                self.results.get(f"{kind} {many} {connections}"), self.results.get(f"{kind} {few} {connections}"),
+                self.results.get(f"{kind} {many} beside {few}"), self.results.get(f"{kind} {few} {connections}"),
                 f"{few:,} group{'s' if few > 1 else ''}, as many messages; {connections} connection"
                 f"{'s' if connections > 1 else ''}"))
         return made

@@ -131,6 +131,7 @@ def backlog_rows(backlog):
                                    ("growth: lives", "messages_per_s", "/s", None)):
         rows.append(row(name, median_of(backlog.many, which), unit, f"1,000 waiting, not {many_of}",
                         median_of(backlog.few, which), unit, at_most=bar, problem=backlog.problem,
+                        ratios=rounds.ratios(backlog.many, backlog.few, (which,)),
                         is_disturbed=max(median_of(lives, "others_share") or 0
                                          for lives in (backlog.few, backlog.many)) > DISTURBED))
     return rows
