@@ -3,6 +3,13 @@
 import re
 
 
+def table(head, lines, right=()):
+    """In Markdown; `right` are the columns of numbers."""
+    marks = [" ---: " if at in right else " --- " for at in range(len(head))]
+    made = ["| " + " | ".join(head) + " |", "|" + "|".join(marks) + "|"]
+    return "\n".join(made + ["| " + " | ".join(line) + " |" for line in lines])
+
+
 def filled(document, name, command, made):
     """The document with `made` in its place for that name; LookupError where there isn't just one."""
     pattern = re.compile(rf"(<!-- {name}: {command} -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -86,6 +86,13 @@ def test_the_chart_shows_every_queue_that_was_measured(results):
         assert (label in words) == bool(results["measured"][key]["messages_per_s"]), label
 
 
+def test_the_page_has_the_instructions_that_are_written_down():
+    who, counts = next(iter(json.loads((ROOT / "bench" / "instructions.json").read_text()).items()))
+    block = re.search("<!-- counts: .*? -->(.*?)<!-- end -->", (ROOT / "docs" / "performance.md").read_text(), re.DOTALL).group(1)
+    rows = {name: int(count.replace(",", "")) for name, count in re.findall(r"^\| (.+) \| ([\d,]+) \|$", block, re.MULTILINE)}
+    assert who in block and rows == counts
+
+
 def test_publish_fills_the_page_about_performance(results, tmp_path):
     document, picture = tmp_path / "performance.md", tmp_path / "jobs.svg"
     before = (ROOT / "docs" / "performance.md").read_text()
