@@ -4,7 +4,7 @@ import fcntl
 import threading
 
 import pytest
-from test_auth import call, denied, hang_up, ok
+from test_auth import call, denied, hang_up, ok, refused_start
 
 FIRST, SECOND = "000000000000", "111111111111"
 CREDENTIALS = f"""
@@ -107,3 +107,24 @@ def test_a_new_namespace_wants_a_restart(daemon, file):
     assert daemon.stop() == 0
     daemon.start()
     ok(daemon, "THREE", "CreateQueue", {"QueueName": "q"})
+
+
+def test_there_are_64_at_most(daemon_factory, file, tmp_path, monkeypatch):
+    def write(count):
+        file.write_text("".join(f"KEY{i} secret-{i} {i:012} read,write,admin\n" for i in range(count)))
+
+    small = ("--body-max", "64KiB", "--segment-size", "5MiB", "--credentials", str(file))
+    refusal = f"{file} has credentials of more than 64 namespaces"
+    write(65)
+    assert refusal in refused_start("--data", tmp_path / "data", "--listen", "127.0.0.1:0", *small)
+    assert not (tmp_path / "data").exists()
+    write(64)
+    running = daemon_factory(*small).start()
+    monkeypatch.setattr("test_auth.SECRETS", {f"KEY{i}": f"secret-{i}" for i in range(65)})
+    for i in 0, 63:
+        ok(running, f"KEY{i}", "CreateQueue", {"QueueName": "jobs"})
+    write(65)
+    hang_up(running, refusal)
+    assert call(running, "KEY64", "ListQueues")[0] == 403
+    assert [len(ok(running, f"KEY{i}", "ListQueues").get("QueueUrls", [])) for i in (0, 1, 63)] == [1, 0, 1]
+    assert running.stop() == 0, running.error_text()
