@@ -411,6 +411,56 @@ static void groups_end_with_their_last_message(void **state)
     expect_flat(state, "", churn_groups);
 }
 
+static void pause_groups(struct world *world, const char *action, unsigned round, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        EXPECT(world,
+               world_call(world, action, "{'QueueUrl':'churn','MessageGroupId':'g%u-%u'}", round, i).error == NULL);
+}
+
+/* Every other one has a message, which ends meanwhile. */
+static void churn_paused_groups(struct world *world, unsigned round, unsigned count)
+{
+    struct taken taken[10];
+    for (unsigned i = 0; i < count; i += 2)
+        EXPECT(world, world_call(world, "SendMessage",
+                                 "{'QueueUrl':'churn','MessageBody':'x','MessageGroupId':'g%u-%u'}", round, i)
+                              .error == NULL);
+    world_hold(world, "churn", 600, 10, taken);
+    pause_groups(world, "Tally.PauseGroup", round, count);
+    for (unsigned i = 0; i < 10; i++)
+        world_delete(world, "churn", taken[i].handle);
+    sqs_call(world, "PurgeQueue", "{'QueueUrl':'churn'}");
+    world_pass_time(world, 2 * MINUTE_MS);
+    EXPECT(world, core_metrics(world_core(world)).messages == 0);
+    EXPECT(world, core_metrics(world_core(world)).groups == count);
+    pause_groups(world, "Tally.ResumeGroup", round, count);
+    EXPECT(world, core_metrics(world_core(world)).groups == 0);
+    expect_forgotten(world);
+}
+
+static void paused_groups_end_when_they_are_resumed(void **state)
+{
+    expect_flat(state, "", churn_paused_groups);
+}
+
+static void churn_buckets(struct world *world, unsigned round, unsigned count)
+{
+    send_many(world, round, count);
+    delete_all(world, "churn");
+    EXPECT(world, core_metrics(world_core(world)).messages == 0);
+    EXPECT(world, core_metrics(world_core(world)).groups == count);
+    world_pass_time(world, 10000 - 1);
+    EXPECT(world, core_metrics(world_core(world)).groups == count);
+    world_pass_time(world, 1);
+    EXPECT(world, core_metrics(world_core(world)).groups == 0);
+}
+
+static void groups_with_a_rate_end_when_their_bucket_is_full(void **state)
+{
+    expect_flat(state, "'Tally.RateLimit':'{\\'group\\':{\\'rate\\':0.1,\\'burst\\':2}}'", churn_buckets);
+}
+
 static void churn_ids(struct world *world, unsigned round, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -726,6 +776,8 @@ int main(void)
         cmocka_unit_test(messages_that_were_purged_leave_nothing),
         cmocka_unit_test(messages_that_were_dead_letters_leave_nothing),
         cmocka_unit_test(groups_end_with_their_last_message),
+        cmocka_unit_test(paused_groups_end_when_they_are_resumed),
+        cmocka_unit_test(groups_with_a_rate_end_when_their_bucket_is_full),
         cmocka_unit_test(deduplication_ids_end_with_their_window),
         cmocka_unit_test(producers_end_with_their_queue),
         cmocka_unit_test(a_producer_remembers_so_many_messages_and_no_more),
