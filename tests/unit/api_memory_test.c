@@ -2,6 +2,7 @@
  * of each kind of thing that the state is made of many are made and ended, round after round, and memory is where it was. */
 #include "sqs.h"
 
+#include "api/action.h"
 #include "base/kept.h"
 #include "core/deduplication.h"
 #include "core/schedule.h"
@@ -74,28 +75,95 @@ static void make_room(struct world *world)
     }
 }
 
-static void at_the_limit_what_adds_something_is_refused_in_words(void **state)
+/* What is refused, from so many thousandths of memory-max on. A Commit and a FailMessage with a handle, and rows of a Publish, have tests of
+ * their own. */
+#define AT_THE_LIMIT 1000u
+#define AN_EIGHTH_ABOVE 1125u
+#define A_LITTLE 2u /* a restart gives or takes some bytes */
+
+struct limited {
+    const char *action;
+    unsigned from;
+    const char *body;
+};
+
+static const struct limited limited[] = {
+    {"SendMessage", AT_THE_LIMIT, "{'QueueUrl':'q','MessageBody':'x'}"},
+    {"SendMessageBatch", AT_THE_LIMIT,
+     "{'QueueUrl':'q','Entries':[{'Id':'1','MessageBody':'x'},{'Id':'2','MessageBody':'y'}]}"},
+    {"CreateQueue", AT_THE_LIMIT, "{'QueueName':'another'}"},
+    {"Tally.CreateBatch", AT_THE_LIMIT, "{'BatchId':'c'}"},
+    {"Tally.AddUnits", AT_THE_LIMIT, "{'BatchId':'open','Units':['u3']}"},
+    {"Tally.OfferTickets", AT_THE_LIMIT, "{'PoolName':'p','Tickets':[{'TicketId':'c'}]}"},
+    {"Tally.CreatePool", AT_THE_LIMIT, "{'PoolName':'r','ResultQueueUrl':'done','Matcher':'external'}"},
+    {"Tally.PutSchedule", AT_THE_LIMIT, "{'Name':'t','Cron':'* * * * *','QueueUrl':'ticks','MessageBody':'tick'}"},
+    {"Tally.PutTypeOrder", AT_THE_LIMIT, "{'Name':'o','Types':['a','b']}"},
+    {"Tally.CreateRelay", AT_THE_LIMIT,
+     "{'RelayName':'r','Source':{'type':'queue','queue':'q'},'Sink':{'type':'http','url':'https://x'}}"},
+    {"Tally.Commit", AT_THE_LIMIT, "{'Sends':[{'QueueUrl':'q','MessageBody':'x'}]}"},
+    {"Tally.UpdateTicket", AN_EIGHTH_ABOVE, "{'PoolName':'p','TicketId':'a','Version':1,'Need':{}}"},
+    {"Tally.XorUnits", AN_EIGHTH_ABOVE,
+     "{'BatchId':'xor','RequestToken':'t','Value':'0000000000000001','Registered':1}"},
+    {"Tally.OpenPublisher", AN_EIGHTH_ABOVE, "{" PUBLISHER "}"},
+    {"Tally.PauseGroup", AN_EIGHTH_ABOVE, "{'QueueUrl':'q','MessageGroupId':'g'}"},
+    {"Tally.CompleteUnits", AN_EIGHTH_ABOVE, "{'BatchId':'b','Units':[{'Unit':'u1','Detail':'because'}]}"},
+    {"SetQueueAttributes", AN_EIGHTH_ABOVE, "{'QueueUrl':'q','Attributes':{'Policy':'" POLICY "'}}"},
+    {"TagQueue", AN_EIGHTH_ABOVE, "{'QueueUrl':'q','Tags':{'a':'b'}}"},
+    {"AddPermission", AN_EIGHTH_ABOVE,
+     "{'QueueUrl':'done','Label':'l','AWSAccountIds':['111111111111'],'Actions':['SendMessage']}"},
+};
+
+/* From now on the state takes about so many thousandths of memory-max. */
+static void limit_to(struct world *world, unsigned thousandths)
+{
+    world_forget(world);
+    world->options.memory_max = 0;
+    world_stop(world, false);
+    world_start(world);
+    size_t in_use = kept_in_use();
+    world->options.memory_max = in_use * 1000 / thousandths;
+    world_stop(world, false);
+    world_start(world);
+    EXPECT(world, kept_in_use() > in_use - in_use / 1000 && kept_in_use() < in_use + in_use / 1000);
+}
+
+static void what_adds_something_is_refused_in_words_at_its_limit(void **state)
 {
     struct world *world = full_world(state);
-    static const char *const refused[][2] = {
-        {"SendMessage", "{'QueueUrl':'q','MessageBody':'x'}"},
-        {"SendMessageBatch", "{'QueueUrl':'q','Entries':[{'Id':'1','MessageBody':'x'},{'Id':'2','MessageBody':'y'}]}"},
-        {"CreateQueue", "{'QueueName':'another'}"},
-        {"Tally.CreateBatch", "{'BatchId':'c'}"},
-        {"Tally.AddUnits", "{'BatchId':'b','Units':['u3']}"},
-        {"Tally.OfferTickets", "{'PoolName':'p','Tickets':[{'TicketId':'c'}]}"},
-        {"Tally.CreatePool", "{'PoolName':'r','ResultQueueUrl':'done'}"},
-        {"Tally.PutSchedule", "{'Name':'t','Cron':'* * * * *','QueueUrl':'ticks','MessageBody':'tick'}"},
-        {"Tally.PutTypeOrder", "{'Name':'o','Types':['a','b']}"},
-        {"Tally.CreateRelay",
-         "{'Name':'r','Source':{'type':'queue','queue':'q'},'Sink':{'type':'http','url':'https://x'}}"},
-        {"Tally.Commit", "{'Sends':[{'QueueUrl':'q','MessageBody':'x'}]}"},
-    };
-    char limit[64];
-    snprintf(limit, sizeof(limit), "memory-max is %llu", (unsigned long long)world->options.memory_max);
-    for (size_t i = 0; i < ARRAY_LENGTH(refused); i++) {
-        sqs_expect_error(world, refused[i][0], refused[i][1], "MemoryIsFull", limit);
-        sqs_expect_error(world, refused[i][0], refused[i][1], "MemoryIsFull", "Receives and deletes go on");
+    limit_to(world, AT_THE_LIMIT / 2);
+    sqs_call(world, "Tally.CreateBatch", "{'BatchId':'open'}");
+    sqs_call(world, "Tally.CreateBatch", "{'BatchId':'xor','Tracking':'xor'}");
+    for (size_t i = 0; i < ARRAY_LENGTH(limited); i++) {
+        char limit[64];
+        limit_to(world, limited[i].from + A_LITTLE);
+        snprintf(limit, sizeof(limit), "memory-max is %llu", (unsigned long long)world->options.memory_max);
+        sqs_expect_error(world, limited[i].action, limited[i].body, "MemoryIsFull", limit);
+        sqs_expect_error(world, limited[i].action, limited[i].body, "MemoryIsFull", "Receives and deletes go on");
+        limit_to(world, limited[i].from - A_LITTLE);
+        sqs_call(world, limited[i].action, limited[i].body);
+    }
+    sqs_close(world);
+}
+
+static bool is_limited(const char *action)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(limited); i++)
+        if (strcmp(limited[i].action, action) == 0)
+            return true;
+    return false;
+}
+
+/* So that none is forgotten: what the table of actions marks as adding something is refused whatever it says. */
+static void no_action_is_refused_for_memory_but_those_that_are_tried(void **state)
+{
+    struct world *world = full_world(state);
+    limit_to(world, 2 * AT_THE_LIMIT);
+    for (size_t i = 0; i < action_count; i++) {
+        bool is_of_sqs = strncmp(actions[i].target, "AmazonSQS.", strlen("AmazonSQS.")) == 0;
+        const char *action = actions[i].target + (is_of_sqs ? strlen("AmazonSQS.") : 0);
+        bool is_refused = answer_fails(world_call(world, action, "{}"), "MemoryIsFull");
+        if (is_refused && !is_limited(action))
+            fail_msg("%s is refused at a limit of memory, and no test tries it", action);
     }
     sqs_close(world);
 }
@@ -762,7 +830,8 @@ static void there_are_a_thousand_type_orders_at_most(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_the_limit_what_adds_something_is_refused_in_words),
+        cmocka_unit_test(what_adds_something_is_refused_in_words_at_its_limit),
+        cmocka_unit_test(no_action_is_refused_for_memory_but_those_that_are_tried),
         cmocka_unit_test(at_the_limit_work_goes_on_and_what_ends_makes_room),
         cmocka_unit_test(at_the_limit_a_publisher_ends_messages_and_its_sends_wait),
         cmocka_unit_test(texts_about_rows_are_not_kept_above_the_reserve),
