@@ -13,6 +13,7 @@
 #define CHURN 500u       /* things in a round */
 #define ROUNDS 4u
 #define MINUTE_MS UINT64_C(60000)
+#define DETAIL_SIZE 1024                      /* of a unit, at most */
 #define OUTCOMES_MS (15 * UINT64_C(86400000)) /* how something ended is known for 14 days, for those that wait for it */
 #define PUBLISHER                                                                                                      \
     "'Publisher':'11111111-0000-4000-8000-000000000000','Epoch':1,'Owner':'22222222-0000-4000-8000-000000000000'"
@@ -625,6 +626,49 @@ static void the_order_of_batches_shrinks_with_their_number(void **state)
     sqs_close(world);
 }
 
+/* Failed, they wait with their reasons. */
+static void churn_reasons(struct world *world, unsigned round, unsigned count)
+{
+    static struct taken taken[CHURN];
+    send_many(world, round, count);
+    world_hold(world, "churn", 600, count, taken);
+    size_t before = kept_in_use();
+    for (unsigned i = 0; i < count; i++)
+        EXPECT(world,
+               world_call(world, "Tally.FailMessage", "{'QueueUrl':'churn','ReceiptHandle':'%s','Reason':'%0*u'}",
+                          taken[i].handle, (int)FAILURE_REASON_SIZE_MAX, i)
+                       .error == NULL);
+    EXPECT(world, kept_in_use() > before + (size_t)count * FAILURE_REASON_SIZE_MAX);
+    delete_all(world, "churn");
+}
+
+static void reasons_end_with_their_message(void **state)
+{
+    expect_flat(state, "", churn_reasons);
+}
+
+static void churn_details(struct world *world, unsigned round, unsigned count)
+{
+    EXPECT(world,
+           world_call(world, "Tally.CreateBatch", "{'BatchId':'d%u','RetentionSeconds':60,'Total':%u}", round, count)
+                   .error == NULL);
+    EXPECT(world, world_call(world, "Tally.AddUnits", "{'BatchId':'d%u','Count':%u}", round, count).error == NULL);
+    size_t before = kept_in_use();
+    for (unsigned i = 0; i < count; i++)
+        EXPECT(world, world_call(world, "Tally.CompleteUnits",
+                                 "{'BatchId':'d%u','Units':[{'Unit':'%u','Detail':'%0*u'}]}", round, i, DETAIL_SIZE, i)
+                              .error == NULL);
+    EXPECT(world, kept_in_use() > before + (size_t)count * DETAIL_SIZE);
+    world_pass_time(world, 2 * MINUTE_MS);
+    EXPECT(world, core_metrics(world_core(world)).batches == 0);
+    world_pass_time(world, OUTCOMES_MS);
+}
+
+static void details_end_with_their_batch(void **state)
+{
+    expect_flat(state, "", churn_details);
+}
+
 static void churn_tokens(struct world *world, unsigned round, unsigned count)
 {
     EXPECT(world,
@@ -852,6 +896,8 @@ int main(void)
         cmocka_unit_test(a_producer_remembers_so_many_messages_and_no_more),
         cmocka_unit_test(completed_batches_end_with_their_retention),
         cmocka_unit_test(the_order_of_batches_shrinks_with_their_number),
+        cmocka_unit_test(reasons_end_with_their_message),
+        cmocka_unit_test(details_end_with_their_batch),
         cmocka_unit_test(tokens_of_xor_units_end_with_their_batch),
         cmocka_unit_test(receipts_leave_nothing),
         cmocka_unit_test(receive_attempts_end_after_five_minutes),
