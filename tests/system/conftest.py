@@ -91,9 +91,11 @@ class Daemon:
         return lines[0].decode() if lines else ""
 
     def _line_that_counts(self):
-        """A recovery that takes longer than a second says how far it is."""
+        """A recovery that takes longer than a second says how far it is: self.progress."""
+        self.progress = []
         line = self.process.stdout.readline()
         while line.startswith(b"tallyd recovering "):
+            self.progress.append(line.decode())
             line = self.process.stdout.readline()
         return line
 

@@ -1,9 +1,14 @@
 """Several namespaces on one daemon: those that the credentials name. What is in one is out of sight in the others."""
 
+import contextlib
 import fcntl
+import pathlib
+import re
 import threading
+import time
 
 import pytest
+from conftest import wait_until
 from test_auth import call, denied, hang_up, ok, refused_start
 
 FIRST, SECOND = "000000000000", "111111111111"
@@ -96,6 +101,33 @@ def test_leases_outlast_a_recovery_that_takes_longer_than_they(daemon):
         daemon.start()
         release.join()
     assert bodies(daemon, "ONE", FIRST) == [] and bodies(daemon, "TWO", SECOND) == []
+
+
+def waits_for(daemon, lock):
+    """Has the daemon opened that file?"""
+    with contextlib.suppress(OSError):  # it opens and closes files
+        return daemon.process and any(fd.samefile(lock) for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir())
+
+
+def test_a_recovery_that_takes_more_than_a_second_says_how_far_it_is(daemon):
+    """What makes it take so long is the lock: when it comes to the log, the second is over."""
+    make(daemon)
+    for i in range(3):
+        ok(daemon, "ONE", "SendMessage", {"QueueUrl": url(FIRST), "MessageBody": "b" * 1000000})
+    daemon.kill9()
+    locked = daemon.data / FIRST / "lock"
+    with open(locked) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        starter = threading.Thread(target=daemon.start)
+        starter.start()
+        wait_until(lambda: waits_for(daemon, locked), what="the wait")
+        time.sleep(1.1)
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        starter.join()
+    form = rf"tallyd recovering {re.escape(str(daemon.data))}/{FIRST}: snapshot of 0 MiB read, log 0 of at most (\d+) MiB\n"
+    told = re.fullmatch(form, "".join(daemon.progress[:1]))
+    assert told and int(told[1]) >= 2
+    assert daemon.ready_line.startswith("tallyd ready on ")
 
 
 def test_a_new_namespace_wants_a_restart(daemon, file):
