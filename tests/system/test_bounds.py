@@ -2,6 +2,7 @@
 behind. tests/unit/api_memory_test.c asks the same of each kind of thing by itself, more exactly."""
 
 import contextlib
+import os
 import re
 import threading
 
@@ -191,6 +192,48 @@ def test_bodies_do_not_count(daemon_factory):
             assert all(message["Body"].endswith(body) for message in taken)
             seen += [int(message["Body"].split()[0]) for message in taken]
     assert sorted(seen) == list(range(256))
+    assert daemon.stop() == 0
+
+
+def drop_from_cache(daemon):
+    """What nobody has touched since the daemon mapped it has to be read from the disk again."""
+    for path in daemon.data.rglob("*.segment"):
+        with open(path, "rb") as segment:
+            os.fdatasync(segment.fileno())
+            os.posix_fadvise(segment.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+@own_memory_only
+def test_bodies_take_no_memory_of_the_process(daemon_factory):
+    """A hundred times a megabyte, sent, and read back from the disk: it never has more than a few of them."""
+    daemon = daemon_factory("--memory-max", "256KiB").start()
+    make_queue(daemon, "q")
+
+    def body(number):
+        return f"{number} " + chr(ord("a") + number % 26) * 1000000
+
+    def send(connection, number):
+        assert connection.call("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": body(number)}).status == 200
+
+    def receive(connection, _):
+        seen.append(connection.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "q"}).json()["Messages"][0]["Body"])
+
+    def growth(act):
+        """What the process has more, at most, while it is done to a hundred messages, than behind the first of them."""
+        sizes = []
+        with Connection(daemon.port) as connection:
+            for number in range(100):
+                act(connection, number)
+                sizes.append(status_bytes(daemon, "RssAnon"))
+        return max(sizes) - sizes[0]
+
+    assert growth(send) < 16 << 20
+    daemon.kill9()
+    daemon.start()
+    drop_from_cache(daemon)
+    seen = []
+    assert growth(receive) < 16 << 20
+    assert sorted(seen) == sorted(body(number) for number in range(100))
     assert daemon.stop() == 0
 
 
