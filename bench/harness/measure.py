@@ -26,7 +26,8 @@ class Setting:
 
     load: str
     folder: str
-    runs: int
+    runs: int  # of each load
+    turns: int  # runs of what a bar compares
     seconds: float
     warm_up: float
     connections: int
@@ -48,7 +49,6 @@ class Setting:
 DISTURBED = 0.15  # share of a core that others may take; threads of the kernel that serve the disk need some
 STOLEN = 0.001  # share of a core that a virtual machine's host may withhold where it is about the longest of a thousand requests
 PATIENCE_S = 180  # for repeated runs, of all of a kind
-MORE_TURNS = 2  # beside the runs of each load, where the bar is about a few tenths
 
 
 def undisturbed(results):
@@ -69,6 +69,7 @@ class Case:
     options: tuple = ()  # more of them for the load
     run: Callable | None = None  # (setting, server, case): measures it with another client, or in another way
     missing: Callable | None = None  # why it can't be measured, beside what the server says
+    is_of_bar: bool = False  # a bar compares it
     is_extra: bool = False  # not measured unless everything is, or it is asked for
     results: list = field(default_factory=list)
     problem: str = ""
@@ -98,16 +99,16 @@ CASES = [
     Case("ceiling.send", Echo, "http-send", "bare server, SendMessage"),
     Case("ceiling.batch", Echo, "http-batch", "bare server, SendMessageBatch of 10"),
     Case("ceiling.life", Echo, "http-life", "bare server, send receive delete in tens"),
-    Case("nginx", Nginx, "http-static", "nginx return 200, SendMessage"),
+    Case("nginx", Nginx, "http-static", "nginx return 200, SendMessage", is_of_bar=True),
     Case("barest", EchoSync, "http-send", "bare group commit, SendMessage"),
     Case("redis", Redis, "redis-lpush", "Redis always, LPUSH"),
     Case("redis.tens", Redis, "redis-lpush", "Redis always, LPUSH, 10 in a write", pipeline=10),
-    Case("beanstalkd", Beanstalkd, "beanstalk-life", "beanstalkd, put reserve delete"),
+    Case("beanstalkd", Beanstalkd, "beanstalk-life", "beanstalkd, put reserve delete", is_of_bar=True),
     Case("beanstalkd.tens", Beanstalkd, "beanstalk-life", "beanstalkd, the same, 10 in a write", pipeline=10),
     Case("beanstalkd.sync", BeanstalkdSync, "beanstalk-life", "beanstalkd -f 0, put reserve delete"),
-    Case("send", Tallyd, "http-send", "Tally, SendMessage"),
-    Case("batch", Tallyd, "http-batch", "Tally, SendMessageBatch of 10"),
-    Case("life", Tallyd, "http-life", "Tally, send receive delete in tens"),
+    Case("send", Tallyd, "http-send", "Tally, SendMessage", is_of_bar=True),
+    Case("batch", Tallyd, "http-batch", "Tally, SendMessageBatch of 10", is_of_bar=True),
+    Case("life", Tallyd, "http-life", "Tally, send receive delete in tens", is_of_bar=True),
     Case("life.single", Tallyd, "http-life-single", "Tally, send receive delete, one in a request"),
     Case("send.signed", TallydSigned, "http-send", "Tally with credentials, SendMessage",
          is_extra=True),
@@ -115,9 +116,9 @@ CASES = [
          is_extra=True),
     Case("life.signed", TallydSigned, "http-life", "Tally with credentials, send receive delete in tens",
          is_extra=True),
-    Case("one.bare", EchoSync, "http-send", "one connection: bare round trip + fdatasync", connections=1),
+    Case("one.bare", EchoSync, "http-send", "one connection: bare round trip + fdatasync", connections=1, is_of_bar=True),
     Case("one.redis", Redis, "redis-lpush", "one connection: Redis always, LPUSH", connections=1),
-    Case("one", Tallyd, "http-send", "one connection: Tally, SendMessage", connections=1),
+    Case("one", Tallyd, "http-send", "one connection: Tally, SendMessage", connections=1, is_of_bar=True),
 ]
 
 
@@ -203,17 +204,17 @@ def case_run(setting, case):
 
 
 def cases_run(setting, cases, tell):
-    """Measures all cases in turn, `runs` times, each time in another order."""
+    """Measures all cases in turn, `runs` times, and those of bars `turns` times, each time in another order."""
     cases = [case for case in cases if case.is_wanted]
     for case in cases:
         case.problem = case.server.missing() or (case.missing() if case.missing else "")
     order, patience_s = random.Random(1), PATIENCE_S
-    for run in range(setting.runs):
-        left = [case for case in cases if not case.problem]
+    for run in range(setting.turns):
+        left = [case for case in cases if not case.problem and (case.is_of_bar or run < setting.runs)]
         order.shuffle(left)
         for case in left:
             for retry in range(1 + setting.retries):
-                tell(f"run {run + 1} of {setting.runs}: {case.title}")
+                tell(f"run {run + 1} of {setting.turns if case.is_of_bar else setting.runs}: {case.title}")
                 begin_s = time.monotonic()
                 case_run(setting, case)
                 patience_s -= time.monotonic() - begin_s if retry > 0 else 0
@@ -275,7 +276,7 @@ def take_turns(setting, loads):
     """Runs loads that are to be compared one after the other, in another order each round. Each is called without arguments; returns for each of
     them its results, which say their rounds."""
     results = [[] for _ in loads]
-    for at in range(1 if setting.runs == 1 else setting.runs + MORE_TURNS):
+    for at in range(setting.turns):
         for which in random.sample(range(len(loads)), len(loads)):
             results[which].append({**loads[which](), "round": at})
     return results

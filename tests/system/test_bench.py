@@ -229,7 +229,7 @@ def page_fixture(tmp_path):
         (tmp_path / "results.json").write_text(json.dumps({
             "machine": {"cpu": "a", "cores": 2, "memory_gib": 1, "kernel": "b", "file_system": "c"}, "taken_at": "d", "notes": [],
             "disk": {"syncs_per_s": 1, "latency_us": {"p50": 1, "p99": 1}}, "versions": {"commit": "e"}, "backlog": None, "parts": {},
-            "settings": {"connections": 64, "body": 200, "runs": 3, "seconds": 2.5, "warm_up": 0.8, "backlog_body": 32},
+            "settings": {"connections": 64, "body": 200, "runs": 3, "turns": 5, "seconds": 2.5, "warm_up": 0.8, "backlog_body": 32},
             "measured": measured, "rows": list(rows)}))
         subprocess.run([ROOT / "bench" / "publish", "--results", tmp_path / "results.json", "--document", document,
                         "--picture", tmp_path / "jobs.svg"], check=True, capture_output=True)
