@@ -92,8 +92,9 @@ campaign-takeover: build
 match-agree: all
 	@/usr/bin/python3 -B tests/match/agree.py $(BUILD)/release/tests/match/replay --pools $(POOLS) --jobs 2
 
-bench: build
+bench:
 	@./setup bench
+	@$(MAKE) --no-print-directory build
 	@ninja -C $(BUILD)/release --quiet bench/load bench/echo bench/sigv4
 	./bench/run $(BENCH)
 
@@ -101,11 +102,15 @@ count: build
 	@ninja -C $(BUILD)/release --quiet bench/instructions
 	@./bench/count $(COUNT) || [ $$? = 77 ]
 
-bench-large: build
+bench-large:
+	@./setup build
+	@$(MAKE) --no-print-directory build
 	@ninja -C $(BUILD)/release --quiet bench/load
 	@./bench/large $(LARGE)
 
-soak: build
+soak:
+	@./setup build
+	@$(MAKE) --no-print-directory build
 	@ninja -C $(BUILD)/release --quiet bench/load
 	@./bench/soak $(SOAK)
 
