@@ -203,6 +203,17 @@ def status_bytes(process, name):
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith(f"{name}:"))
 
 
+def hang_up_until(daemon, claim, what):
+    """Sends SIGHUP, and waits until claim() is true."""
+    for left in reversed(range(SIGNALS_SENT)):
+        os.kill(daemon.pid, signal.SIGHUP)
+        try:
+            return wait_until(claim, 20 / SIGNALS_SENT, what)
+        except AssertionError:
+            if left == 0:
+                raise
+
+
 def wait_until(claim, seconds=20, what="it"):
     """Waits until claim() is true, and returns what it returned."""
     deadline = time.monotonic() + seconds * PATIENCE

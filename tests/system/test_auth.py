@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -19,7 +18,7 @@ import xml.etree.ElementTree as tree
 
 import pytest
 from clients import run_node
-from conftest import BIN, PATIENCE, ROOT, WRAPPER, Tally, clean_environment, wait_until
+from conftest import BIN, PATIENCE, ROOT, WRAPPER, Tally, clean_environment, hang_up_until, wait_until
 
 MODEL = pathlib.Path(os.environ.get("SQS_MODEL") or ROOT.parent / "shared" / "data" / "sqs-model")
 FORMS = ["json", "query"]
@@ -683,8 +682,7 @@ def test_some_actions_are_never_shared(guarded):
 def hang_up(daemon, words):
     """Sends SIGHUP and waits for what is said of it."""
     before = len(daemon.error_text())
-    daemon.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: words in daemon.error_text()[before:], what=words)
+    hang_up_until(daemon, lambda: words in daemon.error_text()[before:], words)
 
 
 def test_sighup_reads_the_file_again(guarded, file):

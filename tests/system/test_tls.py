@@ -13,7 +13,7 @@ import time
 
 import pytest
 from certificates import Certificate, TrustingContext, secure_socket
-from conftest import BIN, PATIENCE, SIGNALS_SENT, WRAPPER, Tally, clean_environment, free_port, wait_until
+from conftest import BIN, PATIENCE, WRAPPER, Tally, clean_environment, free_port, hang_up_until, wait_until
 
 # The same over TLS: collected here, these tests get the daemons of this file.
 from test_http import (  # noqa: F401
@@ -270,17 +270,6 @@ def name_of(port):
     return re.search(r"CN ?= ?(\S+)", done.stdout)[1]
 
 
-def hang_up(daemon, claim, what):
-    """Sends SIGHUP, and waits until claim() is true."""
-    for left in reversed(range(SIGNALS_SENT)):
-        os.kill(daemon.pid, signal.SIGHUP)
-        try:
-            return wait_until(claim, 20 / SIGNALS_SENT, what)
-        except AssertionError:
-            if left == 0:
-                raise
-
-
 def test_a_new_certificate_is_taken_on_a_signal_and_connections_go_on(daemon, certificate, tmp_path):
     port = daemon.tls[0]
     assert name_of(port) == "tally"
@@ -289,7 +278,7 @@ def test_a_new_certificate_is_taken_on_a_signal_and_connections_go_on(daemon, ce
         second.certificate.replace(certificate.certificate)
         second.key.replace(certificate.key)
         assert name_of(port) == "tally"  # not before it is told
-        hang_up(daemon, lambda: name_of(port) == "second", "the new certificate")
+        hang_up_until(daemon, lambda: name_of(port) == "second", "the new certificate")
         line.send(get("/health"))
         assert line.reply().status == 200
     assert daemon.error_text() == ""
@@ -298,13 +287,13 @@ def test_a_new_certificate_is_taken_on_a_signal_and_connections_go_on(daemon, ce
 def test_a_broken_certificate_is_reported_and_the_old_one_stays(daemon, certificate, tmp_path):
     second = Certificate(tmp_path, "second")
     certificate.certificate.write_text("not a certificate")
-    hang_up(daemon, lambda: "the certificate in force stays" in daemon.error_text(), "the report")
+    hang_up_until(daemon, lambda: "the certificate in force stays" in daemon.error_text(), "the report")
     assert str(certificate.certificate) in daemon.error_text()
     assert name_of(daemon.tls[0]) == "tally"
     second.certificate.replace(certificate.certificate)  # its key is not the one that is there
-    hang_up(daemon, lambda: "mismatch" in daemon.error_text(), "the report")
+    hang_up_until(daemon, lambda: "mismatch" in daemon.error_text(), "the report")
     second.key.replace(certificate.key)
-    hang_up(daemon, lambda: name_of(daemon.tls[0]) == "second", "the new certificate")
+    hang_up_until(daemon, lambda: name_of(daemon.tls[0]) == "second", "the new certificate")
 
 
 # --- Which ways in there are ------------------------------------------------------------------------------------------------
