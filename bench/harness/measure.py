@@ -227,7 +227,7 @@ def cases_run(setting, cases, tell):
 # --- A backlog ---
 
 PAUSE_RATE = 10_000  # sends a second: a seventh of what one core can do, so that only its pauses show, not a core that is full
-PAUSE_WINDOWS = {"calm": 4, "pauses": 16}  # measured windows: a snapshot of ten million messages begins and ends in the longer one
+PAUSE_WINDOWS = {"calm": 2, "pauses": 8}  # measured windows: a snapshot of ten million messages begins and ends in the longer one
 FORK_S = 0.05  # a child is seen once its fork has returned, which pauses its parent before
 SNAPSHOT_OFTEN = ("--snapshot-bytes", "1MiB", "--snapshot-growth", "0")
 SNAPSHOT_NEVER = ("--snapshot-bytes", "0")
@@ -372,9 +372,9 @@ def pauses_measure(setting, server, backlog):
     """Sends at a steady rate without a snapshot and with one after the other, in turn, and again where the host withheld some of the processor.
     Returns how many messages were sent."""
     deadline_s = time.monotonic() + PATIENCE_S
-    for run in range(setting.runs * (1 + setting.retries)):
+    for run in range(setting.turns * (1 + setting.retries)):
         is_enough = all(sum(one["stolen_share"] <= STOLEN for one in results) >= setting.runs for results in (backlog.calm, backlog.pauses))
-        if is_enough or (run >= setting.runs and time.monotonic() > deadline_s):
+        if run >= setting.turns and (is_enough or time.monotonic() > deadline_s):
             break
         for kind, options in random.sample([("calm", SNAPSHOT_NEVER), ("pauses", SNAPSHOT_OFTEN)], 2):
             getattr(backlog, kind).append(sends_at_a_rate(setting, server, kind, options))
