@@ -220,4 +220,4 @@ def server_share(samples):
 def checks_print(checks, file=sys.stderr):
     for one in checks:
         verdict = "ok     " if one["met"] else "NOT MET"
-        print(f"{verdict} {one['name']}: {one['value']:,.4g} {one['unit']}, at most {one['bar']:,.4g}", file=file)
+        print(f"{verdict} {one['name']}: {one['value']:,} {one['unit']}, at most {one['bar']:,}", file=file)
