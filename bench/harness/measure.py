@@ -227,7 +227,7 @@ def cases_run(setting, cases, tell):
 # --- A backlog ---
 
 PAUSE_RATE = 10_000  # sends a second: a seventh of what one core can do, so that only its pauses show, not a core that is full
-PAUSE_WINDOWS = {"calm": 2, "pauses": 8}  # measured windows: a snapshot of ten million messages begins and ends in the longer one
+PAUSE_WINDOWS = {"calm": 4, "pauses": 8}  # measured windows. In the longer a snapshot of ten million messages begins and ends; of the shorter a tick is less than STOLEN
 FORK_S = 0.05  # a child is seen once its fork has returned, which pauses its parent before
 SNAPSHOT_OFTEN = ("--snapshot-bytes", "1MiB", "--snapshot-growth", "0")
 SNAPSHOT_NEVER = ("--snapshot-bytes", "0")
@@ -280,6 +280,13 @@ def take_turns(setting, loads):
         for which in random.sample(range(len(loads)), len(loads)):
             results[which].append({**loads[which](), "round": at})
     return results
+
+
+def snapshot_wait(server):
+    """Returns when it takes none: what another server does on the same core is in the time of this one."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while server.snapshot_child() is not None and time.monotonic() < deadline_s:
+        time.sleep(0.1)
 
 
 def lives_load(setting, server):
@@ -396,9 +403,12 @@ def growth_of_lives(setting, server, backlog, tell):
     folder = setting.new_folder()
     try:
         with Tallyd(folder, setting.server_core) as small:
-            server_load(setting, small, "http-batch", "--connections", setting.connections, "--body", setting.backlog_body, "--count", 100)
+            held = server_load(setting, small, "http-batch", "--connections", setting.connections, "--body", setting.backlog_body,
+                               "--count", 100)["messages"]
+            snapshot_wait(server)
             tell(f"send, receive, delete with 1,000 and with {backlog.messages:,} messages waiting")
             backlog.few, backlog.many = take_turns(setting, [lambda: lives_load(setting, small), lambda: lives_load(setting, server)])
+            small.check({"sent": held + left_over(backlog.few), "deleted": 0})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return left_over(backlog.many)

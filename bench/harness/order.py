@@ -116,6 +116,7 @@ class Groups(Part):
         with Bench(setting, queue, attributes) as small, Bench(setting, queue, attributes) as large:
             for bench, groups in ((small, few), (large, many)):
                 bench.fill(many, "--groups", groups, *fill_ids)
+                measure.snapshot_wait(bench.server)
             of_small, of_large = measure.take_turns(setting, [lambda: small.life("--groups", few, *ids, connections=connections),
                                                               lambda: large.life("--groups", many, *ids, connections=connections)])
         self.results[f"{kind} {few} {connections}"], self.results[f"{kind} {many} beside {few}"] = of_small, of_large
