@@ -386,6 +386,21 @@ static void expect_flat(void **state, const char *queue_attributes, churn *run)
     sqs_close(world);
 }
 
+static void churn_queues(struct world *world, unsigned round, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        EXPECT(world,
+               world_call(world, "CreateQueue", "{'QueueName':'q%u-%u','tags':{'a':'b'}}", round, i).error == NULL);
+    for (unsigned i = 0; i < count; i++)
+        EXPECT(world, world_call(world, "DeleteQueue", "{'QueueUrl':'q%u-%u'}", round, i).error == NULL);
+    world_pass_time(world, 2 * MINUTE_MS);
+}
+
+static void queues_that_were_deleted_leave_nothing(void **state)
+{
+    expect_flat(state, "", churn_queues);
+}
+
 static void churn_messages(struct world *world, unsigned round, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -884,6 +899,7 @@ int main(void)
         cmocka_unit_test(a_restart_is_not_refused_and_a_drain_makes_room),
         cmocka_unit_test(what_takes_a_little_more_than_it_gives_is_refused_an_eighth_above),
         cmocka_unit_test(texts_that_stay_are_refused_above_the_reserve),
+        cmocka_unit_test(queues_that_were_deleted_leave_nothing),
         cmocka_unit_test(messages_that_ended_leave_nothing),
         cmocka_unit_test(messages_that_expired_leave_nothing),
         cmocka_unit_test(messages_that_were_purged_leave_nothing),
