@@ -1,7 +1,7 @@
 /* SipHash with a result of 64 bits: who does not know the key can't tell what a text becomes.
  * Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012.
  *
- * Message ids and receipt handles need one each, of a few bytes; through OpenSSL's EVP_MAC that is 750 instructions, of which
+ * Message ids, receipt handles and each look-up of a name need one, of a few bytes; through OpenSSL's EVP_MAC that is 750 instructions, of which
  * the function itself is a sixth. Pure. */
 #ifndef TALLY_CORE_SIPHASH_H
 #define TALLY_CORE_SIPHASH_H
