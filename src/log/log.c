@@ -253,33 +253,28 @@ enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *
     ASSERT(log_is_replayed(log));
     ASSERT(cut->replay_position <= log->place.position);
     enum error first = OK;
-    for (size_t i = 0; i < log->table.count;) {
-        if (!is_cut_off(log, cut, i)) {
-            i++;
+    for (size_t i = 0; i < log->table.count; i++) {
+        if (!is_cut_off(log, cut, i))
             continue;
-        }
-        const uint64_t ordinal = log->table.entries_owned[i].ordinal;
         char name[SEGMENT_NAME_SIZE];
-        segment_name(ordinal * log->segment_size, name);
+        segment_name(log->table.entries_owned[i].ordinal * log->segment_size, name);
         segment_table_unmap(&log->table, i);
         const enum error error = log->disk->operations->remove(log->disk, name, first == OK ? failure : NULL);
-        if (error == OK) {
-            segment_table_remove(&log->table, ordinal);
-        } else { /* it stays in the table, and is tried again with the next snapshot */
-            first = first == OK ? error : first;
-            i++;
-        }
+        if (error == OK)
+            segment_table_drop(&log->table, i);
+        else if (first == OK) /* it stays in the table, and is tried again with the next snapshot */
+            first = error;
     }
+    segment_table_pack(&log->table);
     return first;
 }
 
 void log_forget(struct log *log, const struct log_cut *cut)
 {
-    for (size_t i = 0; i < log->table.count;)
+    for (size_t i = 0; i < log->table.count; i++)
         if (is_cut_off(log, cut, i))
-            segment_table_remove(&log->table, log->table.entries_owned[i].ordinal);
-        else
-            i++;
+            segment_table_drop(&log->table, i);
+    segment_table_pack(&log->table);
 }
 
 bool log_release(struct log *log, const struct log_cut *cut)

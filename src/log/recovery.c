@@ -343,7 +343,7 @@ static enum error unused_remove(struct recovery *recovery, uint64_t ordinal, str
     error = recovery->disk->operations->remove(recovery->disk, name, failure);
     if (error != OK)
         return error;
-    segment_table_remove(recovery->table, ordinal);
+    segment_table_remove_newest(recovery->table);
     return OK;
 }
 

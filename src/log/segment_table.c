@@ -82,14 +82,28 @@ static size_t entry_find(const struct segment_table *table, uint64_t ordinal)
     return low < table->count && table->entries_owned[low].ordinal == ordinal ? low : table->count;
 }
 
-void segment_table_remove(struct segment_table *table, uint64_t ordinal)
+void segment_table_drop(struct segment_table *table, size_t index)
 {
-    const size_t index = entry_find(table, ordinal);
     ASSERT(index < table->count);
     struct segment_entry *entry = &table->entries_owned[index];
+    ASSERT(!entry->is_gone);
     entry_unmap(table, entry);
     table->overhang -= entry->overhang;
-    memmove(entry, entry + 1, (table->count - index - 1) * sizeof(*entry));
+    entry->is_gone = true;
+}
+
+void segment_table_pack(struct segment_table *table)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < table->count; i++)
+        if (!table->entries_owned[i].is_gone)
+            table->entries_owned[kept++] = table->entries_owned[i];
+    table->count = kept;
+}
+
+void segment_table_remove_newest(struct segment_table *table)
+{
+    segment_table_drop(table, table->count - 1);
     table->count--;
 }
 

@@ -11,6 +11,7 @@ struct segment_entry {
     uint64_t ordinal;
     const uint8_t *memory; /* NULL: not mapped yet */
     uint64_t overhang;     /* bytes of frames behind the room that it had when it was made */
+    bool is_gone;          /* segment_table_drop() */
 };
 
 struct segment_table {
@@ -34,8 +35,13 @@ void segment_table_add(struct segment_table *table, uint64_t ordinal);
 /* So many bytes of the newest one's frames lie behind its room. */
 void segment_table_set_overhang(struct segment_table *table, uint64_t overhang);
 
-/* Forgets one that is there; its memory is unmapped. */
-void segment_table_remove(struct segment_table *table, uint64_t ordinal);
+/* Forgets the entry at this index, whose memory is unmapped; it keeps its place, and nothing else may be asked, until
+ * segment_table_pack() has taken all such entries out. So to forget many is O(count) in all. */
+void segment_table_drop(struct segment_table *table, size_t index);
+void segment_table_pack(struct segment_table *table);
+
+/* Forgets the newest one. */
+void segment_table_remove_newest(struct segment_table *table);
 
 /* Gives back the memory of the entry at this index. */
 void segment_table_unmap(struct segment_table *table, size_t index);
