@@ -135,7 +135,8 @@ static enum error learn_size(struct checkpoint *checkpoint, struct failure *fail
     return error;
 }
 
-/* The next one is due when the log has grown a little from here. */
+/* The next one is due when the log has grown a little from here. So it is behind one that let segments stay, too: what could not be removed
+ * counts as what another one would free, and each would be followed by the next at once. */
 static void note_failed(struct checkpoint *checkpoint, uint64_t end)
 {
     checkpoint->is_active = false;
@@ -316,8 +317,10 @@ static enum error reap_child(struct checkpoint *checkpoint, uint64_t end, struct
     note_published(checkpoint);
     const enum error error = learn_size(checkpoint, failure);
     /* Which ones were left is not known, so all are tried again; those that have gone do no harm. */
-    if (result == CHILD_LEFT_SEGMENTS)
+    if (result == CHILD_LEFT_SEGMENTS) {
+        note_failed(checkpoint, end);
         return note_left(checkpoint, "segments", failure);
+    }
     const struct log_cut cut = cut_of(checkpoint);
     log_forget(checkpoint->log, &cut);
     return result == CHILD_LEFT_SNAPSHOT ? note_left(checkpoint, "an older snapshot", failure) : error;
@@ -338,6 +341,8 @@ static enum error publish(struct checkpoint *checkpoint, struct failure *failure
     error = error == OK ? older : error;
     const struct log_cut cut = cut_of(checkpoint);
     const enum error trimmed = log_trim(checkpoint->log, &cut, error == OK ? failure : NULL);
+    if (trimmed != OK)
+        note_failed(checkpoint, checkpoint->place.position);
     return error == OK ? trimmed : error;
 }
 
