@@ -220,10 +220,10 @@ static enum error posix_lock(struct disk *disk, struct failure *failure)
         (void)close(descriptor);
         return error;
     }
-    /* The pid only informs; the lock counts. */
+    /* The pid only informs; the lock counts. It is written over the last one: room that was given back could be gone. */
     char pid[HOLDER_SIZE];
     const int length = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    if (ftruncate(descriptor, 0) != 0 || pwrite(descriptor, pid, (size_t)length, 0) != length) {
+    if (pwrite(descriptor, pid, (size_t)length, 0) != length || ftruncate(descriptor, length) != 0) {
         error = failed(disk, LOCK_NAME, failure, "writing");
         (void)close(descriptor);
         return error;
