@@ -9,8 +9,9 @@
 #define PIECE_BYTES (128 * 1024)
 
 /* What it may write: for each byte of others one byte, one and a half where it is pressed; and so many in a millisecond, whatever the
- * others do. Of what it has not used it keeps a little. While a snapshot is written it is slower, for what it adds then stays until the next;
- * but it never stops: snapshots that follow each other, each for the little that came free meanwhile, would leave it no time. */
+ * others do, as long as the disk keeps up. Of what it has not used it keeps a little. While a snapshot is written it is slower, for what
+ * it adds then stays until the next; but it never stops: snapshots that follow each other, each for the little that came free meanwhile,
+ * would leave it no time. */
 #define TRICKLE_BYTES 4096
 #define TRICKLE_PRESSED_PATIENT_BYTES 24576
 #define TRICKLE_PRESSED_BYTES 65536
@@ -101,21 +102,23 @@ void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint6
 /* --- moving ------------------------------------------------------------------------------------------------------- */
 
 /* In a millisecond. */
-static int64_t trickle_bytes(bool is_pressed, bool is_patient)
+static int64_t trickle_bytes(struct cleaner_mood mood)
 {
-    if (!is_pressed)
+    if (mood.is_behind)
+        return 0;
+    if (!mood.is_pressed)
         return TRICKLE_BYTES;
-    return is_patient ? TRICKLE_PRESSED_PATIENT_BYTES : TRICKLE_PRESSED_BYTES;
+    return mood.is_patient ? TRICKLE_PRESSED_PATIENT_BYTES : TRICKLE_PRESSED_BYTES;
 }
 
-void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, bool is_pressed, bool is_patient)
+void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, struct cleaner_mood mood)
 {
     uint64_t grown = end > cleaner->credited_end ? end - cleaner->credited_end : 0;
     uint64_t passed_ms = now_ms > cleaner->credited_ms ? now_ms - cleaner->credited_ms : 0;
     passed_ms = passed_ms < 1000 ? passed_ms : 1000;
     grown = grown < CREDIT_MAX ? grown : CREDIT_MAX;
-    cleaner->credit += (int64_t)(is_pressed ? grown + grown / 2 : grown);
-    cleaner->credit += (int64_t)passed_ms * trickle_bytes(is_pressed, is_patient);
+    cleaner->credit += (int64_t)(mood.is_pressed ? grown + grown / 2 : grown);
+    cleaner->credit += (int64_t)passed_ms * trickle_bytes(mood);
     cleaner->credit = cleaner->credit < CREDIT_MAX ? cleaner->credit : CREDIT_MAX;
     cleaner->credited_end = end > cleaner->credited_end ? end : cleaner->credited_end;
     cleaner->credited_ms = now_ms > cleaner->credited_ms ? now_ms : cleaner->credited_ms;

@@ -40,9 +40,15 @@ static inline bool cleaner_is_active(const struct cleaner *cleaner)
 void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint64_t newest, uint64_t segment_bytes,
                    uint64_t wanted_bytes);
 
-/* Lets it earn what it may write. `end`: position behind the last byte of the log. `is_patient`: a snapshot is being written, and what
- * is cleaned meanwhile goes only with the one after it. */
-void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, bool is_pressed, bool is_patient);
+/* What its rate depends on. */
+struct cleaner_mood {
+    bool is_pressed; /* more is trapped than should be */
+    bool is_patient; /* a snapshot is being written, and what is cleaned meanwhile goes only with the one after it */
+    bool is_behind;  /* frames wait for the disk: only what others write earns something, time does not */
+};
+
+/* Lets it earn what it may write. `end`: position behind the last byte of the log. */
+void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, struct cleaner_mood mood);
 
 /* Moves the next few contents, in the open frame, and in one that it opens if none is. ERROR_LOG_DAMAGED, once for a segment (of the newest
  * CLEANER_DAMAGED_MAX), if a content in it can't be read back or is not what it was: it is not moved, and the segment stays. */

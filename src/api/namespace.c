@@ -69,6 +69,24 @@ static void frame_destroy(struct open_frame *frame)
     free(frame);
 }
 
+/* A sealed frame keeps its memory until it is recycled. */
+static void closed_add(struct namespace *ns, struct open_frame *frame)
+{
+    list_append(&ns->closed, &frame->link);
+    if (ns->options.backlog != NULL)
+        frame_backlog_add(ns->options.backlog, frame->bytes.capacity);
+}
+
+/* Takes the oldest one out. */
+static struct open_frame *closed_take(struct namespace *ns)
+{
+    struct open_frame *frame = CONTAINER_OF(list_first(&ns->closed), struct open_frame, link);
+    list_remove(&frame->link);
+    if (ns->options.backlog != NULL)
+        frame_backlog_subtract(ns->options.backlog, frame->bytes.capacity);
+    return frame;
+}
+
 /* Keeps a frame of ordinary size for the next one; a huge one gives its memory back. */
 static void frame_recycle(struct namespace *ns, struct open_frame *frame)
 {
@@ -109,7 +127,7 @@ static void close_frame(struct namespace *ns)
                core_now_ms(ns->core));
     ASSERT(frame->bytes.size <= log_frame_size_max(ns->log));
     log_place_taken(ns->log, frame->bytes.size);
-    list_append(&ns->closed, &frame->link);
+    closed_add(ns, frame);
     ns->closed_sequence = frame->place.sequence;
     ns->closed_end = frame->place.position + frame->bytes.size;
     ns->closed_time_ms = core_now_ms(ns->core);
@@ -137,14 +155,11 @@ uint64_t namespace_hold_sequence(const struct namespace *ns)
     return ns->closed_sequence;
 }
 
-/* Takes back the frame that the flusher has made durable. */
-static void reap_flushed(struct namespace *ns)
+void namespace_reap(struct namespace *ns)
 {
     if (!ns->is_flushing || !flusher_is_idle(ns->flusher))
         return;
-    struct open_frame *frame = CONTAINER_OF(list_first(&ns->closed), struct open_frame, link);
-    list_remove(&frame->link);
-    frame_recycle(ns, frame);
+    frame_recycle(ns, closed_take(ns));
     ns->is_flushing = false;
 }
 
@@ -157,10 +172,15 @@ static enum error write_closed(struct namespace *ns)
         if (ns->failed != OK)
             break;
         ns->durable_sequence = frame->place.sequence;
-        list_remove(&frame->link);
-        frame_recycle(ns, frame);
+        frame_recycle(ns, closed_take(ns));
     }
     return ns->failed;
+}
+
+/* Does a closed frame wait behind the one in work, which is still among the closed? */
+static bool has_frame_behind(const struct namespace *ns)
+{
+    return ns->is_flushing && list_first(&ns->closed)->next != &ns->closed.head;
 }
 
 bool namespace_can_flush(const struct namespace *ns)
@@ -168,9 +188,7 @@ bool namespace_can_flush(const struct namespace *ns)
     bool has_frame = ns->frame != NULL && !frame_is_empty(ns->frame);
     if (ns->flusher == NULL || !ns->is_flushing)
         return has_frame || !list_is_empty(&ns->closed);
-    /* The frame in work is still among the closed. */
-    bool has_more = has_frame || list_first(&ns->closed)->next != &ns->closed.head;
-    return has_more && flusher_is_idle(ns->flusher);
+    return (has_frame || has_frame_behind(ns)) && flusher_is_idle(ns->flusher);
 }
 
 enum error namespace_flush(struct namespace *ns, struct failure *failure)
@@ -182,7 +200,7 @@ enum error namespace_flush(struct namespace *ns, struct failure *failure)
             *failure = ns->failure;
         return ns->failed;
     }
-    reap_flushed(ns);
+    namespace_reap(ns);
     if (ns->is_flushing || flusher_failure(ns->flusher, failure) != OK)
         return flusher_failure(ns->flusher, failure);
     if (list_is_empty(&ns->closed) && ns->frame != NULL && !frame_is_empty(ns->frame))
@@ -351,11 +369,8 @@ static void namespace_free(struct namespace *ns)
         core_frame_close(ns->core);
     frame_destroy(ns->frame);
     frame_destroy(ns->spare);
-    while (!list_is_empty(&ns->closed)) {
-        struct open_frame *frame = CONTAINER_OF(list_first(&ns->closed), struct open_frame, link);
-        list_remove(&frame->link);
-        frame_destroy(frame);
-    }
+    while (!list_is_empty(&ns->closed))
+        frame_destroy(closed_take(ns));
     core_destroy(ns->core);
     calendar_destroy(ns->calendar);
     if (ns->log != NULL)
@@ -418,11 +433,8 @@ void namespace_close(struct namespace *ns)
     if (ns->flusher != NULL) {
         flusher_destroy(ns->flusher); /* waits for the frame in work */
         ns->flusher = NULL;
-        if (ns->is_flushing) {
-            struct open_frame *frame = CONTAINER_OF(list_first(&ns->closed), struct open_frame, link);
-            list_remove(&frame->link);
-            frame_recycle(ns, frame);
-        }
+        if (ns->is_flushing)
+            frame_recycle(ns, closed_take(ns));
     }
     /* A log that has failed takes nothing more and says so; there is nobody left to tell. */
     struct failure ignored;
@@ -499,8 +511,10 @@ enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct fa
         if (wanted_bytes > 0)
             cleaner_begin(&ns->cleaner, core_extents(ns->core), log_usage(ns->log).newest, sizes.segment, wanted_bytes);
     }
-    cleaner_earn(&ns->cleaner, namespace_end(ns), now_ms, disk_cleaning_is_pressed(&policy, &sizes),
-                 checkpoint_is_active(&ns->checkpoint));
+    cleaner_earn(&ns->cleaner, namespace_end(ns), now_ms,
+                 (struct cleaner_mood){.is_pressed = disk_cleaning_is_pressed(&policy, &sizes),
+                                       .is_patient = checkpoint_is_active(&ns->checkpoint),
+                                       .is_behind = has_frame_behind(ns)});
     return cleaner_is_active(&ns->cleaner) ? cleaner_step(&ns->cleaner, ns, now_ms, failure) : OK;
 }
 

@@ -6,6 +6,7 @@
 #ifndef TALLY_API_NAMESPACE_H
 #define TALLY_API_NAMESPACE_H
 
+#include "api/frame_backlog.h"
 #include "base/error.h"
 #include "core/core.h"
 #include "log/disk.h"
@@ -23,15 +24,16 @@ struct namespace_recovery {
 };
 
 struct namespace_options {
-    const char *name;            /* 12 digits, the account id; borrowed */
-    uint64_t segment_size;       /* bytes */
-    uint64_t frame_size_max;     /* bytes */
-    uint64_t snapshot_bytes;     /* a snapshot is due when the log grew by this much since the last; 0: never */
-    uint32_t snapshot_worth;     /* and by this many times the size of the last one */
-    bool cleans_eagerly;         /* for tests: see api/disk_policy.h */
-    uint32_t in_flight_max;      /* messages in flight per queue */
-    bool has_flusher;            /* false: namespace_flush() writes in line */
-    void (*wake)(void *context); /* with a flusher: called on the log thread when something became durable */
+    const char *name;              /* 12 digits, the account id; borrowed */
+    uint64_t segment_size;         /* bytes */
+    uint64_t frame_size_max;       /* bytes */
+    uint64_t snapshot_bytes;       /* a snapshot is due when the log grew by this much since the last; 0: never */
+    uint32_t snapshot_worth;       /* and by this many times the size of the last one */
+    bool cleans_eagerly;           /* for tests: see api/disk_policy.h */
+    uint32_t in_flight_max;        /* messages in flight per queue */
+    struct frame_backlog *backlog; /* counts the frames that wait for the disk, or NULL; borrowed */
+    bool has_flusher;              /* false: namespace_flush() writes in line */
+    void (*wake)(void *context);   /* with a flusher: called on the log thread when something became durable */
     void *wake_context;
     /* NULL, or told while namespace_recover() works: when the snapshot was read, and for each MiB of log. */
     void (*progress)(void *context, const struct namespace_recovery *recovery);
@@ -74,6 +76,9 @@ bool namespace_can_flush(const struct namespace *ns);
 
 /* Hands the open frame over if it carries events and the log is idle (with a flusher), or writes it (without). */
 enum error namespace_flush(struct namespace *ns, struct failure *failure);
+
+/* Takes back the memory of the frame that the flusher has made durable, if it has. namespace_flush() does it, too. */
+void namespace_reap(struct namespace *ns);
 
 /* Newest durable sequence. An error is final: end the process. */
 uint64_t namespace_durable(const struct namespace *ns);

@@ -1,16 +1,19 @@
 #include "server/admission.h"
 
-void admission_init(struct admission *admission, const struct reply_budget *replies)
+void admission_init(struct admission *admission, const struct reply_budget *replies, const struct frame_backlog *frames)
 {
     admission->replies = replies;
+    admission->frames = frames;
     for (enum admission_line line = 0; line < ADMISSION_LINE_COUNT; line++)
         list_init(&admission->lines[line]);
 }
 
 static bool has_room(const struct admission *admission, enum admission_line line)
 {
-    return line == ADMISSION_SHORT ? !reply_budget_is_exhausted(admission->replies)
-                                   : !reply_budget_is_spent(admission->replies);
+    if (line != ADMISSION_PROBE && frame_backlog_is_full(admission->frames))
+        return false;
+    return line == ADMISSION_LONG ? !reply_budget_is_spent(admission->replies)
+                                  : !reply_budget_is_exhausted(admission->replies);
 }
 
 bool admission_put_off(struct admission *admission, struct list_link *request, enum admission_line line)
@@ -34,5 +37,8 @@ struct list_link *admission_next(const struct admission *admission, enum admissi
 
 bool admission_has_next(const struct admission *admission)
 {
-    return admission_next(admission, ADMISSION_SHORT) != NULL || admission_next(admission, ADMISSION_LONG) != NULL;
+    for (enum admission_line line = 0; line < ADMISSION_LINE_COUNT; line++)
+        if (admission_next(admission, line) != NULL)
+            return true;
+    return false;
 }

@@ -1,33 +1,44 @@
-/* Admission: may a request begin while the replies that exist take nearly all the memory they may (api/reply_budget.h), and if not, when?
+/* Admission: may a request begin while the replies that exist take nearly all the memory they may (api/reply_budget.h), or the disk is far
+ * behind (api/frame_backlog.h), and if not, when?
  *
- * One that may not is put off, into one of two lines: those with short replies have their own, for which there is room sooner, so that
- * messages are sent and ended while large replies wait for slow clients. In a line it is first come, first served; nobody who comes
- * later overtakes those who wait in it. No line waits for the other. */
+ * One that may not is put off, into one of three lines: those with short replies have their own, for which there is room sooner, so that
+ * messages are sent and ended while large replies wait for slow clients; and so do those that ask nothing of a namespace, which need no
+ * disk. In a line it is first come, first served; nobody who comes later overtakes those who wait in it. No line waits for another. */
 #ifndef TALLY_SERVER_ADMISSION_H
 #define TALLY_SERVER_ADMISSION_H
 
+#include "api/frame_backlog.h"
 #include "api/reply_budget.h"
 #include "base/list.h"
 
-enum admission_line { ADMISSION_SHORT, ADMISSION_LONG, ADMISSION_LINE_COUNT };
+enum admission_line {
+    ADMISSION_PROBE, /* /health and /metrics */
+    ADMISSION_SHORT,
+    ADMISSION_LONG,
+    ADMISSION_LINE_COUNT,
+};
 
 struct admission {
-    const struct reply_budget *replies; /* borrowed */
+    const struct reply_budget *replies; /* borrowed, as is the next */
+    const struct frame_backlog *frames;
     struct list lines[ADMISSION_LINE_COUNT];
 };
 
-void admission_init(struct admission *admission, const struct reply_budget *replies);
+void admission_init(struct admission *admission, const struct reply_budget *replies,
+                    const struct frame_backlog *frames);
 
 /* Does any request wait? */
 static inline bool admission_is_waited_for(const struct admission *admission)
 {
-    return !list_is_empty(&admission->lines[ADMISSION_SHORT]) || !list_is_empty(&admission->lines[ADMISSION_LONG]);
+    return !list_is_empty(&admission->lines[ADMISSION_PROBE]) || !list_is_empty(&admission->lines[ADMISSION_SHORT]) ||
+           !list_is_empty(&admission->lines[ADMISSION_LONG]);
 }
 
 /* May every request begin, whatever its reply? It is so nearly always, and then there is no need to find out the request's line. */
 static inline bool admission_is_open(const struct admission *admission)
 {
-    return !admission_is_waited_for(admission) && !reply_budget_is_spent(admission->replies);
+    return !admission_is_waited_for(admission) && !reply_budget_is_spent(admission->replies) &&
+           !frame_backlog_is_full(admission->frames);
 }
 
 /* Puts a request at the end of its line if it may not begin; false: it may. */

@@ -241,7 +241,8 @@ static void connection_begin(struct connection *connection)
 }
 
 /* Of each line so many in a turn of the loop: a reply of 10 MB takes some 6 ms, a short one some microseconds. */
-static const unsigned begun_max[ADMISSION_LINE_COUNT] = {[ADMISSION_SHORT] = 256, [ADMISSION_LONG] = 4};
+static const unsigned begun_max[ADMISSION_LINE_COUNT] = {
+    [ADMISSION_PROBE] = 256, [ADMISSION_SHORT] = 256, [ADMISSION_LONG] = 4};
 
 void connection_begin_put_off(struct hub *hub)
 {

@@ -7,8 +7,8 @@
  * A client that closes its sending side still gets what was finished; one that waited for messages is taken for gone,
  * because a message given to a closed socket would be lost until its visibility timeout.
  *
- * While the replies that exist take more memory than they may (admission.h), a request whose reply may be large is put off: it stays in
- * the input, nothing behind it is parsed, and it is begun when enough replies have left. Nothing is lost and nobody is refused; a client
+ * While the replies that exist take more memory than they may, or the disk is far behind (admission.h), a request is put off: it stays in
+ * the input, nothing behind it is parsed, and it is begun when enough of that has gone. Nothing is lost and nobody is refused; a client
  * that closes its sending side meanwhile is taken for gone, and when the server stops, what was not begun has no reply.
  *
  * How its bytes travel is the channel's business. */

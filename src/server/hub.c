@@ -19,7 +19,7 @@ void hub_init(struct hub *hub, const struct server_options *options)
     };
     list_init(&hub->connections);
     list_init(&hub->ready);
-    admission_init(&hub->admission, &hub->replies);
+    admission_init(&hub->admission, &hub->replies, &hub->frames);
     input_pool_init(&hub->inputs);
     turn_pool_init(&hub->turns);
 
@@ -98,6 +98,8 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
                  hub->replies.held);
     metric_write(text, "tally_http_reply_limit_bytes", "gauge", "What that may be (reply-memory-max).",
                  hub->replies.max);
+    metric_write(text, "tally_log_waiting_bytes", "gauge",
+                 "Memory of frames that wait for the disk; from 64 MiB on requests wait.", hub->frames.held);
     buffer_append_format(text,
                          "# HELP tally_http_timeouts_total Connections cut off: idle, slow to send, slow to take.\n"
                          "# TYPE tally_http_timeouts_total counter\n"

@@ -57,7 +57,8 @@ struct hub {
     uint8_t *output_owned; /* HUB_OUTPUT_SIZE */
 
     struct reply_budget replies;
-    struct admission admission; /* of connections whose request is whole and waits for memory of replies */
+    struct frame_backlog frames;
+    struct admission admission; /* of connections whose request is whole and waits for one of these two */
     struct hub_counters counters;
     bool is_stopping;
 };

@@ -49,6 +49,7 @@ void route_request(struct hub *hub, struct turn *turn, const struct http *http)
 
 enum admission_line route_line(const struct hub *hub, const struct request *request, const struct http *http)
 {
-    bool is_ours = asks_for(request, http, BYTES("/health")) || asks_for(request, http, BYTES("/metrics"));
-    return is_ours || api_reply_is_short(hub->apis[0], request) ? ADMISSION_SHORT : ADMISSION_LONG;
+    if (asks_for(request, http, BYTES("/health")) || asks_for(request, http, BYTES("/metrics")))
+        return ADMISSION_PROBE;
+    return api_reply_is_short(hub->apis[0], request) ? ADMISSION_SHORT : ADMISSION_LONG;
 }

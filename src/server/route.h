@@ -7,8 +7,7 @@
 /* Answers the turn's request or hands it to the api. Afterwards the turn is TURN_READY, or with the api (TURN_IN_API). */
 void route_request(struct hub *hub, struct turn *turn, const struct http *http);
 
-/* In which line does the request wait where memory for replies is scarce? /health and /metrics, by which an operator sees it, count as
- * short. */
+/* In which line does the request wait where memory is scarce? /health and /metrics, by which an operator sees it, have their own. */
 enum admission_line route_line(const struct hub *hub, const struct request *request, const struct http *http);
 
 #endif

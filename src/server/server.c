@@ -193,6 +193,11 @@ void server_wake(void *server)
     uv_async_send(&((struct server *)server)->async);
 }
 
+struct frame_backlog *server_backlog(struct server *server)
+{
+    return &server->hub.frames;
+}
+
 /* --- Life --------------------------------------------------------------------------------------------------------- */
 
 static uint64_t server_sweep_ms(const struct server_options *options)

@@ -29,6 +29,9 @@ void server_destroy(struct server *server);
  * server_create() to server_destroy(). For namespace_options.wake. */
 void server_wake(void *server);
 
+/* Where its namespaces count the frames that wait for the disk; requests wait while there are too many. For namespace_options.backlog. */
+struct frame_backlog *server_backlog(struct server *server);
+
 /* Starts serving a family of apis (api_set_family), the first of which is given every request. They, their namespaces and the clock are
  * borrowed until the loop has ended. The errors of server_reload(); ERROR_SERVICE_UNAVAILABLE if an address or a socket can't
  * be had. */

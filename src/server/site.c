@@ -49,6 +49,7 @@ bool site_flush(struct site *site, bool is_quiet, uint64_t request_ns)
 
 void site_note_flush(struct site *site)
 {
+    namespace_reap(site->ns);
     if (site->gather.flush_begun_ns != 0 && namespace_durable(site->ns) != site->flushed_from)
         gather_note_flush(&site->gather, uv_hrtime());
 }

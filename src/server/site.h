@@ -28,7 +28,7 @@ void site_release(struct site *site);
  * `request_ns`: what a request costs the loop. */
 bool site_flush(struct site *site, bool is_quiet, uint64_t request_ns);
 
-/* The log has done something: if a flush is over, remembers how long such a thing takes. */
+/* The log has done something: if a flush is over, its frame goes, and it is remembered how long such a thing takes. */
 void site_note_flush(struct site *site);
 
 #endif

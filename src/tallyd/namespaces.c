@@ -125,6 +125,7 @@ static enum error recover_one(struct served_namespace *served, const struct conf
         .snapshot_bytes = config_number(config, CONFIG_SNAPSHOT_BYTES),
         .snapshot_worth = (uint32_t)config_number(config, CONFIG_SNAPSHOT_GROWTH),
         .in_flight_max = (uint32_t)config_number(config, CONFIG_IN_FLIGHT_MAX),
+        .backlog = server_backlog(server),
         .has_flusher = true,
         .wake = server_wake,
         .wake_context = server,

@@ -3,6 +3,7 @@
     start_failing(daemon, FAIL_CALL="pwrite", FAIL_SUFFIX=".segment", FAIL_AFTER=5)   # its first line
     broken = BrokenDisk(daemon, "pwrite")       # a daemon that runs; until breaks() all is well
     broken.breaks()                             # from now on each such call fails, and with it the daemon ends
+    hanging = BrokenDisk(daemon, "pwrite", FAIL_HANGS=1)    # breaks() and mends(): meanwhile each such call waits
 """
 
 import atexit
@@ -48,6 +49,9 @@ class BrokenDisk:
 
     def breaks(self):
         self.switch.touch()
+
+    def mends(self):
+        self.switch.unlink()
 
     def wait_for_end(self):
         """Until the daemon has ended, because of it: its exit status."""

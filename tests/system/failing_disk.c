@@ -1,10 +1,11 @@
-/* A shim for LD_PRELOAD: from the n-th call on, one kind of operation fails on files whose path has a given ending.
+/* A shim for LD_PRELOAD: from the n-th call on, one kind of operation fails, or waits, on files whose path has a given ending.
  *
  *   FAIL_CALL    pwrite | fdatasync | fsync | fallocate | renameat
  *   FAIL_SUFFIX  ending of the path, such as .segment; for renameat, of the old name
  *   FAIL_AFTER   calls that still succeed (0)
  *   FAIL_WHILE   a path: calls succeed, and are not counted, until there is such a file
  *   FAIL_ERRNO   what it fails with (EIO)
+ *   FAIL_HANGS   1: none fails, but while there is the file of FAIL_WHILE each waits, as on a disk that stands still
  *   FAIL_SHORT   1: a pwrite that fails writes its first sector before, as a disk does that breaks in the middle
  *
  * For tests/system/disk.py, which compiles it. */
@@ -39,6 +40,11 @@ static int falls_due(const char *call, const char *path)
     const char *file = getenv("FAIL_WHILE");
     if (file != NULL && access(file, F_OK) != 0)
         return 0;
+    if (getenv("FAIL_HANGS") != NULL) {
+        while (file != NULL && access(file, F_OK) == 0)
+            usleep(1000);
+        return 0;
+    }
     const char *after = getenv("FAIL_AFTER");
     if (atomic_fetch_add(&calls, 1) < (after == NULL ? 0 : atol(after)))
         return 0;

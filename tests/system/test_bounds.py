@@ -5,22 +5,25 @@ import contextlib
 import os
 import re
 import threading
+import time
 
 import pytest
 from botocore.config import Config
 from conftest import BIN, WRAPPER, status_bytes, wait_until
+from disk import BrokenDisk
 from outbox_sqlite import SqliteOutbox
 from pools import Pool, ticket
-from queues import make_queue
+from queues import count_messages, make_queue
 from relay import Relay, check_once, drain
 from test_http import metric
 from test_sdk_boto3 import code_of, session  # noqa: F401
-from wire import Connection
+from wire import Connection, request_bytes
 
 LIMIT = 1 << 20
 
 # Sanitizers and valgrind have memory of their own.
-own_memory_only = pytest.mark.skipif(bool(WRAPPER or {"asan", "tsan"} & set(BIN.parts)), reason="a tool's memory is among it")
+HAS_TOOL = bool(WRAPPER or {"asan", "tsan"} & set(BIN.parts))
+own_memory_only = pytest.mark.skipif(HAS_TOOL, reason="a tool's memory is among it")
 
 
 @pytest.fixture
@@ -238,6 +241,41 @@ def test_bodies_take_no_memory_of_the_process(daemon_factory):
 
 
 @own_memory_only
+def test_a_disk_that_stands_still_makes_requests_wait_and_not_the_memory_grow(daemon_factory):
+    """240 MB are sent while nothing can be written; 64 MiB of it are taken, and when the disk goes on, the rest."""
+    mebibyte, clients, each = 1 << 20, 8, 30
+    daemon = daemon_factory()
+    disk = BrokenDisk(daemon, "pwrite", FAIL_HANGS=1)
+    make_queue(daemon, "q")
+    before = anonymous_bytes(daemon)
+    request = request_bytes("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "x" * (1000 * 1000)})
+    statuses = []
+
+    def send():
+        with Connection(daemon.port) as line:
+            writer = threading.Thread(target=lambda: [line.write(request) for _ in range(each)])
+            writer.start()
+            statuses.extend(line.answer().status for _ in range(each))
+            writer.join()
+
+    disk.breaks()
+    senders = [threading.Thread(target=send) for _ in range(clients)]
+    for sender in senders:
+        sender.start()
+    wait_until(lambda: metric(daemon, "tally_log_waiting_bytes") >= 64 * mebibyte, what="as many frames as may wait")
+    time.sleep(1)
+    assert metric(daemon, "tally_log_waiting_bytes") < 72 * mebibyte  # and a frame
+    if not HAS_TOOL:
+        assert anonymous_bytes(daemon) - before < 160 * mebibyte  # with what has been read of the next requests
+    assert daemon.request("GET", "/health")[0] == 200 and not statuses
+    disk.mends()
+    for sender in senders:
+        sender.join()
+    assert statuses == [200] * (clients * each) and count_messages(daemon, "q") == clients * each
+    assert metric(daemon, "tally_log_waiting_bytes") == 0
+    assert daemon.stop() == 0, daemon.error_text()
+
+
 def test_the_count_is_what_the_process_grows_by(daemon):
     """Within 15 %: 20,000 messages, each with a group and an id of its own, and 20,000 tickets."""
     daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})

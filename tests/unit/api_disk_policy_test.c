@@ -218,8 +218,9 @@ static void step_cleaner(struct model *model)
     uint64_t wanted = disk_cleaning_due(&model->policy, &sizes);
     if (!cleaner_is_active(cleaner) && wanted > 0)
         cleaner_begin(cleaner, &model->extents, newest(model), SEGMENT, wanted);
-    cleaner_earn(cleaner, model->end, model->now_ms, disk_cleaning_is_pressed(&model->policy, &sizes),
-                 model->is_active);
+    cleaner_earn(cleaner, model->end, model->now_ms,
+                 (struct cleaner_mood){.is_pressed = disk_cleaning_is_pressed(&model->policy, &sizes),
+                                       .is_patient = model->is_active});
     for (; cleaner_is_active(cleaner) && cleaner->credit > 0;
          cleaner->slot = cleaner->slot < model->item_end ? cleaner->slot + 1 : 0) {
         struct item *item = &model->items[cleaner->slot - 1];
@@ -430,10 +431,23 @@ static void the_emptiest_segments_are_chosen_however_many_there_are(void **state
     extents_deinit(&extents);
 }
 
+static void while_the_disk_is_behind_time_earns_nothing(void **state)
+{
+    (void)state;
+    struct cleaner cleaner = {.credited_ms = 1000, .credited_end = 5000};
+    cleaner_earn(&cleaner, 5000, 1010, (struct cleaner_mood){.is_pressed = true, .is_behind = true});
+    assert_int_equal(cleaner.credit, 0);
+    cleaner_earn(&cleaner, 5200, 1020, (struct cleaner_mood){.is_pressed = true, .is_behind = true});
+    assert_int_equal(cleaner.credit, 300);
+    cleaner_earn(&cleaner, 5200, 1021, (struct cleaner_mood){.is_pressed = true});
+    assert_in_range(cleaner.credit, 301, 300 + 100 * 1024); /* one millisecond's, not that of those before */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_emptiest_segments_are_chosen_however_many_there_are),
+        cmocka_unit_test(while_the_disk_is_behind_time_earns_nothing),
         cmocka_unit_test(old_between_young_stays_within_the_bound),
         cmocka_unit_test(random_ends_stay_within_the_bound),
         cmocka_unit_test(ends_where_it_hurts_most_stay_within_the_bound),

@@ -16,6 +16,7 @@
 
 struct door {
     struct reply_budget replies;
+    struct frame_backlog frames;
     struct admission admission;
     struct list_link requests[4];
 };
@@ -24,7 +25,7 @@ static struct door *door_open(void **state)
 {
     static struct door door;
     door = (struct door){.replies = {.max = MAX}};
-    admission_init(&door.admission, &door.replies);
+    admission_init(&door.admission, &door.replies, &door.frames);
     *state = &door;
     return &door;
 }
@@ -110,6 +111,23 @@ static void no_line_waits_for_the_other(void **state)
     expect_next(door, 2, ADMISSION_SHORT);
 }
 
+static void behind_a_slow_disk_all_wait_but_those_that_need_none(void **state)
+{
+    struct door *door = door_open(state);
+    door->frames.held = FRAME_BACKLOG_MAX - 1;
+    assert_true(admission_is_open(&door->admission));
+    door->frames.held = FRAME_BACKLOG_MAX;
+    assert_false(admission_is_open(&door->admission));
+    assert_true(put_off(door, 0, ADMISSION_SHORT));
+    assert_true(put_off(door, 1, ADMISSION_LONG));
+    assert_false(put_off(door, 2, ADMISSION_PROBE));
+    assert_false(admission_has_next(&door->admission));
+    door->frames.held = FRAME_BACKLOG_MAX - 1;
+    expect_next(door, 0, ADMISSION_SHORT);
+    expect_next(door, 1, ADMISSION_LONG);
+    assert_true(admission_is_open(&door->admission));
+}
+
 static void who_has_gone_holds_up_nobody(void **state)
 {
     struct door *door = door_open(state);
@@ -134,6 +152,7 @@ int main(void)
         cmocka_unit_test(nobody_overtakes_those_who_wait_when_there_is_room_again),
         cmocka_unit_test(short_ones_go_on_as_far_as_the_reserve),
         cmocka_unit_test(no_line_waits_for_the_other),
+        cmocka_unit_test(behind_a_slow_disk_all_wait_but_those_that_need_none),
         cmocka_unit_test(who_has_gone_holds_up_nobody),
     };
     return cmocka_run_group_tests_name("admission", tests, NULL, NULL);
