@@ -20,7 +20,9 @@
 /* Served where no credentials say which. */
 #define NAMESPACE_DEFAULT "000000000000"
 
-/* File descriptors beside the connections: the log's files, the loop's own, standard streams. */
+/* File descriptors beside the connections, without which a log could not go on: of each namespace its folder, its lock, two segments, one
+ * that is mapped and what a snapshot needs; and the relays', the loop's own, standard streams. */
+#define DESCRIPTORS_OF_NAMESPACE 8u
 #define DESCRIPTORS_RESERVED 256u
 
 #define STATUS_FAILED 1
@@ -164,18 +166,25 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
 
 /* --- Putting it together ------------------------------------------------------------------------------------------ */
 
+static rlim_t descriptors_reserved(const struct daemon *daemon)
+{
+    struct bytes names[NAMESPACES_MAX];
+    const size_t count = credentials_namespaces(daemon->credentials, names, NAMESPACES_MAX);
+    return DESCRIPTORS_RESERVED + DESCRIPTORS_OF_NAMESPACE * (count > 0 ? count : 1);
+}
+
 /* Each connection needs a file descriptor, and the usual soft limit is 1,024. */
 static void raise_descriptor_limit(struct daemon *daemon, struct server_options *options)
 {
     struct rlimit limit;
-    rlim_t wanted = options->connections_max + DESCRIPTORS_RESERVED;
+    const rlim_t reserved = descriptors_reserved(daemon);
+    rlim_t wanted = options->connections_max + reserved;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
         return;
     limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
     setrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur < wanted) {
-        size_t possible = limit.rlim_cur > 2 * DESCRIPTORS_RESERVED ? limit.rlim_cur - DESCRIPTORS_RESERVED
-                                                                    : (size_t)limit.rlim_cur / 2;
+        size_t possible = limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : (size_t)limit.rlim_cur / 2;
         fprintf(stderr,
                 "tallyd: connections-max is %llu, but the limit of open files is %llu: at most %zu connections are "
                 "served. Raise the limit (ulimit -n, LimitNOFILE=) to %llu.\n",
