@@ -61,6 +61,10 @@ static enum error explain(struct call *call, const struct batch *batch, enum err
     if (error == ERROR_UNSUPPORTED_OPERATION)
         return call_fail(call, error, "Batch '%.*s' has Tracking xor, which knows no keys; use XorUnits.",
                          BYTES_FORMAT(batch->id_owned));
+    if (error == ERROR_OVER_LIMIT)
+        return call_fail(call, error,
+                         "The events of so many units, and of what then completes, may be larger than a record of the "
+                         "log; give fewer in one request. Nothing was recorded.");
     return call_fail(call, error, "Batch '%.*s' has no external unit '%.*s'; nothing was recorded.",
                      BYTES_FORMAT(batch->id_owned), (int)(unknown.size < 256 ? unknown.size : 256),
                      (const char *)unknown.ptr);
@@ -77,7 +81,8 @@ enum error action_complete_units(struct call *call)
     if (error != OK)
         return error;
     bool is_completed;
-    error = decide_complete_units(call->core, batch, reports, report_count, &unknown, &is_completed);
+    error = decide_complete_units(call->core, batch, reports, report_count, namespace_decision_size_max(call->ns),
+                                  &unknown, &is_completed);
     if (error != OK)
         return explain(call, batch, error, reports[unknown].key);
     writer_list_begin(call->reply, "Results");

@@ -254,10 +254,11 @@ struct unit_report {
     bool is_recorded; /* result: this report ended the unit */
 };
 
-/* Ends external units. ERROR_UNSUPPORTED_OPERATION (xor ledger); ERROR_UNIT_DOES_NOT_EXIST with the index of the first
- * unknown key in *unknown: nothing was recorded. *is_completed: this very call completed the batch. */
+/* Ends external units. On an error nothing was recorded: ERROR_UNSUPPORTED_OPERATION (xor ledger); ERROR_UNIT_DOES_NOT_EXIST with the index
+ * of the first unknown key in *unknown; ERROR_OVER_LIMIT: the events may need more than `size_max` bytes. *is_completed: this very call
+ * completed the batch. */
 enum error decide_complete_units(struct core *core, const struct batch *batch, struct unit_report *reports,
-                                 uint32_t report_count, uint32_t *unknown, bool *is_completed);
+                                 uint32_t report_count, uint64_t size_max, uint32_t *unknown, bool *is_completed);
 
 struct xor_command {
     uint64_t value;
@@ -469,7 +470,7 @@ enum proposal_status {
     PROPOSAL_INVALID,
     PROPOSAL_CONFLICT,
     PROPOSAL_STALE,
-    PROPOSAL_BY_RULES, /* Verify */
+    PROPOSAL_BY_RULES, /* Verify: invalid, too, but the rule is known */
     PROPOSAL_RESULT_FULL,
 };
 

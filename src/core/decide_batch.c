@@ -1,6 +1,7 @@
 /* Decisions about batches. */
 #include "core/decide.h"
 #include "core/finish.h"
+#include "core/yield.h"
 
 static uint32_t slot_of(const struct core *core, const struct batch *batch)
 {
@@ -135,7 +136,7 @@ enum error decide_add_units(struct core *core, const struct batch *batch, const 
 }
 
 enum error decide_complete_units(struct core *core, const struct batch *batch, struct unit_report *reports,
-                                 uint32_t report_count, uint32_t *unknown, bool *is_completed)
+                                 uint32_t report_count, uint64_t size_max, uint32_t *unknown, bool *is_completed)
 {
     if (batch->spec.tracking == BATCH_XOR)
         return ERROR_UNSUPPORTED_OPERATION;
@@ -147,6 +148,8 @@ enum error decide_complete_units(struct core *core, const struct batch *batch, s
     }
     bool was_completed = batch->state == BATCH_COMPLETED;
     uint32_t slot = slot_of(core, batch);
+    if (yield_of_reports(core, slot, reports, report_count) > size_max)
+        return ERROR_OVER_LIMIT;
     for (uint32_t i = 0; i < report_count; i++)
         reports[i].is_recorded = finish_unit(core, slot, ledger_find(&batch->ledger, reports[i].key), 0,
                                              reports[i].outcome, reports[i].detail);

@@ -200,7 +200,8 @@ enum error decide_commit(struct core *core, struct commit_command *command, stru
         struct commit_unit *unit = &command->units[i];
         uint32_t unknown;
         bool is_completed;
-        expect_good(decide_complete_units(core, unit->batch, &unit->report, 1, &unknown, &is_completed));
+        expect_good(
+            decide_complete_units(core, unit->batch, &unit->report, 1, command->size_max, &unknown, &is_completed));
     }
     for (uint32_t i = 0; i < command->delete_count; i++)
         expect_good(decide_delete(core, command->deletes[i].queue, command->deletes[i].handle));

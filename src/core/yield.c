@@ -3,6 +3,7 @@
 /* More than the events of a message, a unit or a batch take, but for what a client wrote. */
 #define SEND_SIZE 512u
 #define UNIT_SIZE 128u
+#define REPORT_SIZE 40u
 #define BATCH_SIZE 256u
 #define BATCH_MESSAGE_SIZE 1024u
 
@@ -46,6 +47,14 @@ uint64_t yield_of_send(const struct core *core, const struct send_command *send,
     return SEND_SIZE + content->body.size + content->attributes.size + content->trace.size + content->sender.size +
            3 * content->group.size + 2 * content->deduplication.size + send->producer.size + send->type.size +
            (uint64_t)send->antecedent_count * WAITED_ENTRY_SIZE + yield_of_chain(core, slot, seen);
+}
+
+uint64_t yield_of_reports(const struct core *core, uint32_t batch, const struct unit_report *reports, uint32_t count)
+{
+    uint64_t size = yield_of_chain(core, batch, NULL);
+    for (uint32_t i = 0; i < count; i++)
+        size += REPORT_SIZE + reports[i].detail.size;
+    return size;
 }
 
 uint64_t yield_of_unit(const struct core *core, uint32_t batch, struct table *seen)

@@ -9,6 +9,9 @@
  * counted before and are not counted again. O(depth of batches). */
 uint64_t yield_of_send(const struct core *core, const struct send_command *send, struct table *seen);
 
+/* Of such reports on units of one batch. */
+uint64_t yield_of_reports(const struct core *core, uint32_t batch, const struct unit_report *reports, uint32_t count);
+
 /* Of the end of a unit (or of a message without one: `batch` 0), less what its report says. */
 uint64_t yield_of_unit(const struct core *core, uint32_t batch, struct table *seen);
 

@@ -509,7 +509,8 @@ static void step_complete_units(struct core_rig *rig)
     }
     uint32_t unknown;
     bool is_completed;
-    (void)decide_complete_units(rig->core, batch, reports, 1 + core_rig_draw(rig, 2), &unknown, &is_completed);
+    (void)decide_complete_units(rig->core, batch, reports, 1 + core_rig_draw(rig, 2), UINT64_MAX, &unknown,
+                                &is_completed);
 }
 
 static void step_xor_units(struct core_rig *rig)

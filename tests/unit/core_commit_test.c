@@ -164,7 +164,7 @@ static enum error decide_each(struct core *core, struct request *request)
         error = decide_send(core, &command->sends[i].command, &command->sends[i].result);
     for (uint32_t i = 0; error == OK && i < command->unit_count; i++) {
         uint32_t unknown;
-        error = decide_complete_units(core, command->units[i].batch, &command->units[i].report, 1, &unknown,
+        error = decide_complete_units(core, command->units[i].batch, &command->units[i].report, 1, UINT64_MAX, &unknown,
                                       &command->units[i].is_completed);
     }
     for (uint32_t i = 0; error == OK && i < command->delete_count; i++)

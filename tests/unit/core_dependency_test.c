@@ -252,7 +252,7 @@ static void T58e_a_hundred_thousand_to_one_by_a_batch_is_one_edge(void **state)
         uint32_t unknown;
         assert_true(is_waiting(&rig, newest.number));
         core_rig_begin(&rig);
-        assert_int_equal(decide_complete_units(rig.core, batch, &report, 1, &unknown, &is_completed), OK);
+        assert_int_equal(decide_complete_units(rig.core, batch, &report, 1, UINT64_MAX, &unknown, &is_completed), OK);
         core_rig_end(&rig);
     }
     assert_true(is_completed);

@@ -523,6 +523,29 @@ static void what_an_xor_ledger_hears_after_a_cancel_changes_nothing(void **state
 
 /* --- lists ---------------------------------------------------------------------------------------------------------- */
 
+/* The events of one request stand in one record. */
+static void so_many_ends_that_a_record_may_not_hold_them_are_refused_whole(void **state)
+{
+    struct world *world = open_world(state);
+    EXPECT(world, create(world, "'BatchId':'b'"));
+    EXPECT(world, world_call(world, "Tally.AddUnits", "{'BatchId':'b','Count':10000}").error == NULL);
+    struct buffer body;
+    buffer_init(&body);
+    for (unsigned count = 1000; count <= 10000; count += 9000) {
+        buffer_truncate(&body, 0);
+        buffer_append_format(&body, "{'BatchId':'b','Units':[{'Unit':'0'}");
+        for (unsigned i = 1; i < count; i++)
+            buffer_append_format(&body, ",{'Unit':'%u'}", i);
+        buffer_append_format(&body, "]}");
+        struct answer answer = world_call(world, "Tally.CompleteUnits", "%.*s", BYTES_FORMAT(buffer_bytes(&body)));
+        EXPECT(world, count == 1000 ? answer.error == NULL : answer_fails(answer, "OverLimit"));
+    }
+    buffer_deinit(&body);
+    struct answer batch = world_call(world, "Tally.DescribeBatch", "{'BatchId':'b'}");
+    EXPECT(world, answer_number(batch, "Succeeded") == 1000 && answer_number(batch, "Remaining") == 9000);
+    close_world(world);
+}
+
 static void units_are_listed_by_state_in_pages(void **state)
 {
     struct world *world = open_world(state);
@@ -554,9 +577,8 @@ static void units_are_listed_by_state_in_pages(void **state)
     EXPECT(world, fails(world, "Tally.ListUnits", "{'BatchId':'b','MaxResults':0}", "InvalidParameterValueException"));
     EXPECT(world, fails(world, "Tally.ListUnits", "{'BatchId':'b','NextToken':'x'}", "InvalidParameterValueException"));
     /* Past the end: nothing, and no error. */
-    EXPECT(world,
-           !answer_has(world_call(world, "Tally.ListUnits", "{'BatchId':'b','NextToken':'18446744073709551615'}"),
-                       "Units"));
+    struct answer past = world_call(world, "Tally.ListUnits", "{'BatchId':'b','NextToken':'18446744073709551615'}");
+    EXPECT(world, past.error == NULL && yyjson_arr_size(yyjson_obj_get(past.root, "Units")) == 0);
     close_world(world);
 }
 
@@ -621,6 +643,7 @@ int main(void)
         cmocka_unit_test(the_two_ledgers_refuse_each_others_calls),
         cmocka_unit_test(an_xor_ledger_keeps_its_counts_in_order),
         cmocka_unit_test(what_an_xor_ledger_hears_after_a_cancel_changes_nothing),
+        cmocka_unit_test(so_many_ends_that_a_record_may_not_hold_them_are_refused_whole),
         cmocka_unit_test(units_are_listed_by_state_in_pages),
         cmocka_unit_test(batches_are_listed_by_state_and_prefix_in_pages),
         cmocka_unit_test(a_unit_of_a_cancelled_batch_is_listed_as_cancelled),

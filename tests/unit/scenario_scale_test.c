@@ -60,7 +60,7 @@ static double finish_units(struct core_rig *rig, uint32_t first, uint32_t end, u
         struct unit_report report = {.key = bytes_make(key, (size_t)size), .outcome = UNIT_SUCCEEDED};
         uint32_t unknown;
         bool is_completed;
-        assert_int_equal(decide_complete_units(core, batch, &report, 1, &unknown, &is_completed), OK);
+        assert_int_equal(decide_complete_units(core, batch, &report, 1, UINT64_MAX, &unknown, &is_completed), OK);
         assert_true(report.is_recorded);
         *completed += is_completed;
     }
