@@ -34,6 +34,7 @@ void exchange_reset(struct exchange *exchange)
     exchange->request = (struct request){0};
     exchange->form = WIRE_JSON;
     exchange->action = NULL;
+    exchange->is_own = false;
     exchange->reply.status = 0;
     exchange->reply.content_type = NULL;
     exchange->reply.error = OK;

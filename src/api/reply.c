@@ -2,6 +2,8 @@
 
 #include "base/assert.h"
 
+#include <stdio.h>
+
 #define CONTENT_TYPE_JSON "application/x-amz-json-1.0"
 #define CONTENT_TYPE_XML "text/xml"
 #define XML_BEGIN "<?xml version=\"1.0\"?>\n"
@@ -96,13 +98,32 @@ static void fail_xml(struct exchange *exchange, const struct error_row *row, con
     append_string(out, "</ErrorResponse>\n");
 }
 
+/* Tally's own actions answer 400 to whatever is wrong with a request, but for the right to ask it. */
+static int status_of(const struct exchange *exchange, enum error error)
+{
+    const int status = error_row(error)->status;
+    return exchange->is_own && status < 500 && error != ERROR_ACCESS_DENIED ? 400 : status;
+}
+
+/* And all errors are theirs, also those that SQS has by the same name. */
+static void write_type(struct writer *writer, const struct exchange *exchange, const struct error_row *row)
+{
+    char own[64];
+    if (!exchange->is_own) {
+        writer_string(writer, "__type", row->type);
+        return;
+    }
+    (void)snprintf(own, sizeof(own), "com.tally#%s", row->name);
+    writer_string(writer, "__type", own);
+}
+
 void reply_fail(struct exchange *exchange, enum error error, const struct failure *failure)
 {
     ASSERT(error != OK);
     const struct error_row *row = error_row(error);
     struct reply *reply = &exchange->reply;
     const char *text = text_of(exchange, error, failure);
-    reply->status = row->status;
+    reply->status = status_of(exchange, error);
     reply->error = error;
     buffer_truncate(&reply->body, 0);
     if (exchange->form == WIRE_QUERY) {
@@ -113,7 +134,7 @@ void reply_fail(struct exchange *exchange, enum error error, const struct failur
     reply->content_type = CONTENT_TYPE_JSON;
     struct writer writer = writer_make(&reply->body);
     writer_object_begin(&writer, NULL);
-    writer_string(&writer, "__type", row->type);
+    write_type(&writer, exchange, row);
     writer_string(&writer, "message", text);
     writer_object_end(&writer);
 }

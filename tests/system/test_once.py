@@ -214,7 +214,7 @@ def test_a_commit_with_one_fault_does_nothing_and_names_the_entry(daemon):
 
 def test_a_commit_under_a_lease_that_is_over(daemon):
     """The newest handle of a standard queue's message still holds it, that of a FIFO queue's does not, and the error says so."""
-    for queue, group, status in [("q", {}, 200), ("q.fifo", {"MessageGroupId": "g", "MessageDeduplicationId": "1"}, 404)]:
+    for queue, group, status in [("q", {}, 200), ("q.fifo", {"MessageGroupId": "g", "MessageDeduplicationId": "1"}, 400)]:
         with Connection(daemon.port) as line:
             fifo = {"FifoQueue": "true"} if group else {}
             line.ok("AmazonSQS.CreateQueue", {"QueueName": queue, "Attributes": fifo})
@@ -231,7 +231,7 @@ def test_of_50_equal_commits_at_one_instant_one_is_done(daemon):
         commit = make_commit(line)
         commit["Sends"] = [{"QueueUrl": "in", "MessageBody": "made"}]
         answers = crowd.ask([request_bytes("Tally.Commit", commit)] * 50)
-        assert sorted(answer.status for answer in answers) == [200] + [404] * 49
+        assert sorted(answer.status for answer in answers) == [200] + [400] * 49
         daemon.kill9()
         daemon.start()
         line.close()
