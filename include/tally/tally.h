@@ -579,7 +579,7 @@ struct tally_proposal {
 };
 
 struct tally_proposed {
-    char status[16]; /* "matched", "conflict", "stale", "rules", "invalid", "key-reused", "result-full" */
+    char status[16]; /* "matched", "conflict", "stale", "invalid", "key-reused", "result-full" */
     char match_id[TALLY_MATCH_ID_SIZE];
     char why[400];
 };
@@ -612,7 +612,10 @@ struct tally_feed {
     struct tally_reply reply_owned; /* what the strings point into */
 };
 
-/* What happened in a pool from event number `from` on (0: only where the feed stands), waiting up to `wait_s` seconds (0 to 20) for something.
+/* A `from` that no feed comes to: the answer only says where it stands, as `next`, and that the tickets must be read. */
+#define TALLY_FEED_NOW ((uint64_t)INT64_MAX)
+
+/* What happened in a pool from event number `from` on (0: from the first there was), waiting up to `wait_s` seconds (0 to 20) for something.
  * The caller ends it with tally_feed_deinit(). Errors: TALLY_REFUSED with PoolDoesNotExist. */
 enum tally_status tally_pool_feed(struct tally_client *client, const char *pool, uint64_t from, unsigned wait_s,
                                   struct tally_feed *feed);

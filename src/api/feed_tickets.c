@@ -208,8 +208,9 @@ enum error action_feed_tickets(struct call *call)
         error = read_command(call, &command, &wait_s);
     if (error != OK)
         return error;
-    if (pool->feed.ring_owned == NULL)
-        feed_begin(&pool->feed);
+    feed_begin(&pool->feed);
+    if (command.from == 0 && pool->feed.is_whole)
+        command.from = pool->feed.first;
     if (wait_s == 0 || feed_has_answer(pool, &command)) {
         feed_write(call, pool, &command);
         return OK;

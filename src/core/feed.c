@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Places of a ring that nothing has happened to yet. */
-#define FEED_CAPACITY_MIN 1024u
+#define FEED_CAPACITY_MIN 64u
 
 void feed_init(struct feed *feed)
 {
@@ -18,11 +18,12 @@ void feed_deinit(struct feed *feed)
     *feed = (struct feed){.first = 1};
 }
 
-void feed_go_to(struct feed *feed, uint64_t last)
+void feed_go_to(struct feed *feed, uint64_t last, bool is_new)
 {
     ASSERT(feed->ring_owned == NULL);
     feed->last = last;
     feed->first = last + 1;
+    feed->is_whole = is_new;
 }
 
 void feed_begin(struct feed *feed)
@@ -51,13 +52,16 @@ void feed_add(struct feed *feed, const struct feed_event *event)
     feed->last++;
     if (feed->ring_owned == NULL) {
         feed->first = feed->last + 1;
+        feed->is_whole = false;
         return;
     }
     if (feed->last - feed->first == feed->capacity && feed->capacity < FEED_EVENTS_MAX)
         grow(feed);
     feed->ring_owned[feed->last % feed->capacity] = *event;
-    if (feed->last - feed->first == feed->capacity)
+    if (feed->last - feed->first == feed->capacity) {
         feed->first++;
+        feed->is_whole = false;
+    }
 }
 
 const struct feed_event *feed_at(const struct feed *feed, uint64_t number)

@@ -22,19 +22,20 @@ struct feed_event {
 };
 
 struct feed {
-    struct feed_event *ring_owned; /* NULL until somebody reads; by number */
+    struct feed_event *ring_owned; /* NULL until feed_begin(); by number */
     uint32_t capacity;             /* places of the ring: as many as were needed so far, up to FEED_EVENTS_MAX */
     uint64_t last;                 /* number of the newest event; 0: none yet */
     uint64_t first;                /* number of the oldest in the ring; last + 1: the ring is empty */
+    bool is_whole;                 /* no event of the pool is older than `first` */
 };
 
 void feed_init(struct feed *feed);
 void feed_deinit(struct feed *feed);
 
-/* The next event is the one behind that number. Nothing was told yet, or all of it is forgotten. */
-void feed_go_to(struct feed *feed, uint64_t last);
+/* The next event is the one behind that number. `is_new`: the pool has told nothing yet; else all of it is forgotten. */
+void feed_go_to(struct feed *feed, uint64_t last, bool is_new);
 
-/* From now on events are kept. The ring grows with them, to 3.2 MB. */
+/* From now on events are kept, if they are not yet. The ring grows with them, to 3.2 MB. */
 void feed_begin(struct feed *feed);
 
 /* O(1). */

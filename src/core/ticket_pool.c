@@ -301,6 +301,13 @@ static bool change(struct core *core, struct ticket_pool *pool, struct bytes spe
     return true;
 }
 
+/* Matchers outside read the feed, from its first event on. */
+void ticket_pool_begin_feed(struct ticket_pool *pool)
+{
+    if (pool->spec.matcher != MATCHER_BUILT_IN)
+        feed_begin(&pool->feed);
+}
+
 /* Is it a new one that there may be, or one that is there, under its own name? */
 static bool put_fits(const struct core *core, const struct event_pool_put *put, const struct ticket_pool *pool)
 {
@@ -323,11 +330,12 @@ bool apply_pool_put(struct core *core, const struct event_pool_put *put)
     if (pool == NULL) {
         core->pool_id = put->pool;
         pool = ticket_pool_add(core, put->pool, put->name, put->spec, rules);
-        feed_go_to(&pool->feed, core->feed_number); /* who knew another pool of that name must hear of it (M15) */
+        feed_go_to(&pool->feed, core->feed_number, true); /* who knew another pool of that name must hear of it (M15) */
     } else if (!change(core, pool, put->spec, rules)) {
         rules_destroy(rules);
         return false;
     }
+    ticket_pool_begin_feed(pool);
     ticket_pool_set_timer(core, pool);
     return true;
 }

@@ -136,6 +136,9 @@ uint64_t ticket_pool_forget_due_ms(const struct core *core, const struct ticket_
 /* Gives back a portion of the memory of deleted pools; true if more is left. */
 bool ticket_pool_drain(struct core *core);
 
+/* From now on its feed keeps events, if it is a pool for matchers outside; a feed that does goes on. */
+void ticket_pool_begin_feed(struct ticket_pool *pool);
+
 /* Says to the feed what happened to a ticket. */
 void ticket_pool_tell(struct core *core, struct ticket_pool *pool, const struct feed_event *event);
 

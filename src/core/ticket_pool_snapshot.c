@@ -188,7 +188,8 @@ static bool read_state(struct core *core, struct ticket_pool *pool, struct curso
     counts.expired = cursor_u64(cursor);
     pool->matches = cursor_u64(cursor);
     pool->put_backs = cursor_u64(cursor);
-    feed_go_to(&pool->feed, cursor_u64(cursor));
+    feed_go_to(&pool->feed, cursor_u64(cursor), false);
+    ticket_pool_begin_feed(pool);
     if (cursor->is_failed || pool->rules_version == 0 || !read_tickets(core, pool, cursor))
         return false;
     counts.waiting = pool->counts.waiting;

@@ -210,6 +210,7 @@ struct errands *errands_create(const struct errands_options *options)
     pthread_condattr_t attributes;
     ASSERT(options->proposers >= 1 && options->proposers <= PROPOSERS_MAX);
     errands->options = *options;
+    errands->from = TALLY_FEED_NOW;
     errands->is_feeding = true;
     pthread_mutex_init(&errands->lock, NULL);
     pthread_condattr_init(&attributes);

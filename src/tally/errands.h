@@ -30,7 +30,7 @@ struct errands_options {
     unsigned wait_s; /* of the feed */
 };
 
-/* Starts the threads. The feed begins with From 0, to hear where it stands; after an answer that says Resync it waits for
+/* Starts the threads. The feed begins with TALLY_FEED_NOW, to hear where it stands; after an answer that says Resync it waits for
  * errands_feed_from(). NULL, with the user told, if there is no client. */
 struct errands *errands_create(const struct errands_options *options);
 

@@ -13,8 +13,8 @@ struct settings {
 };
 
 static const struct option_row options[] = {
-    {"from", "N", "number of the first event wanted; else what happens from now on", OPTION_NUMBER,
-     offsetof(struct settings, from), 1, INT64_MAX, NULL},
+    {"from", "N", "number of the first event wanted, 0: the first there was; else what happens from now on",
+     OPTION_NUMBER, offsetof(struct settings, from), 0, INT64_MAX - 1, NULL},
     {"follow", NULL, "go on, until it is interrupted", OPTION_FLAG, offsetof(struct settings, is_following), 0, 0,
      NULL},
 };
@@ -76,7 +76,7 @@ static int read_some(struct invocation *invocation, uint64_t *from, unsigned wai
     json_add_number(&body, body.root, "WaitTimeSeconds", wait_s);
     if (json_body_call(&body, invocation->client, "Tally.FeedTickets", &reply) != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
-    if (json_is_true(json_root(&reply), "Resync") && *from > 0)
+    if (json_is_true(json_root(&reply), "Resync") && *from != TALLY_FEED_NOW)
         complain("event %llu is not to be had any more: read `tally pool tickets`, the feed goes on at %llu",
                  (unsigned long long)*from, (unsigned long long)json_number(json_root(&reply), "Next"));
     print_events(invocation, yyjson_obj_get(json_root(&reply), "Events"));
@@ -89,10 +89,10 @@ static int read_some(struct invocation *invocation, uint64_t *from, unsigned wai
 static int run_feed(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
-    uint64_t from = settings->from.is_given ? settings->from.value : 0;
+    uint64_t from = settings->from.is_given ? settings->from.value : TALLY_FEED_NOW;
     bool is_over;
     int status = invocation_connect(invocation);
-    if (status == EXIT_DONE && from == 0) /* From 0 answers where the feed stands */
+    if (status == EXIT_DONE && !settings->from.is_given)
         status = read_some(invocation, &from, 0, &is_over);
     if (status == EXIT_DONE && !settings->from.is_given)
         complain("from event %llu on", (unsigned long long)from);
@@ -130,9 +130,11 @@ const struct command command_pool_feed = {
         "rules,\n"
         "and the ticket. Without --from it waits up to 20 seconds for something new, with --from it prints what there "
         "is.\n"
-        "With --json each event is one line of JSON. Events are kept from the first reading since the server started, "
-        "the\n"
-        "newest 100,000; what is said of a ticket that was retired before its offer was read is only that.\n",
+        "With --json each event is one line of JSON. Of a pool for matchers outside the newest 100,000 events are "
+        "kept, "
+        "of\n"
+        "another those since its first reading; a restart may forget them. What is said of a ticket that was retired "
+        "before its offer was read is only that.\n",
     .examples = "  tally pool feed duel --follow\n"
                 "  tally pool feed duel --follow --json | jq -r 'select(.Reason == \"ttl\") | .TicketId'\n",
     .options = options,

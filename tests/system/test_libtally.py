@@ -262,7 +262,7 @@ static void pools(struct tally_client *client)
                      "{\"PoolName\": \"duel\", \"ResultQueueUrl\": \"duels\", \"Matcher\": \"external\","
                      " \"Attributes\": {\"mmr\": \"num\"}}", NULL));
     CHECK(tally_pool_feed(client, "duel", 0, 0, &feed));
-    assert(feed.must_read_tickets && feed.count == 0);
+    assert(!feed.must_read_tickets && feed.count == 0 && feed.next == 1);
     from = feed.next;
     tally_feed_deinit(&feed);
     CHECK(tally_pool_offer(client, "duel", tickets, 3, offered));

@@ -49,7 +49,7 @@ def churn(pool, chance, names, count):
 
 def test_the_feed_numbers_everything_without_gaps(pool):
     first = pool.feed(0)
-    assert first["Resync"] is True and first["Events"] == []
+    assert first["Events"] == [] and not first.get("Resync")
     start = first["Next"]
     pool.offer(ticket("a", mode="x", Need={"mmr": {"min": 1}}, Priority=2), "b", "c")
     pool.update("a", Attributes={"mode": "y"})
@@ -71,6 +71,35 @@ def test_the_feed_numbers_everything_without_gaps(pool):
     assert newest["Priority"] == 2 and newest["Weight"] == 1 and newest["Level"] == 0
     assert pool.feed(answer["Next"]) | {"SeedParts": None} == {"Events": [], "Next": answer["Next"], "SeedParts": None}
     assert pool.describe()["Sequence"] == answer["Next"] - 1
+
+
+def test_a_feed_for_matchers_outside_begins_with_the_pool(pool, daemon):
+    """Whoever comes late reads from event 0 on, without the list: also after a restart that replays the pool's whole log."""
+    pool.offer("a", "b")
+    pool.cancel("b")
+
+    def told():
+        answer = pool.feed(0)
+        assert not answer.get("Resync") and answer["Next"] == 4
+        return [(event["Sequence"], event["Type"], event["TicketId"]) for event in answer["Events"]]
+
+    # b has been retired by now, so its offer is told as that.
+    assert told() == [(1, "offer", "a"), (2, "retire", "b"), (3, "retire", "b")]
+    assert [event["Sequence"] for event in pool.feed(1)["Events"]] == [1, 2, 3]
+    daemon.kill9()
+    daemon.start()
+    assert told() == [(1, "offer", "a"), (2, "retire", "b"), (3, "retire", "b")]
+
+
+def test_a_feed_that_nobody_was_to_read_begins_with_its_first_reading(daemon):
+    pool = Pool(daemon, Attributes={"mode": "str"}, Matcher="built-in")
+    pool.offer("a")
+    assert pool.feed(0) == {"Events": [], "Next": 2, "Resync": True}
+    pool.offer("b")
+    assert pool.feed(2)["Events"][0]["TicketId"] == "b"
+    assert pool.feed(0)["Resync"] is True  # not all of it is kept
+    pool.good("UpdatePool", Matcher="both")
+    assert pool.feed(0)["Resync"] is True and len(pool.feed(2)["Events"]) >= 1
 
 
 def test_a_reader_waits_for_the_next_event(pool):

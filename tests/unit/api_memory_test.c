@@ -788,9 +788,9 @@ static void above_the_limit_a_receive_attempt_is_not_remembered(void **state)
 /* Tickets that are over are remembered for their retention. */
 static void churn_tickets(struct world *world, unsigned round, unsigned count)
 {
-    if (round == 0)
+    if (round == 0) /* without matchers outside: the feed for those has a ring that grows to a limit of its own */
         sqs_call(world, "Tally.CreatePool",
-                 "{'PoolName':'p','ResultQueueUrl':'q','Matcher':'external','RetentionSeconds':60}");
+                 "{'PoolName':'p','ResultQueueUrl':'q','Matcher':'built-in','RetentionSeconds':60}");
     for (unsigned i = 0; i < count; i++) {
         EXPECT(world, world_call(world, "Tally.OfferTickets",
                                  "{'PoolName':'p','Tickets':[{'TicketId':'%u-%u','Body':'some'}]}", round, i)
@@ -811,18 +811,13 @@ static void churn_matches(struct world *world, unsigned round, unsigned count)
 {
     if (round == 0)
         sqs_call(world, "Tally.CreatePool",
-                 "{'PoolName':'p','ResultQueueUrl':'churn','Matcher':'external','RetentionSeconds':60}");
-    for (unsigned i = 0; i < count; i++) {
+                 "{'PoolName':'p','ResultQueueUrl':'churn','Matcher':'built-in','RetentionSeconds':60}");
+    for (unsigned i = 0; i < count; i++)
         EXPECT(world, world_call(world, "Tally.OfferTickets",
                                  "{'PoolName':'p','Tickets':[{'TicketId':'a%u-%u'},{'TicketId':'b%u-%u'}]}", round, i,
                                  round, i)
                               .error == NULL);
-        EXPECT(world, world_call(world, "Tally.ProposeMatches",
-                                 "{'PoolName':'p','ProposalId':'%u-%u','Proposals':[{'ProposalId':'%u-%u','Members':"
-                                 "[{'TicketId':'a%u-%u','Version':1},{'TicketId':'b%u-%u','Version':1}]}]}",
-                                 round, i, round, i, round, i, round, i)
-                              .error == NULL);
-    }
+    world_pass_time(world, 0);
     EXPECT(world, world_count_messages(world, "churn") == count);
     delete_all(world, "churn");
     world_pass_time(world, 2 * MINUTE_MS);

@@ -370,7 +370,6 @@ static void a_widening_step_is_told_once_whatever_restarts(void **state)
     (void)state;
     struct core_rig rig;
     struct ticket_pool *pool = begin(&rig);
-    feed_begin(&pool->feed);
     offer(&rig, pool, "a", 0);
     pool_rig_pass(&rig, 9999);
     assert_int_equal(pool->feed.last, 1);
@@ -378,7 +377,10 @@ static void a_widening_step_is_told_once_whatever_restarts(void **state)
     assert_int_equal(pool->feed.last, 2);
     const struct feed_event *event = feed_at(&pool->feed, 2);
     assert_true(event->kind == FEED_WIDEN && event->level == 1);
+    assert_true(pool->feed.is_whole);
     pool = restart(&rig, "duel");
+    assert_false(pool->feed.is_whole); /* a snapshot has the numbers, not the events */
+    assert_null(feed_at(&pool->feed, 2));
     pool_rig_pass(&rig, 10000);
     assert_int_equal(pool->feed.last, 2);
     pool_rig_pass(&rig, 10000);
