@@ -87,7 +87,7 @@ static enum error read_proposal(struct call *call, const struct params *params, 
 
 static const char *const status_names[] = {
     [PROPOSAL_MATCHED] = "matched",         [PROPOSAL_KEY_REUSED] = "key-reused", [PROPOSAL_INVALID] = "invalid",
-    [PROPOSAL_CONFLICT] = "conflict",       [PROPOSAL_STALE] = "stale",           [PROPOSAL_BY_RULES] = "rules",
+    [PROPOSAL_CONFLICT] = "conflict",       [PROPOSAL_STALE] = "stale",           [PROPOSAL_BY_RULES] = "invalid",
     [PROPOSAL_RESULT_FULL] = "result-full",
 };
 

@@ -21,10 +21,11 @@ static void append_ticket(struct buffer *out, struct bytes name, const struct ti
     quote_append(out, ticket->key_owned);
     buffer_append_bytes(out, BYTES(",\"attributes\":"));
     buffer_append_bytes(out, content->attributes.size > 0 ? content->attributes : BYTES("{}"));
-    if (!content->has_body)
-        return;
     buffer_append_bytes(out, BYTES(",\"body\":"));
-    quote_append(out, content->body);
+    if (content->has_body)
+        quote_append(out, content->body);
+    else
+        buffer_append_bytes(out, BYTES("null"));
 }
 
 static void append_wait(const struct core *core, struct buffer *out, const struct ticket *ticket)

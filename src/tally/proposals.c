@@ -11,8 +11,7 @@
 #define ASIDE_MS 1000  /* after a refusal that asking at once would bring again */
 #define STALE_MS 10000 /* the feed brings the newer version long before */
 
-const char *const proposals_outcomes[] = {"matched", "conflict",   "stale",      "rules",
-                                          "invalid", "key-reused", "result-full"};
+const char *const proposals_outcomes[] = {"matched", "conflict", "stale", "invalid", "key-reused", "result-full"};
 const char *const proposals_reasons[] = {"matched", "held", "cancelled", "expired", "exclusive-set", "stale"};
 
 static_assert(ARRAY_LENGTH(proposals_outcomes) == PROPOSALS_OUTCOMES, "each outcome is counted");

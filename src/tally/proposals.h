@@ -8,7 +8,7 @@
 #include "tally/replica.h"
 
 #define PROPOSALS_BATCH_MAX 100u
-#define PROPOSALS_OUTCOMES 7u
+#define PROPOSALS_OUTCOMES 6u
 #define PROPOSALS_REASONS 6u
 
 /* Words of the server: what became of a proposal, and why a conflict names a member. */

@@ -190,8 +190,8 @@ def test_MR24_one_that_only_one_side_accepts_is_never_matched(daemon):
     pool.offer(ticket("a", mmr=1), ticket("b", mmr=2, Need={"mmr": {"min": 100}}))
     pool.wait_until_idle()
     result = pool.propose("p", "a", "b")
-    assert result["Status"] == "rules" and "need" in result["Why"].lower(), result
-    assert pool.propose("p", "b", "a")["Status"] == "rules"
+    assert result["Status"] == "invalid" and "need" in result["Why"].lower(), result
+    assert pool.propose("p", "b", "a")["Status"] == "invalid"
     assert pool.waiting() == ["a", "b"]
     assert pool.good("ExplainTicket", TicketId="a")["Rejects"] == [{"Rule": "their-need", "Count": 1}]
     assert pool.good("ExplainTicket", TicketId="b")["Fits"] == 0

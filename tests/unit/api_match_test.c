@@ -61,7 +61,7 @@ static void each_proposal_is_judged_by_itself(void **state)
         {"'ProposalId':'1','Members':[{'TicketId':'a','Version':1}]", "invalid", "2", ""},
         {"'ProposalId':'1','Members':[{'TicketId':'a','Version':2},{'TicketId':'b','Version':1}]", "stale", "",
          "stale"},
-        {"'ProposalId':'1','Members':[{'TicketId':'a','Version':1},{'TicketId':'far','Version':1}]", "rules",
+        {"'ProposalId':'1','Members':[{'TicketId':'a','Version':1},{'TicketId':'far','Version':1}]", "invalid",
          "near(mmr)", ""},
         {"'ProposalId':'1'," MEMBERS_AB, "matched", "", ""},
     };
@@ -186,7 +186,7 @@ static void proposals_that_take_long_to_verify_are_judged_in_several_turns(void 
         char id[8];
         snprintf(id, sizeof(id), "p%u", i);
         yyjson_val *result = yyjson_arr_get(results, i);
-        EXPECT(world, says(result, "ProposalId", id) && says(result, "Status", i < 9 ? "rules" : "matched"));
+        EXPECT(world, says(result, "ProposalId", id) && says(result, "Status", i < 9 ? "invalid" : "matched"));
     }
     yyjson_doc_free(doc);
     free(body);

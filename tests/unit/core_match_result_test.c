@@ -30,13 +30,13 @@ static void a_result_says_who_is_in_the_match(void **state)
         strstr((const char *)content.body.ptr, "x\\\"y\",\"attributes\":{},\"body\":\"1\\n2\",\"team\":\"red") ? "red"
                                                                                                                : "blue";
     const char *party = strcmp(single, "red") == 0 ? "blue" : "red";
-    snprintf(
-        expected, sizeof(expected),
-        "{\"pool\":\"duel\",\"match\":\"%s\",\"members\":["
-        "{\"ticket\":\"x\\\"y\",\"attributes\":{},\"body\":\"1\\n2\",\"team\":\"%s\",\"waitedMs\":0},"
-        "{\"ticket\":\"party\",\"attributes\":{\"mmr\":1500},\"team\":\"%s\",\"waitedMs\":1234},"
-        "{\"ticket\":\"z\",\"attributes\":{\"mmr\":1500},\"team\":\"%s\",\"waitedMs\":0}],\"body\":\"on \\\\ on\"}",
-        text, single, party, single);
+    snprintf(expected, sizeof(expected),
+             "{\"pool\":\"duel\",\"match\":\"%s\",\"members\":["
+             "{\"ticket\":\"x\\\"y\",\"attributes\":{},\"body\":\"1\\n2\",\"team\":\"%s\",\"waitedMs\":0},"
+             "{\"ticket\":\"party\",\"attributes\":{\"mmr\":1500},\"body\":null,\"team\":\"%s\",\"waitedMs\":1234},"
+             "{\"ticket\":\"z\",\"attributes\":{\"mmr\":1500},\"body\":null,\"team\":\"%s\",\"waitedMs\":0}],\"body\":"
+             "\"on \\\\ on\"}",
+             text, single, party, single);
     assert_true(bytes_equal(content.body, bytes_from_string(expected)));
     digest_md5(core_digest(rig.core), content.body, md5);
     assert_memory_equal(content.body_md5, md5, sizeof(md5));
