@@ -104,10 +104,8 @@ static bool parse_item(struct bytes item, struct antecedent_name *name)
         return false;
     struct bytes text = bytes_skip(item, antecedent_kinds[kind].prefix.size);
     *name = (struct antecedent_name){.kind = antecedent_kinds[kind].kind, .text = text};
-    uint8_t id[MESSAGE_ID_SIZE];
     switch (name->kind) {
-    case NAMED_MESSAGE:
-        return identity_from_text(text, id);
+    case NAMED_MESSAGE: /* an id that is not of a MessageId's form is one that nobody has */
     case NAMED_BATCH:
         return text_is_identifier(text, BATCH_ID_SIZE_MAX);
     case NAMED_DEDUPLICATION:
@@ -206,7 +204,7 @@ static enum error check_names(const struct params *params, const struct send_par
                                         "Tally.Producer",     "Tally.Sequence",        "Tally.After",
                                         "Tally.AfterFailure", "Tally.Batch.Completed", "Tally.Batch.Event",
                                         "Tally.FencingToken", "Tally.FailureReason",   "Tally.Schedule",
-                                        "Tally.Match",        ATTRIBUTE_OUTBOX_ID};
+                                        "Tally.Match",        "Tally.Ticket",          ATTRIBUTE_OUTBOX_ID};
     for (uint32_t i = 0; i < send->attributes.count; i++) {
         struct bytes name = send->attributes.items[i].name;
         bool is_known = !bytes_starts_with(name, BYTES("Tally."));
@@ -236,13 +234,12 @@ static enum error check_reach(struct call *call, const struct send_parameters *s
 
 enum error send_read_own_attributes(struct call *call, const struct params *params, struct send_parameters *send)
 {
-    const struct attribute *batch = attributes_find(&send->attributes, BYTES("Tally.Batch"));
-    if (batch != NULL)
-        send->batch_id = batch->value;
     uint64_t priority = send->priority;
     enum error error = check_names(params, send);
     if (error == OK)
         error = check_reach(call, send);
+    if (error == OK)
+        error = read_text(params, send, "Tally.Batch", &send->batch_id);
     if (error == OK)
         error =
             read_number(params, send, "Tally.Priority", PRIORITY_MAX, "It must be an integer from 0 to 9.", &priority);

@@ -75,7 +75,8 @@ enum error decide_change_visibility(struct core *core, struct queue *queue, stru
         return OK;
     const struct message *message = core_message(core, holding.slot);
     uint64_t received_at_ms = message->sent_at_ms + message->received_after_ms;
-    if (timeout_ms > 0 && core->now_ms + timeout_ms > received_at_ms + LEASE_MS_MAX)
+    /* The receive was earlier, though it be the same millisecond. */
+    if (timeout_ms >= LEASE_MS_MAX || (timeout_ms > 0 && core->now_ms + timeout_ms > received_at_ms + LEASE_MS_MAX))
         return ERROR_INVALID_PARAMETER_VALUE;
     core_emit(core, &(struct event){
                         .kind = EVENT_VISIBILITY_CHANGED,

@@ -504,7 +504,7 @@ enum error model_change_visibility(struct model *model, int queue_name, int queu
     struct model_message *held = holding.message;
     if (held == NULL)
         return OK;
-    if (timeout_ms > 0 && model->now + timeout_ms > held->received_at + LEASE_MS_MAX)
+    if (timeout_ms >= LEASE_MS_MAX || (timeout_ms > 0 && model->now + timeout_ms > held->received_at + LEASE_MS_MAX))
         return ERROR_INVALID_PARAMETER_VALUE;
     held->is_leased = true;
     held->is_changed = true;

@@ -234,7 +234,6 @@ def test_Q36_visibility(sqs):
     for wrong in [-1, 43201]:
         refuse(wrong, invalid("VisibilityTimeout", wrong, "Must be between 0 and 43200."))
     refuse(2**63 - 1, None)
-    time.sleep(0.02)
     refuse(43200, invalid("VisibilityTimeout", 43200, TOTAL))
     sqs.change("q", message, 43000)
     assert sqs.bodies("q") == []
