@@ -95,19 +95,18 @@ enum error action_list_batches(struct call *call)
         return error;
     const struct batch *batch = core_next_batch(call->core, from);
     int64_t count = 0;
+    writer_list_begin(call->reply, "Batches");
     for (unsigned looked_at = 0; batch != NULL && count < results_max && looked_at < LOOKED_AT_MAX; looked_at++) {
         bool fits = (state == 0 || batch->state == state) && bytes_starts_with(batch->id_owned, prefix);
         if (fits) {
-            if (count++ == 0)
-                writer_list_begin(call->reply, "Batches");
+            count++;
             writer_object_begin(call->reply, NULL);
             write_batch(call, batch);
             writer_object_end(call->reply);
         }
         batch = core_next_batch(call->core, batch->number + 1);
     }
-    if (count > 0)
-        writer_list_end(call->reply);
+    writer_list_end(call->reply);
     if (batch != NULL)
         call_write_next_token(call, batch->number);
     return OK;

@@ -75,12 +75,10 @@ enum error action_list_groups(struct call *call)
     struct group_view *views = arena_allocate(call->arena, (size_t)results_max * sizeof(*views));
     struct explanation *explanation = arena_allocate(call->arena, sizeof(*explanation));
     unsigned count = group_list(call->core, queue, filter, &position, views, (unsigned)results_max);
-    if (count > 0)
-        writer_list_begin(call->reply, "Groups");
+    writer_list_begin(call->reply, "Groups");
     for (unsigned i = 0; i < count; i++)
         write_group(call, queue, &views[i], explanation);
-    if (count > 0)
-        writer_list_end(call->reply);
+    writer_list_end(call->reply);
     if (position != 0)
         call_write_next_token(call, position);
     return OK;

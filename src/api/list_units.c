@@ -92,15 +92,14 @@ enum error action_list_units(struct call *call)
     uint64_t unit = from;
     uint64_t end = from + LOOKED_AT_MAX < batch->ledger.count ? from + LOOKED_AT_MAX : batch->ledger.count;
     int64_t count = 0;
+    writer_list_begin(call->reply, "Units");
     for (; unit < end && count < results_max; unit++) {
         if (state != ANY_STATE && state_of(batch, (uint32_t)unit) != state)
             continue;
-        if (count++ == 0)
-            writer_list_begin(call->reply, "Units");
         write_unit(call, batch, (uint32_t)unit);
+        count++;
     }
-    if (count > 0)
-        writer_list_end(call->reply);
+    writer_list_end(call->reply);
     if (unit < batch->ledger.count)
         call_write_next_token(call, unit);
     return OK;

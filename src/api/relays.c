@@ -219,19 +219,26 @@ static void list_doubts(struct call *call, const struct relay_record *record, st
         desk->list_doubts(desk->context, core_name(call->core), record, call->arena, doubts, count);
 }
 
+/* Pages are of places in the list: what is resolved between two of them moves the others up. */
 enum error action_list_doubts(struct call *call)
 {
     const struct relay_record *record;
     struct relay_doubt *doubts;
     size_t count;
+    uint64_t place = 0;
+    int64_t results_max;
     enum error error = find_relay(call, &record);
+    if (error == OK)
+        error = call_page(call, &place, &results_max);
     if (error != OK)
         return error;
     list_doubts(call, record, &doubts, &count);
     writer_list_begin(call->reply, "Doubts");
-    for (size_t i = 0; i < count; i++)
-        write_doubt(call->reply, &doubts[i]);
+    for (; place < count && results_max > 0; place++, results_max--)
+        write_doubt(call->reply, &doubts[place]);
     writer_list_end(call->reply);
+    if (place < count)
+        call_write_next_token(call, place);
     return OK;
 }
 

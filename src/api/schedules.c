@@ -269,24 +269,22 @@ enum error action_list_schedules(struct call *call)
         return error;
     int64_t count = 0;
     const struct schedule *next = NULL;
+    writer_list_begin(call->reply, "Schedules");
     for (uint32_t i = schedule_place(call->core, from); i < schedule_count(call->core); i++) {
         const struct schedule *schedule = schedule_at(call->core, i);
         if (!bytes_starts_with(schedule->name_owned, prefix))
             break;
         if (!access_covers(call, queue_of(call, schedule)->name_owned))
             continue;
-        if (count == results_max) {
+        if (count++ == results_max) {
             next = schedule;
             break;
         }
-        if (count++ == 0)
-            writer_list_begin(call->reply, "Schedules");
         writer_object_begin(call->reply, NULL);
         write_schedule(call, schedule);
         writer_object_end(call->reply);
     }
-    if (count > 0)
-        writer_list_end(call->reply);
+    writer_list_end(call->reply);
     if (next != NULL)
         writer_hex(call->reply, "NextToken", next->name_owned);
     return OK;

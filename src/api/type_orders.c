@@ -139,8 +139,7 @@ enum error action_list_type_orders(struct call *call)
         return error;
     uint32_t place = type_order_place(call->core, from), count = type_order_count(call->core);
     uint32_t end = count - place > results_max ? place + (uint32_t)results_max : count;
-    if (place < end)
-        write_orders(call, place, end);
+    write_orders(call, place, end);
     if (end < count)
         writer_hex(call->reply, "NextToken", type_order_at(call->core, end)->name_owned);
     return OK;

@@ -552,7 +552,7 @@ def test_retention_deletes_a_batch_by_itself_and_never_before_completion(tally):
     assert tally.state("b") == ("sealed", None)
     tally.complete("b", "0")
     assert tally.state("b") == ("completed", "succeeded")
-    wait_until(lambda: "Batches" not in tally("ListBatches"), 10, "the end of the retention")
+    wait_until(lambda: not tally("ListBatches")["Batches"], 10, "the end of the retention")
     assert tally.refused("DescribeBatch", BatchId="b") == "BatchDoesNotExist"
 
 

@@ -12,6 +12,7 @@ import time
 import pytest
 from certificates import Certificate
 from conftest import PATIENCE, Tally, free_port, wait_until
+from pools import Pool, ticket
 from queues import make_queue
 from relay import check_once, drain, install_outbox, numbered, outbox_count
 from relay_actions import create, describe, good, refused, wait_for
@@ -172,6 +173,21 @@ def test_relays_from_one_queue_to_the_next_and_out_of_the_last(daemon, receiver)
 
 
 # --- what can be wrong --------------------------------------------------------------------------------------------------
+
+
+def test_what_the_server_itself_sends_goes_on_to_another_queue(daemon):
+    """Results, expiries and completions have attributes that only the server makes; a send takes them from whoever passes them on."""
+    pool = Pool(daemon, results="made", expired="made", Attributes={"mode": "str"})
+    make_queue(daemon, "copies")
+    good(daemon, "CreateBatch", BatchId="b", Total=0, OnComplete={"QueueUrl": "made"})
+    pool.offer(ticket("late", TtlSeconds=1), "x", "y")
+    match = pool.match("p", "x", "y")
+    good(daemon, "CreateRelay", RelayName="on", Source={"Type": "queue", "QueueUrl": "made"}, Sink={"Type": "queue", "QueueUrl": "copies"})
+    made = {}
+    for message in drain(daemon, "copies", 3):
+        made |= {name: value for name, value in message.attributes.items() if name in ("Tally.Ticket", "Tally.Match", "Tally.Batch.Completed")}
+    assert made == {"Tally.Ticket": "late", "Tally.Match": match, "Tally.Batch.Completed": "b"}
+    assert describe(daemon, "on")["Parked"] == 0
 
 
 def test_a_source_that_does_not_fit_says_so_and_mends_itself(daemon, server):
@@ -395,6 +411,9 @@ def test_parked_rows_are_listed_sent_and_dropped(daemon, tally, postgres):
     seen = describe(daemon)
     assert (seen["Parked"], seen["InDoubt"], seen["State"]) == (2, 0, "active")
     assert uids["x"] in tally("relay", "doubts", "orders").out
+    first = good(daemon, "ListDoubts", RelayName="orders", MaxResults=1)
+    second = good(daemon, "ListDoubts", RelayName="orders", MaxResults=1, NextToken=first["NextToken"])
+    assert [doubt["Uid"] for doubt in first["Doubts"] + second["Doubts"]] == [doubt["Uid"] for doubt in doubts] and "NextToken" not in second
 
     by_body = {name: next(doubt for doubt in doubts if doubt["Uid"] == uid) for name, uid in uids.items()}
     for wrong in {"Id": 999999}, {"Uid": OTHER}, {"Uid": "00000000-0000-4000-8000-000000000000"}:
