@@ -1,6 +1,6 @@
 /* The memory of frames that wait for the disk, over all namespaces: what requests have written and is not durable yet. A disk that is slower
- * than its clients, or stands still, makes it grow; whoever is about to begin a request asks first whether it is full. One that was begun
- * before may take more, so what is held is at most the limit and what one request writes. The frame that is open is not counted, which
+ * than its clients, or stands still, makes it grow; whoever is about to begin something asks first whether it is full. What was begun
+ * before may take more, so what is held is at most the limit and what one decision writes. The frame that is open is not counted, which
  * is a small one: it is closed when it holds NAMESPACE_FULL_SHARE of a frame. */
 #ifndef TALLY_API_FRAME_BACKLOG_H
 #define TALLY_API_FRAME_BACKLOG_H

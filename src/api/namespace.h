@@ -113,7 +113,8 @@ bool namespace_is_ample(const struct namespace *ns);
 /* The time of the newest frame or of now_ms, whichever is later: log time never goes back. */
 uint64_t namespace_time(const struct namespace *ns);
 
-/* Bytes of the log at `position`, or NULL; borrowed until the next call of namespace_begin() or namespace_flush(). */
+/* Bytes of the log at `position`, or NULL; borrowed until the next call of namespace_begin(), namespace_flush() or
+ * namespace_reap(). */
 const uint8_t *namespace_read(struct namespace *ns, uint64_t position, size_t size);
 
 /* Would looking at these bytes wait for no disk? If not, they are asked for, and are there a little later. */

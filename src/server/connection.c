@@ -195,7 +195,7 @@ static bool connection_may_parse(const struct connection *connection)
            connection->turn_count < options->pipelined_max && connection->reply_size < options->pipelined_size_max;
 }
 
-/* Puts the request that has just been read whole behind those that wait for memory of replies; false: it may be begun. */
+/* Puts the request that has just been read whole behind those that wait for admission; false: it may be begun. */
 static bool connection_put_off(struct connection *connection)
 {
     struct hub *hub = connection->hub;
@@ -462,7 +462,8 @@ static void connection_cut_off(struct connection *connection)
 /* Does anybody wait for memory of replies? */
 static bool replies_are_waited_for(const struct hub *hub)
 {
-    bool is_waited_for = admission_is_waited_for(&hub->admission);
+    /* Those whom the disk keeps waiting would have nothing of it. */
+    bool is_waited_for = admission_is_waited_for(&hub->admission) && !frame_backlog_is_full(&hub->frames);
     for (size_t i = 0; i < hub->site_count && !is_waited_for; i++)
         is_waited_for = api_waits_for_memory(hub->apis[i], clock_now_ms(hub->clock));
     return is_waited_for;
