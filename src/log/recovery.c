@@ -331,7 +331,7 @@ static enum error unused_remove(struct recovery *recovery, uint64_t ordinal, str
 {
     if (!segment_table_has(recovery->table, ordinal))
         return OK;
-    if (segment_table_has(recovery->table, ordinal + 1))
+    if (recovery->table->entries_owned[recovery->table->count - 1].ordinal != ordinal)
         return damaged(recovery, ordinal, 0, failure,
                        "expected no segment behind it, because frame %" PRIu64 " is the last; found one",
                        recovery->sequence);
