@@ -159,6 +159,7 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
         .now_ms = now_ms,
     };
     exchange->form = exchange->request.target.size > 0 ? WIRE_JSON : WIRE_QUERY;
+    exchange->is_own = bytes_starts_with(exchange->request.target, BYTES("Tally."));
     const struct action *action = NULL;
     enum error error = access_identify(&call);
     if (error == OK)

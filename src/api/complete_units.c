@@ -63,8 +63,9 @@ static enum error explain(struct call *call, const struct batch *batch, enum err
                          BYTES_FORMAT(batch->id_owned));
     if (error == ERROR_OVER_LIMIT)
         return call_fail(call, error,
-                         "The events of so many units, and of what then completes, may be larger than a record of the "
-                         "log; give fewer in one request. Nothing was recorded.");
+                         "The events of so many units, with the messages of this batch and of its parents, may be "
+                         "larger than a record of the log. Give fewer in one request, or start with a larger "
+                         "--segment-size. Nothing was recorded.");
     return call_fail(call, error, "Batch '%.*s' has no external unit '%.*s'; nothing was recorded.",
                      BYTES_FORMAT(batch->id_owned), (int)(unknown.size < 256 ? unknown.size : 256),
                      (const char *)unknown.ptr);

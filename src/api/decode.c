@@ -107,9 +107,7 @@ enum error decode_request(struct call *call, const struct action **action)
 {
     struct exchange *exchange = call->exchange;
     enum error error = exchange->form == WIRE_JSON ? decode_json(call, action) : decode_query(call, action);
-    if (*action != NULL) {
+    if (*action != NULL)
         exchange->action = strchr((*action)->target, '.') + 1;
-        exchange->is_own = strncmp((*action)->target, SERVICE, strlen(SERVICE)) != 0;
-    }
     return error;
 }

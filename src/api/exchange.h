@@ -51,7 +51,7 @@ struct exchange {
     char request_id[REQUEST_ID_SIZE]; /* the server's, for the reply's head and for XML */
     enum wire_form form;              /* the api's, as is the next; of a refused request the server's */
     const char *action;               /* without its service, like "SendMessage"; static; NULL: not known */
-    bool is_own;                      /* the action is one of Tally's own, not of SQS */
+    bool is_own;                      /* what is asked for is one of Tally's own actions, or would be */
     struct reply reply;
     struct arena arena;     /* for the api, until the exchange is finished */
     uint64_t hold_sequence; /* 0: nothing to wait for */

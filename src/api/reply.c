@@ -98,14 +98,14 @@ static void fail_xml(struct exchange *exchange, const struct error_row *row, con
     append_string(out, "</ErrorResponse>\n");
 }
 
-/* Tally's own actions answer 400 to whatever is wrong with a request, but for the right to ask it. */
+/* Tally's own actions answer 400 also where SQS has 403 or 404 for what a request names. */
 static int status_of(const struct exchange *exchange, enum error error)
 {
     const int status = error_row(error)->status;
-    return exchange->is_own && status < 500 && error != ERROR_ACCESS_DENIED ? 400 : status;
+    return exchange->is_own && (status == 404 || error == ERROR_OVER_LIMIT) ? 400 : status;
 }
 
-/* And all errors are theirs, also those that SQS has by the same name. */
+/* And all their errors are theirs, also those that SQS has by the same name. */
 static void write_type(struct writer *writer, const struct exchange *exchange, const struct error_row *row)
 {
     char own[64];

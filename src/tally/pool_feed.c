@@ -77,7 +77,7 @@ static int read_some(struct invocation *invocation, uint64_t *from, unsigned wai
     if (json_body_call(&body, invocation->client, "Tally.FeedTickets", &reply) != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
     if (json_is_true(json_root(&reply), "Resync") && *from != TALLY_FEED_NOW)
-        complain("event %llu is not to be had any more: read `tally pool tickets`, the feed goes on at %llu",
+        complain("event %llu is not to be had: read `tally pool tickets`, the feed goes on at %llu",
                  (unsigned long long)*from, (unsigned long long)json_number(json_root(&reply), "Next"));
     print_events(invocation, yyjson_obj_get(json_root(&reply), "Events"));
     *is_over = yyjson_arr_size(yyjson_obj_get(json_root(&reply), "Events")) == 0;

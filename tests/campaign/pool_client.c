@@ -247,6 +247,8 @@ static void answer_feed(struct pool_client *client, const struct http_message *r
     part_until(&rest, KEY);
     while (rest.size > 0) {
         uint64_t number = number_of(rest, KEY);
+        if (client->view->next == 0)
+            client->view->next = number; /* the first there was */
         if (number != client->view->next)
             fatal("the feed tells event %llu after %llu", (unsigned long long)number,
                   (unsigned long long)client->view->next - 1);
@@ -255,6 +257,8 @@ static void answer_feed(struct pool_client *client, const struct http_message *r
         rest = view_from(rest, rest.ptr + KEY.size);
         take_event(client, part_until(&rest, KEY));
     }
+    if (client->view->next == 0)
+        client->view->next = next; /* nothing has happened yet */
     if (client->view->next != next)
         fatal("the feed ends before %llu, and says %llu", (unsigned long long)client->view->next,
               (unsigned long long)next);

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/memory.h"
 #include "fail.h"
+#include "support/error_type.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,9 +237,9 @@ void oracle_judge(struct oracle *oracle, const struct operation *operation, enum
     struct reply_view view = {oracle, operation, error, yyjson_doc_get_root(doc), lesson};
     if (error != OK) {
         const char *type = yyjson_get_str(yyjson_obj_get(view.root, "__type"));
-        if (type == NULL || strcmp(type, error_row(error)->type) != 0)
-            fail("%s: the reply has __type %s; it should be %s", operation_target(operation), type,
-                 error_row(error)->type);
+        if (!error_has_type(operation_target(operation), error, type))
+            fail("%s: the reply has __type %s; it should be that of %s", operation_target(operation), type,
+                 error_row(error)->name);
     }
     judges[operation->kind](&view);
     yyjson_doc_free(doc);

@@ -245,7 +245,7 @@ static const char *check(const struct pools *pools, const struct judge_request *
         return "stale";
     if (pools->rules.verifies &&
         !judge_fits(&judge_model.tickets[request->tickets[0]], &judge_model.tickets[request->tickets[1]]))
-        return "rules";
+        return "invalid";
     if (pools->rules.results_max != 0 && judge_count_unsettled() >= pools->rules.results_max)
         return "result-full";
     return "matched, but it was not";

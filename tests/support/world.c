@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "support/error_type.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,18 +260,14 @@ void world_forget(struct world *world)
     world->doc_count = 0;
 }
 
-static struct answer read_answer(struct world *world, const struct reply *reply)
+static struct answer read_answer(struct world *world, const char *target, const struct reply *reply)
 {
     struct answer answer = {.status = reply->status, .is_repeat = world->is_repeating};
     answer.root = keep_reply(world, buffer_bytes(&reply->body));
     if (reply->error != OK) {
         answer.error = error_row(reply->error)->name;
-        const char *type = answer_text(answer, "__type");
-        const char *name = strchr(type, '#');
-        const struct error_row *row = error_row(reply->error);
-        bool is_own_form = strcmp(type, row->type) != 0 && strncmp(type, "com.tally#", strlen("com.tally#")) == 0;
-        int status = is_own_form && row->status < 500 ? 400 : row->status;
-        if (name == NULL || strcmp(name + 1, answer.error) != 0 || reply->status != status)
+        if (!error_has_type(target, reply->error, answer_text(answer, "__type")) ||
+            reply->status != error_status(target, reply->error))
             world_give_up(world, "an error reply does not say its error");
     } else if (reply->status != 200) {
         world_give_up(world, "a good reply has a bad status");
@@ -301,7 +298,7 @@ static bool submit(struct world *world, struct answer *answer, const char *actio
     if (is_shown) {
         /* Invariant R9. */
         ASSERT(world->is_together || hold_sequence <= namespace_durable(world->ns));
-        *answer = read_answer(world, &exchange.reply);
+        *answer = read_answer(world, target, &exchange.reply);
     }
     exchange_deinit(&exchange);
     return is_shown;

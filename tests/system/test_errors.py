@@ -511,7 +511,7 @@ def check(answer, error, expected, is_own=False):
     prefix, code, status = KINDS[error]
     told = answer.json()
     assert told["__type"] == (T if is_own else prefix) + error, told
-    assert answer.status == (400 if is_own and error != "RequestTooLarge" else status)
+    assert answer.status == (400 if is_own and (status == 404 or error == "OverLimit") else status)
     assert answer.header("x-amzn-query-error") == f"{code};Sender"
     assert answer.header("content-type") == "application/x-amz-json-1.0"
     assert set(told) == {"__type", "message"} and told["message"]

@@ -45,7 +45,7 @@ class Sqs:
         return self.line.ok(action if "." in action else f"AmazonSQS.{action}", parameters)
 
     def refused(self, error, expected, action, **parameters):
-        check(self.call(action, **parameters), error, expected)
+        check(self.call(action, **parameters), error, expected, action.startswith("Tally."))
 
     def make(self, queue, **attributes):
         """A queue; one whose name ends in .fifo takes any body as often as it is sent, unless `attributes` say otherwise."""

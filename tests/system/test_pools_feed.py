@@ -293,7 +293,6 @@ def test_MR13_the_part_of_a_matcher_that_died_is_looked_after_by_the_others_with
 
 
 def test_MR13_one_alone_looks_after_all_parts_and_each_ticket_has_one(pool):
-    pool.feed(0)  # events are kept from when somebody first asks
     pool.offer_many(f"t{n}" for n in range(500))
     wait_until(lambda: parts_of(pool, 2, 8) == set(range(8)), LEASE + 5, "all parts")
     listed, _ = pool.list(Parts=8)

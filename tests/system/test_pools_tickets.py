@@ -169,7 +169,7 @@ def test_a_queue_that_a_pool_names_is_not_deleted(pool, daemon):
 def test_MR26_of_an_exclusive_set_one_is_matched_and_the_record_of_it_cancels_the_others(pool):
     """M21. The sibling is gone in the record of the match: no event of the feed stands between the two that anybody else caused."""
     pool.offer(*(ticket(name, ExclusiveSet="player") for name in ("a1", "a2", "a3")), "b", "c")
-    before = pool.feed(0)["Next"] - 1  # and events are kept from now on
+    before = pool.feed(0)["Next"] - 1
     match = pool.match("p1", "a2", "b")
     result = pool.propose("p2", ("a1", 1), ("c", 1))
     assert result["Status"] == "conflict"
