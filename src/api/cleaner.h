@@ -44,7 +44,7 @@ void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint6
 struct cleaner_mood {
     bool is_pressed; /* more is trapped than should be */
     bool is_patient; /* a snapshot is being written, and what is cleaned meanwhile goes only with the one after it */
-    bool is_behind;  /* frames wait for the disk: only what others write earns something, time does not */
+    bool is_behind;  /* much waits for the disk: only what others write earns something, time does not */
 };
 
 /* Lets it earn what it may write. `end`: position behind the last byte of the log. */

@@ -29,6 +29,7 @@ struct namespace
     struct calendar *calendar;
     struct open_frame *frame; /* the open one; NULL: none */
     struct list closed;       /* frames that wait for the log, oldest first; the first is with the flusher */
+    uint64_t closed_bytes;    /* of them */
     bool is_flushing;         /* the first of `closed` is with the flusher */
     bool is_new;              /* the folder held nothing when it was opened */
     struct open_frame *spare; /* one kept for reuse */
@@ -73,6 +74,7 @@ static void frame_destroy(struct open_frame *frame)
 static void closed_add(struct namespace *ns, struct open_frame *frame)
 {
     list_append(&ns->closed, &frame->link);
+    ns->closed_bytes += frame->bytes.size;
     if (ns->options.backlog != NULL)
         frame_backlog_add(ns->options.backlog, frame->bytes.capacity);
 }
@@ -82,6 +84,7 @@ static struct open_frame *closed_take(struct namespace *ns)
 {
     struct open_frame *frame = CONTAINER_OF(list_first(&ns->closed), struct open_frame, link);
     list_remove(&frame->link);
+    ns->closed_bytes -= frame->bytes.size;
     if (ns->options.backlog != NULL)
         frame_backlog_subtract(ns->options.backlog, frame->bytes.capacity);
     return frame;
@@ -181,6 +184,14 @@ static enum error write_closed(struct namespace *ns)
 static bool has_frame_behind(const struct namespace *ns)
 {
     return ns->is_flushing && list_first(&ns->closed)->next != &ns->closed.head;
+}
+
+/* So much waits only where the disk is slower than those who write; a frame or two do now and then, as while a snapshot is being written. */
+#define BEHIND_BYTES (16u * 1024 * 1024)
+
+static bool is_behind(const struct namespace *ns)
+{
+    return ns->closed_bytes >= BEHIND_BYTES;
 }
 
 bool namespace_can_flush(const struct namespace *ns)
@@ -514,7 +525,7 @@ enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct fa
     cleaner_earn(&ns->cleaner, namespace_end(ns), now_ms,
                  (struct cleaner_mood){.is_pressed = disk_cleaning_is_pressed(&policy, &sizes),
                                        .is_patient = checkpoint_is_active(&ns->checkpoint),
-                                       .is_behind = has_frame_behind(ns)});
+                                       .is_behind = is_behind(ns)});
     return cleaner_is_active(&ns->cleaner) ? cleaner_step(&ns->cleaner, ns, now_ms, failure) : OK;
 }
 
