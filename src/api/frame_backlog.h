@@ -10,8 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A disk that writes 100 MB/s has it written in less than a second, so no disk that could be faster waits for more. */
+/* Requests wait from here on. A disk that writes 100 MB/s has it written in less than a second, so no disk that could be faster waits for more. */
 #define FRAME_BACKLOG_MAX ((size_t)64 * 1024 * 1024)
+
+/* What is due by itself goes on above that, or clients who keep the disk busy would hold it up for ever. */
+#define FRAME_BACKLOG_RESERVE (FRAME_BACKLOG_MAX / 2)
 
 struct frame_backlog {
     size_t held; /* bytes */
@@ -31,6 +34,12 @@ static inline void frame_backlog_subtract(struct frame_backlog *backlog, size_t 
 static inline bool frame_backlog_is_full(const struct frame_backlog *backlog)
 {
     return backlog->held >= FRAME_BACKLOG_MAX;
+}
+
+/* With the reserve. */
+static inline bool frame_backlog_is_exhausted(const struct frame_backlog *backlog)
+{
+    return backlog->held >= FRAME_BACKLOG_MAX + FRAME_BACKLOG_RESERVE;
 }
 
 #endif

@@ -246,7 +246,8 @@ static const unsigned begun_max[ADMISSION_LINE_COUNT] = {
 
 void connection_begin_put_off(struct hub *hub)
 {
-    for (enum admission_line line = 0; line < ADMISSION_LINE_COUNT; line++) {
+    /* Those of whom few begin come first: the others could take all the room there is, turn for turn. */
+    for (enum admission_line line = ADMISSION_LINE_COUNT; line-- > 0;) {
         struct list_link *link;
         for (unsigned i = 0; i < begun_max[line] && (link = admission_next(&hub->admission, line)) != NULL; i++)
             connection_begin(CONTAINER_OF(link, struct connection, put_off_link));

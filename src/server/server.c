@@ -38,14 +38,14 @@ static void on_due(uv_timer_t *handle)
 {
     struct server *server = handle->data;
     server->due_ms = UINT64_MAX;
-    for (size_t i = 0; i < server->hub.site_count && !frame_backlog_is_full(&server->hub.frames); i++)
+    for (size_t i = 0; i < server->hub.site_count && !frame_backlog_is_exhausted(&server->hub.frames); i++)
         api_tick(server->hub.sites_owned[i].api, clock_now_ms(server->hub.clock));
 }
 
 static void server_arm_due(struct server *server)
 {
     /* What is due writes, too. When the disk has caught up, the loop is woken, and comes here again. */
-    if (frame_backlog_is_full(&server->hub.frames))
+    if (frame_backlog_is_exhausted(&server->hub.frames))
         return;
     uint64_t due_ms = UINT64_MAX;
     for (size_t i = 0; i < server->hub.site_count; i++) {
@@ -105,7 +105,7 @@ static void server_settle(struct server *server)
     struct hub *hub = &server->hub;
     for (size_t i = 0; i < hub->site_count; i++) {
         struct site *site = &hub->sites_owned[i];
-        if (api_is_settling(site->api) && !frame_backlog_is_full(&hub->frames))
+        if (api_is_settling(site->api) && !frame_backlog_is_exhausted(&hub->frames))
             api_tick(site->api, clock_now_ms(hub->clock));
         site_drain(site);
     }

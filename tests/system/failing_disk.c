@@ -5,6 +5,7 @@
  *   FAIL_AFTER   calls that still succeed (0)
  *   FAIL_WHILE   a path: calls succeed, and are not counted, until there is such a file
  *   FAIL_ERRNO   what it fails with (EIO)
+ *   FAIL_SLOW_MS N: none fails, but while there is the file of FAIL_WHILE each takes so long
  *   FAIL_HANGS   1: none fails, but while there is the file of FAIL_WHILE each waits, as on a disk that stands still
  *   FAIL_SHORT   1: a pwrite that fails writes its first sector before, as a disk does that breaks in the middle
  *
@@ -40,6 +41,10 @@ static int falls_due(const char *call, const char *path)
     const char *file = getenv("FAIL_WHILE");
     if (file != NULL && access(file, F_OK) != 0)
         return 0;
+    if (getenv("FAIL_SLOW_MS") != NULL) {
+        usleep((useconds_t)atoi(getenv("FAIL_SLOW_MS")) * 1000);
+        return 0;
+    }
     if (getenv("FAIL_HANGS") != NULL) {
         while (file != NULL && access(file, F_OK) == 0)
             usleep(1000);

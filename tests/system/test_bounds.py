@@ -9,7 +9,7 @@ import time
 
 import pytest
 from botocore.config import Config
-from conftest import BIN, WRAPPER, status_bytes, wait_until
+from conftest import BIN, PATIENCE, WRAPPER, status_bytes, wait_until
 from disk import BrokenDisk
 from outbox_sqlite import SqliteOutbox
 from pools import Pool, ticket
@@ -272,6 +272,39 @@ def test_a_disk_that_stands_still_makes_requests_wait_and_not_the_memory_grow(da
         sender.join()
     assert statuses == [200] * (clients * each) and count_messages(daemon, "q") == clients * each
     wait_until(lambda: metric(daemon, "tally_log_waiting_bytes") == 0, what="the memory of the last frame")
+    assert daemon.stop() == 0, daemon.error_text()
+
+
+def test_what_is_due_is_done_though_clients_keep_a_slow_disk_busy(daemon_factory):
+    """90 of them, each with a send of 1 MB under way, are more than may wait for the disk; a receive's time ends all the same."""
+    daemon = daemon_factory()
+    disk = BrokenDisk(daemon, "pwrite", FAIL_SLOW_MS=4)
+    make_queue(daemon, "q")
+    make_queue(daemon, "empty")
+    request = request_bytes("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "x" * (1000 * 1000)})
+    is_over = threading.Event()
+    statuses = set()
+
+    def send():
+        with Connection(daemon.port) as line:
+            while not is_over.is_set():
+                line.write(request)
+                statuses.add(line.answer().status)
+
+    disk.breaks()
+    senders = [threading.Thread(target=send) for _ in range(90)]
+    for sender in senders:
+        sender.start()
+    wait_until(lambda: metric(daemon, "tally_log_waiting_bytes") >= 60 << 20, what="a disk that is behind")
+    began = time.monotonic()
+    for _ in range(2):  # a reply waits for what was written before it, some seconds
+        assert daemon.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "empty", "WaitTimeSeconds": 1}) == (200, {})
+    took = time.monotonic() - began
+    is_over.set()
+    disk.mends()
+    for sender in senders:
+        sender.join()
+    assert statuses == {200} and took < 30 * PATIENCE
     assert daemon.stop() == 0, daemon.error_text()
 
 
