@@ -39,10 +39,28 @@ void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct lo
     disk->is_hurried = checkpoint->is_hurried;
 }
 
+/* For as many segments as messages need now: of those that are there, none is needed later that is not needed now. */
+static bool shared_create(struct checkpoint *checkpoint)
+{
+    const size_t size = sizeof(*checkpoint->shared_owned) + core_extents(checkpoint->core)->count * sizeof(uint64_t);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    checkpoint->shared_owned = memory;
+    checkpoint->shared_size = size;
+    return true;
+}
+
+static void shared_destroy(struct checkpoint *checkpoint)
+{
+    if (checkpoint->shared_owned != NULL)
+        (void)munmap(checkpoint->shared_owned, checkpoint->shared_size);
+    checkpoint->shared_owned = NULL;
+}
+
 void checkpoint_deinit(struct checkpoint *checkpoint)
 {
-    free(checkpoint->needed_owned);
-    checkpoint->needed_owned = NULL;
+    shared_destroy(checkpoint);
     if (checkpoint->is_hurried == NULL)
         return;
     checkpoint->disk->is_hurried = NULL;
@@ -70,27 +88,39 @@ void checkpoint_abandon(struct checkpoint *checkpoint)
 
 /* --- which segments may go ---------------------------------------------------------------------------------------- */
 
-/* Remembers which segments a message needs at this moment: only what nothing needed then may be removed later, because an
- * ending after this moment may not be durable yet. */
-static void remember_needed(struct checkpoint *checkpoint)
+/* Remembers which of the segments before the snapshot a message needs at this moment. It is the moment when the snapshot has been written, for
+ * that may take many seconds, in which much ends and is moved; what nothing needs by then may go once the frames that say so are durable. */
+static void settle(struct checkpoint *checkpoint, uint64_t newest)
 {
-    size_t capacity = 0;
-    checkpoint->needed_count = 0;
-    for (uint64_t ordinal = core_next_needed_segment(checkpoint->core, 0); ordinal != UINT64_MAX;
+    struct checkpoint_shared *shared = checkpoint->shared_owned;
+    const uint64_t end = checkpoint->place.position / log_segment_size(checkpoint->log);
+    for (uint64_t ordinal = core_next_needed_segment(checkpoint->core, 0); ordinal < end;
          ordinal = core_next_needed_segment(checkpoint->core, ordinal + 1)) {
-        if (checkpoint->needed_count == capacity) {
-            capacity = capacity == 0 ? 64 : capacity * 2;
-            checkpoint->needed_owned =
-                memory_resize(checkpoint->needed_owned, capacity * sizeof(*checkpoint->needed_owned));
-        }
-        checkpoint->needed_owned[checkpoint->needed_count++] = ordinal;
+        ASSERT(sizeof(*shared) + (shared->needed_count + 1) * sizeof(ordinal) <= checkpoint->shared_size);
+        shared->needed[shared->needed_count++] = ordinal;
     }
+    checkpoint->settled = newest;
+    checkpoint->is_settled = true;
+    checkpoint->is_releasing = checkpoint->child != 0;
 }
 
 static bool was_needed(void *context, uint64_t ordinal)
 {
     const struct checkpoint *checkpoint = context;
-    return extent_is_among(checkpoint->needed_owned, checkpoint->needed_count, ordinal);
+    return extent_is_among(checkpoint->shared_owned->needed, checkpoint->shared_owned->needed_count, ordinal);
+}
+
+static struct log_cut cut_of(struct checkpoint *checkpoint)
+{
+    return (struct log_cut){
+        .replay_position = checkpoint->place.position, .is_needed = was_needed, .context = checkpoint};
+}
+
+void checkpoint_release(struct checkpoint *checkpoint)
+{
+    const struct log_cut cut = cut_of(checkpoint);
+    if (checkpoint->is_releasing)
+        checkpoint->is_releasing = log_release(checkpoint->log, &cut);
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
@@ -148,12 +178,6 @@ static void note_failed(struct checkpoint *checkpoint, uint64_t end)
 /* How the child says what it did. */
 enum { CHILD_DONE = 0, CHILD_FAILED = 1, CHILD_LEFT_SEGMENTS = 2, CHILD_LEFT_SNAPSHOT = 3 };
 
-static struct log_cut cut_of(struct checkpoint *checkpoint)
-{
-    return (struct log_cut){
-        .replay_position = checkpoint->place.position, .is_needed = was_needed, .context = checkpoint};
-}
-
 /* Waits for the owner's word; false when it ended without one. */
 static bool word_await(int word)
 {
@@ -165,13 +189,15 @@ static bool word_await(int word)
     return size == 1;
 }
 
-/* Publishes, and removes what may go, both of which make the one who does it wait for the disk. Once it is published it counts, and what it
+/* Writes, publishes, and removes what may go, all of which make the one who does it wait for the disk. Once it is published it counts, and what it
  * makes superfluous may go, whether or not some of that can't be removed. */
 static int child_work(struct checkpoint *checkpoint, int word)
 {
     struct failure failure;
-    if (write_snapshot(checkpoint, &failure) != OK || !word_await(word) ||
-        snapshot_publish(checkpoint->disk, &checkpoint->place, &failure) != OK)
+    if (write_snapshot(checkpoint, &failure) != OK)
+        return CHILD_FAILED;
+    atomic_store(&checkpoint->shared_owned->is_written, true);
+    if (!word_await(word) || snapshot_publish(checkpoint->disk, &checkpoint->place, &failure) != OK)
         return CHILD_FAILED;
     const bool is_alone = snapshot_remove_older(checkpoint->disk, &checkpoint->place, &failure) == OK;
     const struct log_cut cut = cut_of(checkpoint);
@@ -198,13 +224,6 @@ static enum error give_up(struct checkpoint *checkpoint, uint64_t end, struct fa
     return failure_set(failure, ERROR_DISK_FAILED,
                        "no snapshot was taken, the log goes on: %s: %s; it keeps growing until one works",
                        checkpoint->disk->folder, text);
-}
-
-void checkpoint_release(struct checkpoint *checkpoint)
-{
-    const struct log_cut cut = cut_of(checkpoint);
-    if (checkpoint->is_releasing)
-        checkpoint->is_releasing = log_release(checkpoint->log, &cut);
 }
 
 static enum error start_child(struct checkpoint *checkpoint, struct failure *failure)
@@ -234,8 +253,6 @@ static enum error start_child(struct checkpoint *checkpoint, struct failure *fai
     checkpoint->used_ns = checkpoint->looked_ms = checkpoint->still_ms = 0;
     checkpoint->is_hung = checkpoint->is_hang_told = false;
     checkpoint->word = ends[1];
-    checkpoint->is_releasing = true;
-    checkpoint_release(checkpoint);
     return OK;
 }
 
@@ -250,9 +267,15 @@ static bool child_used(pid_t child, uint64_t *used_ns)
     return true;
 }
 
+/* Has it nothing to do until it is told to publish? */
+static bool child_waits(const struct checkpoint *checkpoint)
+{
+    return checkpoint->word >= 0 && atomic_load(&checkpoint->shared_owned->is_written);
+}
+
 void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms)
 {
-    if (checkpoint->child == 0 || checkpoint->word >= 0 || checkpoint->is_hung ||
+    if (checkpoint->child == 0 || checkpoint->is_hung || child_waits(checkpoint) ||
         now_ms < checkpoint->looked_ms + CHILD_LOOK_MS)
         return;
     const uint64_t passed_ms = now_ms - checkpoint->looked_ms;
@@ -270,10 +293,10 @@ void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms)
         (void)kill(checkpoint->child, SIGKILL);
 }
 
-/* Lets the child publish, once its last frame is durable and none of the segments that it will remove is mapped here. */
+/* Lets the child publish, once all that it goes by is durable and none of the segments that it will remove is mapped here. */
 static void give_word(struct checkpoint *checkpoint, uint64_t durable)
 {
-    if (checkpoint->word < 0 || checkpoint->is_releasing || durable < checkpoint->place.sequence)
+    if (checkpoint->word < 0 || !checkpoint->is_settled || checkpoint->is_releasing || durable < checkpoint->settled)
         return;
     /* A child that has ended hears nothing any more; how it ended is seen next. */
     (void)!write(checkpoint->word, "", 1);
@@ -389,7 +412,10 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
     ASSERT(!checkpoint->is_active && checkpoint->child == 0);
     checkpoint->place = *place;
     checkpoint->place_entries = core_index_count(checkpoint->core);
-    remember_needed(checkpoint);
+    checkpoint->is_settled = false;
+    shared_destroy(checkpoint);
+    if (!shared_create(checkpoint))
+        return give_up(checkpoint, place->position, failure, "no memory for a snapshot could be had");
     checkpoint->is_active = true;
     if (!in_line)
         return start_child(checkpoint, failure);
@@ -399,16 +425,22 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
     return error;
 }
 
-enum error checkpoint_step(struct checkpoint *checkpoint, uint64_t durable, uint64_t end, struct failure *failure)
+enum error checkpoint_step(struct checkpoint *checkpoint, const struct checkpoint_progress *progress,
+                           struct failure *failure)
 {
     ASSERT(checkpoint->is_active);
-    if (checkpoint->child == 0)
-        return durable < checkpoint->place.sequence ? OK : publish(checkpoint, failure);
-    give_word(checkpoint, durable);
+    const bool is_in_line = checkpoint->child == 0;
+    if (!checkpoint->is_settled && (is_in_line || atomic_load(&checkpoint->shared_owned->is_written))) {
+        settle(checkpoint, progress->newest);
+        checkpoint_release(checkpoint);
+    }
+    if (is_in_line)
+        return progress->durable < checkpoint->settled ? OK : publish(checkpoint, failure);
+    give_word(checkpoint, progress->durable);
     if (!checkpoint->is_hung)
-        return reap_child(checkpoint, end, failure);
+        return reap_child(checkpoint, progress->end, failure);
     if (checkpoint->is_hang_told) {
-        (void)reap_child(checkpoint, end, NULL);
+        (void)reap_child(checkpoint, progress->end, NULL);
         return OK;
     }
     checkpoint->is_hang_told = true;

@@ -1,7 +1,7 @@
 /* The snapshots of a namespace: when one is due, who writes it, and what may be removed once it stands.
  *
- * At most one is being written at a time. It holds the state as it was after a closed frame; it counts when it is whole and that
- * frame is durable. Then the older one goes, and the segments that nothing needed at that moment (docs/decisions/0004). */
+ * At most one is being written at a time. It holds the state as it was after a closed frame; it counts when it is whole and has its name.
+ * Then the older one goes, and the segments before it that nothing needed when it had been written (docs/decisions/0004). */
 #ifndef TALLY_API_CHECKPOINT_H
 #define TALLY_API_CHECKPOINT_H
 
@@ -10,6 +10,20 @@
 #include "log/log.h"
 #include "log/snapshot.h"
 #include <sys/types.h>
+
+/* What the owner and the child tell each other while one is being taken, in memory that both have. */
+struct checkpoint_shared {
+    atomic_bool is_written; /* by the child: what is left is to publish, for which it waits for the word */
+    size_t needed_count;    /* by the owner, before its word: the segments that must stay */
+    uint64_t needed[];      /* their ordinals, rising */
+};
+
+/* How far the log is. */
+struct checkpoint_progress {
+    uint64_t durable; /* sequence of the newest durable frame */
+    uint64_t newest;  /* of the frame with the newest event: the state is that of no later one */
+    uint64_t end;     /* position behind the newest closed frame */
+};
 
 struct checkpoint {
     struct disk *disk;
@@ -23,8 +37,10 @@ struct checkpoint {
 
     /* the one that is being taken */
     bool is_active;
-    pid_t child; /* writes it, publishes it and removes what may go; 0: all that is done in line */
-    int word; /* the pipe through which the child is told that its last frame is durable; -1: it was told, or there is none */
+    pid_t child;        /* writes it, publishes it and removes what may go; 0: all that is done in line */
+    int word;           /* the pipe through which the child is told to publish; -1: it was told, or there is none */
+    bool is_settled;    /* it is written, and known which segments may go: */
+    uint64_t settled;   /* once the frame of this sequence is durable, for that says what ended in them */
     bool is_releasing;  /* segments that the child will remove may still be mapped here */
     uint64_t used_ns;   /* processor time that the child had used when it was last looked at */
     uint64_t looked_ms; /* when that was; 0: not yet */
@@ -33,9 +49,9 @@ struct checkpoint {
     bool is_hang_told;  /* checkpoint_step() has said so */
     struct snapshot_place place;
     uint64_t place_entries;
-    uint64_t failed_end;    /* behind the log when the last attempt failed; 0: it did not */
-    uint64_t *needed_owned; /* ordinals of segments that a message needed then, rising */
-    size_t needed_count;
+    uint64_t failed_end;                    /* behind the log when the last attempt failed; 0: it did not */
+    struct checkpoint_shared *shared_owned; /* NULL: none was taken yet */
+    size_t shared_size;
 };
 
 /* All is borrowed. `size`: of the snapshot that the log was opened with, 0: none. Where the replay began is for the caller to fill in. */
@@ -71,11 +87,13 @@ enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot
  * called again soon while `is_releasing`. */
 void checkpoint_release(struct checkpoint *checkpoint);
 
-/* Ends a child that has stood still for 10 minutes since it was told to publish, which checkpoint_step() then says, once. It is stopped, or waits in
- * a call that the disk does not answer; as long as it is there, no other one is begun. To be called with the time as often as that goes on. */
+/* Ends a child that has stood still for 10 minutes, but for its wait to be told to publish, which checkpoint_step() then says, once. It is
+ * stopped, or waits in a call that the disk does not answer; as long as it is there, no other one is begun. To be called with the time as
+ * often as that goes on. */
 void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms);
 
-/* Goes on with the active one as far as it goes without waiting. `durable`: sequence of the newest durable frame. */
-enum error checkpoint_step(struct checkpoint *checkpoint, uint64_t durable, uint64_t end, struct failure *failure);
+/* Goes on with the active one as far as it goes without waiting. */
+enum error checkpoint_step(struct checkpoint *checkpoint, const struct checkpoint_progress *progress,
+                           struct failure *failure);
 
 #endif

@@ -538,8 +538,11 @@ uint64_t namespace_clean_due_ms(const struct namespace *ns)
 
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure)
 {
-    if (checkpoint_is_active(&ns->checkpoint))
-        return checkpoint_step(&ns->checkpoint, namespace_durable(ns), ns->closed_end, failure);
+    if (checkpoint_is_active(&ns->checkpoint)) {
+        const struct checkpoint_progress progress = {
+            .durable = namespace_durable(ns), .newest = namespace_hold_sequence(ns), .end = ns->closed_end};
+        return checkpoint_step(&ns->checkpoint, &progress, failure);
+    }
     const struct disk_sizes sizes = measure(ns);
     if (!checkpoint_is_due(&ns->checkpoint, &sizes, ns->closed_end))
         return OK;

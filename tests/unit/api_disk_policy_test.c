@@ -144,9 +144,6 @@ static void snapshot_begin(struct model *model)
     model->removed_end = 0;
     model->place = model->end;
     model->place_content = model->extents.live_bytes;
-    memset(model->was_needed_owned, 0, WORST_FILES);
-    for (size_t i = 0; i < model->extents.count; i++)
-        model->was_needed_owned[model->extents.items_owned[i].ordinal] = true;
 }
 
 /* Of the one that is being written. */
@@ -162,9 +159,12 @@ static void snapshot_publish(struct model *model)
     model->snapshot = snapshot_size(model);
     model->written += model->snapshot;
     model->snapshot_end = model->place;
+    memset(model->was_needed_owned, 0, WORST_FILES);
+    for (size_t i = 0; i < model->extents.count; i++)
+        model->was_needed_owned[model->extents.items_owned[i].ordinal] = true;
 }
 
-/* Removes segments that nothing needed, for as many bytes as there was time for; the last one ends the child. */
+/* Removes segments that nothing needed when it had been written, for as many bytes as there was time for; the last one ends the child. */
 static void snapshot_remove(struct model *model)
 {
     for (; model->removed_end < model->place / SEGMENT; model->removed_end++) {

@@ -28,8 +28,9 @@ static void a_snapshot_after_a_quiet_time_at_the_end_of_a_segment_is_no_damage(v
 /* The position of the newest snapshot; 0: there is none. */
 static void note_snapshot(void *context, const char *name)
 {
-    uint64_t position = strtoull(name, NULL, 16);
-    if (strstr(name, ".snapshot") != NULL && position > *(uint64_t *)context)
+    char *rest;
+    const uint64_t position = strtoull(name, &rest, 16);
+    if (strcmp(rest, ".snapshot") == 0 && position > *(uint64_t *)context)
         *(uint64_t *)context = position;
 }
 
@@ -71,10 +72,71 @@ static void a_larger_snapshot_serves_for_longer(void **state)
     world_destroy(world);
 }
 
+#define KEPT_COUNT 100u
+
+/* A queue of 100 messages of 400 bytes, in segments of 16 KiB, a frame each, of which a snapshot has been written that has no name yet. */
+static struct world *world_with_snapshot_begun(struct taken taken[KEPT_COUNT])
+{
+    const struct world_options options = {.segment_size = 16384, .frame_size_max = 2048, .snapshot_bytes = 1};
+    struct world *world = world_create(&options);
+    world_create_queue(world, "work", "'VisibilityTimeout':'5'");
+    char body[WORLD_BODY_SIZE] = {0};
+    memset(body, 'x', sizeof(body) - 1);
+    for (unsigned i = 0; i < KEPT_COUNT; i++)
+        (void)world_send(world, "work", NULL, body);
+    world_hold(world, "work", 5, KEPT_COUNT, taken);
+    assert_int_equal(namespace_snapshot_step(world->ns, true, NULL), OK);
+    world_forget(world);
+    return world;
+}
+
+/* Writing a large one takes many seconds. What came free meanwhile would lie on the disk until the one after has been written, too. */
+static void what_ended_while_a_snapshot_was_written_goes_with_it(void **state)
+{
+    (void)state;
+    struct taken taken[KEPT_COUNT];
+    struct world *world = world_with_snapshot_begun(taken);
+    const size_t before = namespace_usage(world->ns).segments;
+    for (unsigned i = 0; i < KEPT_COUNT - 1; i++)
+        world_delete(world, "work", taken[i].handle);
+    assert_int_equal(namespace_snapshot_step(world->ns, true, NULL), OK);
+    assert_true(newest_snapshot(world) > 0);
+    assert_true(namespace_usage(world->ns).segments + 2 <= before);
+    world_stop(world, true);
+    world_start(world);
+    world_pass_time(world, 60000);
+    assert_int_equal(world_take(world, "work", 5, 10, taken), 1); /* with its body */
+    world_destroy(world);
+}
+
+/* What says that they ended must be on the disk before they go, or they would wait again, without their bodies. */
+static void what_may_not_have_ended_keeps_its_segment(void **state)
+{
+    (void)state;
+    struct taken taken[KEPT_COUNT];
+    struct world *world = world_with_snapshot_begun(taken);
+    assert_int_equal(namespace_flush(world->ns, NULL), OK); /* the frame of the snapshot is durable */
+    const size_t before = namespace_usage(world->ns).segments;
+    world_together_begin(world);
+    for (unsigned i = 0; i < KEPT_COUNT; i++)
+        world_delete(world, "work", taken[i].handle);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(namespace_snapshot_step(world->ns, true, NULL), OK);
+    assert_int_equal(newest_snapshot(world), 0);
+    assert_int_equal(namespace_usage(world->ns).segments, before);
+    assert_true(world_together_end(world));
+    assert_int_equal(namespace_snapshot_step(world->ns, true, NULL), OK);
+    assert_true(newest_snapshot(world) > 0);
+    assert_true(namespace_usage(world->ns).segments + 2 <= before);
+    world_destroy(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_larger_snapshot_serves_for_longer),
+        cmocka_unit_test(what_ended_while_a_snapshot_was_written_goes_with_it),
+        cmocka_unit_test(what_may_not_have_ended_keeps_its_segment),
         cmocka_unit_test(a_snapshot_after_a_quiet_time_at_the_end_of_a_segment_is_no_damage),
     };
     return cmocka_run_group_tests_name("snapshots of a namespace", tests, NULL, NULL);
