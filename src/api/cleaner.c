@@ -9,11 +9,8 @@
 #define PIECE_BYTES (128 * 1024)
 
 /* What it may write: for each byte of others one byte, one and a half where it is pressed; and so many in a millisecond, whatever the
- * others do, as long as the disk keeps up. Of what it has not used it keeps a little. While a snapshot is written it is slower, for what
- * it adds then stays until the next; but it never stops: snapshots that follow each other, each for the little that came free meanwhile,
- * would leave it no time. */
+ * others do, as long as the disk keeps up. Of what it has not used it keeps a little. */
 #define TRICKLE_BYTES 4096
-#define TRICKLE_PRESSED_PATIENT_BYTES 24576
 #define TRICKLE_PRESSED_BYTES 65536
 #define CREDIT_MAX (1024 * 1024)
 
@@ -106,9 +103,7 @@ static int64_t trickle_bytes(struct cleaner_mood mood)
 {
     if (mood.is_behind)
         return 0;
-    if (!mood.is_pressed)
-        return TRICKLE_BYTES;
-    return mood.is_patient ? TRICKLE_PRESSED_PATIENT_BYTES : TRICKLE_PRESSED_BYTES;
+    return mood.is_pressed ? TRICKLE_PRESSED_BYTES : TRICKLE_BYTES;
 }
 
 void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, struct cleaner_mood mood)

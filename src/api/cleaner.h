@@ -43,7 +43,6 @@ void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint6
 /* What its rate depends on. */
 struct cleaner_mood {
     bool is_pressed; /* more is trapped than should be */
-    bool is_patient; /* a snapshot is being written, and what is cleaned meanwhile goes only with the one after it */
     bool is_behind;  /* much waits for the disk: only what others write earns something, time does not */
 };
 

@@ -24,11 +24,11 @@ uint64_t disk_bound(const struct disk_policy *policy, const struct disk_sizes *s
 }
 
 /* How much the log grows while a snapshot is written, in a hurry: at most about as fast as that, when others append as fast as a disk takes
- * it and the cleaner moves as much again. And where bodies are small and the snapshot is large, at most by a third of what lives: a
+ * it and the cleaner moves as much again. And where bodies are small and the snapshot is large, at most by a half of what lives: a
  * snapshot passes ten times as many messages in a second as can be sent. */
 static uint64_t disk_growth(const struct disk_sizes *sizes)
 {
-    return GROWTH_SEGMENTS * sizes->segment + smaller(sizes->snapshot_next, sizes->content / 3);
+    return GROWTH_SEGMENTS * sizes->segment + smaller(sizes->snapshot_next, sizes->content / 2);
 }
 
 /* How much would be there if a snapshot began now: the log goes on while it is written; and both files are there meanwhile. */

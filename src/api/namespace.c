@@ -522,10 +522,9 @@ enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct fa
         if (wanted_bytes > 0)
             cleaner_begin(&ns->cleaner, core_extents(ns->core), log_usage(ns->log).newest, sizes.segment, wanted_bytes);
     }
-    cleaner_earn(&ns->cleaner, namespace_end(ns), now_ms,
-                 (struct cleaner_mood){.is_pressed = disk_cleaning_is_pressed(&policy, &sizes),
-                                       .is_patient = checkpoint_is_active(&ns->checkpoint),
-                                       .is_behind = is_behind(ns)});
+    cleaner_earn(
+        &ns->cleaner, namespace_end(ns), now_ms,
+        (struct cleaner_mood){.is_pressed = disk_cleaning_is_pressed(&policy, &sizes), .is_behind = is_behind(ns)});
     return cleaner_is_active(&ns->cleaner) ? cleaner_step(&ns->cleaner, ns, now_ms, failure) : OK;
 }
 

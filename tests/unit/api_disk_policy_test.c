@@ -219,8 +219,7 @@ static void step_cleaner(struct model *model)
     if (!cleaner_is_active(cleaner) && wanted > 0)
         cleaner_begin(cleaner, &model->extents, newest(model), SEGMENT, wanted);
     cleaner_earn(cleaner, model->end, model->now_ms,
-                 (struct cleaner_mood){.is_pressed = disk_cleaning_is_pressed(&model->policy, &sizes),
-                                       .is_patient = model->is_active});
+                 (struct cleaner_mood){.is_pressed = disk_cleaning_is_pressed(&model->policy, &sizes)});
     for (; cleaner_is_active(cleaner) && cleaner->credit > 0;
          cleaner->slot = cleaner->slot < model->item_end ? cleaner->slot + 1 : 0) {
         struct item *item = &model->items[cleaner->slot - 1];
@@ -340,8 +339,8 @@ static void run_one_in_each(struct model *model, struct random *random)
     }
 }
 
-/* A store of 2 GiB is used up at 20 MiB a second, in no order, and nothing comes. */
-static void run_drain(struct model *model, struct random *random)
+/* A store of 2 GiB is used up in no order, half a MiB in so many milliseconds, and nothing comes. */
+static void drain(struct model *model, struct random *random, unsigned pause_ms)
 {
     for (unsigned i = 0; i < 4096; i++) {
         put(model, new_item(model), MIB / 2);
@@ -354,19 +353,29 @@ static void run_drain(struct model *model, struct random *random)
         struct item last = model->items[left - 1];
         model->items[left - 1] = model->items[drawn];
         model->items[drawn] = last;
-        for (unsigned ms = 0; ms < 25; ms++) {
+        for (unsigned ms = 0; ms < pause_ms; ms++) {
             model->now_ms++;
             turn(model);
         }
     }
 }
 
-/* The pattern with each kind of bodies and `count` seeds from the first on: the disk stays within its bound. */
-static void run_kinds(void (*run)(struct model *model, struct random *random), const char *name, unsigned first,
-                      unsigned count)
+static void run_drain(struct model *model, struct random *random)
+{
+    drain(model, random, 25);
+}
+
+static void run_fast_drain(struct model *model, struct random *random)
+{
+    drain(model, random, 10);
+}
+
+/* The pattern with the first kinds of bodies and `count` seeds from the first on: the disk stays within its bound. */
+static void run_some_kinds(void (*run)(struct model *model, struct random *random), const char *name, unsigned first,
+                           unsigned count, size_t kind_count)
 {
     struct model *model = memory_allocate(sizeof(*model));
-    for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
+    for (size_t i = 0; i < kind_count; i++)
         for (unsigned seed = first; seed < first + scaled(count); seed++) {
             struct random random = {.state = seed};
             model_init(model, &kinds[i], 15);
@@ -375,6 +384,12 @@ static void run_kinds(void (*run)(struct model *model, struct random *random), c
             model_deinit(model);
         }
     free(model);
+}
+
+static void run_kinds(void (*run)(struct model *model, struct random *random), const char *name, unsigned first,
+                      unsigned count)
+{
+    run_some_kinds(run, name, first, count, ARRAY_LENGTH(kinds));
 }
 
 static void old_between_young_stays_within_the_bound(void **state)
@@ -405,6 +420,14 @@ static void a_drain_in_no_order_stays_within_the_bound(void **state)
 {
     (void)state;
     run_kinds(run_drain, "a drain", 21, 4); /* with 24, snapshots once left the cleaner no time: 42 % above the bound */
+}
+
+/* At 50 MiB a second. When what was emptied while a snapshot was written went only with the next, and the cleaner took its time meanwhile, it
+ * came to 1.6 times the bound. Of the tiniest bodies so many end then that the disk follows behind. */
+static void a_fast_drain_stays_within_the_bound(void **state)
+{
+    (void)state;
+    run_some_kinds(run_fast_drain, "a fast drain", 1, 4, 3);
 }
 
 /* Old segments of which much lives stand before newer ones that are nearly dead, more of them than one round empties. */
@@ -453,6 +476,7 @@ int main(void)
         cmocka_unit_test(ends_where_it_hurts_most_stay_within_the_bound),
         cmocka_unit_test(one_message_in_each_segment_stays_within_the_bound),
         cmocka_unit_test(a_drain_in_no_order_stays_within_the_bound),
+        cmocka_unit_test(a_fast_drain_stays_within_the_bound),
     };
     return cmocka_run_group_tests_name("the disk's bound", tests, NULL, NULL);
 }
