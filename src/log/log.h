@@ -83,16 +83,17 @@ enum error log_write(struct log *log, struct bytes frame, struct failure *failur
 bool log_prepare(struct log *log);
 
 /* The `size` bytes at `position`, which must lie inside one durable or at least written frame; NULL when its segment is not
- * there or can't be mapped, or the disk does not give them. Borrowed until the segment may go and is released, but to be looked at now:
- * later the system may have to read them again. Waits for the disk where they are not in memory. On the loop's thread. */
+ * there or can't be mapped, or the disk does not give them. Borrowed until the next call of this or log_is_at_hand(), or until the
+ * segment may go and is released, but to be looked at now: later the system may have to read them again. Waits for the disk where they
+ * are not in memory. On the loop's thread. */
 const uint8_t *log_read(struct log *log, uint64_t position, size_t size);
 
 /* Would looking at what log_read() gives wait for no disk? If not, the bytes are asked for, and are there a little later. True, too,
  * where log_read() gives nothing. On the loop's thread. */
 bool log_is_at_hand(struct log *log, uint64_t position, size_t size);
 
-/* What may go: every segment before `replay_position` for which is_needed(context, ordinal) is false. Once the caller has a durable
- * snapshot of that position, nothing in them is read again. */
+/* What may go: every segment before `replay_position` for which is_needed(context, ordinal) is false. Once a snapshot of that position
+ * is durable, and every frame that ended or moved what stood in them, nothing in them is read again. */
 struct log_cut {
     uint64_t replay_position;
     bool (*is_needed)(void *context, uint64_t ordinal);

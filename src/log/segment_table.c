@@ -18,6 +18,17 @@ static void entry_unmap(struct segment_table *table, struct segment_entry *entry
         return;
     table->disk->operations->unmap(table->disk, entry->memory, table->segment_size);
     entry->memory = NULL;
+    table->mapped_count--;
+}
+
+/* Unmaps one of those that are mapped, each in its turn. */
+static void unmap_next(struct segment_table *table)
+{
+    ASSERT(table->mapped_count > 0);
+    do
+        table->hand = table->hand + 1 < table->count ? table->hand + 1 : 0;
+    while (table->entries_owned[table->hand].memory == NULL);
+    segment_table_unmap(table, table->hand);
 }
 
 void segment_table_unmap(struct segment_table *table, size_t index)
@@ -122,13 +133,17 @@ const uint8_t *segment_table_memory(struct segment_table *table, uint64_t ordina
     if (entry->memory != NULL)
         return entry->memory;
 
+    if (table->mapped_count == SEGMENT_MAPS_MAX)
+        unmap_next(table);
     const struct disk_operations *operations = table->disk->operations;
     char name[SEGMENT_NAME_SIZE];
     segment_name(ordinal * table->segment_size, name);
     struct disk_file *file;
     if (operations->open(table->disk, name, &file, NULL) != OK)
         return NULL;
-    if (operations->map(file, table->segment_size, &entry->memory, NULL) != OK)
+    if (operations->map(file, table->segment_size, &entry->memory, NULL) == OK)
+        table->mapped_count++;
+    else
         entry->memory = NULL;
     operations->close(file);
     return entry->memory;

@@ -14,12 +14,17 @@ struct segment_entry {
     bool is_gone;          /* segment_table_drop() */
 };
 
+/* So many are mapped at once, for Linux gives a process 65,530 maps (vm.max_map_count), its allocator's among them. */
+#define SEGMENT_MAPS_MAX 4000u
+
 struct segment_table {
     struct disk *disk;
     uint64_t segment_size;
     struct segment_entry *entries_owned;
     size_t count;
     size_t capacity;
+    size_t mapped_count;
+    size_t hand;       /* where the search for one to unmap goes on */
     uint64_t overhang; /* of all */
 };
 
@@ -48,7 +53,7 @@ void segment_table_unmap(struct segment_table *table, size_t index);
 
 bool segment_table_has(const struct segment_table *table, uint64_t ordinal);
 
-/* The segment's memory; NULL if it is not there or can't be mapped. */
+/* The segment's memory; NULL if it is not there or can't be mapped. Borrowed until another segment's is asked for, which may take its place. */
 const uint8_t *segment_table_memory(struct segment_table *table, uint64_t ordinal);
 
 #endif
