@@ -39,6 +39,8 @@ void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct lo
     disk->is_hurried = checkpoint->is_hurried;
 }
 
+static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "two processes share one");
+
 /* For as many segments as messages need now: of those that are there, none is needed later that is not needed now. */
 static bool shared_create(struct checkpoint *checkpoint)
 {
@@ -99,7 +101,7 @@ static void settle(struct checkpoint *checkpoint, uint64_t newest)
         ASSERT(sizeof(*shared) + (shared->needed_count + 1) * sizeof(ordinal) <= checkpoint->shared_size);
         shared->needed[shared->needed_count++] = ordinal;
     }
-    checkpoint->settled = newest;
+    checkpoint->settled_sequence = newest;
     checkpoint->is_settled = true;
     checkpoint->is_releasing = checkpoint->child != 0;
 }
@@ -296,7 +298,8 @@ void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms)
 /* Lets the child publish, once all that it goes by is durable and none of the segments that it will remove is mapped here. */
 static void give_word(struct checkpoint *checkpoint, uint64_t durable)
 {
-    if (checkpoint->word < 0 || !checkpoint->is_settled || checkpoint->is_releasing || durable < checkpoint->settled)
+    if (checkpoint->word < 0 || !checkpoint->is_settled || checkpoint->is_releasing ||
+        durable < checkpoint->settled_sequence)
         return;
     /* A child that has ended hears nothing any more; how it ended is seen next. */
     (void)!write(checkpoint->word, "", 1);
@@ -435,7 +438,7 @@ enum error checkpoint_step(struct checkpoint *checkpoint, const struct checkpoin
         checkpoint_release(checkpoint);
     }
     if (is_in_line)
-        return progress->durable < checkpoint->settled ? OK : publish(checkpoint, failure);
+        return progress->durable < checkpoint->settled_sequence ? OK : publish(checkpoint, failure);
     give_word(checkpoint, progress->durable);
     if (!checkpoint->is_hung)
         return reap_child(checkpoint, progress->end, failure);

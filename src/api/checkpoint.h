@@ -21,7 +21,7 @@ struct checkpoint_shared {
 /* How far the log is. */
 struct checkpoint_progress {
     uint64_t durable; /* sequence of the newest durable frame */
-    uint64_t newest;  /* of the frame with the newest event: the state is that of no later one */
+    uint64_t newest;  /* of the newest frame that has events; it may still be open */
     uint64_t end;     /* position behind the newest closed frame */
 };
 
@@ -37,16 +37,16 @@ struct checkpoint {
 
     /* the one that is being taken */
     bool is_active;
-    pid_t child;        /* writes it, publishes it and removes what may go; 0: all that is done in line */
-    int word;           /* the pipe through which the child is told to publish; -1: it was told, or there is none */
-    bool is_settled;    /* it is written, and known which segments may go: */
-    uint64_t settled;   /* once the frame of this sequence is durable, for that says what ended in them */
-    bool is_releasing;  /* segments that the child will remove may still be mapped here */
-    uint64_t used_ns;   /* processor time that the child had used when it was last looked at */
-    uint64_t looked_ms; /* when that was; 0: not yet */
-    uint64_t still_ms;  /* for so long it has used none */
-    bool is_hung;       /* for too long: it was killed, and ends when the system lets it */
-    bool is_hang_told;  /* checkpoint_step() has said so */
+    pid_t child;     /* writes it, publishes it and removes what may go; 0: all that is done in line */
+    int word;        /* the pipe through which the child is told to publish; -1: it was told, or there is none */
+    bool is_settled; /* it has been written, and it is known which segments may go */
+    uint64_t settled_sequence; /* they may when this frame is durable: it and those before it say what ended in them */
+    bool is_releasing;         /* segments that the child will remove may still be mapped here */
+    uint64_t used_ns;          /* processor time that the child had used when it was last looked at */
+    uint64_t looked_ms;        /* when that was; 0: not yet */
+    uint64_t still_ms;         /* for so long it has used none */
+    bool is_hung;              /* for too long: it was killed, and ends when the system lets it */
+    bool is_hang_told;         /* checkpoint_step() has said so */
     struct snapshot_place place;
     uint64_t place_entries;
     uint64_t failed_end;                    /* behind the log when the last attempt failed; 0: it did not */

@@ -165,7 +165,7 @@ static void on_sweep(uv_timer_t *handle)
     struct server *server = handle->data;
     hub_update_date(&server->hub);
     connection_check_deadlines(&server->hub, uv_now(server->loop));
-    server->is_woken = true; /* a snapshot's child process may have ended */
+    server->is_woken = true; /* a snapshot's child process may have written or ended */
     if (server->hub.is_stopping && uv_now(server->loop) >= server->stop_by_ms)
         connection_close_all(&server->hub);
 }
