@@ -6,6 +6,8 @@
 #define GROWTH_SEGMENTS 3u
 #define URGENT_SEGMENTS 1u /* so much sooner than the disk presses, a child that writes hurries */
 #define TRAPPED_SEGMENTS 2u
+#define MARGIN_SHARE                                                                                                   \
+    32u /* of the bound, for what can't be foreseen: a snapshot that takes longer, messages that end faster */
 
 static uint64_t larger(uint64_t a, uint64_t b)
 {
@@ -24,11 +26,11 @@ uint64_t disk_bound(const struct disk_policy *policy, const struct disk_sizes *s
 }
 
 /* How much the log grows while a snapshot is written, in a hurry: at most about as fast as that, when others append as fast as a disk takes
- * it and the cleaner moves as much again. And where bodies are small and the snapshot is large, at most by a half of what lives: a
+ * it and the cleaner moves as much again. And where bodies are small and the snapshot is large, at most by a third of what lives: a
  * snapshot passes ten times as many messages in a second as can be sent. */
 static uint64_t disk_growth(const struct disk_sizes *sizes)
 {
-    return GROWTH_SEGMENTS * sizes->segment + smaller(sizes->snapshot_next, sizes->content / 2);
+    return GROWTH_SEGMENTS * sizes->segment + smaller(sizes->snapshot_next, sizes->content / 3);
 }
 
 /* How much would be there if a snapshot began now: the log goes on while it is written; and both files are there meanwhile. */
@@ -37,10 +39,17 @@ static uint64_t disk_peak(const struct disk_sizes *sizes)
     return sizes->segments + sizes->snapshot + sizes->snapshot_next + disk_growth(sizes);
 }
 
+/* What disk_peak() may come to. */
+static uint64_t disk_limit(const struct disk_policy *policy, const struct disk_sizes *sizes)
+{
+    uint64_t bound = disk_bound(policy, sizes);
+    return bound - bound / MARGIN_SHARE;
+}
+
 /* Would the bound be passed if one began any later than now? */
 static bool disk_is_pressed(const struct disk_policy *policy, const struct disk_sizes *sizes)
 {
-    return disk_peak(sizes) >= disk_bound(policy, sizes);
+    return disk_peak(sizes) >= disk_limit(policy, sizes);
 }
 
 /* What a snapshot is good for, in bytes: idle segments go; a smaller one leaves room; and a larger one makes the bound higher, by more than
@@ -66,7 +75,7 @@ bool disk_snapshot_is_due(const struct disk_policy *policy, const struct disk_si
 
 bool disk_snapshot_is_urgent(const struct disk_policy *policy, const struct disk_sizes *sizes)
 {
-    return disk_peak(sizes) + URGENT_SEGMENTS * sizes->segment >= disk_bound(policy, sizes);
+    return disk_peak(sizes) + URGENT_SEGMENTS * sizes->segment >= disk_limit(policy, sizes);
 }
 
 /* What is dead in segments that are partly alive, and how much of it may be. */
