@@ -74,7 +74,7 @@ class Watch:
         sample = {
             "s": round(self.now_s(), 2), "phase": phase, "memory": memory, "memory_with_child": max(memory, memory_with_children_of(pid)),
             "disk": disk_of(self.server.data), "live": live, "disk_max": DISK_FACTOR * live + DISK_MORE,
-            "messages": metrics["tally_messages"], "in_flight": metrics["tally_messages_in_flight"],
+            "state": metrics["tally_memory_bytes"], "messages": metrics["tally_messages"], "in_flight": metrics["tally_messages_in_flight"],
             "files": len(os.listdir(f"/proc/{pid}/fd")), "threads": len(os.listdir(f"/proc/{pid}/task")),
             "stolen_s": machine.stolen_s(), "server_cpu_s": machine.tree_cpu_s(pid), **(told or {}),
         }
