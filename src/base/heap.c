@@ -11,6 +11,9 @@
 /* Entries given back at once (512 KiB): unmapping a large array in one piece would take milliseconds. */
 #define HEAP_PIECE 32768u
 
+/* Below, a heap that is full becomes twice as large. */
+#define DOUBLED_MAX (1u << 18)
+
 static_assert(sizeof(struct heap_entry) == 16, "four entries take 64 bytes");
 
 /* Where the record at `slot` keeps the index of its entry + 1. */
@@ -106,13 +109,21 @@ void heap_deinit(struct heap *heap)
     *heap = (struct heap){0};
 }
 
+/* Twice as much, or where that would be megabytes that may stay unused an eighth more: a large block grows by its pages' places alone. */
+static uint32_t capacity_above(uint32_t capacity)
+{
+    if (capacity == 0)
+        return HEAP_CAPACITY_MIN;
+    ASSERT(capacity <= UINT32_MAX / 2);
+    return capacity < DOUBLED_MAX ? capacity * 2 : capacity + capacity / 8;
+}
+
 void heap_push(struct heap *heap, uint64_t key, uint32_t slot)
 {
     ASSERT(slot != 0);
     ASSERT(*heap_index(heap, slot) == 0);
     if (heap->count == heap->capacity) {
-        ASSERT(heap->capacity <= UINT32_MAX / 2);
-        heap->capacity = heap->capacity == 0 ? HEAP_CAPACITY_MIN : heap->capacity * 2;
+        heap->capacity = capacity_above(heap->capacity);
         heap->entries_owned = kept_resize(heap->entries_owned, heap->capacity * sizeof(struct heap_entry));
     }
     heap->count++;
