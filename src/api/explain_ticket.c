@@ -50,7 +50,7 @@ static bool look_at_all(const struct ticket_pool *pool, const struct entry *entr
         if (steps >= STEPS_MAX)
             return false;
         const struct ticket *other = ticket_at(&pool->tickets, slot);
-        if (other->state != TICKET_WAITING || other->entry.number == entry->number) {
+        if (!ticket_is_waiting(other) || other->entry.number == entry->number) {
             steps++;
             continue;
         }

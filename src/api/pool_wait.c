@@ -225,7 +225,7 @@ bool ticket_count_portion(const struct ticket_pool *pool, struct ticket_count *c
     uint32_t portion_end = end - count->slot > COUNT_PORTION ? count->slot + COUNT_PORTION : end;
     for (; count->slot < portion_end; count->slot++) {
         const struct ticket *ticket = ticket_at(&pool->tickets, count->slot);
-        if (ticket->state != TICKET_WAITING || !facts_meet(count->filter_owned, ticket->entry.facts, NULL))
+        if (!ticket_is_waiting(ticket) || !facts_meet(count->filter_owned, ticket->entry.facts, NULL))
             continue;
         count->tickets++;
         count->weight += ticket->entry.weight;

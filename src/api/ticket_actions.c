@@ -208,7 +208,7 @@ enum error action_list_tickets(struct call *call)
     writer_list_begin(call->reply, "Tickets");
     for (; slot < look_end && left > 0 && page->size < PAGE_SIZE_MAX; slot++) {
         const struct ticket *ticket = ticket_at(&pool->tickets, (uint32_t)slot);
-        if (ticket->state != TICKET_WAITING)
+        if (!ticket_is_waiting(ticket))
             continue;
         writer_object_begin(call->reply, NULL);
         pool_write_ticket(call, pool, ticket, parts);

@@ -52,6 +52,7 @@ void arena_reset(struct arena *arena)
     *arena = (struct arena){0};
     if (kept != NULL) {
         kept->next_owned = NULL;
+        poison_put(kept->data, kept->size);
         *arena = (struct arena){.blocks_owned = kept, .next = kept->data, .left = kept->size};
     }
 }
@@ -61,13 +62,15 @@ static struct arena_block *arena_block_create(size_t size)
     struct arena_block *block = memory_allocate(sizeof(*block) + size);
     block->next_owned = NULL;
     block->size = size;
+    poison_put(block->data, size);
     return block;
 }
 
-/* A block of its own for `size` bytes, linked behind the current one, whose rest stays in use. */
-static void *arena_allocate_large(struct arena *arena, size_t size)
+/* A block of its own for `size` bytes of `taken`, linked behind the current one, whose rest stays in use. */
+static void *arena_allocate_large(struct arena *arena, size_t size, size_t taken)
 {
-    struct arena_block *block = arena_block_create(size);
+    struct arena_block *block = arena_block_create(taken);
+    poison_lift(block->data, size);
     struct arena_block **link = &arena->blocks_owned;
     if (*link != NULL)
         link = &(*link)->next_owned;
@@ -84,7 +87,7 @@ void *arena_allocate(struct arena *arena, size_t size)
     if (taken > arena->left) {
         /* Above a quarter of a block, starting an ordinary one would throw away too much of the current one. */
         if (taken > ARENA_DATA_SIZE / 4)
-            return arena_allocate_large(arena, taken);
+            return arena_allocate_large(arena, size, taken);
         struct arena_block *block = arena_block_create(ARENA_DATA_SIZE);
         block->next_owned = arena->blocks_owned;
         *arena = (struct arena){.blocks_owned = block, .next = block->data, .left = block->size};
@@ -92,6 +95,7 @@ void *arena_allocate(struct arena *arena, size_t size)
     uint8_t *at = arena->next;
     arena->next += taken;
     arena->left -= taken;
+    poison_lift(at, size);
     return at;
 }
 
@@ -111,11 +115,13 @@ void *arena_resize(struct arena *arena, void *old, size_t old_size, size_t size)
     if (link == NULL || size <= ARENA_DATA_SIZE) {
         void *moved = arena_allocate(arena, size);
         memcpy(moved, old, old_size < size ? old_size : size);
+        poison_put(old, old_size);
         return moved;
     }
     ASSERT(size < SIZE_MAX / 4);
     *link = memory_resize(*link, sizeof(struct arena_block) + size);
     (*link)->size = size;
+    poison_lift((*link)->data, size); /* where it shrinks in place, or grows over what was rounded up */
     return (*link)->data;
 }
 

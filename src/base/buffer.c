@@ -23,6 +23,8 @@ void buffer_deinit(struct buffer *buffer)
 void buffer_truncate(struct buffer *buffer, size_t size)
 {
     ASSERT(size <= buffer->size);
+    if (size < buffer->size)
+        poison_put(buffer->data_owned + size, buffer->size - size + 1); /* with the spare byte */
     buffer->size = size;
 }
 
@@ -35,6 +37,7 @@ void buffer_grow(struct buffer *buffer, size_t size)
         capacity = needed;
     buffer->data_owned = memory_resize(buffer->data_owned, capacity);
     buffer->capacity = capacity;
+    poison_put(buffer->data_owned + buffer->size, capacity - buffer->size);
 }
 
 void buffer_append(struct buffer *buffer, const void *data, size_t size)
@@ -71,6 +74,7 @@ void buffer_append_format(struct buffer *buffer, const char *format, ...)
 {
     uint8_t *at = buffer_reserve(buffer, 0);
     size_t room = buffer->capacity - buffer->size;
+    poison_lift(at, room);
 
     va_list arguments;
     va_start(arguments, format);

@@ -1,6 +1,7 @@
 /* A growing run of bytes: what replies, frames and snapshots are written into. Little-endian throughout.
  *
- * Owns its memory. Pointers into it are borrowed until the next append. */
+ * Owns its memory. Pointers into it are borrowed until the next append; what was truncated
+ * away is nobody's (poison.h). */
 #ifndef TALLY_BASE_BUFFER_H
 #define TALLY_BASE_BUFFER_H
 
@@ -28,6 +29,7 @@ static inline uint8_t *buffer_reserve(struct buffer *buffer, size_t size)
     /* One byte stays spare: the place returned is never NULL, even for no bytes in an empty buffer. */
     if (buffer->capacity - buffer->size <= size)
         buffer_grow(buffer, size);
+    poison_lift(buffer->data_owned + buffer->size, size + 1);
     return buffer->data_owned + buffer->size;
 }
 

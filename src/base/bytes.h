@@ -5,6 +5,8 @@
 #ifndef TALLY_BASE_BYTES_H
 #define TALLY_BASE_BYTES_H
 
+#include "base/poison.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,8 +20,9 @@ struct bytes {
 /* The bytes of a string literal, without its NUL. */
 #define BYTES(literal) ((struct bytes){(const uint8_t *)("" literal), sizeof(literal) - 1})
 
-/* For printf("%.*s"): both arguments at once. */
-#define BYTES_FORMAT(view) ((int)(view).size), ((const char *)(view).ptr)
+/* For printf("%.*s"): both arguments at once. AddressSanitizer does not look at what such a conversion reads,
+ * so they are looked at here. */
+#define BYTES_FORMAT(view) ((int)(view).size), ((const char *)poison_look((view).ptr, (view).size))
 
 static inline struct bytes bytes_make(const void *ptr, size_t size)
 {

@@ -125,7 +125,9 @@ void heap_push(struct heap *heap, uint64_t key, uint32_t slot)
     if (heap->count == heap->capacity) {
         heap->capacity = capacity_above(heap->capacity);
         heap->entries_owned = kept_resize(heap->entries_owned, heap->capacity * sizeof(struct heap_entry));
+        poison_put(heap->entries_owned + heap->count, (heap->capacity - heap->count) * sizeof(struct heap_entry));
     }
+    poison_lift(heap->entries_owned + heap->count, sizeof(struct heap_entry));
     heap->count++;
     heap_sift_up(heap, heap->count - 1, (struct heap_entry){.key = key, .slot = slot});
 }
@@ -151,6 +153,7 @@ void heap_remove(struct heap *heap, uint32_t slot)
     heap->count--;
     if (index < heap->count)
         heap_settle(heap, index, heap->entries_owned[heap->count]);
+    poison_put(heap->entries_owned + heap->count, sizeof(struct heap_entry));
     heap_shrink(heap);
 }
 

@@ -17,6 +17,12 @@ static struct leaf *leaf_at(const struct number_map *map, uint32_t slot)
     return pool_at(&map->leaves, slot);
 }
 
+/* May be asked of a freed leaf. */
+POISON_MAY_LOOK static bool leaf_is_used(const struct leaf *leaf)
+{
+    return leaf->count != 0;
+}
+
 static uint64_t leaf_first(uint64_t number)
 {
     return number & ~(uint64_t)(LEAF_NUMBERS - 1);
@@ -125,8 +131,8 @@ void number_map_check(const struct number_map *map)
     uint32_t leaf_count = 0;
     for (uint32_t slot = 1; slot < map->leaves.slot_end; slot++) {
         const struct leaf *leaf = leaf_at(map, slot);
-        if (leaf->count == 0)
-            continue; /* given back */
+        if (!leaf_is_used(leaf))
+            continue;
         uint32_t used = 0;
         for (size_t i = 0; i < LEAF_NUMBERS; i++)
             used += leaf->slots[i] != 0;

@@ -57,6 +57,7 @@ static void add_chunks(struct pool *pool, char *memory, uint32_t count)
     }
     for (uint32_t i = 0; i < count; i++)
         pool->chunks_owned[pool->chunk_count++] = memory + i * chunk_size(pool);
+    poison_put(memory, count * chunk_size(pool));
 }
 
 static void pool_grow(struct pool *pool)
@@ -75,12 +76,14 @@ uint32_t pool_allocate(struct pool *pool)
     uint32_t slot = pool->free_head;
     if (slot != 0) {
         ASSERT(slot < pool->slot_end);
+        poison_lift(pool_at(pool, slot), pool->record_size);
         memcpy(&pool->free_head, pool_at(pool, slot), sizeof(pool->free_head));
     } else {
         ASSERT(pool->slot_end < UINT32_MAX);
         slot = pool->slot_end++;
         if (slot >> POOL_CHUNK_SHIFT == pool->chunk_count)
             pool_grow(pool);
+        poison_lift(pool_at(pool, slot), pool->record_size);
     }
     memset(pool_at(pool, slot), 0, pool->record_size);
     pool->used++;
@@ -118,6 +121,7 @@ void pool_free(struct pool *pool, uint32_t slot)
     ASSERT(slot != pool->free_head);
     ASSERT(pool->used > 0);
     memcpy(pool_at(pool, slot), &pool->free_head, sizeof(pool->free_head));
+    poison_put(pool_at(pool, slot), pool->record_size);
     pool->free_head = slot;
     pool->used--;
     kept_count_less(pool->record_size);

@@ -1,13 +1,19 @@
 /* A pool of equal records addressed by a 32-bit slot. Slot 0 is never handed out: it means "none".
  *
- * Records never move, so pointers to them stay good until pool_free(), and freed ones can still be read until pool_trim(). Freed
- * slots are reused, newest first. Memory grows in chunks; pool_trim() gives it back. The records in use count as kept memory
- * (kept.h). O(1).
+ * Records never move, so pointers to them stay good until pool_free(). Freed slots are reused, newest first. Memory
+ * grows in chunks; pool_trim() gives it back. The records in use count as kept memory (kept.h). O(1).
+ *
+ * Whoever walks over all slots meets freed ones. Until pool_trim() such a record says what it said when it was freed,
+ * but for its first four bytes: of each kind of record that is walked over, a function, marked POISON_MAY_LOOK, knows a
+ * freed one by what it says. That function is the only code that may look at a freed record; any other look is reported
+ * by AddressSanitizer (poison.h).
  *
  * A large pool grows in blocks of many chunks, which the system may back with huge pages: a fork then copies a
  * five-hundredth of the page tables, and fewer accesses miss the processor's table of translations. */
 #ifndef TALLY_BASE_POOL_H
 #define TALLY_BASE_POOL_H
+
+#include "base/poison.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,7 +42,7 @@ void pool_free(struct pool *pool, uint32_t slot);
  * was freed, and nobody who walks over the slots relies on slot_end not to fall. */
 void pool_trim(struct pool *pool);
 
-/* The record at `slot`, which must be in use (or have been: freed memory is not checked here). */
+/* The record at `slot`, which must be in use, or is only asked whether it is. */
 static inline void *pool_at(const struct pool *pool, uint32_t slot)
 {
     return (char *)pool->chunks_owned[slot >> POOL_CHUNK_SHIFT] +

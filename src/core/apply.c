@@ -387,6 +387,7 @@ static void leave_place(struct core *core, uint32_t slot, enum unit_state outcom
     if (place->group != 0)
         group_unlink(core, slot);
     kept_replace(&place->reason_owned, bytes_make(NULL, 0));
+    place->message = 0; /* whoever walks over the slots knows a free one by that */
     pool_free(&core->places, message->place);
     message->place = 0;
 }

@@ -36,7 +36,7 @@ static void check_groups(const struct core *core, const struct census *census)
     uint64_t count = 0, live_count = 0;
     uint32_t *counts = kept_allocate_zeroed(core->shelves.slot_end * sizeof(*counts)); /* by shelf slot */
     for (uint32_t slot = 1; slot < core->groups.slot_end; slot++) {
-        if (!core_group(core, slot)->is_live)
+        if (!group_is_used(core_group(core, slot)))
             continue;
         group_check(core, slot);
         count += core_group(core, slot)->count;
@@ -44,7 +44,7 @@ static void check_groups(const struct core *core, const struct census *census)
         live_count++;
     }
     for (uint32_t slot = 1; slot < core->shelves.slot_end; slot++)
-        ASSERT(core_shelf_at(core, slot)->group_count == counts[slot]);
+        ASSERT(!shelf_is_used(core_shelf_at(core, slot)) || core_shelf_at(core, slot)->group_count == counts[slot]);
     kept_free(counts);
     ASSERT(count == census->grouped_count && live_count == core->groups.used);
     ASSERT(census->place_count == core->places.used);
@@ -55,8 +55,8 @@ static void count_messages(const struct core *core, struct census *census)
     uint64_t live_count = 0;
     for (uint32_t slot = 1; slot < core->messages.slot_end; slot++) {
         const struct message *message = core_message(core, slot);
-        if (message->state == 0)
-            continue; /* a freed slot */
+        if (!message_is_used(message))
+            continue;
         ASSERT(core_find_message(core, message->number) == slot);
         live_count++;
         if (message->batch != 0)
@@ -141,8 +141,10 @@ void core_check(const struct core *core)
     check_batches(core, &census);
     extents_check(&core->extents, &census.extents);
     for (uint32_t slot = 1; slot < core->queues.slot_end; slot++)
-        if (core_find_queue_slot(core, core_queue(core, slot)->id) == slot) /* else a freed slot */
+        if (queue_is_used(core_queue(core, slot)))
             ASSERT(core_queue(core, slot)->origin_count == census.origin_counts_owned[slot]);
+        else
+            ASSERT(census.origin_counts_owned[slot] == 0);
     ASSERT(census.in_flight_count == core->in_flight_count);
     ASSERT(census.delayed_count == core->delayed_count);
     heap_check(&core->timers);

@@ -74,7 +74,7 @@ static void destroy_origins(struct core *core)
 {
     for (uint32_t slot = 1; slot < core->queues.slot_end; slot++) {
         struct queue *queue = core_queue(core, slot);
-        if (core_find_queue_slot(core, queue->id) == slot && queue->shelf == 0) /* else a freed slot, or one in order */
+        if (queue_is_used(queue) && queue->shelf == 0) /* else it is in order */
             queue_deinit(queue);
     }
 }
@@ -82,10 +82,11 @@ static void destroy_origins(struct core *core)
 static void destroy_places_and_groups(struct core *core)
 {
     for (uint32_t slot = 1; slot < core->places.slot_end; slot++)
-        kept_free((void *)place_at(&core->places, slot)->reason_owned.ptr); /* of a freed slot it is NULL */
+        if (place_is_used(place_at(&core->places, slot)))
+            kept_free((void *)place_at(&core->places, slot)->reason_owned.ptr);
     for (uint32_t slot = 1; slot < core->groups.slot_end; slot++) {
         struct group *group = core_group(core, slot);
-        if (!group->is_live)
+        if (!group_is_used(group))
             continue;
         unlink_if_linked(&group->draining_link);
         kept_free((void *)group->id_owned.ptr);
@@ -385,6 +386,7 @@ void core_release_queue(struct core *core, uint32_t slot)
     unlink_if_linked(&queue->ready_link);
     table_remove(&core->queue_by_id, table_hash_u64(queue->id), slot);
     queue_deinit(queue);
+    queue->name_owned = bytes_make(NULL, 0); /* whoever walks over the slots knows a free one by that */
     pool_free(&core->queues, slot);
 }
 

@@ -33,7 +33,7 @@ bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t
         const struct message *message = core_message(core, *slot);
         ++*slot;
         --*looks;
-        if (message->state == 0 || !search_meets(&search, message->position))
+        if (!message_is_used(message) || !search_meets(&search, message->position))
             continue;
         *found = (struct live_content){
             .number = message->number, .position = message->position, .size = message->content_size};

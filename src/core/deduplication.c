@@ -55,11 +55,18 @@ void deduplication_init(struct deduplication *deduplication)
     list_init(&deduplication->attempt_order);
 }
 
+/* Has it pairs to be freed? May be asked of a freed record. */
+POISON_MAY_LOOK static bool producer_has_pairs(const struct producer *producer)
+{
+    return producer->pairs_owned != NULL;
+}
+
 void deduplication_deinit(struct deduplication *deduplication)
 {
     for (uint32_t slot = 1; slot < deduplication->producers.slot_end; slot++) {
         struct producer *producer = pool_at(&deduplication->producers, slot);
-        kept_free(producer->pairs_owned); /* of a freed slot it is NULL */
+        if (producer_has_pairs(producer))
+            kept_free(producer->pairs_owned);
     }
     heap_deinit(&deduplication->lane_expiries);
     heap_deinit(&deduplication->attempt_expiries);

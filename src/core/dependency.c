@@ -79,22 +79,23 @@ static uint32_t antecedent_open(struct core *core, const struct antecedent_found
     return slot;
 }
 
-/* An antecedent with nothing to tell leaves the list; one without edges goes. */
-static void antecedent_settle(struct core *core, uint32_t slot)
+/* An antecedent with nothing to tell leaves the list; one without edges goes, and false is returned. */
+static bool antecedent_settle(struct core *core, uint32_t slot)
 {
     struct dependencies *dependencies = of(core);
     struct antecedent *antecedent = antecedent_at(dependencies, slot);
     if (antecedent->untold_count > 0)
-        return;
+        return true;
     if (list_is_linked(&antecedent->resolving_link))
         list_remove(&antecedent->resolving_link);
     if (antecedent->told_count > 0)
-        return;
+        return true;
     if (antecedent->kind == ANTECEDENT_MESSAGE && antecedent->outcome == UNIT_OUTSTANDING)
         place_of_outstanding(core, antecedent)->antecedent = 0;
     table_remove(&dependencies->by_number, hash_of((enum antecedent_kind)antecedent->kind, antecedent->number), slot);
     antecedent->is_live = false;
     pool_free(&dependencies->antecedents, slot);
+    return false;
 }
 
 /* Puts an edge at the end of those that its antecedent has to tell. */
@@ -181,8 +182,8 @@ uint32_t edge_link(struct core *core, const struct antecedent_found *name, uint3
     return slot;
 }
 
-/* Takes an edge away at both ends. */
-static void edge_unlink(struct core *core, uint32_t slot)
+/* Takes an edge away at both ends. False: it was the antecedent's last one, which is freed. */
+static bool edge_unlink(struct core *core, uint32_t slot)
 {
     struct dependencies *dependencies = of(core);
     struct edge *edge = edge_at(dependencies, slot);
@@ -194,7 +195,7 @@ static void edge_unlink(struct core *core, uint32_t slot)
         antecedent_remove(dependencies, antecedent, edge);
     dependent_remove(core, edge);
     pool_free(&dependencies->edges, slot);
-    antecedent_settle(core, antecedent_slot);
+    return antecedent_settle(core, antecedent_slot);
 }
 
 /* --- declaring ---------------------------------------------------------------------------------------------------- */
@@ -506,6 +507,7 @@ bool apply_resolved(struct core *core, const struct event_resolved *resolved)
         resolved->count == 0 || count_tellable(core, antecedent, resolved->count) != resolved->count)
         return false;
     uint32_t slot = edge_at(of(core), antecedent->first_edge)->antecedent;
+    bool is_left = true;
     for (uint32_t i = 0; i < resolved->count; i++) {
         uint32_t edge_slot = antecedent->first_edge;
         struct edge *edge = edge_at(of(core), edge_slot);
@@ -514,10 +516,10 @@ bool apply_resolved(struct core *core, const struct event_resolved *resolved)
             hold(of(core), antecedent, edge_slot, dependent_of(core, edge));
             continue;
         }
-        edge_unlink(core, edge_slot); /* the last one frees the antecedent */
+        is_left = edge_unlink(core, edge_slot);
         core_stop_waiting(core, dependent);
     }
-    if (antecedent_at(of(core), slot)->is_live)
+    if (is_left)
         antecedent_settle(core, slot);
     return true;
 }

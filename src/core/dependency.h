@@ -70,6 +70,12 @@ static inline struct antecedent *antecedent_at(const struct dependencies *depend
     return pool_at(&dependencies->antecedents, slot);
 }
 
+/* May be asked of a freed record. */
+POISON_MAY_LOOK static inline bool antecedent_is_used(const struct antecedent *antecedent)
+{
+    return antecedent->is_live;
+}
+
 static inline struct edge *edge_at(const struct dependencies *dependencies, uint32_t slot)
 {
     ASSERT(slot != 0);

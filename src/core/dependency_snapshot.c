@@ -20,17 +20,22 @@ static int compare_numbers(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
+static bool has_edges(const struct place *place)
+{
+    return place_is_used(place) && place->first_edge != 0;
+}
+
 /* The messages that have edges, by number; the caller frees them. */
 static struct dependent *list_dependents(const struct core *core, uint32_t *count)
 {
     *count = 0;
     for (uint32_t slot = 1; slot < core->places.slot_end; slot++)
-        *count += place_at(&core->places, slot)->first_edge != 0; /* of a freed slot it is 0 */
+        *count += has_edges(place_at(&core->places, slot));
     struct dependent *dependents = kept_allocate(*count * sizeof(*dependents));
     uint32_t filled = 0;
     for (uint32_t slot = 1; slot < core->places.slot_end; slot++) {
         const struct place *place = place_at(&core->places, slot);
-        if (place->first_edge == 0)
+        if (!has_edges(place))
             continue;
         dependents[filled].number = core_message(core, place->message)->number;
         dependents[filled++].message = place->message;
@@ -269,9 +274,10 @@ void dependency_check(const struct core *core)
     const struct dependencies *dependencies = &core->dependencies;
     uint32_t edge_count = 0, antecedent_count = 0, told_count = 0, untold_count = 0;
     for (uint32_t slot = 1; slot < core->places.slot_end; slot++)
-        edge_count += check_dependent(core, place_at(&core->places, slot));
+        if (has_edges(place_at(&core->places, slot)))
+            edge_count += check_dependent(core, place_at(&core->places, slot));
     for (uint32_t slot = 1; slot < dependencies->antecedents.slot_end; slot++) {
-        if (!antecedent_at(dependencies, slot)->is_live)
+        if (!antecedent_is_used(antecedent_at(dependencies, slot)))
             continue;
         check_antecedent(core, slot);
         told_count += antecedent_at(dependencies, slot)->told_count;

@@ -11,6 +11,12 @@ struct exclusive_set *exclusive_set_at(const struct ticket_pool *pool, uint32_t 
     return pool_at(&pool->sets, slot);
 }
 
+/* May be asked of a freed record. */
+POISON_MAY_LOOK static bool set_is_used(const struct exclusive_set *set)
+{
+    return set->first != 0;
+}
+
 static uint32_t find(const struct ticket_pool *pool, struct bytes name)
 {
     for (struct table_probe probe = table_probe_start(&pool->set_by_name, digest_name(pool->digest, name));
@@ -86,7 +92,7 @@ bool exclusive_set_give_back(struct ticket_pool *pool, unsigned *left)
 {
     for (; *left > 0 && pool->sets.slot_end > 1; (*left)--) {
         const struct exclusive_set *set = exclusive_set_at(pool, --pool->sets.slot_end);
-        if (set->first != 0) /* else a freed slot */
+        if (set_is_used(set))
             kept_free((void *)set->name_owned.ptr);
     }
     if (pool->sets.slot_end > 1)
@@ -117,7 +123,7 @@ void exclusive_set_check_all(const struct ticket_pool *pool)
 {
     uint32_t count = 0;
     for (uint32_t slot = 1; slot < pool->sets.slot_end; slot++) {
-        if (exclusive_set_at(pool, slot)->first == 0)
+        if (!set_is_used(exclusive_set_at(pool, slot)))
             continue;
         check_set(pool, slot);
         count++;

@@ -241,7 +241,7 @@ uint32_t *group_list_all(const struct core *core, uint32_t shelf, uint32_t *coun
     uint32_t *slots = kept_allocate((all + (size_t)1) * sizeof(*slots));
     *count = 0;
     for (uint32_t slot = 1; slot < core->groups.slot_end && *count < all; slot++)
-        if (core_group(core, slot)->is_live && (shelf == 0 || core_group(core, slot)->shelf == shelf))
+        if (group_is_used(core_group(core, slot)) && (shelf == 0 || core_group(core, slot)->shelf == shelf))
             slots[(*count)++] = slot;
     qsort_r(slots, *count, sizeof(*slots), compare_numbers, (void *)(uintptr_t)core);
     return slots;

@@ -66,6 +66,12 @@ static inline struct group *group_at(const struct pool *groups, uint32_t slot)
     return pool_at(groups, slot);
 }
 
+/* May be asked of a freed record. */
+POISON_MAY_LOOK static inline bool group_is_used(const struct group *group)
+{
+    return group->is_live;
+}
+
 /* The group of that id on a shelf, or 0. */
 uint32_t group_find(const struct core *core, uint32_t shelf, struct bytes id);
 

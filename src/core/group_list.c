@@ -47,7 +47,7 @@ static uint64_t position_of(const struct core *core, uint32_t slot)
 static bool is_there(const struct core *core, uint32_t shelf, uint64_t position)
 {
     uint32_t slot = (uint32_t)position;
-    return slot != 0 && slot < core->groups.slot_end && core_group(core, slot)->is_live &&
+    return slot != 0 && slot < core->groups.slot_end && group_is_used(core_group(core, slot)) &&
            core_group(core, slot)->shelf == shelf && position_of(core, slot) == position;
 }
 
@@ -83,7 +83,7 @@ static unsigned list_slots(const struct core *core, uint32_t shelf, enum group_c
             return count;
         }
         const struct group *group = core_group(core, (uint32_t)slot);
-        bool is_of_queue = group->is_live && group->shelf == shelf && is_listed(group);
+        bool is_of_queue = group_is_used(group) && group->shelf == shelf && is_listed(group);
         if (is_of_queue && (filter == GROUP_ANY || group_condition(core, (uint32_t)slot) == filter))
             views[count++] = view_of(core, (uint32_t)slot);
     }

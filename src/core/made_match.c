@@ -24,6 +24,12 @@ void made_match_init(struct core *core)
               offsetof(struct made_match, number));
 }
 
+/* May be asked of a freed record. */
+POISON_MAY_LOOK static bool match_is_used(const struct made_match *match)
+{
+    return match->state != 0;
+}
+
 static void free_content(struct made_match *match)
 {
     kept_replace(&match->body_owned, bytes_make(NULL, 0));
@@ -42,7 +48,7 @@ static void free_owned(struct made_match *match)
 void made_match_deinit(struct core *core)
 {
     for (uint32_t slot = 1; slot < core->made_matches.slot_end; slot++)
-        if (made_match_at(core, slot)->state != 0)
+        if (match_is_used(made_match_at(core, slot)))
             free_owned(made_match_at(core, slot));
     heap_deinit(&core->holds);
     table_deinit(&core->match_by_number);

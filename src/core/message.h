@@ -66,6 +66,12 @@ static inline struct message *message_at(const struct pool *messages, uint32_t s
     return pool_at(messages, slot);
 }
 
+/* Is it one, and no free slot? May be asked of a freed record. */
+POISON_MAY_LOOK static inline bool message_is_used(const struct message *message)
+{
+    return message->state != 0;
+}
+
 /* How a message's end counts, for its unit and for whoever waits for it. */
 static inline enum unit_state end_outcome(enum end_reason reason)
 {

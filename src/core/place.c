@@ -48,18 +48,11 @@ void core_stop_waiting(struct core *core, uint32_t slot)
     core_enter_state(core, slot, message->visible_at_ms > core->now_ms ? MESSAGE_DELAYED : MESSAGE_RETURNED);
 }
 
-/* A freed place is the place of no message. */
-static bool is_live(const struct core *core, uint32_t slot)
-{
-    uint32_t message = place_at(&core->places, slot)->message;
-    return message != 0 && core_message(core, message)->place == slot;
-}
-
 bool core_waits_add_up(const struct core *core)
 {
     for (uint32_t slot = 1; slot < core->places.slot_end; slot++) {
         const struct place *place = place_at(&core->places, slot);
-        if (!is_live(core, slot))
+        if (!place_is_used(place))
             continue;
         bool is_held;
         uint32_t edge_count = dependency_count(core, place->message, &is_held);

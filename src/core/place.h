@@ -24,7 +24,7 @@ struct place {
     uint64_t sequence;         /* in its group: the SequenceNumber */
     uint64_t counted_from_ms;  /* retention counts from here, for what was moved into a FIFO queue; 0: from the send */
     struct bytes reason_owned; /* of the newest failed attempt, or empty */
-    uint32_t message;          /* slot */
+    uint32_t message;          /* slot; 0: a free place */
     uint32_t group;            /* slot; 0: none */
     uint32_t prev;             /* in the group's line: message slots */
     uint32_t next;
@@ -45,6 +45,12 @@ static inline struct place *place_at(const struct pool *places, uint32_t slot)
 {
     ASSERT(slot != 0);
     return pool_at(places, slot);
+}
+
+/* May be asked of a freed record. */
+POISON_MAY_LOOK static inline bool place_is_used(const struct place *place)
+{
+    return place->message != 0;
 }
 
 #endif

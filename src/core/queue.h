@@ -117,6 +117,12 @@ uint64_t rate_after_change(const struct rate *rate, uint64_t tat_us, uint64_t no
 /* Puts a copy of `settings` in place of those the queue has. */
 void queue_adopt_settings(struct queue *queue, const struct queue_settings *settings);
 
+/* May be asked of a freed record. */
+POISON_MAY_LOOK static inline bool queue_is_used(const struct queue *queue)
+{
+    return queue->name_owned.ptr != NULL;
+}
+
 void queue_init(struct queue *queue, uint32_t id, struct bytes name);
 void queue_deinit(struct queue *queue);
 

@@ -32,6 +32,12 @@ struct shelf {
     struct list_link draining_link;
 };
 
+/* May be asked of a freed record. One that is only read, from a snapshot, and has no queue, is not used yet. */
+POISON_MAY_LOOK static inline bool shelf_is_used(const struct shelf *shelf)
+{
+    return shelf->queue != 0 || shelf->count > 0;
+}
+
 void shelf_init(struct shelf *shelf, const struct pool *messages, uint64_t number, uint32_t queue);
 void shelf_deinit(struct shelf *shelf);
 

@@ -76,7 +76,7 @@ static uint32_t *list_queues(const struct core *core)
 {
     uint32_t *slots = kept_allocate((core->queues.used + 1) * sizeof(*slots)), count = 0;
     for (uint32_t slot = 1; slot < core->queues.slot_end; slot++)
-        if (core_find_queue_slot(core, core_queue(core, slot)->id) == slot) /* else it is free */
+        if (queue_is_used(core_queue(core, slot)))
             slots[count++] = core_queue(core, slot)->id;
     core_sort_ids(slots, count);
     for (uint32_t i = 0; i < count; i++)

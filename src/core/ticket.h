@@ -70,6 +70,17 @@ static inline struct ticket *ticket_at(const struct pool *tickets, uint32_t slot
     return pool_at(tickets, slot);
 }
 
+/* These two may be asked of a freed record. */
+POISON_MAY_LOOK static inline bool ticket_is_used(const struct ticket *ticket)
+{
+    return ticket->state != 0;
+}
+
+POISON_MAY_LOOK static inline bool ticket_is_waiting(const struct ticket *ticket)
+{
+    return ticket->state == TICKET_WAITING;
+}
+
 /* Slots, 0: none. */
 uint32_t ticket_find(const struct ticket_pool *pool, struct bytes key);
 uint32_t ticket_find_by_number(const struct ticket_pool *pool, uint64_t number);

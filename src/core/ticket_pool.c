@@ -346,7 +346,7 @@ bool apply_pool_put(struct core *core, const struct event_pool_put *put)
 static void free_portion(struct core *core, struct ticket_pool *pool, unsigned portion)
 {
     for (; portion > 0 && pool->index_next < pool->tickets.slot_end; portion--, pool->index_next++)
-        if (ticket_at(&pool->tickets, pool->index_next)->state != 0) /* else a freed slot */
+        if (ticket_is_used(ticket_at(&pool->tickets, pool->index_next)))
             ticket_free(ticket_at(&pool->tickets, pool->index_next));
     if (pool->index_next < pool->tickets.slot_end || !made_match_give_back(core, pool, &portion) ||
         !exclusive_set_give_back(pool, &portion))

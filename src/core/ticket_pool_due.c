@@ -35,8 +35,8 @@ static void fill(struct core *core, struct ticket_pool *pool, unsigned portion)
             pool->index_next = 0;
             return;
         }
-        /* A freed slot has no state; a ticket that came since is in the matcher. */
-        if (ticket_at(&pool->tickets, slot)->state == TICKET_WAITING && !matcher_has(&pool->matcher, slot))
+        /* A ticket that came since is in the matcher. */
+        if (ticket_is_waiting(ticket_at(&pool->tickets, slot)) && !matcher_has(&pool->matcher, slot))
             ticket_join_matcher(core, pool, slot);
     }
 }

@@ -53,6 +53,12 @@ static inline struct type_group *type_group_at(const struct core *core, uint32_t
     return pool_at(&core->type_orders.groups, slot);
 }
 
+/* May be asked of a freed record. */
+POISON_MAY_LOOK static inline bool type_group_is_used(const struct type_group *group)
+{
+    return group->id_owned.ptr != NULL;
+}
+
 static inline struct type_lane *type_lane_at(const struct core *core, uint32_t slot)
 {
     ASSERT(slot != 0);

@@ -20,8 +20,8 @@ static void destroy_groups(struct type_orders *type_orders)
 {
     for (uint32_t slot = 1; slot < type_orders->groups.slot_end; slot++) {
         struct type_group *group = pool_at(&type_orders->groups, slot);
-        if (group->id_owned.ptr == NULL)
-            continue; /* a freed slot */
+        if (!type_group_is_used(group))
+            continue;
         for (int i = 0; i < __builtin_popcountll(group->mask); i++) {
             struct type_lane *lane = pool_at(&type_orders->lanes, group->lanes_owned[i]);
             heap_deinit(&lane->waiting);

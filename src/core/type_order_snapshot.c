@@ -86,7 +86,7 @@ static void write_groups(const struct core *core, struct core_writer *writer)
     uint32_t count = 0;
     for (uint32_t slot = 1; slot < pool->slot_end; slot++) {
         const struct type_group *group = type_group_at(core, slot);
-        if (group->id_owned.ptr != NULL && count_lanes(core, group) > 0)
+        if (type_group_is_used(group) && count_lanes(core, group) > 0)
             groups[count++] = group;
     }
     qsort(groups, count, sizeof(*groups), compare_groups);
@@ -361,8 +361,8 @@ void type_order_check(const struct core *core)
     struct census census = {.lane_count = 0};
     uint32_t group_count = 0;
     for (uint32_t slot = 1; slot < type_orders->groups.slot_end; slot++) {
-        if (type_group_at(core, slot)->id_owned.ptr == NULL)
-            continue; /* a freed slot */
+        if (!type_group_is_used(type_group_at(core, slot)))
+            continue;
         check_group(core, slot, &census);
         group_count++;
     }

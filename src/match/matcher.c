@@ -71,7 +71,7 @@ void matcher_reset(struct matcher *matcher, const struct rules *rules, uint64_t 
     private_init(matcher, window_ms);
 }
 
-bool matcher_has(const struct matcher *matcher, uint32_t slot)
+POISON_MAY_LOOK bool matcher_has(const struct matcher *matcher, uint32_t slot)
 {
     return matcher->generation != 0 && matcher_entry(matcher, slot)->generation == matcher->generation;
 }

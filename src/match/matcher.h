@@ -61,6 +61,7 @@ void matcher_reset(struct matcher *matcher, const struct rules *rules, uint64_t 
 void matcher_add(struct matcher *matcher, uint32_t slot, uint64_t now_ms, bool is_seed);
 /* Takes it out. It must be in. O(log n). */
 void matcher_remove(struct matcher *matcher, uint32_t slot);
+/* May be asked of a freed record, too. */
 bool matcher_has(const struct matcher *matcher, uint32_t slot);
 
 /* Lets an entry that is in it look (again). */

@@ -22,6 +22,12 @@ static struct rehearsal_set *set_at(const struct rehearsal *rehearsal, uint32_t 
     return pool_at(&rehearsal->sets, slot);
 }
 
+/* May be asked of a freed record. */
+POISON_MAY_LOOK static bool is_used(const struct rehearsal_ticket *ticket)
+{
+    return ticket->entry.number != 0;
+}
+
 void rehearsal_init(struct rehearsal *rehearsal, const struct rules *rules, uint64_t window_ms, uint64_t ttl_ms,
                     uint32_t budget, const struct rehearsal_watcher *watcher)
 {
@@ -56,7 +62,7 @@ void rehearsal_deinit(struct rehearsal *rehearsal)
 {
     matcher_deinit(&rehearsal->matcher);
     for (uint32_t slot = 1; slot < rehearsal->tickets.slot_end; slot++)
-        if (ticket_at(rehearsal, slot)->entry.number != 0)
+        if (is_used(ticket_at(rehearsal, slot)))
             facts_destroy(ticket_at(rehearsal, slot)->facts_owned);
     for (uint32_t slot = 1; slot < rehearsal->sets.slot_end; slot++)
         kept_free((void *)(uintptr_t)set_at(rehearsal, slot)->name_owned.ptr);

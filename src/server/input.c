@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/poison.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ void input_pool_deinit(struct input_pool *pool)
     ASSERT(pool->memory == 0);
     while (pool->free_owned != NULL) {
         struct input_block *block = pool->free_owned;
+        poison_lift(block, INPUT_BLOCK_SIZE);
         pool->free_owned = block->next;
         free(block);
     }
@@ -43,6 +45,7 @@ static void input_take_block(struct input *input, struct input_pool *pool)
 {
     struct input_block *block = pool->free_owned;
     if (block != NULL) {
+        poison_lift(block, INPUT_BLOCK_SIZE);
         pool->free_owned = block->next;
         pool->free_count--;
     } else {
@@ -94,6 +97,7 @@ void input_release(struct input *input, struct input_pool *pool)
     if (input->capacity == INPUT_BLOCK_SIZE && pool->free_count < INPUT_FREE_MAX) {
         struct input_block *block = (struct input_block *)(void *)input->memory_owned;
         block->next = pool->free_owned;
+        poison_put(block, INPUT_BLOCK_SIZE);
         pool->free_owned = block;
         pool->free_count++;
     } else {

@@ -22,6 +22,7 @@ void turn_pool_deinit(struct turn_pool *pool)
 {
     while (pool->free_owned != NULL) {
         struct turn *turn = pool->free_owned;
+        poison_lift(turn, sizeof(*turn));
         pool->free_owned = turn->free_next;
         turn_destroy(turn);
     }
@@ -32,6 +33,7 @@ struct turn *turn_take(struct turn_pool *pool, struct connection *connection)
 {
     struct turn *turn = pool->free_owned;
     if (turn != NULL) {
+        poison_lift(turn, sizeof(*turn));
         pool->free_owned = turn->free_next;
         pool->free_count--;
     } else {
@@ -54,6 +56,7 @@ void turn_give_back(struct turn_pool *pool, struct turn *turn)
     exchange_reset(&turn->exchange);
     turn->connection = NULL;
     turn->free_next = pool->free_owned;
+    poison_put(turn, sizeof(*turn));
     pool->free_owned = turn;
     pool->free_count++;
 }

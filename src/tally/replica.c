@@ -26,6 +26,12 @@ uint32_t replica_find_ticket(const struct replica *replica, struct bytes key)
     return 0;
 }
 
+/* May be asked of a freed record. */
+POISON_MAY_LOOK static bool is_used(const struct replica_ticket *ticket)
+{
+    return ticket->entry.number != 0;
+}
+
 static void init_tickets(struct replica *replica)
 {
     pool_init(&replica->tickets, sizeof(struct replica_ticket));
@@ -41,7 +47,7 @@ static void deinit_tickets(struct replica *replica)
     matcher_deinit(&replica->matcher);
     for (uint32_t slot = 1; slot < replica->tickets.slot_end; slot++) {
         struct replica_ticket *ticket = ticket_at(replica, slot);
-        if (ticket->entry.number == 0)
+        if (!is_used(ticket))
             continue;
         free((void *)(uintptr_t)ticket->key_owned.ptr);
         facts_destroy(ticket->facts_owned);
@@ -351,7 +357,7 @@ void replica_set_parts(struct replica *replica, yyjson_val *parts)
         return;
     for (uint32_t slot = 1; slot < replica->tickets.slot_end; slot++) {
         const struct replica_ticket *ticket = ticket_at(replica, slot);
-        bool is_new = ticket->entry.number != 0 && replica->is_mine[ticket->part] && !was_mine[ticket->part];
+        bool is_new = is_used(ticket) && replica->is_mine[ticket->part] && !was_mine[ticket->part];
         if (is_new && ticket->state == REPLICA_WAITING)
             matcher_seed(&replica->matcher, slot);
     }

@@ -143,6 +143,12 @@ static void random_operations_agree_with_the_model(void **state)
     pool_deinit(&pool);
 }
 
+/* May be asked of a freed record. */
+POISON_MAY_LOOK static bool is_zero(const uint32_t *number)
+{
+    return *number == 0;
+}
+
 /* Some chunks one by one, then blocks of them; emptied, it keeps a little and serves on. */
 static void a_pool_that_was_emptied_gives_its_chunks_back(void **state)
 {
@@ -161,7 +167,7 @@ static void a_pool_that_was_emptied_gives_its_chunks_back(void **state)
         pool_trim(&pool);
         assert_true(pool.chunk_count >= count >> POOL_CHUNK_SHIFT);
         pool_free(&pool, count);
-        assert_int_equal(*((uint32_t *)pool_at(&pool, count - 1) + 1), 0); /* still there to be read */
+        assert_true(is_zero((const uint32_t *)pool_at(&pool, count - 1) + 1)); /* still there to be read */
         pool_trim(&pool);
         assert_true(pool.chunk_count < count >> POOL_CHUNK_SHIFT);
         for (unsigned i = 0; i < 200; i++) {
