@@ -48,7 +48,7 @@ static struct bytes decimal(struct arena *arena, uint64_t value)
 static struct bytes deduplication_id(struct call *call, bool is_fifo, const struct received_message *message,
                                      const struct content *content)
 {
-    if (!is_fifo || (message->origin == 0 && !message->is_renamed && content->deduplication.size > 0))
+    if (!is_fifo || (message->origin.size == 0 && !message->is_renamed && content->deduplication.size > 0))
         return content->deduplication;
     char *id = arena_allocate(call->arena, IDENTITY_TEXT_SIZE);
     identity_to_text(content->id, id);
@@ -63,8 +63,8 @@ static void write_system_attributes(struct call *call, const struct receive_comm
     bool has_any = false;
     struct bytes deduplication = deduplication_id(call, is_fifo, message, content);
     struct bytes origin = {NULL, 0};
-    if (message->origin != 0)
-        origin = call_queue_arn(call, core_queue_at(call->core, message->origin)->name_owned);
+    if (message->origin.size > 0)
+        origin = call_queue_arn(call, message->origin);
     write_system(call->reply, command, &has_any, "SenderId", content->sender);
     write_system(call->reply, command, &has_any, "SentTimestamp", decimal(call->arena, message->sent_at_ms));
     write_system(call->reply, command, &has_any, "ApproximateReceiveCount",

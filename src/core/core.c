@@ -42,6 +42,7 @@ struct core *core_create(void)
     ticket_pool_init_all(core);
     made_match_init(core);
     buffer_init(&core->scratch);
+    arena_init(&core->received_texts);
     return core;
 }
 
@@ -135,6 +136,7 @@ void core_destroy(struct core *core)
     pool_deinit(&core->queues);
     pool_deinit(&core->batches);
     buffer_deinit(&core->scratch);
+    arena_deinit(&core->received_texts);
     kept_free(core->queue_order_owned);
     kept_free(core->batch_order_owned);
     extents_deinit(&core->extents);
@@ -686,11 +688,6 @@ struct digest *core_digest(const struct core *core)
 const struct shelf *core_shelf(const struct core *core, const struct queue *queue)
 {
     return core_shelf_at(core, queue->shelf);
-}
-
-const struct queue *core_queue_at(const struct core *core, uint32_t slot)
-{
-    return core_queue(core, slot);
 }
 
 size_t core_queue_count(const struct core *core)

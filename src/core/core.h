@@ -63,7 +63,6 @@ struct digest *core_digest(const struct core *core);
 struct queue *core_find_queue(const struct core *core, struct bytes name);
 struct queue *core_find_queue_by_id(const struct core *core, uint32_t id);
 const struct shelf *core_shelf(const struct core *core, const struct queue *queue);
-const struct queue *core_queue_at(const struct core *core, uint32_t slot);
 const struct batch *core_find_batch(const struct core *core, struct bytes id);
 
 /* Queues in order of name: how many there are, and the i-th; the place of the first whose name is not below `name`. */

@@ -106,6 +106,8 @@ enum error decide_send_checked(struct core *core, const struct send_command *com
 
 #define RECEIVE_MAX 10u
 
+/* Texts are copies, for a receive may end its messages, and with them the queue that they come from;
+ * borrowed until the next receive. */
 struct received_message {
     struct handle handle;
     uint64_t position; /* of the content */
@@ -113,7 +115,7 @@ struct received_message {
     uint32_t receive_count;
     uint64_t sent_at_ms;
     uint64_t first_received_at_ms;
-    uint32_t origin; /* queue slot for core_queue_at(); 0: not dead-lettered */
+    struct bytes origin; /* name of the queue that it failed in; empty: it was not dead-lettered */
     bool is_renamed; /* its MessageId is that of its number; its content names the message that it was before a move */
     uint64_t sequence;   /* in its group; 0: it has none */
     struct bytes reason; /* of its newest failed attempt, or empty */

@@ -100,10 +100,17 @@ static uint32_t next_to_deliver(struct core *core, const struct queue *queue, co
 
 /* --- taking ------------------------------------------------------------------------------------------------------- */
 
-static struct received_message describe_received(const struct core *core, const struct queue *queue, uint32_t slot)
+/* A copy that stays when what it is of is freed. */
+static struct bytes keep_text(struct core *core, struct bytes text)
+{
+    return text.size == 0 ? bytes_make(NULL, 0) : arena_copy(&core->received_texts, text);
+}
+
+static struct received_message describe_received(struct core *core, const struct queue *queue, uint32_t slot)
 {
     const struct message *message = core_message(core, slot);
     const struct place *place = core_place_of(core, message);
+    struct bytes nothing = {NULL, 0};
     return (struct received_message){
         .handle = {.queue = queue->id, .message = message->number, .delivery = message->delivery},
         .position = message->position,
@@ -111,10 +118,10 @@ static struct received_message describe_received(const struct core *core, const 
         .receive_count = message->receive_count,
         .sent_at_ms = message->sent_at_ms,
         .first_received_at_ms = message->sent_at_ms + message->first_received_after_ms - 1,
-        .origin = message->origin,
+        .origin = message->origin == 0 ? nothing : keep_text(core, core_queue(core, message->origin)->name_owned),
         .is_renamed = message->is_redriven && message->completes == 0,
         .sequence = place == NULL || !message->is_grouped ? 0 : place->sequence,
-        .reason = place == NULL ? bytes_make(NULL, 0) : place->reason_owned,
+        .reason = place == NULL ? nothing : keep_text(core, place->reason_owned),
     };
 }
 
@@ -138,17 +145,15 @@ static void change_lease(struct core *core, uint64_t number, uint32_t timeout_ms
 
 /* After all are chosen, or one receive would take one twice: with a timeout of 0 the messages stay visible, the last first so
  * that a strict queue fences none of them; from an at-most-once queue they are over. */
-static void let_go(struct core *core, const struct queue *queue, uint32_t timeout_ms, struct received_message *messages,
-                   unsigned count)
+static void let_go(struct core *core, const struct queue *queue, uint32_t timeout_ms,
+                   const struct received_message *messages, unsigned count)
 {
     for (unsigned i = count; i > 0; i--) {
         uint64_t number = messages[i - 1].handle.message;
-        if (queue->settings.is_at_most_once) {
-            messages[i - 1].reason = bytes_make(NULL, 0); /* it goes with the message */
+        if (queue->settings.is_at_most_once)
             finish_message(core, core_find_message(core, number), END_TAKEN);
-        } else if (timeout_ms == 0) {
+        else if (timeout_ms == 0)
             change_lease(core, number, 0);
-        }
     }
 }
 
@@ -158,6 +163,7 @@ enum error decide_receive(struct core *core, struct queue *queue, unsigned count
     ASSERT(count_max >= 1 && count_max <= RECEIVE_MAX);
     const struct shelf *shelf = core_shelf_at(core, queue->shelf);
     *count = 0;
+    arena_reset(&core->received_texts);
     if (shelf->in_flight_count >= in_flight_max)
         return queue->settings.is_fifo ? OK : ERROR_OVER_LIMIT;
     uint64_t room = in_flight_max - shelf->in_flight_count;
@@ -215,6 +221,7 @@ enum error decide_receive_again(struct core *core, struct queue *queue, struct b
 {
     struct bytes deliveries = deduplication_find_attempt(core, queue, attempt);
     *count = 0;
+    arena_reset(&core->received_texts);
     struct cursor cursor = cursor_make(deliveries);
     while (cursor.rest.size > 0 && *count < RECEIVE_MAX) {
         uint64_t number = cursor_u64(&cursor);

@@ -2,6 +2,7 @@
 #ifndef TALLY_CORE_STATE_H
 #define TALLY_CORE_STATE_H
 
+#include "base/arena.h"
 #include "base/assert.h"
 #include "base/number_map.h"
 #include "core/batch.h"
@@ -116,6 +117,7 @@ struct core {
     size_t frame_ample_size;
     uint64_t applying_at; /* log position of the fields of the event being applied */
     struct buffer scratch;
+    struct arena received_texts; /* of the results of the newest receive */
 };
 
 /* Has the open frame grown so much that work which can wait should wait for the next one? */

@@ -472,6 +472,105 @@ static void Q33_names_of_both_lists_are_one_set(void **state)
     sqs_close(world);
 }
 
+/* --- what a receive tells of a message that it ends --------------------------------------------------------------- */
+
+#define SOURCE "a-source-queue-with-a-long-name-of-its-own-0123456789"
+
+/* `count` dead letters of SOURCE, which failed for a reason, in the at-most-once queue "dead". SOURCE is deleted. */
+static void leave_dead_letters(struct world *world, unsigned count, const char *suffix, const char *kind)
+{
+    char attributes[300], dead[40], source[80];
+    snprintf(dead, sizeof(dead), "dead%s", suffix);
+    snprintf(source, sizeof(source), SOURCE "%s", suffix);
+    snprintf(attributes, sizeof(attributes), "'Tally.DeliveryMode':'at-most-once'%s", kind);
+    world_create_queue(world, dead, attributes);
+    snprintf(attributes, sizeof(attributes),
+             "'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'arn:aws:sqs:us-east-1:000000000000:%s\\',"
+             "\\'maxReceiveCount\\':1}'%s",
+             dead, kind);
+    world_create_queue(world, source, attributes);
+    for (unsigned i = 0; i < count; i++) {
+        struct answer sent =
+            suffix[0] == '\0'
+                ? world_call(world, "SendMessage", "{'QueueUrl':'%s','MessageBody':'m%u'}", source, i)
+                : world_call(
+                      world, "SendMessage",
+                      "{'QueueUrl':'%s','MessageBody':'m%u','MessageGroupId':'g%u','MessageDeduplicationId':'%u'}",
+                      source, i, i, i);
+        EXPECT(world, sent.error == NULL);
+        struct taken taken;
+        EXPECT(world, world_take(world, source, 30, 1, &taken) == 1);
+        EXPECT(world, world_call(world, "Tally.FailMessage",
+                                 "{'QueueUrl':'%s','ReceiptHandle':'%s','Reason':'there is no such customer'}", source,
+                                 taken.handle)
+                              .error == NULL);
+    }
+    EXPECT(world, world_count_messages(world, dead) == count);
+    EXPECT(world, world_call(world, "DeleteQueue", "{'QueueUrl':'%s'}", source).error == NULL);
+}
+
+static void expect_dead_letters(struct world *world, yyjson_val *messages, unsigned count, const char *suffix)
+{
+    char arn[140];
+    snprintf(arn, sizeof(arn), "arn:aws:sqs:us-east-1:000000000000:" SOURCE "%s", suffix);
+    EXPECT(world, yyjson_arr_size(messages) == count);
+    size_t index, end;
+    yyjson_val *message;
+    yyjson_arr_foreach(messages, index, end, message)
+    {
+        yyjson_val *system = yyjson_obj_get(message, "Attributes");
+        yyjson_val *reason = yyjson_obj_get(yyjson_obj_get(message, "MessageAttributes"), "Tally.FailureReason");
+        assert_string_equal(sqs_text(system, "DeadLetterQueueSourceArn"), arn);
+        assert_string_equal(sqs_text(reason, "StringValue"), "there is no such customer");
+    }
+}
+
+#define ASK "'AttributeNames':['All'],'MessageAttributeNames':['All']"
+
+/* The last of them is the last thing that remembered the deleted queue. */
+static void the_last_dead_letters_of_a_deleted_queue_say_where_they_come_from_and_why(void **state)
+{
+    static const unsigned counts[] = {1, 3, 10};
+    static const char *const kinds[][2] = {{"", ""}, {".fifo", ",'FifoQueue':'true'"}};
+    for (size_t kind = 0; kind < ARRAY_LENGTH(kinds); kind++)
+        for (size_t i = 0; i < ARRAY_LENGTH(counts); i++) {
+            struct world *world = sqs_open(state);
+            leave_dead_letters(world, counts[i], kinds[kind][0], kinds[kind][1]);
+            struct answer answer = world_call(world, "ReceiveMessage",
+                                              "{'QueueUrl':'dead%s','MaxNumberOfMessages':10," ASK "}", kinds[kind][0]);
+            expect_dead_letters(world, yyjson_obj_get(answer.root, "Messages"), counts[i], kinds[kind][0]);
+            sqs_close(world);
+        }
+}
+
+static void a_receive_that_waited_for_the_last_dead_letter_says_so_too(void **state)
+{
+    struct world *world = sqs_open(state);
+    leave_dead_letters(world, 1, "", "");
+    sqs_call(world, "Tally.PauseQueue", "{'QueueUrl':'dead'}");
+    struct exchange poll;
+    exchange_init(&poll);
+    poll.request =
+        (struct request){.target = BYTES("AmazonSQS.ReceiveMessage"),
+                         .body = BYTES("{\"QueueUrl\":\"dead\",\"WaitTimeSeconds\":20,\"AttributeNames\":[\"All\"],"
+                                       "\"MessageAttributeNames\":[\"All\"]}")};
+    api_submit(world->api, &poll, world->now_ms);
+    EXPECT(world, poll.state == EXCHANGE_WAITING);
+    struct exchange resume;
+    exchange_init(&resume);
+    resume.request = (struct request){.target = BYTES("Tally.ResumeQueue"), .body = BYTES("{\"QueueUrl\":\"dead\"}")};
+    api_submit(world->api, &resume, world->now_ms);
+    while (api_take_finished(world->api) != NULL)
+        ;
+    EXPECT(world, poll.state == EXCHANGE_FINISHED);
+    yyjson_doc *doc = yyjson_read((const char *)poll.reply.body.data_owned, poll.reply.body.size, 0);
+    expect_dead_letters(world, yyjson_obj_get(yyjson_doc_get_root(doc), "Messages"), 1, "");
+    yyjson_doc_free(doc);
+    exchange_deinit(&poll);
+    exchange_deinit(&resume);
+    sqs_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +584,8 @@ int main(void)
         cmocka_unit_test(Q30_forbidden_characters_have_two_errors_and_their_neighbours_none),
         cmocka_unit_test(the_size_is_looked_at_first_then_characters_then_attributes),
         cmocka_unit_test(Q33_names_of_both_lists_are_one_set),
+        cmocka_unit_test(the_last_dead_letters_of_a_deleted_queue_say_where_they_come_from_and_why),
+        cmocka_unit_test(a_receive_that_waited_for_the_last_dead_letter_says_so_too),
     };
     return cmocka_run_group_tests_name("api: messages", tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static void a_large_move_goes_in_portions(void **state)
         assert_true(error == OK && count == RECEIVE_MAX);
         for (unsigned i = 0; i < count; i++) {
             assert_true(messages[i].position > position && messages[i].handle.message > MANY);
-            assert_true(messages[i].is_renamed && messages[i].receive_count == 1 && messages[i].origin == 0);
+            assert_true(messages[i].is_renamed && messages[i].receive_count == 1 && messages[i].origin.size == 0);
             position = messages[i].position;
         }
     }
