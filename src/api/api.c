@@ -150,7 +150,8 @@ static struct api *find_owner(const struct call *call)
 
 void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
 {
-    struct failure failure = {.error = OK};
+    struct failure failure;
+    failure_init(&failure);
     struct call call = {
         .api = api,
         .exchange = exchange,

@@ -1,6 +1,7 @@
 #include "base/error.h"
 
 #include "base/assert.h"
+#include "base/quote.h"
 
 #include <stdio.h>
 
@@ -18,27 +19,19 @@ const struct error_row *error_row(enum error error)
     return &rows[error];
 }
 
-/* Bytes of the UTF-8 character that begins at `text`, as its first byte says; 0 if it lacks one or begins in the middle. */
-static size_t character_size(const char *text)
+/* Takes out what is no UTF-8: what is left of characters that were cut, by the end of the text or by a precision
+ * (%.80s) in the middle of it, and bytes of a request that a text repeats. An answer stays valid. */
+static void text_drop_invalid(char *text)
 {
-    const uint8_t lead = (uint8_t)text[0];
-    const size_t size = lead < 0x80 ? 1 : lead < 0xc0 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    for (size_t i = 1; i < size; i++)
-        if (((uint8_t)text[i] & 0xc0) != 0x80)
-            return 0;
-    return size;
-}
-
-/* Takes out what is left of characters that were cut, by the end of the text or by a precision (%.80s) in the middle of it:
- * an answer stays valid UTF-8. */
-static void text_drop_partial_characters(char *text)
-{
+    size_t left = strlen(text);
     char *end = text;
-    while (*text != '\0') {
-        const size_t size = character_size(text);
+    while (left > 0) {
+        const size_t size = quote_utf8_size((const uint8_t *)text, left);
+        const size_t taken = size == 0 ? 1 : size;
         memmove(end, text, size);
         end += size;
-        text += size == 0 ? 1 : size;
+        text += taken;
+        left -= taken;
     }
     *end = '\0';
 }
@@ -65,6 +58,6 @@ enum error failure_set_list(struct failure *failure, enum error error, const cha
     failure->error = error;
     int length = vsnprintf(failure->text, sizeof(failure->text), format, arguments);
     ASSERT(length >= 0);
-    text_drop_partial_characters(failure->text);
+    text_drop_invalid(failure->text);
     return error;
 }

@@ -141,11 +141,19 @@ const struct error_row *error_row(enum error error);
 /* An error with what a person needs to mend it; passed by pointer, filled on failure only. */
 struct failure {
     enum error error;
-    char text[512]; /* NUL-terminated; empty: the row's text says it all */
+    char text[1024]; /* NUL-terminated; empty: the row's text says it all */
 };
 
+/* None yet. The text is not all zeroed: in a place that every request comes by that would be the dearest line. */
+static inline void failure_init(struct failure *failure)
+{
+    failure->error = OK;
+    failure->text[0] = '\0';
+}
+
 /* Fills `failure` (unless NULL) and returns `error`, so that a caller can `return failure_set(...)`. `format` NULL
- * leaves the text empty; a text too long is cut at a whole UTF-8 character, and so is a value that a precision cuts. */
+ * leaves the text empty; a text too long is cut at a whole UTF-8 character, and so is a value that a precision cuts.
+ * Bytes that are no UTF-8 are left out. */
 enum error failure_set(struct failure *failure, enum error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

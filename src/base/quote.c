@@ -100,8 +100,7 @@ static bool are_ascii(const uint8_t *at)
     return (word & UINT64_C(0x8080808080808080)) == 0;
 }
 
-/* The size of the character that begins at `at`, 0 if it is no UTF-8. */
-static size_t utf8_size(const uint8_t *at, size_t left)
+size_t quote_utf8_size(const uint8_t *at, size_t left)
 {
     size_t size = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
     if (size == 0 || size > left)
@@ -122,7 +121,7 @@ bool quote_is_utf8(struct bytes text)
             i += 8;
         if (i == text.size)
             break;
-        size_t size = utf8_size(text.ptr + i, text.size - i);
+        size_t size = quote_utf8_size(text.ptr + i, text.size - i);
         if (size == 0)
             return false;
         i += size;

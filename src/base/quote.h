@@ -14,4 +14,7 @@ size_t quote_size(struct bytes text);
 /* Source: RFC 3629, section 4. */
 bool quote_is_utf8(struct bytes text);
 
+/* The size of the character that begins at `at`, of `left` bytes, at least one; 0 if it is no UTF-8. */
+size_t quote_utf8_size(const uint8_t *at, size_t left);
+
 #endif

@@ -79,7 +79,8 @@ static void server_report_trouble(struct server *server, const char *what, const
 static void server_step_snapshot(struct server *server)
 {
     for (size_t i = 0; i < server->hub.site_count; i++) {
-        struct failure failure = {0};
+        struct failure failure;
+        failure_init(&failure);
         if (namespace_snapshot_step(server->hub.sites_owned[i].ns, false, &failure) != OK)
             server_report_trouble(server, "the disk", &failure);
     }
@@ -88,7 +89,8 @@ static void server_step_snapshot(struct server *server)
 static void server_clean(struct server *server)
 {
     for (size_t i = 0; i < server->hub.site_count; i++) {
-        struct failure failure = {0};
+        struct failure failure;
+        failure_init(&failure);
         if (namespace_clean_step(server->hub.sites_owned[i].ns, clock_now_ms(server->hub.clock), &failure) != OK)
             server_report_trouble(server, "the log can't be cleaned", &failure);
     }

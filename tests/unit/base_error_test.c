@@ -1,6 +1,7 @@
 #include "base/error.h"
 
 #include "base/assert.h"
+#include "base/quote.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,26 +70,50 @@ static void a_value_cut_by_its_precision_is_cut_at_a_whole_character(void **stat
     assert_string_equal(failure.text, "");
 }
 
+/* A text may repeat bytes of a request, and stands in JSON and XML. */
+static void a_text_keeps_nothing_that_is_no_utf8(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"a\xff\x80\x80\x80z", "az"},
+        {"a\xf8\x88\x80\x80\x80z", "az"},
+        {"a\xc0\x80z", "az"},
+        {"a\xe0\x9f\xbfz", "az"},
+        {"a\xed\xa0\x80z", "az"},
+        {"a\xf4\x90\x80\x80z", "az"},
+        {"a\xc3\xffz", "az"},
+        {"\xf0\x9f\x8e", ""},
+        {"a\xef\xbf\xbfz", "a\xef\xbf\xbfz"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct failure failure;
+        failure_set(&failure, ERROR_LOG_DAMAGED, "%s", cases[i][0]);
+        assert_string_equal(failure.text, cases[i][1]);
+        assert_true(quote_is_utf8(bytes_from_string(failure.text)));
+    }
+}
+
 static void a_text_too_long_is_cut_at_a_whole_character(void **state)
 {
     (void)state;
     static const char *const characters[] = {"z", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
     for (size_t width = 1; width <= ARRAY_LENGTH(characters); width++) {
         for (size_t start = 0; start < width; start++) {
-            char text[700];
+            char text[sizeof(((struct failure *)0)->text) + 200];
             size_t size = 0;
             while (size < start)
                 text[size++] = '.';
-            while (size < 600) {
+            while (size < sizeof(text) - 100) {
                 memcpy(text + size, characters[width - 1], width);
                 size += width;
             }
             text[size] = '\0';
 
             struct failure failure;
+            const size_t size_max = sizeof(failure.text) - 1;
             failure_set(&failure, ERROR_SERIALIZATION, "%s", text);
             size_t kept = strlen(failure.text);
-            assert_int_equal(kept, start + (511 - start) / width * width);
+            assert_int_equal(kept, start + (size_max - start) / width * width);
             assert_memory_equal(failure.text, text, kept);
         }
     }
@@ -102,6 +127,7 @@ int main(void)
         cmocka_unit_test(no_two_errors_share_a_type),
         cmocka_unit_test(a_failure_keeps_the_error_and_the_text),
         cmocka_unit_test(a_value_cut_by_its_precision_is_cut_at_a_whole_character),
+        cmocka_unit_test(a_text_keeps_nothing_that_is_no_utf8),
         cmocka_unit_test(a_text_too_long_is_cut_at_a_whole_character),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);
