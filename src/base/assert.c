@@ -1,10 +1,10 @@
 #include "base/assert.h"
+#include "base/last_words.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 void assert_failed(const char *claim, const char *file, int line)
 {
-    fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, claim);
+    last_words_say("%s:%d: assertion failed: %s\n", file, line, claim);
     abort();
 }

@@ -84,6 +84,13 @@ static bool needs_target(const PQconninfoOption *options)
     return has_several && !has_target;
 }
 
+/* By default libpq prints what a server remarks on standard error, and waits there for whoever reads it. */
+static void ignore_notice(void *context, const char *text)
+{
+    (void)context;
+    (void)text;
+}
+
 /* What stands before the connection string may be overridden by it. A host that is gone is noticed within about three seconds. */
 static PGconn *connect_to(const struct postgres *postgres, bool to_primary)
 {
@@ -101,7 +108,9 @@ static PGconn *connect_to(const struct postgres *postgres, bool to_primary)
                             "UTF8", "read-write", NULL};
     if (!to_primary)
         keywords[ARRAY_LENGTH(keywords) - 2] = NULL;
-    return PQconnectdbParams(keywords, values, 1);
+    PGconn *connection = PQconnectdbParams(keywords, values, 1);
+    PQsetNoticeProcessor(connection, ignore_notice, NULL);
+    return connection;
 }
 
 PGconn *postgres_open(const struct postgres *postgres, struct fault *fault, enum step *step)

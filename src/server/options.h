@@ -2,6 +2,8 @@
 #ifndef TALLY_SERVER_OPTIONS_H
 #define TALLY_SERVER_OPTIONS_H
 
+#include "base/buffer.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,6 +48,9 @@ struct server_options {
 
     void (*report)(void *context, const char *text); /* something an operator should read; not NULL */
     void *report_context;
+
+    void (*write_metrics)(void *context, struct buffer *text); /* more of them, about the whole process; NULL: none */
+    void *metrics_context;
 };
 
 /* The limits as documented; no listener, no report function. */

@@ -21,6 +21,8 @@ static void route_metrics(struct hub *hub, struct turn *turn)
     struct buffer *text = &turn->exchange.reply.body;
     api_metrics_write(hub->apis, hub->site_count, &turn->exchange.arena, text);
     hub_metrics_write(hub, text);
+    if (hub->options.write_metrics != NULL)
+        hub->options.write_metrics(hub->options.metrics_context, text);
     route_finish(hub, turn, "text/plain; version=0.0.4; charset=utf-8");
 }
 

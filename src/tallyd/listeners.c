@@ -107,18 +107,18 @@ void listeners_fill(const struct listeners *listeners, struct server_options *op
     options->key = listeners->key;
 }
 
-static void print_address(const char *scheme, const struct address *address, uint16_t port, FILE *stream)
+static void write_address(const char *scheme, const struct address *address, uint16_t port, struct buffer *text)
 {
-    fprintf(stream, " %s://%s%s%s:%u", scheme, address->is_ip6 ? "[" : "", address->host, address->is_ip6 ? "]" : "",
-            port);
+    buffer_append_format(text, " %s://%s%s%s:%u", scheme, address->is_ip6 ? "[" : "", address->host,
+                         address->is_ip6 ? "]" : "", port);
 }
 
-void listeners_print(const struct listeners *listeners, const struct server *server, FILE *stream)
+void listeners_write(const struct listeners *listeners, const struct server *server, struct buffer *text)
 {
     if (listeners->has_plain)
-        print_address("http", &listeners->plain, server_port(server, LISTENER_PLAIN), stream);
+        write_address("http", &listeners->plain, server_port(server, LISTENER_PLAIN), text);
     if (listeners->has_tls)
-        print_address("https", &listeners->tls, server_port(server, LISTENER_TLS), stream);
+        write_address("https", &listeners->tls, server_port(server, LISTENER_TLS), text);
     if (listeners->socket != NULL)
-        fprintf(stream, " unix:%s", listeners->socket);
+        buffer_append_format(text, " unix:%s", listeners->socket);
 }

@@ -24,6 +24,6 @@ enum error listeners_read(struct listeners *listeners, const struct config *conf
 void listeners_fill(const struct listeners *listeners, struct server_options *options);
 
 /* " http://127.0.0.1:9324 https://[::1]:9325 unix:/run/tally.sock" */
-void listeners_print(const struct listeners *listeners, const struct server *server, FILE *stream);
+void listeners_write(const struct listeners *listeners, const struct server *server, struct buffer *text);
 
 #endif

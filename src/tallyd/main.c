@@ -7,6 +7,7 @@
 #include "tallyd/config.h"
 #include "tallyd/credentials_file.h"
 #include "tallyd/listeners.h"
+#include "tallyd/message_log.h"
 #include "tallyd/namespaces.h"
 #include "tallyd/relay_door.h"
 #include "tallyd/relays.h"
@@ -24,11 +25,15 @@
  * that is mapped and what a snapshot needs; and the relays', the loop's own, standard streams. */
 #define DESCRIPTORS_OF_NAMESPACE 8u
 #define DESCRIPTORS_RESERVED 256u
+/* How long what was said last may take to be read when the daemon begins or ends. */
+#define LAST_WORDS_MS 1000u
 
 #define STATUS_FAILED 1
 #define STATUS_MISUSED 2
 
 struct daemon {
+    struct message_log *errors; /* standard error */
+    struct message_log *output; /* standard output, but for what is printed instead of serving */
     struct config config;
     struct listeners listeners;
     struct credentials *credentials; /* NULL: none are configured */
@@ -44,13 +49,25 @@ struct daemon {
 
 static void complain(void *context, const char *text)
 {
-    (void)context;
-    fprintf(stderr, "tallyd: %s\n", text);
+    const struct daemon *daemon = context;
+    message_log_say(daemon->errors, "tallyd: %s", text);
 }
 
-static void complain_failure(const struct failure *failure)
+static void complain_failure(struct daemon *daemon, const struct failure *failure)
 {
-    complain(NULL, failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text);
+    complain(daemon, failure->text[0] != '\0' ? failure->text : error_row(failure->error)->text);
+}
+
+static void write_metrics(void *context, struct buffer *text)
+{
+    const struct daemon *daemon = context;
+    buffer_append_format(text,
+                         "# HELP tally_lines_dropped_total Lines that standard error or standard output did not take.\n"
+                         "# TYPE tally_lines_dropped_total counter\n"
+                         "tally_lines_dropped_total{stream=\"stderr\"} %llu\n"
+                         "tally_lines_dropped_total{stream=\"stdout\"} %llu\n",
+                         (unsigned long long)message_log_dropped_count(daemon->errors),
+                         (unsigned long long)message_log_dropped_count(daemon->output));
 }
 
 /* --- What was asked for ------------------------------------------------------------------------------------------- */
@@ -140,7 +157,8 @@ static enum error read_credentials(struct daemon *daemon, struct failure *failur
     if (error != OK)
         return error;
     if (is_exposed)
-        fprintf(stderr, "tallyd: every user of this machine may read the secrets in %s: chmod o-r %s\n", path, path);
+        message_log_say(daemon->errors, "tallyd: every user of this machine may read the secrets in %s: chmod o-r %s",
+                        path, path);
     error = check_served(daemon, credentials, failure);
     if (error != OK) {
         credentials_destroy(credentials);
@@ -210,6 +228,9 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     options->stop_timeout_ms = config_number(config, CONFIG_STOP_TIMEOUT);
     options->report = complain;
     raise_descriptor_limit(daemon, options);
+    options->report_context = daemon;
+    options->write_metrics = write_metrics;
+    options->metrics_context = daemon;
 }
 
 static void api_options_fill(const struct daemon *daemon, struct api_options *options)
@@ -231,11 +252,11 @@ static void reload(struct daemon *daemon)
 {
     struct failure failure = {0};
     if (server_reload(daemon->server, &failure) != OK)
-        fprintf(stderr, "tallyd: the certificate in force stays: %s\n", failure.text);
+        message_log_say(daemon->errors, "tallyd: the certificate in force stays: %s", failure.text);
     if (read_credentials(daemon, &failure) != OK)
-        fprintf(stderr, "tallyd: the credentials in force stay: %s\n", failure.text);
+        message_log_say(daemon->errors, "tallyd: the credentials in force stay: %s", failure.text);
     else if (daemon->credentials != NULL)
-        fprintf(stderr, "tallyd: credentials in force: %zu.\n", credentials_count(daemon->credentials));
+        message_log_say(daemon->errors, "tallyd: credentials in force: %zu.", credentials_count(daemon->credentials));
 }
 
 /* A clean stop: the relays first, which settle what they have in flight while the server still serves. Whoever asks a second time does
@@ -292,14 +313,18 @@ static void close_signals(struct daemon *daemon)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
 }
 
-static void say_ready(const struct daemon *daemon)
+static void say_ready(struct daemon *daemon)
 {
-    printf("tallyd ready on");
-    listeners_print(&daemon->listeners, daemon->server, stdout);
-    printf(" data=%s queues=%zu messages=%llu\n", config_text(&daemon->config, CONFIG_DATA),
-           namespaces_queue_count(&daemon->namespaces),
-           (unsigned long long)namespaces_message_count(&daemon->namespaces));
-    fflush(stdout);
+    struct buffer where;
+    buffer_init(&where);
+    listeners_write(&daemon->listeners, daemon->server, &where);
+    /* What was wrong while it started is there before it is ready, for whoever reads both. */
+    (void)message_log_flush(daemon->errors, LAST_WORDS_MS);
+    message_log_say(daemon->output, "tallyd ready on%.*s data=%s queues=%zu messages=%llu",
+                    BYTES_FORMAT(buffer_bytes(&where)), config_text(&daemon->config, CONFIG_DATA),
+                    namespaces_queue_count(&daemon->namespaces),
+                    (unsigned long long)namespaces_message_count(&daemon->namespaces));
+    buffer_deinit(&where);
 }
 
 /* Recovers the namespaces that the credentials name. */
@@ -313,7 +338,7 @@ static enum error open_namespaces(struct daemon *daemon, struct failure *failure
     api_options_fill(daemon, &options);
     clock_init(&daemon->clock);
     return namespaces_open(&daemon->namespaces, &daemon->config, names, count, &options, &daemon->clock, daemon->server,
-                           failure);
+                           daemon->output, failure);
 }
 
 /* Recovery is never refused: what was acknowledged is there, whatever the limit is by now. */
@@ -324,10 +349,11 @@ static void warn_of_memory(const struct daemon *daemon)
     if (max == 0 || in_use < max)
         return;
     config_describe(&daemon->config, CONFIG_MEMORY_MAX, described, sizeof(described));
-    fprintf(stderr,
-            "tallyd: what the log holds takes %llu bytes of memory, and %s is %llu: sends are refused until enough of "
-            "it has been received and deleted. Raise it if there is more memory.\n",
-            (unsigned long long)in_use, described, (unsigned long long)max);
+    message_log_say(
+        daemon->errors,
+        "tallyd: what the log holds takes %llu bytes of memory, and %s is %llu: sends are refused until enough of "
+        "it has been received and deleted. Raise it if there is more memory.",
+        (unsigned long long)in_use, described, (unsigned long long)max);
 }
 
 static enum error serve(struct daemon *daemon, struct failure *failure)
@@ -353,7 +379,7 @@ static enum error run(struct daemon *daemon, struct failure *failure)
     struct server_options options;
     server_options_fill(daemon, &options);
     daemon->server = server_create(&daemon->loop, &options);
-    daemon->relays = relays_create(complain, NULL);
+    daemon->relays = relays_create(complain, daemon);
     enum error error = open_namespaces(daemon, failure);
     if (error == OK) {
         warn_of_memory(daemon);
@@ -370,12 +396,12 @@ static int start(struct daemon *daemon)
     struct failure failure = {0};
     int status = uv_loop_init(&daemon->loop);
     if (status != 0) {
-        fprintf(stderr, "tallyd: can't make an event loop: %s.\n", uv_strerror(status));
+        message_log_say(daemon->errors, "tallyd: can't make an event loop: %s.", uv_strerror(status));
         return STATUS_FAILED;
     }
     enum error error = run(daemon, &failure);
     if (error != OK)
-        complain_failure(&failure);
+        complain_failure(daemon, &failure);
     status = uv_loop_close(&daemon->loop);
     ASSERT(status == 0); /* every handle was closed */
     return error == OK ? 0 : STATUS_FAILED;
@@ -400,13 +426,15 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a client that goes away is an error of one write */
     signal(SIGCHLD,
            SIG_DFL); /* whoever started us may have ignored it; how a snapshot's child ended would then be lost */
+    daemon.errors = message_log_create(STDERR_FILENO, "standard error");
+    daemon.output = message_log_create(STDOUT_FILENO, "standard output");
     bool is_sound = config_load(&daemon.config, argc, argv, &failure) == OK;
     if (is_sound && daemon.config.wants_help) {
         config_help_print(stdout);
     } else if (is_sound && daemon.config.wants_version) {
         printf("tallyd %s\n", TALLY_VERSION);
     } else if (!is_sound || check_config(&daemon, &failure) != OK) {
-        complain_failure(&failure);
+        complain_failure(&daemon, &failure);
         status = STATUS_MISUSED;
     } else if (daemon.config.wants_print) {
         config_print(&daemon.config, stdout);
@@ -415,5 +443,7 @@ int main(int argc, char **argv)
     }
     credentials_destroy(daemon.credentials);
     config_deinit(&daemon.config);
+    message_log_destroy(daemon.output, LAST_WORDS_MS);
+    message_log_destroy(daemon.errors, LAST_WORDS_MS);
     return status;
 }

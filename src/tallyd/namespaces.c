@@ -70,6 +70,7 @@ enum error namespaces_check_sizes(const struct config *config, struct failure *f
 
 /* Says how far a recovery has come, once a second: one that is over sooner says nothing. */
 struct progress {
+    struct message_log *output;
     const char *folder;
     uint64_t told_ns; /* monotonic; at first when it began */
 };
@@ -81,10 +82,9 @@ static void on_progress(void *context, const struct namespace_recovery *recovery
     if (now_ns - progress->told_ns < PROGRESS_PAUSE_NS)
         return;
     progress->told_ns = now_ns;
-    printf("tallyd recovering %s: snapshot of %llu MiB read, log %llu of at most %llu MiB\n", progress->folder,
-           (unsigned long long)(recovery->snapshot_size / MIB), (unsigned long long)(recovery->replayed / MIB),
-           (unsigned long long)(recovery->log_size / MIB));
-    fflush(stdout);
+    message_log_say(progress->output, "tallyd recovering %s: snapshot of %llu MiB read, log %llu of at most %llu MiB",
+                    progress->folder, (unsigned long long)(recovery->snapshot_size / MIB),
+                    (unsigned long long)(recovery->replayed / MIB), (unsigned long long)(recovery->log_size / MIB));
 }
 
 /* --- life ----------------------------------------------------------------------------------------------------------- */
@@ -115,9 +115,9 @@ static void name_folder(struct served_namespace *served, const struct config *co
 }
 
 static enum error recover_one(struct served_namespace *served, const struct config *config, struct server *server,
-                              struct failure *failure)
+                              struct message_log *output, struct failure *failure)
 {
-    struct progress progress = {.folder = served->folder_owned, .told_ns = uv_hrtime()};
+    struct progress progress = {.output = output, .folder = served->folder_owned, .told_ns = uv_hrtime()};
     struct namespace_options options = {
         .name = served->name_owned,
         .segment_size = segment_size(config),
@@ -148,11 +148,11 @@ static enum error take_over_one(struct served_namespace *served, const struct cl
 /* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor the clock jump, while
  * the others are being read. */
 static enum error open_all(struct namespaces *namespaces, const struct config *config, struct clock *clock,
-                           struct server *server, struct failure *failure)
+                           struct server *server, struct message_log *output, struct failure *failure)
 {
     enum error error = OK;
     for (size_t i = 0; i < namespaces->count && error == OK; i++)
-        error = recover_one(&namespaces->items_owned[i], config, server, failure);
+        error = recover_one(&namespaces->items_owned[i], config, server, output, failure);
     for (size_t i = 0; i < namespaces->count && error == OK; i++)
         clock_raise(clock, namespace_time(namespaces->items_owned[i].ns));
     for (size_t i = 0; i < namespaces->count && error == OK; i++)
@@ -162,7 +162,7 @@ static enum error open_all(struct namespaces *namespaces, const struct config *c
 
 enum error namespaces_open(struct namespaces *namespaces, const struct config *config, const struct bytes *names,
                            size_t count, const struct api_options *options, struct clock *clock, struct server *server,
-                           struct failure *failure)
+                           struct message_log *output, struct failure *failure)
 {
     ASSERT(count >= 1 && count <= NAMESPACES_MAX);
     *namespaces = (struct namespaces){
@@ -172,7 +172,7 @@ enum error namespaces_open(struct namespaces *namespaces, const struct config *c
     };
     for (size_t i = 0; i < count; i++)
         name_folder(&namespaces->items_owned[i], config, names[i]);
-    enum error error = open_all(namespaces, config, clock, server, failure);
+    enum error error = open_all(namespaces, config, clock, server, output, failure);
     for (size_t i = 0; i < count && error == OK; i++) {
         namespaces->apis_owned[i] = api_create(namespaces->items_owned[i].ns, options);
         api_set_family(namespaces->apis_owned[i], namespaces->apis_owned, count);

@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "base/table.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,31 @@ static void a_broken_precondition_stops_the_program(void **state)
     assert_stops(truncate_to_more, "buffer.c");
 }
 
+/* The child's standard error is a pipe that is full and that nobody reads. */
+static void a_false_claim_stops_the_program_though_nobody_reads_standard_error(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    while (write(ends[1], "", 1) == 1)
+        continue;
+    assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        signal(SIGABRT, SIG_DFL);
+        (void)alarm(20);
+        claim_falsely();
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void a_true_claim_is_evaluated_once(void **state)
 {
     (void)state;
@@ -126,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_false_claim_stops_the_program_and_says_what_was_claimed),
         cmocka_unit_test(a_broken_precondition_stops_the_program),
+        cmocka_unit_test(a_false_claim_stops_the_program_though_nobody_reads_standard_error),
         cmocka_unit_test(a_true_claim_is_evaluated_once),
     };
     return cmocka_run_group_tests_name("assert", tests, NULL, NULL);
