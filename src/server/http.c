@@ -110,6 +110,7 @@ static int http_check_framing(struct http *http)
             return http_refuse(http, ERROR_MALFORMED_REQUEST, "Content-Length beside Transfer-Encoding.");
         if (http_is_1_0(http) || !http_field_is(http, HTTP_FIELD_TRANSFER_ENCODING, BYTES("chunked")))
             return http_refuse(http, ERROR_MALFORMED_REQUEST, "The only transfer coding accepted is \"chunked\".");
+        http->is_chunked = true;
         return 0;
     }
     if (parser->content_length > http->limits->body_size_max)
@@ -132,7 +133,7 @@ static int on_headers_complete(llhttp_t *parser)
         http->expects_continue = http_field_is(http, HTTP_FIELD_EXPECT, BYTES("100-continue"));
     /* An offer to change the protocol, such as h2c of Java's client, may be passed over (RFC 9110, 7.8): read on. */
     parser->upgrade = 0;
-    return 0;
+    return http->is_chunked ? HPE_PAUSED : 0; /* so that http_execute() sees chunks before llhttp does */
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t size)
@@ -261,18 +262,46 @@ static enum http_result http_find_head(struct http *http, const uint8_t *data, s
     return HTTP_WHOLE;
 }
 
+static int http_refuse_head_end(struct http *http)
+{
+    return http_refuse(http, ERROR_MALFORMED_REQUEST, "The head of the request does not end where its lines do.");
+}
+
 /* llhttp has read all there is and wants more. */
 static enum http_result http_wait(struct http *http, size_t size)
 {
     if (!http->is_in_body) {
-        http_refuse(http, ERROR_MALFORMED_REQUEST, "The head of the request does not end where its lines do.");
+        http_refuse_head_end(http);
         return HTTP_REFUSED;
     }
-    if (http->parser.flags & F_CHUNKED)
+    if (http->is_chunked)
         http->fed = http->size_kept = http->body.offset + http->body.size;
     else if (http->size_expected == 0)
         http->size_expected = size + (size_t)http->parser.content_length;
     return HTTP_MORE;
+}
+
+/* Looks at what has come of a chunked body, from `from` on, and then lets llhttp read it. */
+static llhttp_errno_t http_execute_chunks(struct http *http, const uint8_t *data, size_t from, size_t size)
+{
+    const char *reason = chunks_read(&http->chunks, bytes_make(data + from, size - from));
+    if (reason != NULL)
+        return (llhttp_errno_t)http_refuse(http, ERROR_MALFORMED_REQUEST, reason);
+    return llhttp_execute(&http->parser, (const char *)data + from, size - from);
+}
+
+static llhttp_errno_t http_execute(struct http *http, const uint8_t *data, size_t size)
+{
+    if (http->is_chunked)
+        return http_execute_chunks(http, data, http->fed, size);
+    llhttp_errno_t outcome = llhttp_execute(&http->parser, (const char *)data + http->fed, size - http->fed);
+    if (outcome != HPE_PAUSED || http->is_whole)
+        return outcome;
+    ASSERT(http->is_chunked); /* nothing else pauses */
+    if ((const uint8_t *)llhttp_get_error_pos(&http->parser) != data + http->body.offset)
+        return (llhttp_errno_t)http_refuse_head_end(http);
+    llhttp_resume(&http->parser);
+    return http_execute_chunks(http, data, http->body.offset, size);
 }
 
 enum http_result http_feed(struct http *http, uint8_t *data, size_t size)
@@ -286,7 +315,7 @@ enum http_result http_feed(struct http *http, uint8_t *data, size_t size)
             return result;
     }
     http->data = data;
-    llhttp_errno_t outcome = llhttp_execute(&http->parser, (const char *)data + http->fed, size - http->fed);
+    llhttp_errno_t outcome = http_execute(http, data, size);
     http->data = NULL;
     if (http->is_whole) {
         http->size = (size_t)((const uint8_t *)llhttp_get_error_pos(&http->parser) - data);

@@ -11,6 +11,7 @@
 #define TALLY_SERVER_HTTP_H
 
 #include "api/exchange.h"
+#include "server/chunks.h"
 
 #include <llhttp.h>
 
@@ -65,10 +66,12 @@ struct http {
     struct http_span url;
     struct http_span fields[HTTP_FIELD_COUNT];
     struct http_span body;
+    struct chunks chunks;  /* of a chunked body: what has been read of its framing */
     enum http_field field; /* whose value comes next */
     uint32_t fields_seen;  /* bit per enum http_field */
     bool has_head;         /* the head is there and its lines are sound */
     bool is_in_body;       /* llhttp has seen the head */
+    bool is_chunked;
     bool is_whole;
     bool keeps_alive;      /* the connection may go on behind this request */
     bool expects_continue; /* waits for "100 Continue" before it sends the body */

@@ -561,6 +561,11 @@ SMUGGLED = {
     "blank in the target": b"POST /a b HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
     "version 1.10": b"POST / HTTP/1.10\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
     "coding in HTTP/1.0": b"POST / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "bare LF behind the last size": CHUNKED + b"0\n\r\n",
+    "bare LF behind the last chunk": CHUNKED + b"3\r\nabc\r\n0\r\n\n",
+    "bare LF behind a body without chunks": CHUNKED + b"0\r\n\n",
+    "bare CR behind the last chunk": CHUNKED + b"0\r\n\r",
+    "CR CR LF behind the last chunk": CHUNKED + b"0\r\n\r\r\n",
     "not HTTP": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 }
