@@ -15,7 +15,7 @@ struct request {
     struct bytes path;         /* without the query string */
     struct bytes query;        /* the query string, without its question mark; empty if none */
     struct bytes head;         /* the header lines as they came, for signatures */
-    struct bytes host;         /* Host header; empty if none */
+    struct bytes host;         /* Host header, host and port (server/authority.h); empty if none */
     struct bytes target;       /* X-Amz-Target header; empty if none */
     struct bytes trace_header; /* X-Amzn-Trace-Id header; empty if none */
     struct bytes body;         /* whole */

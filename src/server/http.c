@@ -1,6 +1,7 @@
 #include "server/http.h"
 
 #include "base/assert.h"
+#include "server/authority.h"
 
 struct field_row {
     struct bytes name; /* lower case */
@@ -101,6 +102,64 @@ static bool http_field_is(const struct http *http, enum http_field field, struct
     return http_text_equal((const char *)http->data + span->offset, span->size, lower);
 }
 
+/* Its bytes, without the blanks behind them. Those before them llhttp leaves out. */
+static struct bytes http_view(const uint8_t *data, const struct http_span *span)
+{
+    size_t size = span->size;
+    while (size > 0 && (data[span->offset + size - 1] == ' ' || data[span->offset + size - 1] == '\t'))
+        size--;
+    return bytes_make(data + span->offset, size);
+}
+
+/* Clients that use us as a proxy send a whole URL as the request target. Its host and port must be those of Host. In
+ * HTTP/1.0, which may lack Host, the URL's are taken for it. */
+static int http_check_target(struct http *http, struct bytes url)
+{
+    struct authority named, host;
+    struct bytes rest = url;
+    if (bytes_starts_with(url, BYTES("/")) || bytes_equal(url, BYTES("*")) || http_is_method(http, HTTP_CONNECT))
+        return 0;
+    if (!authority_take_url(&rest, &named))
+        return http_refuse(http, ERROR_MALFORMED_REQUEST, "The request target is neither a path nor a URL of HTTP.");
+    struct http_span *span = &http->fields[HTTP_FIELD_HOST];
+    if (!http_has_field(http, HTTP_FIELD_HOST)) {
+        uint32_t scheme_size = (url.ptr[4] | 0x20) == 's' ? 8 : 7;
+        span->offset = http->url.offset + scheme_size;
+        span->size = (uint32_t)(url.size - rest.size) - scheme_size;
+        return 0;
+    }
+    if (!authority_parse(http_view(http->data, span), &host))
+        return 0; /* refused by http_check_host() */
+    if (host.port == 0)
+        host.port = (url.ptr[4] | 0x20) == 's' ? 443 : 80;
+    if (!authority_is_same_host(&named, &host) || named.port != host.port)
+        return http_refuse(http, ERROR_MALFORMED_REQUEST,
+                           "The request target names another host or port than the header field Host.");
+    return 0;
+}
+
+/* Host stands in the queue URLs that we make, and says whom the request is for. */
+static int http_check_host(struct http *http)
+{
+    struct authority authority;
+    if (!http_has_field(http, HTTP_FIELD_HOST)) {
+        if (http_is_1_0(http))
+            return 0;
+        return http_refuse(http, ERROR_MALFORMED_REQUEST, "The header field Host is missing.");
+    }
+    struct bytes text = http_view(http->data, &http->fields[HTTP_FIELD_HOST]);
+    if (bytes_equal(text, bytes_make(http->host, http->host_size)) && text.size > 0)
+        return 0;
+    if (!authority_parse(text, &authority))
+        return http_refuse(http, ERROR_MALFORMED_REQUEST,
+                           "The header field Host is not a host name or an IP address, with or without a port.");
+    if (text.size <= sizeof(http->host)) {
+        memcpy(http->host, text.ptr, text.size);
+        http->host_size = (uint8_t)text.size;
+    }
+    return 0;
+}
+
 /* What the head says about the body, and whether we can believe it. */
 static int http_check_framing(struct http *http)
 {
@@ -124,9 +183,11 @@ static int on_headers_complete(llhttp_t *parser)
     http->is_in_body = true;
     if (parser->http_major != 1 || parser->http_minor > 1)
         return http_refuse(http, ERROR_MALFORMED_REQUEST, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
-    if (!http_is_1_0(http) && !http_has_field(http, HTTP_FIELD_HOST))
-        return http_refuse(http, ERROR_MALFORMED_REQUEST, "The header field Host is missing.");
-    int refused = http_check_framing(http);
+    int refused = http_check_host(http);
+    if (refused == 0)
+        refused = http_check_target(http, http_view(http->data, &http->url));
+    if (refused == 0)
+        refused = http_check_framing(http);
     if (refused != 0)
         return refused;
     if (http_has_field(http, HTTP_FIELD_EXPECT) && !http_is_1_0(http))
@@ -185,7 +246,8 @@ void http_init(struct http *http, const struct http_limits *limits)
 void http_reset(struct http *http)
 {
     const struct http_limits *limits = http->limits;
-    *http = (struct http){.limits = limits};
+    memset(http, 0, offsetof(struct http, host_size));
+    http->limits = limits;
     llhttp_init(&http->parser, HTTP_REQUEST, &settings);
 }
 
@@ -329,21 +391,19 @@ enum http_result http_feed(struct http *http, uint8_t *data, size_t size)
     return http_wait(http, size);
 }
 
-/* Path and query of a request target: without scheme and authority, which a client writes that believes us a proxy, and without a
- * fragment. */
+/* Path and query of a request target: without scheme and authority, and without a fragment. */
 static void http_divide(struct bytes url, struct request *request)
 {
-    if (bytes_starts_with(url, BYTES("http://")) || bytes_starts_with(url, BYTES("https://"))) {
-        url = bytes_skip(url, url.ptr[4] == ':' ? 7 : 8);
-        const uint8_t *slash = memchr(url.ptr, '/', url.size);
-        url = slash == NULL ? BYTES("/") : bytes_skip(url, (size_t)(slash - url.ptr));
-    }
-    const uint8_t *fragment = memchr(url.ptr, '#', url.size);
+    struct authority ignored;
+    (void)authority_take_url(&url, &ignored); /* a path has none */
+    const uint8_t *fragment = url.size == 0 ? NULL : memchr(url.ptr, '#', url.size);
     if (fragment != NULL)
         url.size = (size_t)(fragment - url.ptr);
-    const uint8_t *mark = memchr(url.ptr, '?', url.size);
+    const uint8_t *mark = url.size == 0 ? NULL : memchr(url.ptr, '?', url.size);
     request->path = bytes_make(url.ptr, mark == NULL ? url.size : (size_t)(mark - url.ptr));
     request->query = mark == NULL ? BYTES("") : bytes_skip(url, request->path.size + 1);
+    if (request->path.size == 0)
+        request->path = BYTES("/");
 }
 
 static struct bytes http_method(const struct http *http)
@@ -356,11 +416,6 @@ static struct bytes http_method(const struct http *http)
     default:
         return bytes_from_string(llhttp_method_name((llhttp_method_t)http->parser.method));
     }
-}
-
-static struct bytes http_view(const uint8_t *data, const struct http_span *span)
-{
-    return bytes_make(data + span->offset, span->size);
 }
 
 /* The header lines: what lies between the request line and the body. */
@@ -382,7 +437,7 @@ void http_request(const struct http *http, const uint8_t *data, struct request *
         .host = http_view(data, &http->fields[HTTP_FIELD_HOST]),
         .target = http_view(data, &http->fields[HTTP_FIELD_TARGET]),
         .trace_header = http_view(data, &http->fields[HTTP_FIELD_TRACE]),
-        .body = http_view(data, &http->body),
+        .body = bytes_make(data + http->body.offset, http->body.size),
     };
     http_divide(http_view(data, &http->url), request);
 }

@@ -1,12 +1,13 @@
 /* HTTP/1.x requests out of the bytes of a connection: the glue around llhttp.
  *
- * Knows nothing of sockets: it is given the bytes there are, from the first of a request on, again and again until the
- * request is whole; the same code runs under the fuzzer. Keeps offsets, never pointers, because the caller may move the
- * bytes between two calls.
+ * Knows nothing of sockets: it is given the bytes there are, from the first of a request on, again and again until
+ * the request is whole; the same code runs under the fuzzer. Keeps offsets, never pointers, because the caller may
+ * move the bytes between two calls.
  *
- * Strict where two readers of one request could disagree (request smuggling): no Content-Length beside Transfer-Encoding,
- * none twice, no other transfer coding than "chunked", no bare CR or LF, no folded header line, no blank before a colon,
- * no trailers, no chunk extensions, one Host. Limits are checked before anything is stored. */
+ * Strict where two readers of one request could disagree (request smuggling): no Content-Length beside
+ * Transfer-Encoding, none twice, no other transfer coding than "chunked", no bare CR or LF, no folded header line, no
+ * blank before a colon, no trailers, no chunk extensions, one Host, which is a plain host and port and that of an
+ * absolute request target. Limits are checked before anything is stored. */
 #ifndef TALLY_SERVER_HTTP_H
 #define TALLY_SERVER_HTTP_H
 
@@ -41,6 +42,8 @@ enum http_field {
     HTTP_FIELD_COUNT,
     HTTP_FIELD_OTHER = HTTP_FIELD_COUNT,
 };
+
+#define HTTP_HOST_KEPT_SIZE 63u
 
 struct http_span {
     uint32_t offset; /* from the first byte of the request */
@@ -77,6 +80,10 @@ struct http {
     bool expects_continue; /* waits for "100 Continue" before it sends the body */
     enum error error;
     const char *reason; /* static text */
+
+    /* What http_reset() keeps: the Host that was found sound last, which most clients go on with. */
+    uint8_t host_size;
+    uint8_t host[HTTP_HOST_KEPT_SIZE];
 };
 
 /* `limits` is borrowed for as long as the parser is used. */

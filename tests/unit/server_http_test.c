@@ -162,21 +162,163 @@ static void connections_are_kept_as_the_version_and_the_client_say(void **state)
 static void the_path_is_what_stands_between_authority_and_query(void **state)
 {
     (void)state;
-    static const char *const cases[][2] = {
-        {"/", "/"},
-        {"/a/b", "/a/b"},
-        {"/a?b=/c", "/a"},
-        {"http://host:1/a?b", "/a"},
-        {"https://host/a", "/a"},
-        {"http://host", "/"},
-        {"/?x", "/"},
+    static const char *const cases[][3] = {
+        {"/", "/", ""},
+        {"/a/b", "/a/b", ""},
+        {"/a?b=/c", "/a", "b=/c"},
+        {"http://host:1/a?b", "/a", "b"},
+        {"HTTP://HOST.:1/a", "/a", ""},
+        {"http://host:1", "/", ""},
+        {"http://host:1?b=/c", "/", "b=/c"},
+        {"/?x", "/", "x"},
+        {"/?http://other/", "/", "http://other/"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char text[128];
         struct reader reader;
-        snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", cases[i][0]);
+        snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: host:1\r\n\r\n", cases[i][0]);
         assert_int_equal(read_whole(&reader, bytes_from_string(text)), HTTP_WHOLE);
         assert_bytes(reader.request.path, cases[i][1]);
+        assert_bytes(reader.request.query, cases[i][2]);
+    }
+}
+
+/* Whom is it for? Two readers must not see different hosts: request target and Host. */
+static void a_request_target_with_a_host_has_that_of_the_header(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target;
+        const char *host; /* NULL: HTTP/1.0 without one */
+        bool is_taken;
+    } cases[] = {
+        {"http://a/", "a", true},
+        {"http://A./", "a:80", true},
+        {"https://a/", "a:443", true},
+        {"https://a:443/", "a", true},
+        {"http://[::1]:1/", "[0::1]:1", true},
+        {"http://a", NULL, true},
+        {"http://b/", "a", false},
+        {"http://a:1/", "a", false},
+        {"http://a/", "a:1", false},
+        {"https://a/", "a:80", false},
+        {"http://a.b/", "a", false},
+        {"http://localhost@evil/", "localhost", false},
+        {"http://user@a/", "a", false},
+        {"http:///", "a", false},
+        {"http://:80/", "a", false},
+        {"ftp://a/", "a", false},
+        {"http:/a", "a", false},
+        {"a", "a", false},
+        {"http://127.1/", "127.0.0.1", false},
+        {"http://@/", NULL, false},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char text[256];
+        struct reader reader;
+        bool has_host = cases[i].host != NULL;
+        snprintf(text, sizeof(text), "GET %s HTTP/1.%d\r\n%s%s%s\r\n", cases[i].target, has_host,
+                 has_host ? "Host: " : "", has_host ? cases[i].host : "", has_host ? "\r\n" : "");
+        enum http_result expected = cases[i].is_taken ? HTTP_WHOLE : HTTP_REFUSED;
+        if (read_whole(&reader, bytes_from_string(text)) != expected)
+            fail_msg("%s", text);
+        if (cases[i].is_taken)
+            assert_bytes(reader.request.host, has_host ? cases[i].host : "a");
+    }
+}
+
+/* It stands in queue URLs, so it must be one. */
+static void a_host_is_a_name_or_an_address_with_or_without_a_port(void **state)
+{
+    (void)state;
+    static const struct bytes sound[] = {
+        BYTES("a"),
+        BYTES("a:"),
+        BYTES("a:0"),
+        BYTES("a:65535"),
+        BYTES("a.b-c_d~e."),
+        BYTES("127.0.0.1:9324"),
+        BYTES("127.1"),
+        BYTES("[::1]"),
+        BYTES("[::ffff:127.0.0.1]:9324"),
+        BYTES("xn--bcher-kva.example"),
+        BYTES("a \t"),
+    };
+    static const struct bytes unsound[] = {
+        BYTES(""),
+        BYTES(" "),
+        BYTES(":1"),
+        BYTES("."),
+        BYTES("a..b"),
+        BYTES(".a"),
+        BYTES("a:65536"),
+        BYTES("a:-1"),
+        BYTES("a:1:2"),
+        BYTES("a b"),
+        BYTES("a,b"),
+        BYTES("a/b"),
+        BYTES("a?b"),
+        BYTES("a#b"),
+        BYTES("u@a"),
+        BYTES("a\\b"),
+        BYTES("<a>"),
+        BYTES("\"a\""),
+        BYTES("a%41"),
+        BYTES("[::1"),
+        BYTES("::1"),
+        BYTES("[]"),
+        BYTES("[::1]a"),
+        BYTES("[127.0.0.1]"),
+        BYTES("[fe80::1%25lo]"),
+        BYTES("b\xc3\xbc"
+              "cher"),
+        BYTES("\xff"),
+        BYTES("a\x80"),
+        BYTES("a\x01"),
+        BYTES("a\x7f"),
+        BYTES("a:0000080"),
+        BYTES("http://a"),
+        BYTES("*"),
+    };
+    struct reader reader;
+    for (size_t i = 0; i < ARRAY_LENGTH(sound) + ARRAY_LENGTH(unsound); i++) {
+        bool is_sound = i < ARRAY_LENGTH(sound);
+        struct bytes host = is_sound ? sound[i] : unsound[i - ARRAY_LENGTH(sound)];
+        char text[256];
+        int size = snprintf(text, sizeof(text), "GET / HTTP/1.1\r\nHost: %.*s\r\n\r\n", BYTES_FORMAT(host));
+        enum http_result expected = is_sound ? HTTP_WHOLE : HTTP_REFUSED;
+        if (read_whole(&reader, bytes_make(text, (size_t)size)) != expected)
+            fail_msg("%s", text);
+    }
+    for (unsigned byte = 0; byte < 256; byte++) {
+        char text[] = "GET / HTTP/1.1\r\nHost: a?b\r\n\r\n";
+        *strchr(text, '?') = (char)byte;
+        enum http_result result = read_whole(&reader, bytes_make(text, sizeof(text) - 1));
+        bool is_sound = (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z') || byte == '-' ||
+                        byte == '.' || byte == '_' || byte == '~';
+        assert_int_equal(result, is_sound ? HTTP_WHOLE : HTTP_REFUSED);
+    }
+}
+
+/* The parser remembers a sound Host from request to request, and nothing of another one. */
+static void each_host_of_a_connection_is_looked_at(void **state)
+{
+    (void)state;
+    struct reader reader;
+    static const struct {
+        struct bytes text;
+        enum http_result result;
+    } requests[] = {
+        {BYTES("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), HTTP_WHOLE},
+        {BYTES("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), HTTP_WHOLE},
+        {BYTES("GET / HTTP/1.1\r\nHost: ab\r\n\r\n"), HTTP_WHOLE},
+        {BYTES("GET / HTTP/1.1\r\nHost: a\xff\r\n\r\n"), HTTP_REFUSED},
+    };
+    http_init(&reader.http, &limits);
+    for (size_t i = 0; i < ARRAY_LENGTH(requests); i++) {
+        memcpy(reader.data, requests[i].text.ptr, requests[i].text.size);
+        assert_int_equal(reader_feed(&reader, requests[i].text.size), requests[i].result);
+        http_reset(&reader.http);
     }
 }
 
@@ -445,6 +587,9 @@ int main(void)
         cmocka_unit_test(chunks_come_together_as_one_body),
         cmocka_unit_test(connections_are_kept_as_the_version_and_the_client_say),
         cmocka_unit_test(the_path_is_what_stands_between_authority_and_query),
+        cmocka_unit_test(a_request_target_with_a_host_has_that_of_the_header),
+        cmocka_unit_test(a_host_is_a_name_or_an_address_with_or_without_a_port),
+        cmocka_unit_test(each_host_of_a_connection_is_looked_at),
         cmocka_unit_test(an_offer_to_upgrade_is_passed_over),
         cmocka_unit_test(a_client_that_expects_to_be_told_to_go_on_is_noticed),
         cmocka_unit_test(what_two_readers_could_read_differently_is_refused),
