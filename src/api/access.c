@@ -5,38 +5,11 @@
 #include "auth/head.h"
 #include "auth/policy.h"
 
-/* Does a page of another site ask? Then the browser that shows it says so in Sec-Fetch-Site, or, if it is an old one, in Origin. */
-static bool is_of_another_site(struct bytes lines)
-{
-    struct head head;
-    head_init(&head);
-    head_read(&head, lines);
-    bool is_other = head_find(&head, 0, BYTES("origin")) < head.count;
-    size_t site = head_find(&head, 0, BYTES("sec-fetch-site"));
-    if (site < head.count) {
-        struct bytes said = head.fields_owned[site].value;
-        is_other = !bytes_equal(said, BYTES("none")) && !bytes_equal(said, BYTES("same-origin"));
-    }
-    head_deinit(&head);
-    return is_other;
-}
-
-/* A browser sends a form wherever a page says, also to a loopback address, and asks no server before; a request with X-Amz-Target it
- * would ask for, and be refused. A signature no page can make. */
-static enum error check_site(struct call *call)
-{
-    if (call->exchange->form != WIRE_QUERY || !is_of_another_site(call->exchange->request.head))
-        return OK;
-    return call_fail(call, ERROR_ACCESS_DENIED,
-                     "Access is denied: a page of another site sent this (Origin, Sec-Fetch-Site). Without credentials "
-                     "forms are taken from programs only.");
-}
-
 enum error access_identify(struct call *call)
 {
     const struct api *api = call->api;
     if (api->credentials == NULL)
-        return check_site(call);
+        return OK;
     const struct request *request = &call->exchange->request;
     struct signed_request bytes_signed = {
         .method = request->method,
@@ -69,11 +42,43 @@ enum error access_check_right(struct call *call, enum right right)
                      BYTES_FORMAT(caller->access_key), name, call->exchange->action);
 }
 
+/* Does it carry a signature, right or wrong, and nothing that shows a browser? Accept-Language is in all requests of
+ * browsers, and no page can take it away; Referer it can. */
+static bool is_signed_by_program(const struct request *request)
+{
+    static const struct bytes mark = BYTES("X-Amz-Signature=");
+    struct head head;
+    head_init(&head);
+    head_read(&head, request->head);
+    bool is_signed = head_find(&head, 0, BYTES("authorization")) < head.count ||
+                     memmem(request->query.ptr, request->query.size, mark.ptr, mark.size) != NULL;
+    bool is_of_browser = head_find(&head, 0, BYTES("accept-language")) < head.count ||
+                         head_find(&head, 0, BYTES("referer")) < head.count;
+    head_deinit(&head);
+    return is_signed && !is_of_browser;
+}
+
+/* Any page has a browser send a GET, and an old browser does not say that it was a page. Clients that send presigned
+ * GETs, like Celery's, sign them although nobody checks it; a page could write a signature into a URL, but its
+ * browser shows itself. */
+static enum error check_method(struct call *call)
+{
+    const struct request *request = &call->exchange->request;
+    bool is_get = bytes_equal(request->method, BYTES("GET"));
+    if (!is_get || call->action->growth == GROWTH_READS || is_signed_by_program(request))
+        return OK;
+    return call_fail(
+        call, ERROR_ACCESS_DENIED,
+        "Access is denied: %s came with GET, and it does more than read. Any web page can have a browser send "
+        "a GET, so without credentials only a program may do this with one, and must sign it. Use POST.",
+        call->exchange->action);
+}
+
 enum error access_check_action(struct call *call)
 {
     const struct credential *caller = call->caller;
     if (caller == NULL)
-        return OK;
+        return check_method(call);
     if (!is_owner(call) && call->action->shared_as == NULL)
         return call_fail(
             call, ERROR_ACCESS_DENIED,

@@ -1,6 +1,8 @@
 /* Who asks, and may they: the api's two questions to src/auth. Private to src/api.
  *
- * Without credentials nobody is asked who they are, the caller of a call is NULL, and everything is allowed. With them:
+ * Without credentials nobody is asked who they are, the caller of a call is NULL, and everything is allowed. But a
+ * GET only reads (GROWTH_READS) unless a program has signed it: the server's guard keeps web pages away, and a GET of
+ * an old browser does not tell that a page is behind it. With them:
  *   - a credential's rights and patterns of queue names bound what it may do, everywhere;
  *   - on a queue of another namespace than its own, the queue's policy must allow the action too, and only actions that SQS
  *     lets owners share (the row's `shared_as`) can be allowed. Whether such a queue exists is not told to others. */
@@ -9,8 +11,8 @@
 
 #include "api/action.h"
 
-/* Verifies the signature of the request and notes whose it is in the call. Errors: see sigv4_verify(); without credentials
- * ERROR_ACCESS_DENIED for a form that a page of another site has a browser send. */
+/* Verifies the signature of the request and notes whose it is in the call. Errors: see sigv4_verify(); none without
+ * credentials. */
 enum error access_identify(struct call *call);
 
 /* May the caller do this at all? ERROR_ACCESS_DENIED. */

@@ -30,6 +30,7 @@ struct call {
 
 /* How an action makes the state grow, which decides when it is refused (memory_limit.h). */
 enum growth {
+    GROWTH_READS,  /* not at all: it only reads, so that any GET may ask for it (access.h) */
     GROWTH_NONE,   /* not at all, or by less than what bounds it already: a setting of a queue, a lease */
     GROWTH_ASKED,  /* it depends: the action itself asks, once it knows */
     GROWTH_LITTLE, /* it may take a little more than it gives back */

@@ -60,6 +60,11 @@ void api_set_credentials(struct api *api, const struct credentials *credentials)
     api->credentials = credentials;
 }
 
+bool api_has_credentials(const struct api *api)
+{
+    return api->credentials != NULL;
+}
+
 void api_set_inner_credentials(struct api *api, const struct credentials *credentials)
 {
     api->inner_credentials = credentials;

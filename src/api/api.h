@@ -36,10 +36,11 @@ void api_set_family(struct api *api, struct api *const *members, size_t count);
 
 struct namespace *api_namespace(const struct api *api);
 
-/* From now on requests that are submitted to this api, whichever member of its family they are about, must be signed by one of these
- * credentials, and may do what it may. NULL, as at the start: everybody may do everything, but for forms that pages of other
- * sites have browsers send. Borrowed until they are replaced or the api is destroyed. */
+/* From now on requests that are submitted to this api, whichever member of its family they are about, must be signed
+ * by one of these credentials, and may do what it may. NULL, as at the start: everybody may do everything, but for
+ * what access.h says of a GET. Borrowed until they are replaced or the api is destroyed. */
 void api_set_credentials(struct api *api, const struct credentials *credentials);
+bool api_has_credentials(const struct api *api);
 
 /* Besides those, and whether or not there are any: credentials of parts of the server itself, which nobody else knows. */
 void api_set_inner_credentials(struct api *api, const struct credentials *credentials);

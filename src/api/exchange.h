@@ -18,6 +18,8 @@ struct request {
     struct bytes host;         /* Host header, host and port (server/authority.h); empty if none */
     struct bytes target;       /* X-Amz-Target header; empty if none */
     struct bytes trace_header; /* X-Amzn-Trace-Id header; empty if none */
+    struct bytes origin;       /* Origin header; empty if none */
+    struct bytes fetch_site;   /* Sec-Fetch-Site header; empty if none */
     struct bytes body;         /* whole */
     int64_t wall_s;            /* when it came, in seconds since the epoch by the wall clock */
     bool is_https;             /* URLs that we make for this client begin with https:// */

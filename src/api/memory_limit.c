@@ -15,7 +15,8 @@ enum error memory_limit_check(struct call *call, enum growth growth)
 {
     uint64_t max = call->api->options.memory_max, in_use = kept_in_use();
     uint64_t limit = growth == GROWTH_LITTLE ? max + max / RESERVE_SHARE : max;
-    if (max == 0 || growth == GROWTH_NONE || growth == GROWTH_ASKED || in_use < limit)
+    bool is_asked_here = growth == GROWTH_LITTLE || growth == GROWTH_NEW;
+    if (max == 0 || !is_asked_here || in_use < limit)
         return OK;
     return call_fail(call, ERROR_MEMORY_IS_FULL,
                      "The state of the server takes %llu bytes of memory, and memory-max is %llu: nothing new is taken "

@@ -68,6 +68,12 @@ void channel_end(struct channel *channel);
 void channel_close(struct channel *channel, uv_close_cb closed);
 void channel_deinit(struct channel *channel);
 
+/* Or over a Unix socket? */
+static inline bool channel_is_tcp(const struct channel *channel)
+{
+    return channel->handle.any.type == UV_TCP;
+}
+
 /* Its bytes may be written: always so, but for a TLS handshake that is not over. */
 static inline bool channel_is_open(const struct channel *channel)
 {

@@ -181,7 +181,7 @@ static void connection_submit(struct connection *connection)
     connection->request_begun_ms = 0;
     hub->counters.requests++;
 
-    route_request(hub, turn, http);
+    route_request(hub, turn, http, channel_is_tcp(&connection->channel));
     connection_note_turn(connection, turn);
     http_reset(http);
     if (connection->waiting == turn && connection->has_ended)

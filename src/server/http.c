@@ -43,8 +43,13 @@ static enum http_field http_field_find(const char *name, size_t size)
         {BYTES("x-amzn-trace-id"), HTTP_FIELD_TRACE},
         {BYTES("expect"), HTTP_FIELD_EXPECT},
         {BYTES("transfer-encoding"), HTTP_FIELD_TRANSFER_ENCODING},
+        {BYTES("origin"), HTTP_FIELD_ORIGIN},
+        {BYTES("sec-fetch-site"), HTTP_FIELD_FETCH_SITE},
     };
+    static const uint32_t sizes = 1u << 4 | 1u << 6 | 1u << 12 | 1u << 14 | 1u << 15 | 1u << 17;
     /* Most fields of a request are none of these and differ from all in size or first letter. */
+    if (size > 17 || (sizes >> size & 1) == 0)
+        return HTTP_FIELD_OTHER;
     uint8_t first = (uint8_t)name[0] | 0x20;
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         if (size == rows[i].name.size && first == rows[i].name.ptr[0] && http_text_equal(name, size, rows[i].name))
@@ -437,6 +442,8 @@ void http_request(const struct http *http, const uint8_t *data, struct request *
         .host = http_view(data, &http->fields[HTTP_FIELD_HOST]),
         .target = http_view(data, &http->fields[HTTP_FIELD_TARGET]),
         .trace_header = http_view(data, &http->fields[HTTP_FIELD_TRACE]),
+        .origin = http_view(data, &http->fields[HTTP_FIELD_ORIGIN]),
+        .fetch_site = http_view(data, &http->fields[HTTP_FIELD_FETCH_SITE]),
         .body = bytes_make(data + http->body.offset, http->body.size),
     };
     http_divide(http_view(data, &http->url), request);

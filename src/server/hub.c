@@ -10,6 +10,7 @@
 
 void hub_init(struct hub *hub, const struct server_options *options)
 {
+    static const struct own_names none_given;
     *hub = (struct hub){
         .options = *options,
         .http_limits = {.head_size_max = options->head_size_max, .body_size_max = options->body_size_max},
@@ -17,6 +18,7 @@ void hub_init(struct hub *hub, const struct server_options *options)
         .tls_context_owned = tls_context_create(),
         .output_owned = memory_allocate(HUB_OUTPUT_SIZE),
     };
+    guard_init(&hub->guard, options->names != NULL ? options->names : &none_given);
     list_init(&hub->connections);
     list_init(&hub->ready);
     admission_init(&hub->admission, &hub->replies, &hub->frames);

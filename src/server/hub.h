@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "server/admission.h"
 #include "server/clock.h"
+#include "server/guard.h"
 #include "server/http.h"
 #include "server/input.h"
 #include "server/options.h"
@@ -34,6 +35,7 @@ struct hub_counters {
 struct hub {
     struct server_options options;
     struct http_limits http_limits;
+    struct guard guard;
 
     struct api *const *apis;  /* borrowed, as is the clock: the family that answers */
     struct site *sites_owned; /* one for each of them */

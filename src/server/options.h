@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct own_names;
+
 /* The ways in; a server has at most one of each. */
 enum listener_kind {
     LISTENER_PLAIN,
@@ -32,7 +34,10 @@ struct server_options {
     const char *certificate; /* for LISTENER_TLS: a file, read when it begins and by server_reload(); borrowed */
     const char *key;         /* the same */
 
-    size_t connections_max;    /* above: 503, and the connection is closed */
+    size_t connections_max; /* above: 503, and the connection is closed */
+    /* While there are no credentials; borrowed. NULL: none but those that it always has. */
+    const struct own_names *names;
+
     size_t pipelined_max;      /* requests of one connection whose replies have not left; beyond it, reading waits */
     size_t pipelined_size_max; /* the same in bytes of reply */
     size_t head_size_max;      /* bytes of request line and header fields */

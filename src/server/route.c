@@ -31,9 +31,23 @@ static bool asks_for(const struct request *request, const struct http *http, str
     return bytes_equal(request->path, path) && (http_is_method(http, HTTP_GET) || http_is_method(http, HTTP_HEAD));
 }
 
-void route_request(struct hub *hub, struct turn *turn, const struct http *http)
+/* Without credentials: is this from a program, or from a page of this server's own? False: it has been refused. */
+static bool passes_guard(struct hub *hub, struct turn *turn)
+{
+    struct exchange *exchange = &turn->exchange;
+    struct failure failure;
+    if (api_has_credentials(hub->apis[0]) || guard_check(&hub->guard, &exchange->request, &failure) == OK)
+        return true;
+    exchange->form = exchange->request.target.size > 0 ? WIRE_JSON : WIRE_QUERY;
+    api_refuse(hub->apis[0], exchange, failure.error, failure.text);
+    return false;
+}
+
+void route_request(struct hub *hub, struct turn *turn, const struct http *http, bool is_from_network)
 {
     const struct request *request = &turn->exchange.request;
+    if (is_from_network && !passes_guard(hub, turn))
+        return;
     if (asks_for(request, http, BYTES("/health"))) {
         route_health(hub, turn);
         return;

@@ -1,11 +1,12 @@
-/* Where a whole request goes: the server's own two pages, the api, or nowhere. */
+/* Where a whole request goes: the server's own two pages, the api, or nowhere, where the guard lets it. */
 #ifndef TALLY_SERVER_ROUTE_H
 #define TALLY_SERVER_ROUTE_H
 
 #include "server/hub.h"
 
-/* Answers the turn's request or hands it to the api. Afterwards the turn is TURN_READY, or with the api (TURN_IN_API). */
-void route_request(struct hub *hub, struct turn *turn, const struct http *http);
+/* Answers the turn's request or hands it to the api. `is_from_network`: it came over TCP, as a browser's would.
+ * Afterwards the turn is TURN_READY, or with the api (TURN_IN_API). */
+void route_request(struct hub *hub, struct turn *turn, const struct http *http, bool is_from_network);
 
 /* In which line does the request wait where memory is scarce? /health and /metrics, by which an operator sees it, have their own. */
 enum admission_line route_line(const struct hub *hub, const struct request *request, const struct http *http);

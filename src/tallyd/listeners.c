@@ -77,6 +77,64 @@ static enum error read_socket(struct listeners *listeners, const struct config *
                        size_max);
 }
 
+/* --- Names -------------------------------------------------------------------------------------------------------- */
+
+static enum error read_public_url(struct listeners *listeners, const struct config *config, struct failure *failure)
+{
+    struct bytes url = bytes_from_string(config_text(config, CONFIG_PUBLIC_URL));
+    struct bytes path = url;
+    struct authority name;
+    if (url.size == 0)
+        return OK;
+    if (authority_take_url(&path, &name) && !bytes_ends_with(url, BYTES("/")) &&
+        own_names_add(&listeners->names, &name))
+        return OK;
+    char described[DESCRIBED_SIZE];
+    config_describe(config, CONFIG_PUBLIC_URL, described, sizeof(described));
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                       "%s is \"%.*s\": it must be scheme and host without a closing slash, such as "
+                       "https://queues.example.com.",
+                       described, BYTES_FORMAT(url));
+}
+
+/* The next of the names, without the comma and the blanks around it. */
+static struct bytes take_name(const char **text)
+{
+    *text += strspn(*text, " \t,");
+    struct bytes name = bytes_make(*text, strcspn(*text, " \t,"));
+    *text += name.size;
+    return name;
+}
+
+/* A host without a port: requests may be for any. */
+static bool parse_host(struct bytes text, struct authority *name)
+{
+    if (!authority_parse(text, name))
+        return false;
+    return name->is_ip6 ? bytes_ends_with(text, BYTES("]")) : memchr(text.ptr, ':', text.size) == NULL;
+}
+
+static enum error read_allowed_hosts(struct listeners *listeners, const struct config *config, struct failure *failure)
+{
+    const char *text = config_text(config, CONFIG_ALLOW_HOST);
+    char described[DESCRIBED_SIZE];
+    config_describe(config, CONFIG_ALLOW_HOST, described, sizeof(described));
+    for (struct bytes item = take_name(&text); item.size > 0; item = take_name(&text)) {
+        struct authority name;
+        if (!parse_host(item, &name))
+            return failure_set(
+                failure, ERROR_INVALID_PARAMETER_VALUE,
+                "%s has \"%.*s\": it must be host names or IP addresses, without scheme and port, with commas "
+                "between, such as tally,queues.example.com,[fd00::5].",
+                described, BYTES_FORMAT(item));
+        if (!own_names_add(&listeners->names, &name))
+            return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                               "%s has too many names: there may be %u, together with that of public-url.", described,
+                               OWN_NAMES_MAX);
+    }
+    return OK;
+}
+
 enum error listeners_read(struct listeners *listeners, const struct config *config, struct failure *failure)
 {
     *listeners = (struct listeners){0};
@@ -87,6 +145,10 @@ enum error listeners_read(struct listeners *listeners, const struct config *conf
         error = read_certificate(listeners, config, failure);
     if (error == OK)
         error = read_socket(listeners, config, failure);
+    if (error == OK)
+        error = read_public_url(listeners, config, failure);
+    if (error == OK)
+        error = read_allowed_hosts(listeners, config, failure);
     if (error == OK && !listeners->has_plain && !listeners->has_tls && listeners->socket == NULL)
         error =
             failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
@@ -103,6 +165,7 @@ void listeners_fill(const struct listeners *listeners, struct server_options *op
         options->listeners[LISTENER_TLS] =
             (struct listener_options){.address = listeners->tls.host, .port = listeners->tls.port};
     options->listeners[LISTENER_UNIX] = (struct listener_options){.address = listeners->socket};
+    options->names = &listeners->names;
     options->certificate = listeners->certificate;
     options->key = listeners->key;
 }

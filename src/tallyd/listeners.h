@@ -1,8 +1,9 @@
-/* Where the daemon listens: plain HTTP, HTTPS, a Unix socket, and who may reach it there. What the configuration says about it,
- * checked. */
+/* Where the daemon listens: plain HTTP, HTTPS, a Unix socket, who may reach it there, and under which names. What the
+ * configuration says about it, checked. */
 #ifndef TALLY_TALLYD_LISTENERS_H
 #define TALLY_TALLYD_LISTENERS_H
 
+#include "server/own_names.h"
 #include "server/server.h"
 #include "tallyd/address.h"
 #include "tallyd/config.h"
@@ -15,6 +16,7 @@ struct listeners {
     const char *certificate; /* borrowed from the configuration, as is all text here */
     const char *key;
     const char *socket; /* NULL: none */
+    struct own_names names;
 };
 
 /* `config` is borrowed. On error `failure` says which key, where it was set, what it should be. */

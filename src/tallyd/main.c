@@ -90,20 +90,6 @@ static enum error check_log(const struct daemon *daemon, struct failure *failure
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "%s is \"%s\": it must be file.", described, log);
 }
 
-static enum error check_public_url(const struct daemon *daemon, struct failure *failure)
-{
-    struct bytes url = bytes_from_string(config_text(&daemon->config, CONFIG_PUBLIC_URL));
-    bool has_scheme = bytes_starts_with(url, BYTES("http://")) || bytes_starts_with(url, BYTES("https://"));
-    if (url.size == 0 || (has_scheme && !bytes_ends_with(url, BYTES("/"))))
-        return OK;
-    char described[256];
-    config_describe(&daemon->config, CONFIG_PUBLIC_URL, described, sizeof(described));
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
-                       "%s is \"%.*s\": it must be scheme and host without a closing slash, such as "
-                       "https://queues.example.com.",
-                       described, BYTES_FORMAT(url));
-}
-
 static enum error check_region(const struct daemon *daemon, struct failure *failure)
 {
     const char *region = config_text(&daemon->config, CONFIG_REGION);
@@ -175,7 +161,6 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
 {
     enum error error = listeners_read(&daemon->listeners, &daemon->config, failure);
     error = error != OK ? error : check_log(daemon, failure);
-    error = error != OK ? error : check_public_url(daemon, failure);
     error = error != OK ? error : check_region(daemon, failure);
     error = error != OK ? error : namespaces_check_sizes(&daemon->config, failure);
     error = error != OK ? error : check_data(daemon, failure);

@@ -9,7 +9,9 @@
  * Checked behind each request: the reply is complete, its body is empty, JSON or XML, and the core keeps its invariants. */
 #include "api/action.h"
 #include "base/assert.h"
+#include "base/quote.h"
 #include "fuzz/backend.h"
+#include "server/guard.h"
 #include "server/http.h"
 #include "unit/random.h"
 
@@ -108,9 +110,29 @@ static void check_equal(const struct reading *whole, const struct reading *piece
         const struct request *a = &whole->requests[i];
         const struct request *b = &pieces->requests[i];
         ASSERT(bytes_equal(a->method, b->method) && bytes_equal(a->path, b->path) && bytes_equal(a->host, b->host));
-        ASSERT(bytes_equal(a->target, b->target));
+        ASSERT(bytes_equal(a->target, b->target) && bytes_equal(a->origin, b->origin));
+        ASSERT(bytes_equal(a->fetch_site, b->fetch_site) && bytes_equal(a->query, b->query));
         ASSERT(bytes_equal(a->trace_header, b->trace_header) && bytes_equal(a->body, b->body));
     }
+}
+
+/* What later stages rely on: no line of the head ends without CR, and the host is one, which the
+ * guard judges the same each time. */
+static void check_sound(const struct request *request)
+{
+    static const struct own_names names;
+    struct guard fresh, used;
+    struct authority authority;
+    for (size_t i = 0; i < request->head.size; i++)
+        ASSERT(request->head.ptr[i] != '\n' || (i > 0 && request->head.ptr[i - 1] == '\r'));
+    ASSERT(request->host.size == 0 || authority_parse(request->host, &authority));
+    guard_init(&fresh, &names);
+    guard_init(&used, &names);
+    struct failure failure;
+    enum error error = guard_check(&fresh, request, &failure);
+    ASSERT(error == OK || quote_is_utf8(bytes_from_string(failure.text)));
+    ASSERT(guard_check(&used, &(struct request){.host = BYTES("localhost")}, NULL) == OK);
+    ASSERT(guard_check(&used, request, NULL) == error && guard_check(&fresh, request, NULL) == error);
 }
 
 static void run_connection(struct bytes bytes, uint8_t seed)
@@ -120,6 +142,8 @@ static void run_connection(struct bytes bytes, uint8_t seed)
     read_requests(&whole, bytes, NULL);
     read_requests(&pieces, bytes, &random);
     check_equal(&whole, &pieces);
+    for (size_t i = 0; i < whole.count; i++)
+        check_sound(&whole.requests[i]);
     if (whole.count > 0) {
         struct backend backend;
         backend_open(&backend, founded_disk());

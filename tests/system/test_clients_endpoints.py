@@ -64,8 +64,9 @@ def test_q10_q12_a_program_that_was_set_up_for_elasticmq(daemon):
 
 
 @pytest.mark.parametrize("host", ["sqs.eu-west-1.amazonaws.com", "eu-west-1.queue.amazonaws.com", "queue.amazonaws.com"])
-def test_q11_host_names_of_aws(daemon, host):
+def test_q11_host_names_of_aws(daemon_factory, host):
     """A client that believes it speaks to AWS and has Tally for its HTTP proxy: absolute request targets, AWS's Host."""
+    daemon = daemon_factory("--allow-host", host).start()
     sqs = client(f"http://{host}", "eu-west-1", config=Config(proxies={"http": daemon.endpoint}))
     url = sqs.create_queue(QueueName="q")["QueueUrl"]
     assert url == f"http://{host}/000000000000/q"

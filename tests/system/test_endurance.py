@@ -570,8 +570,8 @@ def test_a_flood_of_refused_requests_disturbs_nobody(daemon_factory):
     """Each costs a connection: half of them too large, half of them to be read in two ways."""
     daemon = daemon_factory().start()
     before = resident(daemon)
-    smuggled = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG"
-    too_large = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 5000
+    smuggled = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG"
+    too_large = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 5000
     with Bystander(daemon):
         for i in range(scaled(2000)):
             with Line(daemon) as line:
@@ -608,7 +608,7 @@ def test_chunks_of_one_byte_cost_no_more_than_their_body(daemon_factory):
     url = make_queue(daemon)
     body = json.dumps({"QueueUrl": url, "MessageBody": "x" * 20_000}).encode()
     head = (
-        b"POST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: AmazonSQS.SendMessage\r\n"
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.SendMessage\r\n"
         b"Content-Type: application/x-amz-json-1.0\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body)

@@ -168,7 +168,7 @@ def test_header_names_have_no_case(daemon):
     body = json.dumps({"QueueUrl": url, "MessageBody": "a"}).encode()
     with Line(daemon) as line:
         line.send(
-            b"POST / HTTP/1.1\r\nhOST: a\r\nx-AMZ-target: AmazonSQS.SendMessage\r\n"
+            b"POST / HTTP/1.1\r\nhOST: localhost\r\nx-AMZ-target: AmazonSQS.SendMessage\r\n"
             b"CONTENT-TYPE: application/x-amz-json-1.0\r\ncontent-LENGTH: %d\r\n\r\n" % len(body),
             body,
         )
@@ -197,7 +197,7 @@ def test_connection_close_is_honoured(daemon):
 
 def test_a_head_request_gets_no_body(daemon):
     with Line(daemon) as line:
-        line.send(b"HEAD /health HTTP/1.1\r\nHost: a\r\n\r\n", get("/health"))
+        line.send(b"HEAD /health HTTP/1.1\r\nHost: localhost\r\n\r\n", get("/health"))
         reply = line.reply(has_body=False)
         assert reply.status == 200 and int(reply.headers["content-length"]) > 0
         assert line.reply().json()["status"] == "ok"
@@ -206,10 +206,10 @@ def test_a_head_request_gets_no_body(daemon):
 def test_unknown_paths_and_methods_are_refused_in_the_form_of_sqs(daemon):
     with Line(daemon) as line:
         for request in [
-            b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}",
-            b"OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n",
-            b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
-            b"DELETE /health HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}",
+            b"OPTIONS / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"DELETE /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
         ]:
             line.send(request)
             reply = line.reply()
@@ -284,7 +284,7 @@ def test_chunked_bodies_are_accepted(daemon):
     with Line(daemon) as line:
         for size in (1, 7, 1000, 100000):
             line.send(
-                b"POST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: AmazonSQS.SendMessage\r\n"
+                b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.SendMessage\r\n"
                 b"Content-Type: application/x-amz-json-1.0\r\nTransfer-Encoding: chunked\r\n\r\n"
             )
             line.send(*(b"%x\r\n%s\r\n" % (len(body[i : i + size]), body[i : i + size]) for i in range(0, len(body), size)))
@@ -347,7 +347,7 @@ def test_a_body_above_the_limit_is_refused_before_it_is_sent(daemon_factory):
         assert_refused(line, 413, "RequestTooLarge")
     with Line(daemon) as line:
         line.send(
-            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
             b"3000\r\n" + b"x" * 0x3000 + b"\r\n",
         )
         for _ in range(9):
@@ -370,7 +370,7 @@ def test_a_header_above_the_limit_is_refused(daemon):
         line.send(get("/health", "X: " + "y" * 17000))
         assert_refused(line, 413, "RequestTooLarge")
     with Line(daemon) as line:
-        line.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 5000)
+        line.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 5000)
         assert_refused(line, 413, "RequestTooLarge")
 
 
@@ -510,46 +510,46 @@ def test_clients_that_go_in_the_middle_of_anything_leave_nothing_behind(daemon):
 
 # --- Smuggling --------------------------------------------------------------------------------------------------------------------
 
-CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 SMUGGLED = {
-    "both lengths": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG",
-    "both lengths, turned": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nG",
-    "two lengths": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nGET /",
-    "blank before the colon": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length : 5\r\n\r\nGET /",
-    "bare CR": b"POST / HTTP/1.1\r\nHost: a\r\nX: y\rContent-Length: 5\r\n\r\nGET /",
-    "bare LF": b"POST / HTTP/1.1\r\nHost: a\nContent-Length: 5\r\n\r\nGET /",
-    "folded": b"POST / HTTP/1.1\r\nHost: a\r\nX: y\r\n Content-Length: 5\r\n\r\nGET /",
-    "other coding": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-    "two codings": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
-    "negative length": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+    "both lengths": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG",
+    "both lengths, turned": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n0\r\n\r\nG",
+    "two lengths": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nGET /",
+    "blank before the colon": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length : 5\r\n\r\nGET /",
+    "bare CR": b"POST / HTTP/1.1\r\nHost: localhost\r\nX: y\rContent-Length: 5\r\n\r\nGET /",
+    "bare LF": b"POST / HTTP/1.1\r\nHost: localhost\nContent-Length: 5\r\n\r\nGET /",
+    "folded": b"POST / HTTP/1.1\r\nHost: localhost\r\nX: y\r\n Content-Length: 5\r\n\r\nGET /",
+    "other coding": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "two codings": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "negative length": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
     "chunk without end": CHUNKED + b"3\r\nabcXX0\r\n\r\n",
     "chunk extension": CHUNKED + b"3;a\nb\r\nabc\r\n0\r\n\r\n",
     "trailer": CHUNKED + b"0\r\nContent-Length: 5\r\n\r\nGET /",
-    "two hosts": b"GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "two hosts": b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: b\r\n\r\n",
     "no host": b"GET /health HTTP/1.1\r\n\r\n",
-    "the same coding twice": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "coding hidden by a tab": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
-    "coding in quotes": b'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n',
-    "empty coding": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n",
-    "folded coding": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
-    "coding and blank before the colon": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
-    "tab before the colon": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length\t: 5\r\n\r\nGET /",
-    "blank before the first field": b"POST / HTTP/1.1\r\n Host: a\r\nContent-Length: 5\r\n\r\nGET /",
-    "the same length twice": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nGET /",
-    "list of lengths": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5, 5\r\n\r\nGET /",
-    "length with a sign": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nGET /",
-    "length in hexadecimal": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0x5\r\n\r\nGET /",
-    "empty length": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\nGET /",
-    "length of two numbers": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5 6\r\n\r\nGET /",
-    "length beyond 64 bits": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551621\r\n\r\nGET /",
-    "NUL in a value": b"POST / HTTP/1.1\r\nHost: a\r\nX: y\0z\r\nContent-Length: 0\r\n\r\n",
-    "NUL in a name": b"POST / HTTP/1.1\r\nHost: a\r\nX\0: y\r\nContent-Length: 0\r\n\r\n",
-    "field without a colon": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length\r\n\r\n",
-    "field without a name": b"POST / HTTP/1.1\r\nHost: a\r\n: 5\r\n\r\n",
-    "bare CR at the end of a line": b"POST / HTTP/1.1\r\nHost: a\rContent-Length: 5\r\n\r\nGET /",
-    "bare LF before the end": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\n\r\nGET /",
-    "CR CR LF": b"POST / HTTP/1.1\r\nHost: a\r\r\nContent-Length: 5\r\n\r\nGET /",
+    "the same coding twice": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "coding hidden by a tab": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
+    "coding in quotes": b'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n',
+    "empty coding": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\r\n\r\n0\r\n\r\n",
+    "folded coding": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    "coding and blank before the colon": b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "tab before the colon": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length\t: 5\r\n\r\nGET /",
+    "blank before the first field": b"POST / HTTP/1.1\r\n Host: localhost\r\nContent-Length: 5\r\n\r\nGET /",
+    "the same length twice": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nGET /",
+    "list of lengths": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5, 5\r\n\r\nGET /",
+    "length with a sign": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: +5\r\n\r\nGET /",
+    "length in hexadecimal": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0x5\r\n\r\nGET /",
+    "empty length": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length:\r\n\r\nGET /",
+    "length of two numbers": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5 6\r\n\r\nGET /",
+    "length beyond 64 bits": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 18446744073709551621\r\n\r\nGET /",
+    "NUL in a value": b"POST / HTTP/1.1\r\nHost: localhost\r\nX: y\0z\r\nContent-Length: 0\r\n\r\n",
+    "NUL in a name": b"POST / HTTP/1.1\r\nHost: localhost\r\nX\0: y\r\nContent-Length: 0\r\n\r\n",
+    "field without a colon": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length\r\n\r\n",
+    "field without a name": b"POST / HTTP/1.1\r\nHost: localhost\r\n: 5\r\n\r\n",
+    "bare CR at the end of a line": b"POST / HTTP/1.1\r\nHost: localhost\rContent-Length: 5\r\n\r\nGET /",
+    "bare LF before the end": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\n\r\nGET /",
+    "CR CR LF": b"POST / HTTP/1.1\r\nHost: localhost\r\r\nContent-Length: 5\r\n\r\nGET /",
     "chunk size beyond 64 bits": CHUNKED + b"10000000000000003\r\nabc\r\n0\r\n\r\n",
     "chunk size with a sign": CHUNKED + b"+3\r\nabc\r\n0\r\n\r\n",
     "chunk size with 0x": CHUNKED + b"0x3\r\nabc\r\n0\r\n\r\n",
@@ -558,14 +558,14 @@ SMUGGLED = {
     "bare LF behind a chunk size": CHUNKED + b"3\nabc\r\n0\r\n\r\n",
     "bare LF behind a chunk": CHUNKED + b"3\r\nabc\n0\r\n\r\n",
     "bare CR behind a chunk size": CHUNKED + b"3\rabc\r\n0\r\n\r\n",
-    "blank in the target": b"POST /a b HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
-    "version 1.10": b"POST / HTTP/1.10\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
-    "coding in HTTP/1.0": b"POST / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "bare LF behind the last size": CHUNKED + b"0\n\r\n",
     "bare LF behind the last chunk": CHUNKED + b"3\r\nabc\r\n0\r\n\n",
     "bare LF behind a body without chunks": CHUNKED + b"0\r\n\n",
     "bare CR behind the last chunk": CHUNKED + b"0\r\n\r",
     "CR CR LF behind the last chunk": CHUNKED + b"0\r\n\r\r\n",
+    "blank in the target": b"POST /a b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+    "version 1.10": b"POST / HTTP/1.10\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+    "coding in HTTP/1.0": b"POST / HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "not HTTP": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 }

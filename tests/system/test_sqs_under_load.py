@@ -35,7 +35,7 @@ def test_Q53_idle_polls_cost_nothing(daemon):
                 connection.write(request_bytes("AmazonSQS.ReceiveMessage", body))
             else:
                 text = form("ReceiveMessage", body)
-                connection.write(f"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+                connection.write(f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
         wait_until(lambda: waiting(daemon, polls), what="all the waits")
         before = cpu_seconds(daemon.pid)
         time.sleep(seconds)

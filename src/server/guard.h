@@ -1,0 +1,32 @@
+/* Keeps web pages away from a server that has no credentials.
+ *
+ * Whoever can connect to such a server may do everything, and a browser on the same machine connects wherever a page
+ * says. So a request must be for a name of this server (own_names.h), and must not say that a page of another site
+ * sent it:
+ *
+ *   Host             another name: DNS rebinding, where a page's own name points to this machine
+ *   Origin           a form or a script of a page under another name
+ *   Sec-Fetch-Site   what today's browsers add, also to images, frames and links
+ *
+ * A GET of an old browser has neither of the last two: what a GET may do is the api's business (api/access.h). */
+#ifndef TALLY_SERVER_GUARD_H
+#define TALLY_SERVER_GUARD_H
+
+#include "api/exchange.h"
+#include "server/own_names.h"
+
+#define GUARD_HOST_SIZE 64u
+
+struct guard {
+    const struct own_names *names;
+    uint8_t host[GUARD_HOST_SIZE]; /* the Host that passed last: most clients go on with it */
+    size_t host_size;
+};
+
+/* `names` is borrowed for the guard's life. */
+void guard_init(struct guard *guard, const struct own_names *names);
+
+/* ERROR_ACCESS_DENIED, with a text for people. A request of HTTP/1.0 without Host passes: no browser sends one. */
+enum error guard_check(struct guard *guard, const struct request *request, struct failure *failure);
+
+#endif
