@@ -49,6 +49,11 @@ struct disk_operations {
 
     /* NULL, or what write and sync do, in one; disk_write_synced() takes it where it is there. */
     enum error (*write_synced)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
+
+    /* NULL, or: do the names of folder, lock file and `file` still lead to those that are open? ERROR_DISK_FAILED:
+     * somebody removed, renamed or replaced one. Then nobody may find what is written, or another process may have
+     * taken the folder. Takes some microseconds; any thread. disk_confirm() calls it where it is there. */
+    enum error (*confirm)(struct disk *disk, const struct disk_file *file, struct failure *failure);
     enum error (*sync_folder)(struct disk *disk, struct failure *failure); /* makes create, rename, remove durable */
 
     /* Begins to carry written bytes to the disk without waiting for them, so that a later sync finds little to do. A
@@ -93,6 +98,11 @@ static inline enum error disk_write_synced(const struct disk *disk, struct disk_
         return operations->write_synced(file, offset, data, failure);
     const enum error error = operations->write(file, offset, data, failure);
     return error == OK ? operations->sync(file, failure) : error;
+}
+
+static inline enum error disk_confirm(struct disk *disk, const struct disk_file *file, struct failure *failure)
+{
+    return disk->operations->confirm == NULL ? OK : disk->operations->confirm(disk, file, failure);
 }
 
 /* The real disk: `folder` is borrowed for the disk's life. Freed by disk_posix_destroy(), which drops the lock. */

@@ -1,7 +1,8 @@
 /* The real disk: one folder of a Linux file system. See disk.h for what each operation promises.
  *
- * Owns the folder's descriptor and the lock. Every call is repeated after EINTR and after a short count; a failed sync is
- * never repeated, because the kernel may have dropped what it could not write. */
+ * Owns the folder's descriptor and two locks: one on the folder itself, which goes where the folder goes, and one on
+ * the file `lock` in it, which is all that earlier versions look at. Every call is repeated after EINTR and after a
+ * short count; a failed sync is never repeated, because the kernel may have dropped what it could not write. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sync_file_range, the strerror_r that returns its text */
 #endif
@@ -41,7 +42,7 @@
 
 struct disk_posix {
     struct disk disk;
-    int folder; /* descriptor; -1 until lock() */
+    int folder; /* descriptor, locked where the file system can do that; -1 until lock() */
     int lock;   /* descriptor of the lock file, held; -1 */
     struct page_check check;
 };
@@ -173,8 +174,9 @@ static bool holder_is_gone(int descriptor)
     return pid[0] != '\0' && kill((pid_t)strtol(pid, NULL, 10), 0) != 0 && errno == ESRCH;
 }
 
-/* flock(), but it waits for the last moments of a killed owner: a process that dies in the middle of a sync needs a while. */
-static int lock_take(int descriptor)
+/* flock(), but it waits for the last moments of a killed owner: a process that dies in the middle of a sync needs a
+ * while. `holder` is the lock file, which says who that is; -1: there is none. */
+static int lock_take(int descriptor, int holder)
 {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000};
     for (unsigned waited_ms = 0;; waited_ms += LOCK_PAUSE_MS) {
@@ -182,7 +184,7 @@ static int lock_take(int descriptor)
             return 0;
         if (errno != EWOULDBLOCK)
             return -1;
-        if (waited_ms >= (holder_is_gone(descriptor) ? LOCK_PATIENCE_GONE_MS : LOCK_PATIENCE_MS)) {
+        if (waited_ms >= (holder >= 0 && holder_is_gone(holder) ? LOCK_PATIENCE_GONE_MS : LOCK_PATIENCE_MS)) {
             errno = EWOULDBLOCK;
             return -1;
         }
@@ -191,31 +193,43 @@ static int lock_take(int descriptor)
 }
 
 /* Says who holds the lock, from the text that the holder wrote. */
-static enum error locked(const struct disk *disk, int descriptor, struct failure *failure)
+static enum error locked(const struct disk *disk, int holder, struct failure *failure)
 {
-    char pid[HOLDER_SIZE];
-    holder_read(descriptor, pid);
+    char pid[HOLDER_SIZE] = "";
+    if (holder >= 0)
+        holder_read(holder, pid);
     return failure_set(failure, ERROR_LOG_LOCKED,
                        "The folder %s belongs to another process (pid %s). Stop that one, or use another folder.",
                        disk->folder, pid[0] == '\0' ? "unknown" : pid);
 }
 
-static enum error posix_lock(struct disk *disk, struct failure *failure)
+/* Locks the folder itself, so that nobody gets in because the lock file was removed. Before that file is made: who
+ * is refused leaves none. */
+static enum error lock_folder(struct disk_posix *posix, struct failure *failure)
 {
-    struct disk_posix *posix = disk_posix_of(disk);
-    if (posix->lock >= 0)
-        return OK;
-    enum error error = folder_make(disk, failure);
-    if (error != OK)
-        return error;
-    if (posix->folder < 0)
-        posix->folder = open(disk->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct disk *disk = &posix->disk;
+    posix->folder = open(disk->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (posix->folder < 0)
         return failed(disk, NULL, failure, "opening");
+    const int holder = openat(posix->folder, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    enum error error = OK;
+    /* Another errno is that of a file system that locks no folders, such as NFS; there the file has to do. */
+    if (lock_take(posix->folder, holder) != 0 && errno == EWOULDBLOCK)
+        error = locked(disk, holder, failure);
+    if (holder >= 0)
+        (void)close(holder);
+    return error;
+}
+
+/* Locks the file in it. */
+static enum error lock_file(struct disk_posix *posix, struct failure *failure)
+{
+    const struct disk *disk = &posix->disk;
+    enum error error = OK;
     const int descriptor = openat(posix->folder, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
     if (descriptor < 0)
         return failed(disk, LOCK_NAME, failure, "opening");
-    if (lock_take(descriptor) != 0) {
+    if (lock_take(descriptor, descriptor) != 0) {
         error = errno == EWOULDBLOCK ? locked(disk, descriptor, failure) : failed(disk, LOCK_NAME, failure, "locking");
         (void)close(descriptor);
         return error;
@@ -229,6 +243,64 @@ static enum error posix_lock(struct disk *disk, struct failure *failure)
         return error;
     }
     posix->lock = descriptor;
+    return OK;
+}
+
+static enum error posix_lock(struct disk *disk, struct failure *failure)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
+    if (posix->lock >= 0)
+        return OK;
+    enum error error = folder_make(disk, failure);
+    if (error == OK)
+        error = lock_folder(posix, failure);
+    if (error == OK)
+        error = lock_file(posix, failure);
+    if (error != OK && posix->folder >= 0) {
+        (void)close(posix->folder);
+        posix->folder = -1;
+    }
+    return error;
+}
+
+/* Not fstat(): newer kernels give each write behind one a time of its own, which has to go through the file system's
+ * journal. What asks for no times does not. */
+static bool ask_place(int descriptor, struct statx *place)
+{
+    return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK, place) == 0;
+}
+
+/* Is what the name leads to something else than what we hold, or nothing? Not if that can't be found out. */
+static bool is_elsewhere(int folder, const char *name, int held)
+{
+    struct statx named, ours;
+    if (statx(folder, name, 0, STATX_INO, &named) != 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ESTALE;
+    return ask_place(held, &ours) && (named.stx_ino != ours.stx_ino || named.stx_dev_major != ours.stx_dev_major ||
+                                      named.stx_dev_minor != ours.stx_dev_minor);
+}
+
+static enum error posix_confirm(struct disk *disk, const struct disk_file *file, struct failure *failure)
+{
+    const struct disk_posix *posix = disk_posix_of(disk);
+    ASSERT(posix->folder >= 0 && posix->lock >= 0);
+    if (is_elsewhere(AT_FDCWD, disk->folder, posix->folder))
+        return failure_set(
+            failure, ERROR_DISK_FAILED,
+            "The folder %s was removed or renamed while it was in use: nothing more is acknowledged. Put "
+            "it back to where it was, or restore a backup there, before you start again.",
+            disk->folder);
+    if (is_elsewhere(posix->folder, LOCK_NAME, posix->lock))
+        return failure_set(failure, ERROR_DISK_FAILED,
+                           "%s/%s was removed or replaced while it was in use: another process may have taken the "
+                           "folder, so nothing more is acknowledged. Start again, and leave that file alone.",
+                           disk->folder, LOCK_NAME);
+    struct statx place;
+    if (ask_place(file->descriptor, &place) && place.stx_nlink == 0)
+        return failure_set(failure, ERROR_DISK_FAILED,
+                           "%s/%s was removed while it was in use: nothing more is acknowledged. Restore the whole "
+                           "folder from a backup or a replica before you start again.",
+                           disk->folder, file->name);
     return OK;
 }
 
@@ -584,6 +656,7 @@ static const struct disk_operations posix_operations = {
     .write_aside = posix_write_aside,
     .write_synced = posix_write_synced,
     .start_sync = posix_start_sync,
+    .confirm = posix_confirm,
     .sync_folder = posix_sync_folder,
     .rename = posix_rename,
     .remove = posix_remove,

@@ -1,8 +1,8 @@
 /* The log thread. See flusher.h.
  *
- * There is one frame between the two threads, and it belongs to one of them at a time: the loop's while is_idle, the log
- * thread's from the semaphore's post on. So there is no lock, and the loop never waits for the thread. The thread sets
- * `durable` before `is_idle`: whoever sees it idle also sees what became durable. */
+ * There is one frame between the two threads, and it belongs to one of them at a time: the loop's while is_idle, the
+ * log thread's from the moment on when that becomes false. So there is no lock, and the loop never waits for the
+ * thread. The thread sets `durable` before `is_idle`: whoever sees it idle also sees what became durable. */
 #include "log/flusher.h"
 
 #include "base/assert.h"
@@ -14,6 +14,9 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
+
+#define CONFIRM_EVERY_S 1
 
 struct flusher {
     struct log *log;
@@ -29,6 +32,32 @@ struct flusher {
     atomic_uint_least64_t durable;
 };
 
+static void note_failure(struct flusher *flusher, const struct failure *failure)
+{
+    if (atomic_load(&flusher->has_failed))
+        return;
+    flusher->failure = *failure;
+    atomic_store_explicit(&flusher->has_failed, true, memory_order_release);
+}
+
+/* Waits for a frame, and looks after the folder meanwhile. */
+static void frame_sleep(struct flusher *flusher)
+{
+    for (;;) {
+        struct timespec end;
+        struct failure failure = {.error = OK};
+        (void)clock_gettime(CLOCK_MONOTONIC, &end);
+        end.tv_sec += CONFIRM_EVERY_S;
+        if (sem_clockwait(&flusher->handed_over, CLOCK_MONOTONIC, &end) == 0)
+            return;
+        ASSERT(errno == EINTR || errno == ETIMEDOUT);
+        if (errno != ETIMEDOUT || atomic_load(&flusher->has_failed) || log_confirm(flusher->log, &failure) == OK)
+            continue;
+        note_failure(flusher, &failure);
+        flusher->wake(flusher->context);
+    }
+}
+
 /* Waits for a frame; false when the thread shall end. Between frames, works on the next segment. */
 static bool frame_wait(struct flusher *flusher)
 {
@@ -37,8 +66,9 @@ static bool frame_wait(struct flusher *flusher)
     while (has_more && sem_trywait(&flusher->handed_over) != 0)
         has_more = log_prepare(flusher->log);
     if (!has_more)
-        while (sem_wait(&flusher->handed_over) != 0)
-            ASSERT(errno == EINTR);
+        frame_sleep(flusher);
+    const bool is_idle = atomic_load_explicit(&flusher->is_idle, memory_order_acquire);
+    ASSERT(!is_idle); /* and with that, the frame is seen */
     return flusher->frame.ptr != NULL;
 }
 
@@ -46,14 +76,11 @@ static void *flusher_run(void *argument)
 {
     struct flusher *flusher = argument;
     while (frame_wait(flusher)) {
-        ASSERT(!atomic_load(&flusher->is_idle));
         struct failure failure = {.error = OK};
-        if (log_write(flusher->log, flusher->frame, &failure) == OK) {
+        if (log_write(flusher->log, flusher->frame, &failure) == OK)
             atomic_store_explicit(&flusher->durable, flusher->sequence, memory_order_release);
-        } else if (!atomic_load(&flusher->has_failed)) {
-            flusher->failure = failure;
-            atomic_store_explicit(&flusher->has_failed, true, memory_order_release);
-        }
+        else
+            note_failure(flusher, &failure);
         atomic_store_explicit(&flusher->is_idle, true, memory_order_release);
         flusher->wake(flusher->context);
     }
@@ -88,6 +115,7 @@ static void hand_over(struct flusher *flusher, struct bytes frame, uint64_t sequ
 {
     flusher->frame = frame;
     flusher->sequence = sequence;
+    atomic_store_explicit(&flusher->is_idle, false, memory_order_release);
     int result = sem_post(&flusher->handed_over);
     ASSERT(result == 0);
 }
@@ -109,7 +137,6 @@ void flusher_submit(struct flusher *flusher, struct bytes frame)
     struct frame_header header;
     const bool is_frame = frame.size >= FRAME_HEADER_SIZE && frame_header_decode(frame, &header);
     ASSERT(is_frame && header.size == frame.size);
-    atomic_store_explicit(&flusher->is_idle, false, memory_order_relaxed);
     hand_over(flusher, frame, header.sequence);
 }
 

@@ -9,8 +9,9 @@
 
 struct flusher;
 
-/* Starts the thread. `wake(context)` is called on it each time a frame has become durable or the disk has failed; it must
- * only pass the news on to the loop's thread (uv_async_send). */
+/* Starts the thread. `wake(context)` is called on it each time a frame has become durable or the log has failed; it
+ * must only pass the news on to the loop's thread (uv_async_send). While no frame comes, the thread asks the log once
+ * a second whether its folder is still there. */
 struct flusher *flusher_create(struct log *log, void (*wake)(void *context), void *context);
 
 /* Waits for the frame in work, stops the thread. */

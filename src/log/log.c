@@ -213,6 +213,12 @@ enum error log_write(struct log *log, struct bytes frame, struct failure *failur
     return log_writer_write(&log->writer, frame, failure);
 }
 
+enum error log_confirm(struct log *log, struct failure *failure)
+{
+    ASSERT(log_is_replayed(log));
+    return log_writer_confirm(&log->writer, failure);
+}
+
 bool log_prepare(struct log *log)
 {
     ASSERT(log_is_replayed(log));

@@ -77,6 +77,11 @@ void log_place_taken(struct log *log, uint64_t frame_size);
  * process must end (invariant R10), because what the disk then holds is unknown until it is read again. */
 enum error log_write(struct log *log, struct bytes frame, struct failure *failure);
 
+/* Are the folder and the segment that is written still where their names lead (disk.h, confirm)? log_write() asks
+ * that of each frame; this is for a log that nobody writes to. An error is final, as one of log_write() is. On the
+ * thread of log_write(), between two frames. */
+enum error log_confirm(struct log *log, struct failure *failure);
+
 /* Does a small piece (a write of 128 KiB, or one sync) of making the next segment ahead of time, in step with how full the
  * present one is; true when it did something and more is due. Never needed: log_write() does what is left. On the thread of
  * log_write(), between two frames; a failure here shows only when the segment is needed. */

@@ -143,6 +143,15 @@ static enum error fail(struct log_writer *writer, const struct frame_header *hea
     return failure_set(failure, cause->error, "%s", writer->failure.text);
 }
 
+enum error log_writer_confirm(struct log_writer *writer, struct failure *failure)
+{
+    if (writer->failure.error == OK)
+        (void)disk_confirm(writer->disk, writer->file, &writer->failure);
+    if (writer->failure.error == OK)
+        return OK;
+    return failure_set(failure, writer->failure.error, "%s", writer->failure.text);
+}
+
 enum error log_writer_write(struct log_writer *writer, struct bytes frame, struct failure *failure)
 {
     struct frame_header header;
@@ -154,7 +163,12 @@ enum error log_writer_write(struct log_writer *writer, struct bytes frame, struc
     ASSERT(header.sequence == writer->sequence + 1);
 
     struct failure cause = {.error = OK};
-    if (frame_put(writer, &header, frame, &cause) != OK)
+    const enum error error = frame_put(writer, &header, frame, &cause);
+    /* Behind the write: what is acknowledged was durable at a moment when its folder was still there. And where it
+     * is not, that is why the write failed. */
+    if (log_writer_confirm(writer, failure) != OK)
+        return writer->failure.error;
+    if (error != OK)
         return fail(writer, &header, &cause, failure);
     writer->offset += header.size;
     writer->sequence = header.sequence;

@@ -40,8 +40,9 @@ enum error log_writer_init(struct log_writer *writer, struct disk *disk, const s
                            struct failure *failure);
 void log_writer_deinit(struct log_writer *writer);
 
-/* See log_write() and log_prepare() in log.h. */
+/* See log_write(), log_prepare() and log_confirm() in log.h. */
 enum error log_writer_write(struct log_writer *writer, struct bytes frame, struct failure *failure);
 bool log_writer_prepare(struct log_writer *writer);
+enum error log_writer_confirm(struct log_writer *writer, struct failure *failure);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -212,6 +213,138 @@ static void a_folder_has_one_owner(void **state)
     disk_posix_destroy(fixture->disk);
     fixture->disk = disk_posix_create(fixture->folder);
     assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+}
+
+static void path_in(const struct fixture *fixture, const char *name, char path[128])
+{
+    (void)snprintf(path, 128, "%s/%s", fixture->folder, name);
+}
+
+static void a_removed_lock_file_lets_nobody_in(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[128];
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+    path_in(fixture, "lock", path);
+    assert_int_equal(unlink(path), 0);
+    struct failure failure = {.error = OK};
+    struct disk *second = disk_posix_create(fixture->folder);
+    assert_int_equal(second->operations->lock(second, &failure), ERROR_LOG_LOCKED);
+    assert_non_null(strstr(failure.text, "pid unknown"));
+    assert_int_not_equal(access(path, F_OK), 0); /* who is refused leaves nothing behind */
+    disk_posix_destroy(second);
+
+    /* Who has gone lets the next one in. */
+    disk_posix_destroy(fixture->disk);
+    fixture->disk = disk_posix_create(fixture->folder);
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+}
+
+/* An earlier version locks the file only. */
+static void an_owner_who_has_the_lock_file_alone_keeps_others_out(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[128];
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+    disk_posix_destroy(fixture->disk);
+    path_in(fixture, "lock", path);
+    const int earlier = open(path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(earlier, LOCK_EX | LOCK_NB), 0);
+    fixture->disk = disk_posix_create(fixture->folder);
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), ERROR_LOG_LOCKED);
+    (void)close(earlier);
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+}
+
+/* What `spoil` does to the folder is noticed, and the text says where it was done. */
+static void assert_noticed(struct fixture *fixture, void (*spoil)(const struct fixture *), const char *words)
+{
+    struct disk *disk = fixture->disk;
+    struct disk_file *file;
+    struct failure failure = {.error = OK};
+    assert_int_equal(disk->operations->lock(disk, NULL), OK);
+    assert_int_equal(disk->operations->create(disk, "a", &file, NULL), OK);
+    assert_int_equal(disk->operations->confirm(disk, file, &failure), OK);
+    spoil(fixture);
+    assert_int_equal(disk->operations->confirm(disk, file, &failure), ERROR_DISK_FAILED);
+    assert_non_null(strstr(failure.text, fixture->folder));
+    assert_non_null(strstr(failure.text, words));
+    disk->operations->close(file);
+}
+
+static void remove_one(const struct fixture *fixture, const char *name)
+{
+    char path[128];
+    path_in(fixture, name, path);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void remove_lock(const struct fixture *fixture)
+{
+    remove_one(fixture, "lock");
+}
+
+static void replace_lock(const struct fixture *fixture)
+{
+    char path[128];
+    path_in(fixture, "lock", path);
+    remove_lock(fixture);
+    (void)close(open(path, O_CREAT | O_WRONLY, 0600));
+}
+
+static void remove_file(const struct fixture *fixture)
+{
+    remove_one(fixture, "a");
+}
+
+static void rename_folder(const struct fixture *fixture)
+{
+    char path[160];
+    (void)snprintf(path, sizeof(path), "%s.old", fixture->folder);
+    assert_int_equal(rename(fixture->folder, path), 0);
+}
+
+static void remove_folder(const struct fixture *fixture)
+{
+    remove_lock(fixture);
+    remove_file(fixture);
+    assert_int_equal(rmdir(fixture->folder), 0);
+}
+
+static void replace_folder(const struct fixture *fixture)
+{
+    rename_folder(fixture);
+    assert_int_equal(mkdir(fixture->folder, 0700), 0);
+}
+
+static void a_lock_file_that_is_removed_is_noticed(void **state)
+{
+    assert_noticed(*state, remove_lock, "/lock was removed or replaced");
+}
+
+static void a_lock_file_that_is_replaced_is_noticed(void **state)
+{
+    assert_noticed(*state, replace_lock, "/lock was removed or replaced");
+}
+
+static void a_file_that_is_removed_is_noticed(void **state)
+{
+    assert_noticed(*state, remove_file, "/a was removed");
+}
+
+static void a_folder_that_is_renamed_is_noticed(void **state)
+{
+    assert_noticed(*state, rename_folder, "was removed or renamed");
+}
+
+static void a_folder_that_is_removed_is_noticed(void **state)
+{
+    assert_noticed(*state, remove_folder, "was removed or renamed");
+}
+
+static void a_folder_that_is_replaced_is_noticed(void **state)
+{
+    assert_noticed(*state, replace_folder, "was removed or renamed");
 }
 
 /* The system tells an error once, to whoever waits first: that is not the sync at the end. */
@@ -519,6 +652,14 @@ int main(void)
         WITH_DISK(a_folder_that_is_there_is_made_durable_with_its_parent),
         WITH_DISK(a_folder_that_is_a_file_is_reported),
         WITH_DISK(a_folder_has_one_owner),
+        WITH_DISK(a_removed_lock_file_lets_nobody_in),
+        WITH_DISK(an_owner_who_has_the_lock_file_alone_keeps_others_out),
+        WITH_DISK(a_lock_file_that_is_removed_is_noticed),
+        WITH_DISK(a_lock_file_that_is_replaced_is_noticed),
+        WITH_DISK(a_file_that_is_removed_is_noticed),
+        WITH_DISK(a_folder_that_is_renamed_is_noticed),
+        WITH_DISK(a_folder_that_is_removed_is_noticed),
+        WITH_DISK(a_folder_that_is_replaced_is_noticed),
         WITH_DISK(a_removal_that_may_not_be_durable_is_told),
         WITH_DISK(files_do_what_the_log_expects_of_them),
         WITH_DISK(a_log_on_a_real_disk_survives_a_restart),
