@@ -40,10 +40,17 @@
 #define FILE_MODE 0640
 #define FOLDER_MODE 0700
 
+/* Places for the segment that is written, the next one, and whoever else opens a file; see tallyd/descriptors.c. */
+#define STOCK_SIZE 4u
+
 struct disk_posix {
     struct disk disk;
     int folder; /* descriptor, locked where the file system can do that; -1 until lock() */
     int lock;   /* descriptor of the lock file, held; -1 */
+
+    /* Duplicates of the folder's descriptor, which keep places free for files: whatever else the process opens, the log
+     * finds one. -1: the place is in use, or about to be. */
+    atomic_int stock[STOCK_SIZE];
     struct page_check check;
 };
 
@@ -63,6 +70,74 @@ static bool is_hurried(const struct disk *disk)
 {
     return disk->is_hurried != NULL && atomic_load_explicit(disk->is_hurried, memory_order_relaxed);
 }
+
+/* --- descriptors -------------------------------------------------------------------------------------------------- */
+
+/* Gives up a place. False: all are in use. errno stays. */
+static bool stock_take(struct disk_posix *posix)
+{
+    for (size_t i = 0; i < STOCK_SIZE; i++) {
+        const int held = atomic_exchange(&posix->stock[i], -1);
+        if (held < 0)
+            continue;
+        const int number = errno;
+        (void)close(held);
+        errno = number;
+        return true;
+    }
+    return false;
+}
+
+/* Puts a descriptor into an empty place. False: there is none. */
+static bool stock_put(struct disk_posix *posix, int descriptor)
+{
+    for (size_t i = 0; i < STOCK_SIZE; i++) {
+        int empty = -1;
+        if (atomic_compare_exchange_strong(&posix->stock[i], &empty, descriptor))
+            return true;
+    }
+    return false;
+}
+
+static bool stock_is_full(struct disk_posix *posix)
+{
+    for (size_t i = 0; i < STOCK_SIZE; i++)
+        if (atomic_load(&posix->stock[i]) < 0)
+            return false;
+    return true;
+}
+
+/* As far as there are descriptors. */
+static void stock_fill(struct disk_posix *posix)
+{
+    while (!stock_is_full(posix)) {
+        const int held = fcntl(posix->folder, F_DUPFD_CLOEXEC, 0);
+        if (held < 0)
+            return;
+        if (!stock_put(posix, held))
+            (void)close(held);
+    }
+}
+
+/* openat(). Where the process has no descriptor left, the stock gives one up. If another thread takes that first, the
+ * next one is tried. */
+static int descriptor_open(struct disk_posix *posix, const char *name, int flags)
+{
+    int descriptor;
+    do
+        descriptor = openat(posix->folder, name, flags | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+    while (descriptor < 0 && (errno == EINTR || (errno == EMFILE && stock_take(posix))));
+    return descriptor;
+}
+
+/* close(). If the stock lacks a place it gets this one, in one step, so that no other thread takes it. */
+static void descriptor_close(struct disk_posix *posix, int descriptor)
+{
+    if (stock_is_full(posix) || dup3(posix->folder, descriptor, O_CLOEXEC) < 0 || !stock_put(posix, descriptor))
+        (void)close(descriptor);
+}
+
+/* --- errors ------------------------------------------------------------------------------------------------------- */
 
 /* Turns errno into an error: `what` was tried with `name` of the folder (NULL: with the folder itself). */
 static enum error failed(const struct disk *disk, const char *name, struct failure *failure, const char *what)
@@ -243,6 +318,7 @@ static enum error lock_file(struct disk_posix *posix, struct failure *failure)
         return error;
     }
     posix->lock = descriptor;
+    stock_fill(posix);
     return OK;
 }
 
@@ -317,13 +393,13 @@ static enum error posix_list(struct disk *disk, void (*visit)(void *context, con
 {
     struct disk_posix *posix = disk_posix_of(disk);
     ASSERT(posix->folder >= 0);
-    const int descriptor = openat(posix->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int descriptor = descriptor_open(posix, ".", O_RDONLY | O_DIRECTORY);
     if (descriptor < 0)
         return failed(disk, NULL, failure, "listing");
     DIR *folder = fdopendir(descriptor);
     if (folder == NULL) {
         const enum error error = failed(disk, NULL, failure, "listing");
-        (void)close(descriptor);
+        descriptor_close(posix, descriptor);
         return error;
     }
     enum error error = OK;
@@ -339,6 +415,7 @@ static enum error posix_list(struct disk *disk, void (*visit)(void *context, con
             visit(context, entry->d_name);
     }
     (void)closedir(folder);
+    stock_fill(posix); /* closedir() closes its descriptor itself */
     return error;
 }
 
@@ -348,10 +425,7 @@ static enum error file_open(struct disk *disk, const char *name, int flags, stru
     struct disk_posix *posix = disk_posix_of(disk);
     ASSERT(posix->folder >= 0);
     ASSERT(strchr(name, '/') == NULL && strlen(name) <= NAME_MAX);
-    int descriptor;
-    do
-        descriptor = openat(posix->folder, name, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
-    while (descriptor < 0 && errno == EINTR);
+    const int descriptor = descriptor_open(posix, name, flags | O_RDWR);
     if (descriptor < 0)
         return failed(disk, name, failure, (flags & O_CREAT) != 0 ? "creating" : "opening");
     struct disk_file *opened = memory_allocate_zeroed(sizeof(*opened));
@@ -375,7 +449,7 @@ static enum error posix_create(struct disk *disk, const char *name, struct disk_
 static void posix_close(struct disk_file *file)
 {
     ASSERT(file != NULL && file->descriptor >= 0);
-    (void)close(file->descriptor);
+    descriptor_close(file->owner, file->descriptor);
     free(file);
 }
 
@@ -570,7 +644,7 @@ static enum error posix_remove(struct disk *disk, const char *name, struct failu
 {
     struct disk_posix *posix = disk_posix_of(disk);
     ASSERT(posix->folder >= 0);
-    const int descriptor = openat(posix->folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    const int descriptor = descriptor_open(posix, name, O_RDWR);
     enum error error = OK;
     if (unlinkat(posix->folder, name, 0) == 0) {
         /* The name first, durably: a file that came back shorter after a power cut would be taken for a damaged one. */
@@ -581,7 +655,7 @@ static enum error posix_remove(struct disk *disk, const char *name, struct failu
         error = failed(disk, name, failure, "removing");
     }
     if (descriptor >= 0)
-        (void)close(descriptor);
+        descriptor_close(posix, descriptor);
     return error;
 }
 
@@ -673,12 +747,16 @@ struct disk *disk_posix_create(const char *folder)
     posix->disk = (struct disk){.operations = &posix_operations, .folder = folder};
     posix->folder = -1;
     posix->lock = -1;
+    for (size_t i = 0; i < STOCK_SIZE; i++)
+        atomic_init(&posix->stock[i], -1);
     return &posix->disk;
 }
 
 void disk_posix_destroy(struct disk *disk)
 {
     struct disk_posix *posix = disk_posix_of(disk);
+    while (stock_take(posix))
+        continue;
     if (posix->lock >= 0)
         (void)close(posix->lock);
     if (posix->folder >= 0)

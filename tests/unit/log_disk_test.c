@@ -1,4 +1,5 @@
 /* The real disk: what struct disk promises, on a file system of this machine. */
+#include "base/assert.h"
 #include "log/disk.h"
 #include "log/segment_draft.h"
 #include "support/log_rig.h"
@@ -15,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -347,6 +349,68 @@ static void a_folder_that_is_replaced_is_noticed(void **state)
     assert_noticed(*state, replace_folder, "was removed or renamed");
 }
 
+static void count_file(void *context, const char *name)
+{
+    assert_true(name[0] != '\0');
+    (*(unsigned *)context)++;
+}
+
+/* Takes all descriptors that are left; how many. */
+static size_t take_all(int *taken, size_t max)
+{
+    size_t count = 0;
+    while (count < max && (taken[count] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        count++;
+    assert_true(count < max);
+    assert_int_equal(errno, EMFILE);
+    return count;
+}
+
+/* valgrind counts descriptors by itself: where the limit is reached, a file is made and then not handed out. */
+static bool is_under_valgrind(void)
+{
+    const char *preloaded = getenv("LD_PRELOAD");
+    return preloaded != NULL && strstr(preloaded, "vgpreload") != NULL;
+}
+
+/* What a log does for each segment, and a snapshot for its file, where the process can open nothing else any more. */
+static void the_log_opens_its_files_though_no_descriptor_is_left(void **state)
+{
+    struct fixture *fixture = *state;
+    struct disk *disk = fixture->disk;
+    const struct disk_operations *operations = disk->operations;
+    struct disk_file *current, *next, *snapshot;
+    struct rlimit before, low;
+    int taken[100];
+    if (is_under_valgrind())
+        skip();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    low = (struct rlimit){.rlim_cur = ARRAY_LENGTH(taken) - 1, .rlim_max = before.rlim_max};
+    assert_int_equal(operations->lock(disk, NULL), OK);
+    assert_int_equal(operations->create(disk, "0", &current, NULL), OK);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    const size_t count = take_all(taken, ARRAY_LENGTH(taken));
+    for (unsigned i = 1; i <= 100; i++) {
+        char name[16], old[16];
+        struct failure failure = {.error = OK};
+        (void)snprintf(name, sizeof(name), "%u", i);
+        (void)snprintf(old, sizeof(old), "%u", i - 1);
+        assert_int_equal(operations->create(disk, name, &next, &failure), OK);
+        assert_int_equal(operations->create(disk, "snapshot", &snapshot, &failure), OK);
+        assert_int_equal(operations->list(disk, count_file, &(unsigned){0}, &failure), OK);
+        operations->close(current);
+        operations->close(snapshot);
+        assert_int_equal(operations->remove(disk, old, &failure), OK);
+        assert_int_equal(operations->remove(disk, "snapshot", &failure), OK);
+        current = next;
+        assert_int_equal(open("/dev/null", O_RDONLY | O_CLOEXEC), -1); /* the places stay the log's */
+    }
+    operations->close(current);
+    for (size_t i = 0; i < count; i++)
+        (void)close(taken[i]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 /* The system tells an error once, to whoever waits first: that is not the sync at the end. */
 static void a_write_aside_tells_what_has_not_arrived(void **state)
 {
@@ -652,6 +716,7 @@ int main(void)
         WITH_DISK(a_folder_that_is_there_is_made_durable_with_its_parent),
         WITH_DISK(a_folder_that_is_a_file_is_reported),
         WITH_DISK(a_folder_has_one_owner),
+        WITH_DISK(the_log_opens_its_files_though_no_descriptor_is_left),
         WITH_DISK(a_removed_lock_file_lets_nobody_in),
         WITH_DISK(an_owner_who_has_the_lock_file_alone_keeps_others_out),
         WITH_DISK(a_lock_file_that_is_removed_is_noticed),
