@@ -50,6 +50,16 @@ struct relay_desk {
     bool (*check)(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
                   char reason[RELAY_REASON_SIZE]);
 
+    /* Can one that passed check() be started beside those that run? False: `reason` says what is missing and what to
+     * do. True: it is counted until it is started, which is after this turn of the loop. */
+    bool (*admit)(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
+                  char reason[RELAY_REASON_SIZE]);
+
+    /* Does it run, or could it now? False: it waits, because something was missing when it was to be started;
+     * `reason` as above. */
+    bool (*can_run)(void *context, struct bytes namespace_name, const struct relay_record *record,
+                    char reason[RELAY_REASON_SIZE]);
+
     /* How a PostgreSQL connection may be shown: without what must stay secret, in the arena. */
     struct bytes (*show_connection)(void *context, struct bytes connection, struct arena *arena);
 

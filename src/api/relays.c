@@ -60,28 +60,37 @@ static enum error read_side(struct call *call, const char *name, yyjson_val **si
     return error;
 }
 
-/* What the relay is to do as the text that is kept, in the arena. */
-static enum error read_spec(struct call *call, struct bytes *spec)
-{
+/* What the relay is to do, as the request says it. */
+struct asked {
     yyjson_val *source, *sink;
     const char *order;
-    enum error error = read_side(call, "Source", &source);
+};
+
+static enum error read_asked(struct call *call, struct asked *asked)
+{
+    enum error error = read_side(call, "Source", &asked->source);
     if (error == OK)
-        error = read_side(call, "Sink", &sink);
+        error = read_side(call, "Sink", &asked->sink);
     if (error == OK)
-        error = read_order(call, &order);
+        error = read_order(call, &asked->order);
     if (error != OK)
         return error;
     const struct relay_desk *desk = call_options(call)->relays;
     char reason[RELAY_REASON_SIZE];
-    if (desk != NULL && !desk->check(desk->context, source, sink, order, reason))
+    if (desk != NULL && !desk->check(desk->context, asked->source, asked->sink, asked->order, reason))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "%s", reason);
+    return OK;
+}
+
+/* The same as the text that is kept, in the arena. */
+static enum error make_spec(struct call *call, const struct asked *asked, struct bytes *spec)
+{
     yyjson_mut_doc *doc = json_tree_create(call->arena);
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
-    yyjson_mut_obj_add_val(doc, root, "Source", yyjson_val_mut_copy(doc, source));
-    yyjson_mut_obj_add_val(doc, root, "Sink", yyjson_val_mut_copy(doc, sink));
-    yyjson_mut_obj_add_str(doc, root, "Order", order);
+    yyjson_mut_obj_add_val(doc, root, "Source", yyjson_val_mut_copy(doc, asked->source));
+    yyjson_mut_obj_add_val(doc, root, "Sink", yyjson_val_mut_copy(doc, asked->sink));
+    yyjson_mut_obj_add_str(doc, root, "Order", asked->order);
     *spec = json_tree_write(doc, call->arena);
     if (spec->size <= RELAY_RECORD_SPEC_SIZE_MAX)
         return OK;
@@ -121,12 +130,27 @@ static bool is_same_spec(const struct call *call, struct bytes a, struct bytes b
     return yyjson_equals(params_parse_text(a, call->arena), params_parse_text(b, call->arena));
 }
 
+/* Is there room for one more? */
+static enum error admit(struct call *call, const struct asked *asked)
+{
+    const struct relay_desk *desk = call_options(call)->relays;
+    char reason[RELAY_REASON_SIZE];
+    if (relay_record_count(call->core) >= RELAY_RECORDS_MAX)
+        return call_fail(call, ERROR_OVER_LIMIT, "There are %u relays, as many as there can be.", RELAY_RECORDS_MAX);
+    if (desk == NULL || desk->admit(desk->context, asked->source, asked->sink, asked->order, reason))
+        return OK;
+    return call_fail(call, ERROR_OVER_LIMIT, "%s", reason);
+}
+
 enum error action_create_relay(struct call *call)
 {
     struct bytes name, spec;
+    struct asked asked;
     enum error error = read_name(call, &name);
     if (error == OK)
-        error = read_spec(call, &spec);
+        error = read_asked(call, &asked);
+    if (error == OK)
+        error = make_spec(call, &asked, &spec);
     if (error != OK)
         return error;
     const struct relay_record *record = relay_record_find(call->core, name);
@@ -136,9 +160,11 @@ enum error action_create_relay(struct call *call)
                          "another name.",
                          BYTES_FORMAT(name));
     if (record == NULL)
+        error = admit(call, &asked);
+    if (record == NULL && error == OK)
         error = decide_put_relay(call->core, name, spec, &record);
     if (error != OK)
-        return call_fail(call, error, "There are %u relays, as many as there can be.", RELAY_RECORDS_MAX);
+        return error;
     write_brief(call, record);
     return OK;
 }
@@ -170,7 +196,13 @@ enum error action_pause_relay(struct call *call)
 
 enum error action_resume_relay(struct call *call)
 {
-    return pause(call, false);
+    const struct relay_record *record;
+    const struct relay_desk *desk = call_options(call)->relays;
+    char reason[RELAY_REASON_SIZE];
+    enum error error = find_relay(call, &record);
+    if (error == OK && desk != NULL && !desk->can_run(desk->context, core_name(call->core), record, reason))
+        return call_fail(call, ERROR_OVER_LIMIT, "%s", reason);
+    return error == OK ? pause(call, false) : error;
 }
 
 enum error action_delete_relay(struct call *call)

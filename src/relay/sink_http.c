@@ -198,17 +198,19 @@ static struct transfer *find_transfer(struct sink_http *http, const struct uid *
 static struct transfer *free_transfer(struct sink_http *http)
 {
     struct transfer *empty = NULL, *oldest = NULL;
-    size_t underway_count = 0;
+    size_t underway_count = 0, connecting_count = 0;
     for (size_t i = 0; i < TRANSFERS_MAX; i++) {
         struct transfer *transfer = &http->transfers[i];
-        if (!transfer->is_used)
+        if (!transfer->is_used) {
             empty = empty == NULL ? transfer : empty;
-        else if (!transfer->is_ended)
+        } else if (!transfer->is_ended) {
             underway_count++;
-        else if (oldest == NULL || transfer->ended_ms < oldest->ended_ms)
+            connecting_count += transfer->sends == 0;
+        } else if (oldest == NULL || transfer->ended_ms < oldest->ended_ms) {
             oldest = transfer;
+        }
     }
-    if (underway_count >= (http->is_wary ? 1 : WEBHOOK_REQUESTS_MAX))
+    if (underway_count >= (http->is_wary ? 1 : WEBHOOK_REQUESTS_MAX) || connecting_count >= WEBHOOK_CONNECTING_MAX)
         return NULL;
     if (empty != NULL)
         return empty;
@@ -412,5 +414,8 @@ struct sink *sink_http_create(const struct relay_spec *spec)
     http->multi_owned = curl_multi_init();
     if (http->multi_owned == NULL)
         abort(); /* out of memory; see base/memory.h */
+    /* By itself it keeps four times as many open as there were requests at once. */
+    curl_multi_setopt(http->multi_owned, CURLMOPT_MAXCONNECTS, (long)WEBHOOK_REQUESTS_MAX);
+    curl_multi_setopt(http->multi_owned, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)WEBHOOK_REQUESTS_MAX);
     return &http->base;
 }

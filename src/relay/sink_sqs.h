@@ -9,6 +9,9 @@
 #include "relay/sink.h"
 #include "relay/spec.h"
 
+/* Requests that are under way at once, each on a connection and a thread of its own. */
+#define SINK_SQS_LANES_MAX 8u
+
 /* The URL is a queue's, or an endpoint's where each row names its queue. Region and credentials that the spec lacks come from the environment
  * (AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN); without any the requests are not signed.
  * NULL: this can't be; `fault` says why. Connects to nothing yet. */

@@ -254,11 +254,11 @@ static void *run_lane(void *context)
 /* The calling thread is the first lane; another one for every batch that the rows could fill besides. */
 static void run_lanes(struct call *call)
 {
-    struct lane lanes[LANES_MAX];
+    struct lane lanes[SINK_SQS_LANES_MAX];
     size_t wanted = (call->count + SQS_BATCH_MAX - 1) / SQS_BATCH_MAX, count = 1;
-    for (size_t i = 0; i < LANES_MAX; i++)
+    for (size_t i = 0; i < SINK_SQS_LANES_MAX; i++)
         lanes[i] = (struct lane){.call = call, .transport = call->sqs->transports_owned[i]};
-    while (count < wanted && count < LANES_MAX &&
+    while (count < wanted && count < SINK_SQS_LANES_MAX &&
            pthread_create(&lanes[count].thread, NULL, run_lane, &lanes[count]) == 0)
         count++;
     run_lane(&lanes[0]);

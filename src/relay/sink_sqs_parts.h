@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "client/transport.h"
-#include "relay/sink.h"
+#include "relay/sink_sqs.h"
 #include "relay/sqs_answer.h"
 #include "relay/sqs_batch.h"
 #include "relay/sqs_queues.h"
@@ -15,12 +15,9 @@
 /* As many rows of a killed relay are in doubt, though few of them were tried. */
 #define CALL_ROWS_MAX 200u
 
-/* Requests of one call that are under way at once, each on a connection and a thread of its own. */
-#define LANES_MAX 8u
-
 struct sink_sqs {
     struct sink base;
-    struct transport *transports_owned[LANES_MAX];
+    struct transport *transports_owned[SINK_SQS_LANES_MAX];
     char *endpoint_owned;
     struct bytes own_name; /* of the sink's own queue, part of the spec's URL in `own_owned`; empty: there is none */
     char *own_owned;

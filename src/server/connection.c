@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Connections refused with a 503 rather than just closed, beyond the limit. */
-#define CONNECTION_REFUSED_MAX 64u
-
 /* Connection structs kept for later. */
 #define CONNECTION_FREE_MAX 1024u
 
@@ -37,6 +34,7 @@ struct connection {
     uint64_t deadline_ms;      /* loop time at which it is cut off; UINT64_MAX: never */
     uint64_t request_begun_ms; /* first byte of the request being read; 0: none */
 
+    bool is_private;   /* of the daemon's own relays */
     bool is_last_read; /* no further request is read; what comes is thrown away */
     bool has_ended;    /* the client has closed its side */
     bool must_linger;  /* the client may still be sending: closing at once would tear the reply from it */
@@ -602,6 +600,7 @@ static void on_closed(uv_handle_t *handle)
     connection_count_unsent(connection);
     list_remove(&connection->link);
     hub->connection_count--;
+    hub->private_count -= connection->is_private;
     connection_free(connection);
 }
 
@@ -638,6 +637,8 @@ static struct connection *connection_create(struct hub *hub, uv_loop_t *loop, en
     http_init(&connection->http, &hub->http_limits);
     list_append(&hub->connections, &connection->link);
     hub->connection_count++;
+    connection->is_private = kind == LISTENER_PRIVATE;
+    hub->private_count += connection->is_private;
     channel_init(&connection->channel, loop, kind, hub->tls_context_owned, &channel_events);
     connection->deadline_ms = uv_now(loop) + hub->options.request_timeout_ms; /* of a handshake */
     return connection;
@@ -647,9 +648,10 @@ void connection_accept(struct hub *hub, uv_stream_t *listener, enum listener_kin
 {
     struct connection *connection = connection_create(hub, listener->loop, kind);
     size_t connections_max = hub->options.connections_max;
-    bool is_refused = hub->connection_count > connections_max;
+    size_t others_count = hub->connection_count - hub->private_count;
+    bool is_refused = !connection->is_private && others_count > connections_max;
     int status = channel_accept(&connection->channel, listener);
-    if (status != 0 || hub->connection_count > connections_max + CONNECTION_REFUSED_MAX) {
+    if (status != 0 || (is_refused && others_count > connections_max + connections_refused_max(connections_max))) {
         hub->counters.connections_refused += is_refused;
         connection_close(connection);
         return;

@@ -78,6 +78,9 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
     for (size_t i = 0; i < hub->site_count; i++)
         held_count += hub->sites_owned[i].hold.count;
     metric_write(text, "tally_http_connections", "gauge", "Open connections.", hub->connection_count);
+    metric_write(text, "tally_http_connections_limit", "gauge",
+                 "Connections served at most: connections-max, or what open files allow; relays' own are not counted.",
+                 hub->options.connections_max);
     metric_write(text, "tally_http_connections_accepted_total", "counter", "Connections accepted.",
                  counters->connections_accepted);
     metric_write(text, "tally_http_connections_refused_total", "counter", "Connections above the limit.",

@@ -46,6 +46,7 @@ struct hub {
 
     struct list connections;
     size_t connection_count;
+    size_t private_count; /* those of them that came by LISTENER_PRIVATE */
     struct connection *free_connections_owned;
     size_t free_connection_count;
     struct list ready; /* connections with a reply to write or requests to go on with */

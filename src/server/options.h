@@ -34,10 +34,10 @@ struct server_options {
     const char *certificate; /* for LISTENER_TLS: a file, read when it begins and by server_reload(); borrowed */
     const char *key;         /* the same */
 
-    size_t connections_max; /* above: 503, and the connection is closed */
     /* While there are no credentials; borrowed. NULL: none but those that it always has. */
     const struct own_names *names;
 
+    size_t connections_max;    /* above: 503, and the connection is closed; those of LISTENER_PRIVATE don't count */
     size_t pipelined_max;      /* requests of one connection whose replies have not left; beyond it, reading waits */
     size_t pipelined_size_max; /* the same in bytes of reply */
     size_t head_size_max;      /* bytes of request line and header fields */
@@ -57,6 +57,12 @@ struct server_options {
     void (*write_metrics)(void *context, struct buffer *text); /* more of them, about the whole process; NULL: none */
     void *metrics_context;
 };
+
+/* So many connections above the limit are told so at once; those above that are closed without a word. */
+static inline size_t connections_refused_max(size_t connections_max)
+{
+    return connections_max / 8 < 64 ? connections_max / 8 + 1 : 64;
+}
 
 /* The limits as documented; no listener, no report function. */
 void server_options_init(struct server_options *options);

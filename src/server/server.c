@@ -316,6 +316,16 @@ enum error server_reload(struct server *server, struct failure *failure)
     return tls_context_load(server->hub.tls_context_owned, options->certificate, options->key, failure);
 }
 
+void server_set_connections_max(struct server *server, size_t connections_max)
+{
+    server->hub.options.connections_max = connections_max;
+}
+
+size_t server_connection_count(const struct server *server)
+{
+    return server->hub.connection_count - server->hub.private_count;
+}
+
 uint16_t server_port(const struct server *server, enum listener_kind kind)
 {
     return server->listeners[kind].port;

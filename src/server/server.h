@@ -46,6 +46,12 @@ enum error server_open_private(struct server *server, const char *path, struct f
  * force stays. Nothing happens without TLS. */
 enum error server_reload(struct server *server, struct failure *failure);
 
+/* Connections above so many are refused from now on; those that are open stay. */
+void server_set_connections_max(struct server *server, size_t connections_max);
+
+/* Open connections, but for those of LISTENER_PRIVATE. */
+size_t server_connection_count(const struct server *server);
+
 /* The port that a listener for TCP has; while it serves. */
 uint16_t server_port(const struct server *server, enum listener_kind kind);
 

@@ -30,7 +30,8 @@
       "A snapshot is taken when the log has grown by so much and by snapshot-growth, or to free the disk. 0: never.")  \
     X(SNAPSHOT_GROWTH, "snapshot-growth", COUNT, "2", 0, 1000,                                                         \
       "Times the size of the newest snapshot: less makes restarts shorter, more leaves the disk to the log.")          \
-    X(CONNECTIONS_MAX, "connections-max", COUNT, "10000", 1, 1000000, "Open connections; above: 503.")                 \
+    X(CONNECTIONS_MAX, "connections-max", COUNT, "10000", 1, 1000000,                                                  \
+      "Open connections; above: 503. Each takes an open file (ulimit -n).")                                            \
     X(BODY_MAX, "body-max", SIZE, "8MiB", KIB, GIB, "Largest body of a request; above: 413.")                          \
     X(HEADER_MAX, "header-max", SIZE, "16KiB", KIB, MIB, "Largest header of a request; above: 413.")                   \
     X(IDLE_TIMEOUT, "idle-timeout", TIME, "75s", 100, DAY, "A connection without a request is closed after this.")     \

@@ -6,6 +6,7 @@
 #include "server/server.h"
 #include "tallyd/config.h"
 #include "tallyd/credentials_file.h"
+#include "tallyd/descriptors.h"
 #include "tallyd/listeners.h"
 #include "tallyd/message_log.h"
 #include "tallyd/namespaces.h"
@@ -15,16 +16,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* Served where no credentials say which. */
 #define NAMESPACE_DEFAULT "000000000000"
 
-/* File descriptors beside the connections, without which a log could not go on: of each namespace its folder, its lock, two segments, one
- * that is mapped and what a snapshot needs; and the relays', the loop's own, standard streams. */
-#define DESCRIPTORS_OF_NAMESPACE 8u
-#define DESCRIPTORS_RESERVED 256u
 /* How long what was said last may take to be read when the daemon begins or ends. */
 #define LAST_WORDS_MS 1000u
 
@@ -37,6 +33,7 @@ struct daemon {
     struct config config;
     struct listeners listeners;
     struct credentials *credentials; /* NULL: none are configured */
+    struct descriptors descriptors;
     struct namespaces namespaces;
     uv_loop_t loop;
     uv_signal_t signals[3];
@@ -61,6 +58,17 @@ static void complain_failure(struct daemon *daemon, const struct failure *failur
 static void write_metrics(void *context, struct buffer *text)
 {
     const struct daemon *daemon = context;
+    buffer_append_format(text,
+                         "# HELP tally_descriptors_open File descriptors that are open.\n"
+                         "# TYPE tally_descriptors_open gauge\n"
+                         "tally_descriptors_open %zu\n"
+                         "# HELP tally_descriptors_limit How many the process may open (ulimit -n).\n"
+                         "# TYPE tally_descriptors_limit gauge\n"
+                         "tally_descriptors_limit %zu\n"
+                         "# HELP tally_descriptors_of_relays How many the running relays may open at most.\n"
+                         "# TYPE tally_descriptors_of_relays gauge\n"
+                         "tally_descriptors_of_relays %zu\n",
+                         descriptors_open(&daemon->descriptors), daemon->descriptors.limit, daemon->descriptors.relays);
     buffer_append_format(text,
                          "# HELP tally_lines_dropped_total Lines that standard error or standard output did not take.\n"
                          "# TYPE tally_lines_dropped_total counter\n"
@@ -169,32 +177,16 @@ static enum error check_config(struct daemon *daemon, struct failure *failure)
 
 /* --- Putting it together ------------------------------------------------------------------------------------------ */
 
-static rlim_t descriptors_reserved(const struct daemon *daemon)
+/* How many connections and relays there can be. */
+static enum error count_descriptors(struct daemon *daemon, struct failure *failure)
 {
     struct bytes names[NAMESPACES_MAX];
     const size_t count = credentials_namespaces(daemon->credentials, names, NAMESPACES_MAX);
-    return DESCRIPTORS_RESERVED + DESCRIPTORS_OF_NAMESPACE * (count > 0 ? count : 1);
-}
-
-/* Each connection needs a file descriptor, and the usual soft limit is 1,024. */
-static void raise_descriptor_limit(struct daemon *daemon, struct server_options *options)
-{
-    struct rlimit limit;
-    const rlim_t reserved = descriptors_reserved(daemon);
-    rlim_t wanted = options->connections_max + reserved;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
-        return;
-    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-    setrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur < wanted) {
-        size_t possible = limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : (size_t)limit.rlim_cur / 2;
-        fprintf(stderr,
-                "tallyd: connections-max is %llu, but the limit of open files is %llu: at most %zu connections are "
-                "served. Raise the limit (ulimit -n, LimitNOFILE=) to %llu.\n",
-                (unsigned long long)config_number(&daemon->config, CONFIG_CONNECTIONS_MAX),
-                (unsigned long long)limit.rlim_cur, possible, (unsigned long long)wanted);
-        options->connections_max = possible;
-    }
+    const enum error error = descriptors_init(&daemon->descriptors, &daemon->config, count > 0 ? count : 1, failure);
+    struct failure warning;
+    if (error == OK && descriptors_warn(&daemon->descriptors, &warning))
+        complain_failure(daemon, &warning);
+    return error;
 }
 
 static void server_options_fill(struct daemon *daemon, struct server_options *options)
@@ -202,7 +194,7 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     const struct config *config = &daemon->config;
     server_options_init(options);
     listeners_fill(&daemon->listeners, options);
-    options->connections_max = config_number(config, CONFIG_CONNECTIONS_MAX);
+    options->connections_max = descriptors_for_connections(&daemon->descriptors);
     options->head_size_max = config_number(config, CONFIG_HEADER_MAX);
     options->body_size_max = config_number(config, CONFIG_BODY_MAX);
     options->input_memory_max = config_number(config, CONFIG_INPUT_MEMORY_MAX);
@@ -212,7 +204,6 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     options->reply_timeout_ms = config_number(config, CONFIG_REPLY_TIMEOUT);
     options->stop_timeout_ms = config_number(config, CONFIG_STOP_TIMEOUT);
     options->report = complain;
-    raise_descriptor_limit(daemon, options);
     options->report_context = daemon;
     options->write_metrics = write_metrics;
     options->metrics_context = daemon;
@@ -362,10 +353,13 @@ static enum error serve(struct daemon *daemon, struct failure *failure)
 static enum error run(struct daemon *daemon, struct failure *failure)
 {
     struct server_options options;
+    enum error error = count_descriptors(daemon, failure);
+    if (error != OK)
+        return error;
     server_options_fill(daemon, &options);
     daemon->server = server_create(&daemon->loop, &options);
-    daemon->relays = relays_create(complain, daemon);
-    enum error error = open_namespaces(daemon, failure);
+    daemon->relays = relays_create(&daemon->descriptors, complain, daemon);
+    error = open_namespaces(daemon, failure);
     if (error == OK) {
         warn_of_memory(daemon);
         error = serve(daemon, failure);

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "relay/connection_shown.h"
+#include "relay/descriptors.h"
 #include "relay/relay.h"
 #include "tallyd/relay_door.h"
 #include "tallyd/relay_facts.h"
@@ -12,6 +13,7 @@
 
 static_assert(RELAY_NAME_SIZE_MAX == RELAY_RECORD_NAME_SIZE_MAX, "one limit");
 
+#define WAITING_LOOK_MS 1000u  /* how often relays that wait for descriptors are tried */
 #define REPORT_PAUSE_MS 10000u /* a relay whose state flickers is not reported each time */
 
 /* A relay that a record names. */
@@ -20,7 +22,9 @@ struct running {
     char *name_owned;
     struct relay *relay; /* NULL: what the record says can't be run; `fault` says why */
     struct fault fault;
-    uint64_t since_ms; /* when it was looked at, on the wall clock */
+    size_t descriptors; /* that it may open; 0: it was not started */
+    bool is_waiting;    /* for descriptors */
+    uint64_t since_ms;  /* when it was looked at, on the wall clock */
     bool is_paused;
     bool is_in_trouble; /* as it was last reported */
     uint64_t alarms;    /* that were reported */
@@ -38,11 +42,15 @@ struct crew {
 
 struct relays {
     struct relay_desk desk;
+    struct descriptors *descriptors;
+    size_t waiting_count; /* relays that wait for descriptors */
+    uint64_t waiting_due_ms;
     void (*report)(void *context, const char *text);
     void *report_context;
     struct crew *crews_owned;
     size_t crew_count; /* 0: not begun */
     struct relay_door door;
+    struct server *server;
     uv_loop_t *loop;
     uv_check_t check; /* behind each turn of the loop: have records changed? */
     uv_async_t woken; /* a relay's state has changed */
@@ -56,6 +64,7 @@ struct leaving {
     uv_work_t work;
     struct relays *relays;
     struct relay *relay;
+    size_t descriptors;
 };
 
 /* Threads that are made between the two take no signals: those are for the loop, which says what they mean. */
@@ -103,6 +112,38 @@ static struct running *find(const struct relays *relays, struct bytes namespace_
     return NULL;
 }
 
+/* --- descriptors -------------------------------------------------------------------------------------------------- */
+
+/* What relays have has changed, so what is left for connections has, too. */
+static void note_descriptors(struct relays *relays)
+{
+    if (relays->server != NULL)
+        server_set_connections_max(relays->server, descriptors_for_connections(relays->descriptors));
+}
+
+static bool suffice(struct relays *relays, size_t count, char *reason, size_t reason_size)
+{
+    const size_t connections_open = relays->server == NULL ? 0 : server_connection_count(relays->server);
+    return descriptors_suffice(relays->descriptors, count, connections_open, reason, reason_size);
+}
+
+/* False: there are too few, and the relay waits for them. */
+static bool take_descriptors(struct relays *relays, const struct relay_spec *spec, struct running *running)
+{
+    const size_t count = relay_descriptors_max(spec);
+    char reason[FAULT_TEXT_SIZE];
+    if (!suffice(relays, count, reason, sizeof(reason))) {
+        fault_set(&running->fault, STEP_UNREACHABLE, "waiting for descriptors: %.470s", reason);
+        running->is_waiting = true;
+        relays->waiting_count++;
+        return false;
+    }
+    running->descriptors = count;
+    relays->descriptors->relays += count;
+    note_descriptors(relays);
+    return true;
+}
+
 /* --- ending ------------------------------------------------------------------------------------------------------- */
 
 static void finish_stop(struct relays *relays)
@@ -125,6 +166,8 @@ static void on_joined(uv_work_t *work, int status)
     struct relays *relays = leaving->relays;
     (void)status; /* never cancelled */
     relays->leaving_count--;
+    relays->descriptors->relays -= leaving->descriptors;
+    note_descriptors(relays);
     free(leaving);
     finish_stop(relays);
 }
@@ -133,11 +176,13 @@ static void on_joined(uv_work_t *work, int status)
 static void leave(struct relays *relays, struct running *running)
 {
     free(running->name_owned);
+    relays->waiting_count -= running->is_waiting;
     if (running->relay == NULL)
         return;
     struct leaving *leaving = memory_allocate_zeroed(sizeof(*leaving));
     leaving->relays = relays;
     leaving->relay = running->relay;
+    leaving->descriptors = running->descriptors;
     leaving->work.data = leaving;
     relays->leaving_count++;
     relay_stop(leaving->relay);
@@ -168,6 +213,17 @@ static bool read_spec(struct relays *relays, const struct crew *crew, const stru
     return is_good;
 }
 
+/* Says once that it waits. */
+static void tell_waiting(struct relays *relays, const struct crew *crew, struct running *running)
+{
+    char text[FAULT_TEXT_SIZE + 200];
+    (void)snprintf(text, sizeof(text), "relay %s (namespace %s): %s.", running->name_owned, crew->served->name_owned,
+                   running->fault.text);
+    relays->report(relays->report_context, text);
+    running->is_in_trouble = true;
+    running->reported_at_ms = relay_facts_now_ms();
+}
+
 static void start(struct relays *relays, const struct crew *crew, const struct relay_record *record,
                   struct running *running)
 {
@@ -177,7 +233,7 @@ static void start(struct relays *relays, const struct crew *crew, const struct r
     (void)snprintf(name, record->name_owned.size + 1, "%.*s", BYTES_FORMAT(record->name_owned));
     *running = (struct running){
         .number = record->number, .name_owned = name, .since_ms = relay_facts_now_ms(), .is_paused = record->is_paused};
-    if (read_spec(relays, crew, record, &spec, &running->fault)) {
+    if (read_spec(relays, crew, record, &spec, &running->fault) && take_descriptors(relays, &spec, running)) {
         spec.name_owned = name; /* lent: the relay takes a copy */
         sigset_t signals;
         keep_signals(&signals);
@@ -187,6 +243,26 @@ static void start(struct relays *relays, const struct crew *crew, const struct r
         spec.name_owned = NULL;
     }
     relay_spec_deinit(&spec);
+}
+
+/* Tries those again that wait for descriptors. */
+static void start_waiting(struct relays *relays, struct crew *crew)
+{
+    for (size_t i = 0; i < crew->count && relays->waiting_count > 0; i++) {
+        struct running *running = &crew->items_owned[i];
+        const struct running before = *running;
+        if (!before.is_waiting)
+            continue;
+        const struct core *core = namespace_core(crew->served->ns);
+        const struct relay_record *record = relay_record_find(core, bytes_from_string(before.name_owned));
+        ASSERT(record != NULL && record->number == before.number); /* the crew has just followed */
+        relays->waiting_count--;
+        start(relays, crew, record, running);
+        running->is_in_trouble = before.is_in_trouble; /* so that its end is told */
+        running->reported_at_ms = before.reported_at_ms;
+        running->since_ms = running->is_waiting ? before.since_ms : running->since_ms;
+        free(before.name_owned);
+    }
 }
 
 static void crew_add(struct relays *relays, struct crew *crew, const struct relay_record *record)
@@ -199,6 +275,8 @@ static void crew_add(struct relays *relays, struct crew *crew, const struct rela
     struct running *running = &crew->items_owned[place];
     memmove(running + 1, running, (crew->count - place) * sizeof(*running));
     start(relays, crew, record, running);
+    if (running->is_waiting)
+        tell_waiting(relays, crew, running);
     crew->count++;
 }
 
@@ -239,11 +317,17 @@ static void crew_follow(struct relays *relays, struct crew *crew)
 static void on_check(uv_check_t *handle)
 {
     struct relays *relays = handle->data;
+    relays->descriptors->promised = 0; /* who was admitted is started now */
     for (size_t i = 0; i < relays->crew_count; i++) {
         struct crew *crew = &relays->crews_owned[i];
         if (relay_record_change_count(namespace_core(crew->served->ns)) != crew->change_count)
             crew_follow(relays, crew);
     }
+    if (relays->waiting_count == 0 || uv_now(relays->loop) < relays->waiting_due_ms)
+        return;
+    relays->waiting_due_ms = uv_now(relays->loop) + WAITING_LOOK_MS;
+    for (size_t i = 0; i < relays->crew_count; i++)
+        start_waiting(relays, &relays->crews_owned[i]);
 }
 
 /* --- telling ------------------------------------------------------------------------------------------------------ */
@@ -291,6 +375,13 @@ static void on_woken(uv_async_t *handle)
 
 /* --- the desk ----------------------------------------------------------------------------------------------------- */
 
+/* As a sentence. */
+static void put_reason(char reason[RELAY_REASON_SIZE], const char *text)
+{
+    (void)snprintf(reason, RELAY_REASON_SIZE, "%.*s.", (int)(RELAY_REASON_SIZE - 2), text);
+    reason[0] = (char)toupper((unsigned char)reason[0]);
+}
+
 static bool desk_check(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
                        char reason[RELAY_REASON_SIZE])
 {
@@ -300,11 +391,41 @@ static bool desk_check(void *context, yyjson_val *source, yyjson_val *sink, cons
     relay_spec_init(&spec);
     bool is_good = relay_spec_read(&spec, source, sink, order, &fault);
     relay_spec_deinit(&spec);
-    if (!is_good) {
-        (void)snprintf(reason, RELAY_REASON_SIZE, "%.*s.", (int)(RELAY_REASON_SIZE - 2), fault.text);
-        reason[0] = (char)toupper((unsigned char)reason[0]);
-    }
+    if (!is_good)
+        put_reason(reason, fault.text);
     return is_good;
+}
+
+/* While the relay's record is not there, what it needs is promised. */
+static bool desk_admit(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
+                       char reason[RELAY_REASON_SIZE])
+{
+    struct relays *relays = context;
+    struct relay_spec spec;
+    struct fault fault;
+    char text[FAULT_TEXT_SIZE];
+    relay_spec_init(&spec);
+    bool is_read = relay_spec_read(&spec, source, sink, order, &fault);
+    ASSERT(is_read); /* it passed desk_check() */
+    const size_t count = relay_descriptors_max(&spec);
+    const bool is_admitted = suffice(relays, count, text, sizeof(text));
+    if (is_admitted)
+        relays->descriptors->promised += count;
+    else
+        put_reason(reason, text);
+    relay_spec_deinit(&spec);
+    return is_admitted;
+}
+
+static bool desk_can_run(void *context, struct bytes namespace_name, const struct relay_record *record,
+                         char reason[RELAY_REASON_SIZE])
+{
+    struct relays *relays = context;
+    const struct running *running = find(relays, namespace_name, record);
+    if (running == NULL || !running->is_waiting)
+        return true;
+    put_reason(reason, running->fault.text);
+    return false;
 }
 
 static struct bytes desk_show_connection(void *context, struct bytes connection, struct arena *arena)
@@ -360,14 +481,18 @@ static void desk_resolve(void *context, struct bytes namespace_name, const struc
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-struct relays *relays_create(void (*report)(void *context, const char *text), void *context)
+struct relays *relays_create(struct descriptors *descriptors, void (*report)(void *context, const char *text),
+                             void *context)
 {
     struct relays *relays = memory_allocate_zeroed(sizeof(*relays));
+    relays->descriptors = descriptors;
     relays->report = report;
     relays->report_context = context;
     relays->desk = (struct relay_desk){
         .context = relays,
         .check = desk_check,
+        .admit = desk_admit,
+        .can_run = desk_can_run,
         .show_connection = desk_show_connection,
         .report = desk_report,
         .list_doubts = desk_list_doubts,
@@ -397,6 +522,7 @@ enum error relays_begin(struct relays *relays, uv_loop_t *loop, struct server *s
         return error;
     }
     relays->loop = loop;
+    relays->server = server;
     relays->crew_count = namespaces->count;
     relays->crews_owned = memory_allocate_zeroed(namespaces->count * sizeof(*relays->crews_owned));
     uv_check_init(loop, &relays->check);

@@ -1,16 +1,23 @@
 /* The relays of the daemon: those that the namespaces' records name, started, paused and stopped as the records say.
  *
- * A relay works in threads of its own (relay/relay.h) and asks the daemon for queues like any other client, over a Unix socket in the
- * data folder that nobody else may use, with a credential that nobody else knows. The socket is made when a relay first needs it. */
+ * A relay works in threads of its own (relay/relay.h) and asks the daemon for queues like any other client, over a
+ * Unix socket in the data folder that nobody else may use, with a credential that nobody else knows. The socket is
+ * made when a relay first needs it.
+ *
+ * A relay is started only where there are descriptors for all that it may open. One that was recorded and finds too
+ * few waits for them, and says so where it is asked about. */
 #ifndef TALLY_TALLYD_RELAYS_H
 #define TALLY_TALLYD_RELAYS_H
 
 #include "server/server.h"
+#include "tallyd/descriptors.h"
 #include "tallyd/namespaces.h"
 
 struct relays;
 
-struct relays *relays_create(void (*report)(void *context, const char *text), void *context);
+/* `descriptors` is borrowed: what relays may open is taken from there, and given back. */
+struct relays *relays_create(struct descriptors *descriptors, void (*report)(void *context, const char *text),
+                             void *context);
 
 /* What the apis ask, for api_options; lives as long as the relays. */
 const struct relay_desk *relays_desk(const struct relays *relays);

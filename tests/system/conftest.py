@@ -64,12 +64,13 @@ class Daemon:
             self.options += ["--listen", f"127.0.0.1:{self.port}"]
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.tls = None  # where raw connections go instead: (port, ssl.SSLContext)
+        self.prefix = []  # what is to start it: ["sh", "-c", 'ulimit -n 100; exec "$@"', "sh"]
         self.process = None
         self.ready_line = None
 
     def start(self):
         assert self.process is None
-        command = [*WRAPPER, str(BIN / "tallyd"), "--data", str(self.data)]
+        command = [*self.prefix, *WRAPPER, str(BIN / "tallyd"), "--data", str(self.data)]
         self.errors = open(self.folder / "tallyd.err", "ab")
         self.process = subprocess.Popen(
             command + [str(option) for option in self.options],
