@@ -26,18 +26,51 @@ void arena_init(struct arena *arena)
     *arena = (struct arena){0};
 }
 
-void arena_deinit(struct arena *arena)
+static void free_blocks(struct arena_block *block)
 {
-    struct arena_block *block = arena->blocks_owned;
     while (block != NULL) {
         struct arena_block *next = block->next_owned;
         free(block);
         block = next;
     }
+}
+
+void arena_deinit(struct arena *arena)
+{
+    free_blocks(arena->blocks_owned);
     *arena = (struct arena){0};
 }
 
-void arena_reset(struct arena *arena)
+void arena_share(struct arena *arena, struct arena_stock *stock)
+{
+    ASSERT(arena->blocks_owned == NULL);
+    arena->stock = stock;
+}
+
+void arena_stock_init(struct arena_stock *stock)
+{
+    *stock = (struct arena_stock){0};
+}
+
+void arena_stock_deinit(struct arena_stock *stock)
+{
+    free_blocks(stock->blocks_owned);
+    *stock = (struct arena_stock){0};
+}
+
+static void stock_put(struct arena_stock *stock, struct arena_block *block)
+{
+    if (stock->count >= ARENA_STOCK_MAX) {
+        free(block);
+        return;
+    }
+    block->next_owned = stock->blocks_owned;
+    stock->blocks_owned = block;
+    stock->count++;
+}
+
+/* Lets go of all blocks but one of ordinary size, which is returned; NULL: there was none. */
+static struct arena_block *arena_drop_blocks(struct arena *arena)
 {
     struct arena_block *kept = NULL;
     struct arena_block *block = arena->blocks_owned;
@@ -49,12 +82,25 @@ void arena_reset(struct arena *arena)
             free(block);
         block = next;
     }
-    *arena = (struct arena){0};
-    if (kept != NULL) {
-        kept->next_owned = NULL;
-        poison_put(kept->data, kept->size);
-        *arena = (struct arena){.blocks_owned = kept, .next = kept->data, .left = kept->size};
+    return kept;
+}
+
+void arena_reset(struct arena *arena)
+{
+    struct arena_stock *stock = arena->stock;
+    struct arena_block *kept = arena_drop_blocks(arena);
+    *arena = (struct arena){.stock = stock};
+    if (kept == NULL)
+        return;
+    poison_put(kept->data, kept->size);
+    if (stock != NULL) {
+        stock_put(stock, kept);
+        return;
     }
+    kept->next_owned = NULL;
+    arena->blocks_owned = kept;
+    arena->next = kept->data;
+    arena->left = kept->size;
 }
 
 static struct arena_block *arena_block_create(size_t size)
@@ -79,6 +125,23 @@ static void *arena_allocate_large(struct arena *arena, size_t size, size_t taken
     return block->data;
 }
 
+/* Goes on in another ordinary block. */
+static void arena_begin_block(struct arena *arena)
+{
+    struct arena_stock *stock = arena->stock;
+    struct arena_block *block = stock == NULL ? NULL : stock->blocks_owned;
+    if (block != NULL) {
+        stock->blocks_owned = block->next_owned;
+        stock->count--;
+    } else {
+        block = arena_block_create(ARENA_DATA_SIZE);
+    }
+    block->next_owned = arena->blocks_owned;
+    arena->blocks_owned = block;
+    arena->next = block->data;
+    arena->left = block->size;
+}
+
 void *arena_allocate(struct arena *arena, size_t size)
 {
     ASSERT(size < SIZE_MAX / 4);
@@ -86,11 +149,10 @@ void *arena_allocate(struct arena *arena, size_t size)
     size_t taken = size == 0 ? ARENA_ALIGNMENT : (size + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
     if (taken > arena->left) {
         /* Above a quarter of a block, starting an ordinary one would throw away too much of the current one. */
-        if (taken > ARENA_DATA_SIZE / 4)
+        bool has_block = arena->next != NULL;
+        if (taken > (has_block ? ARENA_DATA_SIZE / 4 : ARENA_DATA_SIZE))
             return arena_allocate_large(arena, size, taken);
-        struct arena_block *block = arena_block_create(ARENA_DATA_SIZE);
-        block->next_owned = arena->blocks_owned;
-        *arena = (struct arena){.blocks_owned = block, .next = block->data, .left = block->size};
+        arena_begin_block(arena);
     }
     uint8_t *at = arena->next;
     arena->next += taken;

@@ -1,5 +1,6 @@
-/* An arena: memory of one request, freed whole. A block is kept across resets, so that a warm server allocates nothing
- * for an ordinary request. */
+/* An arena: memory of one request, freed whole. A block is kept across resets, so that a warm server
+ * allocates nothing for an ordinary request. Arenas that share a stock keep their blocks there: one that
+ * holds nothing then takes nothing. */
 #ifndef TALLY_BASE_ARENA_H
 #define TALLY_BASE_ARENA_H
 
@@ -7,17 +8,34 @@
 
 struct arena_block;
 
+/* Blocks in a stock, 16 KiB each: few arenas hold something at the same time. */
+#define ARENA_STOCK_MAX 16u
+
+/* Blocks of ordinary size that no arena needs now. One thread. */
+struct arena_stock {
+    struct arena_block *blocks_owned; /* newest first: its memory is still in the processor's cache */
+    size_t count;
+};
+
 struct arena {
     struct arena_block *blocks_owned; /* newest first */
     uint8_t *next;
     size_t left;
+    struct arena_stock *stock; /* borrowed; NULL: it shares none */
 };
 
 void arena_init(struct arena *arena);
 void arena_deinit(struct arena *arena);
 
-/* Frees everything handed out since arena_init or the last reset; keeps one block of ordinary size. */
+/* From now on the arena, which is empty, takes its blocks from `stock` and gives them back there. */
+void arena_share(struct arena *arena, struct arena_stock *stock);
+
+/* Frees everything handed out since arena_init or the last reset. Keeps one block of ordinary size,
+ * or none if it shares a stock. */
 void arena_reset(struct arena *arena);
+
+void arena_stock_init(struct arena_stock *stock);
+void arena_stock_deinit(struct arena_stock *stock);
 
 /* `size` bytes aligned to 16, not zeroed; live until the arena is reset. */
 void *arena_allocate(struct arena *arena, size_t size) __attribute__((returns_nonnull));
@@ -25,6 +43,12 @@ void *arena_allocate(struct arena *arena, size_t size) __attribute__((returns_no
 /* `old`, of `old_size` bytes that arena_allocate() or this function gave, as `size` bytes: what was in it is, as far as it fits. What was
  * allocated last and is large grows where it is or moves without a copy beside it, so that a growing array is there once. */
 void *arena_resize(struct arena *arena, void *old, size_t old_size, size_t size) __attribute__((returns_nonnull));
+
+/* Has it no block? */
+static inline bool arena_is_empty(const struct arena *arena)
+{
+    return arena->blocks_owned == NULL;
+}
 
 /* Bytes that the arena has taken from the system. O(blocks). */
 size_t arena_size(const struct arena *arena);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define BUFFER_CAPACITY_MIN 256
+#define BUFFER_MOVED_MAX ((size_t)64 * 1024)
 
 void buffer_init(struct buffer *buffer)
 {
@@ -26,6 +27,27 @@ void buffer_truncate(struct buffer *buffer, size_t size)
     if (size < buffer->size)
         poison_put(buffer->data_owned + size, buffer->size - size + 1); /* with the spare byte */
     buffer->size = size;
+}
+
+void buffer_fit(struct buffer *buffer)
+{
+    if (buffer->capacity <= buffer->size + 1)
+        return;
+    if (buffer->size == 0) {
+        buffer_deinit(buffer);
+        return;
+    }
+    /* Small content moves: cut where it is, it would leave gaps behind it that are too small for what comes next. */
+    struct buffer fitted = {.size = buffer->size, .capacity = buffer->size + 1};
+    if (fitted.capacity > BUFFER_MOVED_MAX) {
+        fitted.data_owned = memory_resize(buffer->data_owned, fitted.capacity);
+    } else {
+        fitted.data_owned = memory_allocate(fitted.capacity);
+        memcpy(fitted.data_owned, buffer->data_owned, fitted.size);
+        free(buffer->data_owned);
+    }
+    poison_put(fitted.data_owned + fitted.size, 1);
+    *buffer = fitted;
 }
 
 void buffer_grow(struct buffer *buffer, size_t size)

@@ -20,6 +20,9 @@ void buffer_deinit(struct buffer *buffer);
 /* Forgets the content from `size` on; `size` is at most buffer->size. Keeps the memory. */
 void buffer_truncate(struct buffer *buffer, size_t size);
 
+/* Gives back the memory behind the content, but for the spare byte of buffer_reserve(). Pointers into it are dead. */
+void buffer_fit(struct buffer *buffer);
+
 /* The slow half of buffer_reserve(): makes room for `size` bytes and the spare one. */
 void buffer_grow(struct buffer *buffer, size_t size);
 

@@ -90,6 +90,45 @@ static void a_large_allocation_leaves_the_current_block_in_use(void **state)
     arena_deinit(&arena);
 }
 
+static void arenas_that_share_a_stock_hold_nothing_when_they_are_empty(void **state)
+{
+    (void)state;
+    struct arena_stock stock;
+    struct arena one, other;
+    arena_stock_init(&stock);
+    arena_init(&one);
+    arena_init(&other);
+    arena_share(&one, &stock);
+    arena_share(&other, &stock);
+    void *first = arena_allocate(&one, 15000); /* as much as fits into a block; it is no block of its own */
+    arena_allocate(&one, 100000);
+    arena_reset(&one);
+    assert_int_equal(arena_size(&one), 0);
+    assert_int_equal(stock.count, 1);
+    assert_ptr_equal(arena_allocate(&other, 10), first);
+    assert_int_equal(stock.count, 0);
+    arena_deinit(&other);
+    arena_deinit(&one);
+    arena_stock_deinit(&stock);
+}
+
+static void a_stock_keeps_so_many_blocks_and_no_more(void **state)
+{
+    (void)state;
+    static struct arena arenas[100];
+    struct arena_stock stock;
+    arena_stock_init(&stock);
+    for (size_t i = 0; i < ARRAY_LENGTH(arenas); i++) {
+        arena_init(&arenas[i]);
+        arena_share(&arenas[i], &stock);
+        arena_allocate(&arenas[i], 1);
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(arenas); i++)
+        arena_reset(&arenas[i]);
+    assert_int_equal(stock.count, ARENA_STOCK_MAX);
+    arena_stock_deinit(&stock);
+}
+
 static void allocations_of_no_bytes_are_distinct(void **state)
 {
     (void)state;
@@ -170,6 +209,8 @@ int main(void)
         cmocka_unit_test(reset_keeps_one_ordinary_block_and_uses_it_again),
         cmocka_unit_test(reset_keeps_no_large_block),
         cmocka_unit_test(a_large_allocation_leaves_the_current_block_in_use),
+        cmocka_unit_test(arenas_that_share_a_stock_hold_nothing_when_they_are_empty),
+        cmocka_unit_test(a_stock_keeps_so_many_blocks_and_no_more),
         cmocka_unit_test(allocations_of_no_bytes_are_distinct),
         cmocka_unit_test(copies_and_formatted_text_live_in_the_arena),
         cmocka_unit_test(what_grows_keeps_its_content_and_takes_its_memory_once),

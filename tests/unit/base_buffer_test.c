@@ -1,3 +1,4 @@
+#include "base/assert.h"
 #include "base/buffer.h"
 #include "base/cursor.h"
 
@@ -144,6 +145,26 @@ static void every_read_fails_when_one_byte_is_missing(void **state)
     assert_true(cursor.is_failed);
 }
 
+static void what_fits_keeps_its_content_and_can_grow_again(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 1000, 100000};
+    for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+        struct buffer buffer;
+        buffer_init(&buffer);
+        memset(buffer_extend(&buffer, sizes[i] + 50000), 'x', sizes[i] + 50000);
+        buffer_truncate(&buffer, sizes[i]);
+        buffer_fit(&buffer);
+        assert_int_equal(buffer.size, sizes[i]);
+        assert_int_equal(buffer.capacity, sizes[i] == 0 ? 0 : sizes[i] + 1);
+        buffer_append_u8(&buffer, 'y');
+        for (size_t at = 0; at < sizes[i]; at++)
+            assert_int_equal(buffer.data_owned[at], 'x');
+        assert_int_equal(buffer.data_owned[sizes[i]], 'y');
+        buffer_deinit(&buffer);
+    }
+}
+
 static void a_size_that_claims_more_than_is_left_fails(void **state)
 {
     (void)state;
@@ -209,6 +230,7 @@ int main(void)
         cmocka_unit_test(formatted_text_of_every_length_around_the_capacity_is_whole),
         cmocka_unit_test(a_read_past_the_end_yields_zeros_and_stays_failed),
         cmocka_unit_test(every_read_fails_when_one_byte_is_missing),
+        cmocka_unit_test(what_fits_keeps_its_content_and_can_grow_again),
         cmocka_unit_test(a_size_that_claims_more_than_is_left_fails),
         cmocka_unit_test(nothing_can_be_read_from_nothing),
         cmocka_unit_test(a_decoder_can_fail_the_cursor_itself),
