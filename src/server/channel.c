@@ -8,7 +8,7 @@
 
 /* Records that only answer the client's records (alerts, new keys) pile up while it does not read; one that makes us make
  * more than this wants nothing good. */
-#define CHANNEL_ANSWERS_MAX ((size_t)64 * 1024)
+#define CHANNEL_ANSWERS_MAX ((size_t)4 * 1024)
 
 static struct channel *channel_of(uv_handle_t *handle)
 {
@@ -165,6 +165,13 @@ void channel_end(struct channel *channel)
     channel_shut_down(channel, SHUT_WR);
 }
 
+static void channel_free_tls(struct channel *channel)
+{
+    if (channel->tls_owned != NULL)
+        tls_destroy(channel->tls_owned);
+    channel->tls_owned = NULL;
+}
+
 void channel_close(struct channel *channel, uv_close_cb closed)
 {
     channel_end_records(channel);
@@ -172,15 +179,15 @@ void channel_close(struct channel *channel, uv_close_cb closed)
      * process ends. */
     channel_shut_down(channel, SHUT_RDWR);
     channel->is_reading = false;
+    /* Now: `closed` comes when all that is ready has been read, which may be thousands of handshakes. */
+    channel_free_tls(channel);
     uv_close(&channel->handle.any, closed);
 }
 
 void channel_deinit(struct channel *channel)
 {
     buffer_deinit(&channel->unsent);
-    if (channel->tls_owned != NULL)
-        tls_destroy(channel->tls_owned);
-    channel->tls_owned = NULL;
+    channel_free_tls(channel);
 }
 
 /* --- In ----------------------------------------------------------------------------------------------------------- */
@@ -234,6 +241,12 @@ static void on_records(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 bool channel_has_unread(const struct channel *channel)
 {
     return channel->tls_owned != NULL && tls_has_unread(channel->tls_owned);
+}
+
+void channel_fit(struct channel *channel)
+{
+    if (channel->tls_owned != NULL)
+        tls_fit(channel->tls_owned);
 }
 
 void channel_read_start(struct channel *channel)

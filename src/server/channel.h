@@ -74,6 +74,15 @@ static inline bool channel_is_tcp(const struct channel *channel)
     return channel->handle.any.type == UV_TCP;
 }
 
+/* Memory beyond a channel at rest that what was received takes. */
+static inline size_t channel_memory(const struct channel *channel)
+{
+    return channel->tls_owned == NULL ? 0 : tls_memory(channel->tls_owned);
+}
+
+/* Gives back the memory that bytes which have come do not need, until more come. */
+void channel_fit(struct channel *channel);
+
 /* Its bytes may be written: always so, but for a TLS handshake that is not over. */
 static inline bool channel_is_open(const struct channel *channel)
 {

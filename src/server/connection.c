@@ -12,8 +12,10 @@
 /* Connection structs kept for later. */
 #define CONNECTION_FREE_MAX 1024u
 
-/* Where memory for replies runs short, a client has so long to take what it was sent before it is cut off. */
+/* Where memory for replies runs short, a client has so long to take what it was sent before it is cut off; where that
+ * of requests does, so long for its handshake. */
 #define CONNECTION_TAKE_MS 1000u
+#define CONNECTION_SHAKE_MS 1000u
 
 struct connection {
     struct channel channel;
@@ -27,9 +29,10 @@ struct connection {
     struct input input; /* begins with its first byte */
     struct list turns;  /* requests read whole whose replies have not left, in order */
     size_t turn_count;
-    size_t reply_size;     /* bytes of their replies */
-    size_t unsent_counted; /* what hub->replies holds for channel.unsent */
-    struct turn *waiting;  /* the newest turn, if the api keeps it: its request stays where it is in `input` */
+    size_t reply_size;      /* bytes of their replies */
+    size_t unsent_counted;  /* what hub->replies holds for channel.unsent */
+    size_t channel_counted; /* what hub->inputs holds for channel_memory() */
+    struct turn *waiting;   /* the newest turn, if the api keeps it */
 
     uint64_t deadline_ms;      /* loop time at which it is cut off; UINT64_MAX: never */
     uint64_t request_begun_ms; /* first byte of the request being read; 0: none */
@@ -72,8 +75,7 @@ static bool connection_is_put_off(const struct connection *connection)
     return list_is_linked(&connection->put_off_link);
 }
 
-/* Is there a request whose reply waits for something, or which waits itself? Then the bytes of it stay where they are, and what is
- * read serves to notice that the client goes. */
+/* Is there a request that waits, or is put off? Then what is read behind it serves to notice that the client goes. */
 static bool connection_is_patient(const struct connection *connection)
 {
     return connection->waiting != NULL || connection_is_put_off(connection);
@@ -328,7 +330,7 @@ static bool connection_wants_bytes(const struct connection *connection)
     if (connection->has_ended)
         return false;
     if (connection_is_patient(connection))
-        return input->end < input->capacity; /* as long as there is room */
+        return input_has_room(input);
     return connection->is_last_read || connection_may_parse(connection);
 }
 
@@ -492,6 +494,26 @@ static void connection_cut_slow_readers(struct hub *hub, uint64_t now_ms)
     }
 }
 
+/* Where the budget of requests is spent, cuts off those whose handshakes take long, the oldest first, until half of it
+ * is free: new clients must find room. */
+static void connection_cut_slow_handshakes(struct hub *hub, uint64_t now_ms)
+{
+    size_t max = hub->options.input_memory_max;
+    if (hub->inputs.memory <= max)
+        return;
+    struct list_link *next;
+    for (struct list_link *link = list_first(&hub->connections); link != NULL && hub->inputs.memory > max / 2;
+         link = next) {
+        next = list_next(&hub->connections, link);
+        struct connection *connection = CONTAINER_OF(link, struct connection, link);
+        /* Its deadline was set when it came. */
+        uint64_t begun_ms = connection->deadline_ms - hub->options.request_timeout_ms;
+        if (connection->channel_counted > 0 && !channel_is_open(&connection->channel) &&
+            now_ms >= begun_ms + CONNECTION_SHAKE_MS)
+            connection_cut_off(connection);
+    }
+}
+
 void connection_check_deadlines(struct hub *hub, uint64_t now_ms)
 {
     /* All connections, once a second: a look at a few numbers each, 10,000 of them in less than a millisecond. */
@@ -503,6 +525,7 @@ void connection_check_deadlines(struct hub *hub, uint64_t now_ms)
             connection_cut_off(connection);
     }
     connection_cut_slow_readers(hub, now_ms);
+    connection_cut_slow_handshakes(hub, now_ms);
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
@@ -512,6 +535,43 @@ static void connection_linger(struct connection *connection)
     connection->is_lingering = true;
     connection->deadline_ms = connection_now_ms(connection) + connection->hub->options.linger_timeout_ms;
     channel_end(&connection->channel);
+}
+
+/* Keeps no more memory than what was read needs. */
+static void connection_fit_input(struct connection *connection)
+{
+    struct input *input = &connection->input;
+    struct input_pool *pool = &connection->hub->inputs;
+    bool is_unused = input_size(input) == 0 || connection->is_last_read;
+    /* A body that comes in pieces keeps the memory that it was given for all of them. */
+    bool is_growing = input->capacity > INPUT_BLOCK_SIZE && !connection_is_patient(connection);
+    if (is_unused)
+        input_release(input, pool);
+    else if (!is_growing)
+        input_fit(input, pool);
+    if (!is_growing)
+        channel_fit(&connection->channel);
+}
+
+static void connection_count_channel(struct connection *connection, size_t size)
+{
+    struct input_pool *pool = &connection->hub->inputs;
+    pool->memory = pool->memory - connection->channel_counted + size;
+    connection->channel_counted = size;
+}
+
+/* Handshakes, and records behind a request that waits, take memory though there is nothing to
+ * answer. False: that is spent. */
+static bool connection_may_hold_records(struct connection *connection)
+{
+    const struct hub *hub = connection->hub;
+    size_t size = channel_memory(&connection->channel);
+    if (size == connection->channel_counted)
+        return true;
+    bool has_grown = size > connection->channel_counted;
+    connection_count_channel(connection, size);
+    bool is_silent = connection_is_patient(connection) || !channel_is_open(&connection->channel);
+    return !has_grown || !is_silent || hub->inputs.memory <= hub->options.input_memory_max + size;
 }
 
 /* After anything that happened: close it if it is done, read or stop reading, give memory back, set the deadline. */
@@ -532,9 +592,12 @@ static void connection_settle(struct connection *connection)
             connection_close(connection);
         return;
     }
-    bool is_unused = input_size(&connection->input) == 0 || connection->is_last_read;
-    if (is_unused && !connection_is_patient(connection))
-        input_release(&connection->input, &connection->hub->inputs);
+    connection_fit_input(connection);
+    if (!connection_may_hold_records(connection)) {
+        connection->hub->counters.connections_refused++;
+        connection_close(connection);
+        return;
+    }
     if (connection->http.expects_continue && connection->turn_count == 0 && !connection->channel.is_writing &&
         !connection_is_put_off(connection))
         connection_write_continue(connection);
@@ -595,7 +658,6 @@ static void on_closed(uv_handle_t *handle)
 {
     struct connection *connection = connection_of(handle);
     struct hub *hub = connection->hub;
-    input_release(&connection->input, &hub->inputs);
     channel_deinit(&connection->channel);
     connection_count_unsent(connection);
     list_remove(&connection->link);
@@ -615,6 +677,8 @@ static void connection_close(struct connection *connection)
     if (list_is_linked(&connection->ready_link))
         list_remove(&connection->ready_link);
     admission_leave(&connection->put_off_link);
+    connection_count_channel(connection, 0);
+    input_release(&connection->input, &connection->hub->inputs); /* now: thousands may close in one turn of the loop */
     if (!channel_is_open(&connection->channel))
         connection->hub->counters.handshakes_failed++;
     channel_close(&connection->channel, on_closed);

@@ -83,8 +83,8 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
                  hub->options.connections_max);
     metric_write(text, "tally_http_connections_accepted_total", "counter", "Connections accepted.",
                  counters->connections_accepted);
-    metric_write(text, "tally_http_connections_refused_total", "counter", "Connections above the limit.",
-                 counters->connections_refused);
+    metric_write(text, "tally_http_connections_refused_total", "counter",
+                 "Connections above the limit, or without memory for TLS.", counters->connections_refused);
     metric_write(text, "tally_tls_handshakes_failed_total", "counter",
                  "TLS connections that ended before they were open.", counters->handshakes_failed);
     metric_write(text, "tally_http_requests_total", "counter", "Requests read whole.", counters->requests);
@@ -95,7 +95,8 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
     metric_write(text, "tally_http_sent_bytes_total", "counter", "Bytes written to clients.", counters->bytes_sent);
     metric_write(text, "tally_http_replies_held", "gauge", "Replies that wait for their frame to become durable.",
                  held_count);
-    metric_write(text, "tally_http_input_bytes", "gauge", "Memory of requests beyond 16 KiB of each connection.",
+    metric_write(text, "tally_http_input_bytes", "gauge",
+                 "Memory of requests beyond 16 KiB of each connection, and of TLS beyond sessions at rest.",
                  hub->inputs.memory);
     metric_write(text, "tally_http_input_limit_bytes", "gauge", "What that may be (input-memory-max).",
                  hub->options.input_memory_max);

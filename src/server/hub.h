@@ -21,7 +21,7 @@ struct site;
 
 struct hub_counters {
     uint64_t connections_accepted;
-    uint64_t connections_refused; /* above the limit */
+    uint64_t connections_refused; /* above the limit, or without memory for TLS */
     uint64_t handshakes_failed;   /* TLS connections that ended before they were open */
     uint64_t timeouts_idle;
     uint64_t timeouts_request;

@@ -13,11 +13,11 @@
 /* So much is given to a client's word that more bytes will follow; beyond it, memory grows with what has come. */
 #define INPUT_TRUSTED_SIZE ((size_t)1024 * 1024)
 
-/* Blocks kept for later; the rest goes back to the system after a wave of connections. */
-#define INPUT_FREE_MAX 1024u
+/* Blocks kept for later; the rest goes back to the system. A block is in use as a rule only while it is read into. */
+#define INPUT_FREE_MAX 64u
 
-/* Kept free in a buffer that may still grow, so that behind a request that waits, and pins it, there is room to notice that the client
- * goes. */
+/* Kept free in a buffer that may still grow, so that behind a request that is put off there is room to
+ * notice that the client goes. */
 #define INPUT_SPARE 1u
 
 struct input_block {
@@ -66,26 +66,62 @@ static void input_grow(struct input *input, struct input_pool *pool, size_t want
     input->capacity = capacity;
 }
 
-uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted, bool is_pinned, size_t *size)
+static void input_move_to_front(struct input *input)
+{
+    if (input->begin == 0)
+        return;
+    memmove(input->memory_owned, input->memory_owned + input->begin, input_size(input));
+    input->end -= input->begin;
+    input->begin = 0;
+}
+
+/* Moves what lies in less memory than a block into one. */
+static void input_unfit(struct input *input, struct input_pool *pool)
+{
+    struct input fitted = *input;
+    input_take_block(input, pool);
+    input->end = input_size(&fitted);
+    memcpy(input->memory_owned, fitted.memory_owned + fitted.begin, input->end);
+    free(fitted.memory_owned);
+}
+
+uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted, bool is_bounded, size_t *size)
 {
     if (input->memory_owned == NULL)
         input_take_block(input, pool);
-    if (is_pinned) {
+    else if (input->capacity < INPUT_BLOCK_SIZE)
+        input_unfit(input, pool);
+    if (is_bounded) {
+        if (input->end == input->capacity)
+            input_move_to_front(input);
         *size = input->capacity - input->end;
         return input->memory_owned + input->end;
     }
     size_t needed = wanted + INPUT_SPARE;
     if (input->capacity - input->end < INPUT_ROOM_MIN || input->begin + needed > input->capacity) {
-        if (input->begin > 0) {
-            memmove(input->memory_owned, input->memory_owned + input->begin, input_size(input));
-            input->end -= input->begin;
-            input->begin = 0;
-        }
+        input_move_to_front(input);
         if (input->end + INPUT_SPARE >= input->capacity || needed > input->capacity)
             input_grow(input, pool, needed);
     }
     *size = input->capacity - INPUT_SPARE - input->end;
     return input->memory_owned + input->end;
+}
+
+bool input_has_room(const struct input *input)
+{
+    return input_size(input) < (input->capacity > INPUT_BLOCK_SIZE ? input->capacity : INPUT_BLOCK_SIZE);
+}
+
+void input_fit(struct input *input, struct input_pool *pool)
+{
+    size_t size = input_size(input);
+    if (size >= input->capacity / 2)
+        return;
+    struct input fitted = {.memory_owned = memory_allocate(size), .capacity = size, .end = size};
+    memcpy(fitted.memory_owned, input->memory_owned + input->begin, size);
+    input_release(input, pool);
+    pool->memory += input_memory(&fitted);
+    *input = fitted;
 }
 
 void input_release(struct input *input, struct input_pool *pool)

@@ -1,8 +1,8 @@
 /* Bytes read from a connection and not yet used up, and the pool of blocks they are read into.
  *
- * A connection has a block only while bytes of an unfinished request lie in it: idle connections hold none, and the block
- * that was used last, still in the processor's cache, is used first. Requests larger than a block get memory of their
- * own, which is freed behind them. One thread. */
+ * A connection has a block only while it reads: idle connections hold none, and the block that was used last, still in
+ * the processor's cache, is used first. What stays until more comes, or until it may be begun, moves to memory of its
+ * size. Requests larger than a block get memory of their own, which is freed behind them. One thread. */
 #ifndef TALLY_SERVER_INPUT_H
 #define TALLY_SERVER_INPUT_H
 
@@ -30,9 +30,16 @@ struct input {
 void input_pool_init(struct input_pool *pool);
 void input_pool_deinit(struct input_pool *pool);
 
-/* Room for more bytes behind the ones there are: the place, and how much in *size, which is 0 only if there is no room and `is_pinned`
- * forbids to move what is there; when that begins there is some. `wanted` is how many bytes the request is expected to have, 0 if unknown. */
-uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted, bool is_pinned, size_t *size);
+/* Room for more bytes behind the ones there are: the place, and how much in *size. `wanted` is how many bytes the
+ * request is expected to have, 0 if unknown. With `is_bounded` there is no more memory than a block or what there is
+ * already: *size is 0 if that is full. When that begins there is room. */
+uint8_t *input_room(struct input *input, struct input_pool *pool, size_t wanted, bool is_bounded, size_t *size);
+
+/* Would that be some, with `is_bounded`? */
+bool input_has_room(const struct input *input);
+
+/* Moves the bytes, which nobody reads for now, to memory of their size if they fill less than half of what there is. */
+void input_fit(struct input *input, struct input_pool *pool);
 
 /* Gives the memory back. */
 void input_release(struct input *input, struct input_pool *pool);

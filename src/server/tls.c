@@ -10,6 +10,23 @@
 /* What one read from a socket brings at most: a record and its framing, and as much of the next. */
 #define TLS_ROOM_SIZE ((size_t)32 * 1024)
 
+/* Of a record: its type, version and length; what types there are; and the most that may follow (RFC 5246, 6.2.3). */
+#define RECORD_HEAD_SIZE 5u
+#define RECORD_TYPE_MIN 20u
+#define RECORD_TYPE_MAX 24u
+#define RECORD_VERSION_MAJOR 3u
+#define RECORD_SIZE_MAX (16384u + 2048u)
+#define RECORD_CHANGE_KEYS 20u
+#define RECORD_HANDSHAKE 22u
+
+/* Of a message of a handshake: its type and length; and what we read of one. */
+#define MESSAGE_HEAD_SIZE 4u
+#define MESSAGE_SIZE_MAX 16384u
+
+/* What OpenSSL takes for a handshake, beyond a session at rest; and once its messages can't be read here. */
+#define HANDSHAKE_SIZE ((size_t)48 * 1024)
+#define HANDSHAKE_HIDDEN_SIZE ((size_t)192 * 1024)
+
 /* Of TLS 1.2 only what forgets its keys and cannot be told apart by padding; TLS 1.3 has nothing else. */
 #define TLS_1_2_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
 
@@ -20,9 +37,13 @@ struct tls_context {
 
 struct tls {
     SSL *ssl_owned;
-    struct buffer input;  /* records from the client */
-    size_t input_used;    /* bytes of `input` that OpenSSL has */
-    struct buffer output; /* records for the client */
+    struct buffer input;   /* records from the client */
+    size_t input_used;     /* bytes of `input` that OpenSSL has */
+    size_t input_whole;    /* bytes of `input` that it may have: records that have come whole */
+    struct buffer output;  /* records for the client */
+    size_t message_left;   /* of the message of a handshake that is on its way */
+    bool has_begun;        /* OpenSSL has seen something */
+    bool has_changed_keys; /* records of the handshake may be encrypted now */
     bool is_open;
     bool has_ended;  /* we have said so */
     bool has_failed; /* OpenSSL must not be asked again */
@@ -33,9 +54,10 @@ struct tls {
 static int memory_read(BIO *bio, char *data, int size)
 {
     struct tls *tls = BIO_get_data(bio);
-    size_t there = tls->input.size - tls->input_used;
+    size_t there = tls->input_whole - tls->input_used;
     size_t taken = there < (size_t)size ? there : (size_t)size;
     BIO_clear_retry_flags(bio);
+    tls->has_begun |= taken > 0;
     if (taken == 0) {
         BIO_set_retry_read(bio);
         return -1;
@@ -186,26 +208,119 @@ void tls_destroy(struct tls *tls)
     free(tls);
 }
 
+/* Moves what OpenSSL has not seen to the front. */
+static void tls_drop_used(struct tls *tls)
+{
+    struct buffer *input = &tls->input;
+    if (tls->input_used == 0)
+        return;
+    memmove(input->data_owned, input->data_owned + tls->input_used, input->size - tls->input_used);
+    buffer_truncate(input, input->size - tls->input_used);
+    tls->input_whole -= tls->input_used;
+    tls->input_used = 0;
+}
+
 uint8_t *tls_room(struct tls *tls, size_t *size)
 {
+    tls_drop_used(tls);
     *size = TLS_ROOM_SIZE;
     return buffer_reserve(&tls->input, TLS_ROOM_SIZE);
 }
 
 /* Memory stays only with bytes in it. */
-static void tls_drop_used(struct tls *tls)
+static void tls_free_used(struct tls *tls)
 {
     if (tls->input_used == tls->input.size) {
         buffer_deinit(&tls->input);
-        tls->input_used = 0;
+        tls->input_used = tls->input_whole = 0;
     }
+}
+
+/* Before keys are agreed on, a handshake's messages can be read here. OpenSSL takes as much memory as a message says
+ * that it is long, up to 128 KiB, when it has seen its head; no client of ours has one of more than a few KiB.
+ * False: this one is too long. */
+static bool tls_check_handshake(struct tls *tls, struct bytes record)
+{
+    while (record.size > 0) {
+        if (tls->message_left == 0) {
+            if (record.size < MESSAGE_HEAD_SIZE)
+                return false;
+            tls->message_left = (size_t)record.ptr[1] << 16 | (size_t)record.ptr[2] << 8 | record.ptr[3];
+            record = bytes_skip(record, MESSAGE_HEAD_SIZE);
+        }
+        if (tls->message_left > MESSAGE_SIZE_MAX)
+            return false;
+        size_t size = record.size < tls->message_left ? record.size : tls->message_left;
+        tls->message_left -= size;
+        record = bytes_skip(record, size);
+    }
+    return true;
+}
+
+static void tls_note_record(struct tls *tls, uint8_t type, struct bytes record)
+{
+    if (tls->is_open)
+        return;
+    if (type == RECORD_CHANGE_KEYS)
+        tls->has_changed_keys = true;
+    else if (type == RECORD_HANDSHAKE && !tls->has_changed_keys && !tls_check_handshake(tls, record))
+        tls->has_failed = true;
+}
+
+static bool tls_may_be_record(struct bytes bytes)
+{
+    return bytes.ptr[0] >= RECORD_TYPE_MIN && bytes.ptr[0] <= RECORD_TYPE_MAX &&
+           (bytes.size < 2 || bytes.ptr[1] == RECORD_VERSION_MAJOR);
+}
+
+/* Finds the end of the last record that is whole. What is no record is whole at once: OpenSSL
+ * says what is wrong with it. */
+static void tls_find_whole(struct tls *tls)
+{
+    struct bytes left = bytes_skip(buffer_bytes(&tls->input), tls->input_whole);
+    while (left.size > 0) {
+        bool is_record = tls_may_be_record(left);
+        if (is_record && left.size < RECORD_HEAD_SIZE)
+            break;
+        size_t size = is_record ? (size_t)left.ptr[3] << 8 | left.ptr[4] : SIZE_MAX;
+        if (size > RECORD_SIZE_MAX) {
+            left.size = 0;
+            break;
+        }
+        if (left.size < RECORD_HEAD_SIZE + size)
+            break;
+        tls_note_record(tls, left.ptr[0], bytes_make(left.ptr + RECORD_HEAD_SIZE, size));
+        left = bytes_skip(left, RECORD_HEAD_SIZE + size);
+    }
+    tls->input_whole = tls->input.size - left.size;
 }
 
 void tls_take(struct tls *tls, size_t size)
 {
     ASSERT(size <= tls->input.capacity - tls->input.size);
     tls->input.size += size;
+    tls_free_used(tls);
+    tls_find_whole(tls);
+}
+
+void tls_fit(struct tls *tls)
+{
     tls_drop_used(tls);
+    buffer_fit(&tls->input);
+}
+
+size_t tls_memory(const struct tls *tls)
+{
+    if (!tls->has_begun)
+        return tls->input.capacity;
+    if (!tls->is_open)
+        return tls->input.capacity + (tls->has_changed_keys ? HANDSHAKE_HIDDEN_SIZE : HANDSHAKE_SIZE);
+    return tls->input.capacity + (SSL_pending(tls->ssl_owned) > 0 ? RECORD_SIZE_MAX : 0);
+}
+
+bool tls_has_unread(const struct tls *tls)
+{
+    return !tls->has_failed && (tls->input_whole > tls->input_used || SSL_pending(tls->ssl_owned) > 0);
 }
 
 enum tls_result tls_read(struct tls *tls, uint8_t *room, size_t room_size, size_t *size)
@@ -213,10 +328,12 @@ enum tls_result tls_read(struct tls *tls, uint8_t *room, size_t room_size, size_
     ASSERT(room_size > 0);
     if (tls->has_failed)
         return TLS_FAILED;
+    if (!tls_has_unread(tls))
+        return TLS_MORE; /* OpenSSL would take buffers only to find that out */
     ERR_clear_error();
     bool has_bytes = SSL_read_ex(tls->ssl_owned, room, room_size, size) == 1;
     tls->is_open = tls->is_open || SSL_is_init_finished(tls->ssl_owned);
-    tls_drop_used(tls);
+    tls_free_used(tls);
     if (has_bytes)
         return TLS_BYTES;
     switch (SSL_get_error(tls->ssl_owned, 0)) {
@@ -228,11 +345,6 @@ enum tls_result tls_read(struct tls *tls, uint8_t *room, size_t room_size, size_
         tls->has_failed = true;
         return TLS_FAILED;
     }
-}
-
-bool tls_has_unread(const struct tls *tls)
-{
-    return !tls->has_failed && (tls->input.size > tls->input_used || SSL_pending(tls->ssl_owned) > 0);
 }
 
 bool tls_write(struct tls *tls, const void *data, size_t size)

@@ -7,8 +7,9 @@
  * TLS 1.2 and 1.3; no renegotiation, no compression, no client certificates, no early data; of the protocols that a client
  * offers only HTTP/1.1 is chosen. The handshake happens inside tls_read().
  *
- * Memory is bounded by the caller: records that were taken wait until tls_read() has asked for all they say, records to send
- * until the caller has sent them. A connection at rest holds neither. One thread. */
+ * Memory is bounded by the caller: records that were taken wait until tls_read() has asked for all they say, records to
+ * send until the caller has sent them. A connection at rest holds neither. OpenSSL sees only records that are whole,
+ * because it takes buffers of its own for the beginning of one. One thread. */
 #ifndef TALLY_SERVER_TLS_H
 #define TALLY_SERVER_TLS_H
 
@@ -46,6 +47,13 @@ void tls_take(struct tls *tls, size_t size);
 
 /* Moves what the client says to `room`; *size is set with TLS_BYTES only. `room_size` is not 0. */
 enum tls_result tls_read(struct tls *tls, uint8_t *room, size_t room_size, size_t *size);
+
+/* What it has beyond a session at rest: records that wait, and what OpenSSL may take for a handshake
+ * that has begun and is not over. */
+size_t tls_memory(const struct tls *tls);
+
+/* Gives back the memory that the records which wait do not need; for a while nothing is taken. */
+void tls_fit(struct tls *tls);
 
 /* Something was taken that tls_read() has not looked at. */
 bool tls_has_unread(const struct tls *tls);

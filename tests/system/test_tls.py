@@ -187,7 +187,13 @@ def test_a_client_that_does_not_trust_us_costs_one_connection(daemon, tmp_path):
 
 
 def test_who_speaks_no_tls_is_cut_off_and_others_are_served(daemon):
-    for text in (b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"\0" * 100, os.urandom(3000)):
+    texts = [
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x16\x03\x01\xff\xff" + b"\0" * 100,  # longer than any record
+        b"\x17\x11\x01\x40\x00" + b"\0" * 100,  # of no version
+        os.urandom(3000),
+    ]
+    for text in texts:
         with socket.create_connection(("127.0.0.1", daemon.tls[0]), 20 * PATIENCE) as plain:
             plain.sendall(text)
             try:
@@ -195,7 +201,7 @@ def test_who_speaks_no_tls_is_cut_off_and_others_are_served(daemon):
                     continue
             except ConnectionResetError:
                 pass
-    assert metric(daemon, "tally_tls_handshakes_failed_total") == 3
+    assert metric(daemon, "tally_tls_handshakes_failed_total") == len(texts)
     with Line(daemon) as line:
         line.send(get("/health"))
         assert line.reply().status == 200

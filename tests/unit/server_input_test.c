@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-static void put(struct input *input, struct input_pool *pool, size_t count, size_t wanted, bool is_pinned)
+static void put(struct input *input, struct input_pool *pool, size_t count, size_t wanted, bool is_bounded)
 {
     while (count > 0) {
         size_t room;
-        uint8_t *at = input_room(input, pool, wanted, is_pinned, &room);
+        uint8_t *at = input_room(input, pool, wanted, is_bounded, &room);
         assert_true(room > 0);
         size_t now = room < count ? room : count;
         for (size_t i = 0; i < now; i++)
@@ -96,28 +96,66 @@ static void memory_is_not_given_for_promises(void **state)
     input_pool_deinit(&pool);
 }
 
-static void pinned_bytes_never_move(void **state)
+static void behind_a_request_that_waits_there_is_a_block_and_no_more(void **state)
 {
     (void)state;
     struct input_pool pool;
     struct input input = {0};
     size_t room;
     input_pool_init(&pool);
-    put(&input, &pool, 100, 0, false);
-    input.begin = 100;
-    const uint8_t *memory = input.memory_owned;
-    while (input_room(&input, &pool, 50000, true, &room), room > 0) {
-        assert_ptr_equal(input.memory_owned, memory);
-        assert_int_equal(input.begin, 100);
+    assert_true(input_has_room(&input));
+    put(&input, &pool, 100, 0, true);
+    while (input_has_room(&input)) {
+        input_room(&input, &pool, 50000, true, &room);
+        assert_true(room > 0);
+        for (size_t i = 0; i < room; i++)
+            input.memory_owned[input.end + i] = (uint8_t)(input.end + i);
         input.end += room;
     }
-    assert_int_equal(input.end, INPUT_BLOCK_SIZE);
+    assert_content(&input, INPUT_BLOCK_SIZE);
+    assert_int_equal(pool.memory, 0);
+    input_room(&input, &pool, 50000, true, &room);
+    assert_int_equal(room, 0);
+    input.begin = 256; /* that was begun, so there is room again */
+    assert_true(input_has_room(&input));
+    input_room(&input, &pool, 50000, true, &room);
+    assert_int_equal(room, 256);
+    assert_content(&input, INPUT_BLOCK_SIZE - 256);
     input_release(&input, &pool);
     input_pool_deinit(&pool);
 }
 
-/* Or nobody would hear that the client of a request that waits has gone. */
-static void behind_a_whole_request_there_is_room_when_it_is_pinned(void **state)
+static void what_stays_takes_no_more_memory_than_it_needs(void **state)
+{
+    (void)state;
+    struct input_pool pool;
+    struct input input = {0};
+    input_pool_init(&pool);
+    put(&input, &pool, 3000, 0, false);
+    const uint8_t *block = input.memory_owned;
+    input_fit(&input, &pool);
+    assert_int_equal(input.capacity, 3000);
+    assert_int_equal(pool.free_count, 1);
+    assert_true(input_has_room(&input));
+    put(&input, &pool, 100, 0, true); /* what comes is read into a block again */
+    assert_ptr_equal(input.memory_owned, block);
+    put(&input, &pool, 5900, 0, false);
+    input_fit(&input, &pool); /* more than half is full */
+    assert_ptr_equal(input.memory_owned, block);
+    put(&input, &pool, 291000, 300000, false);
+    assert_content(&input, 300000);
+    input.begin = 256 * 1000;
+    input_fit(&input, &pool);
+    assert_int_equal(input.capacity, 44000);
+    assert_int_equal(pool.memory, 44000 - INPUT_BLOCK_SIZE);
+    assert_content(&input, 44000);
+    input_release(&input, &pool);
+    assert_int_equal(pool.memory, 0);
+    input_pool_deinit(&pool);
+}
+
+/* Or nobody would hear that the client of a request that is put off has gone. */
+static void behind_a_whole_request_there_is_room_when_it_is_put_off(void **state)
 {
     (void)state;
     static const size_t sizes[] = {INPUT_BLOCK_SIZE - 1, INPUT_BLOCK_SIZE, INPUT_BLOCK_SIZE + 1, 300000};
@@ -145,8 +183,9 @@ int main(void)
         cmocka_unit_test(what_is_there_stays_when_it_grows_or_moves),
         cmocka_unit_test(a_request_that_says_its_size_gets_its_memory_at_once),
         cmocka_unit_test(memory_is_not_given_for_promises),
-        cmocka_unit_test(pinned_bytes_never_move),
-        cmocka_unit_test(behind_a_whole_request_there_is_room_when_it_is_pinned),
+        cmocka_unit_test(behind_a_request_that_waits_there_is_a_block_and_no_more),
+        cmocka_unit_test(what_stays_takes_no_more_memory_than_it_needs),
+        cmocka_unit_test(behind_a_whole_request_there_is_room_when_it_is_put_off),
     };
     return cmocka_run_group_tests_name("input", tests, NULL, NULL);
 }

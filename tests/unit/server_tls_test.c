@@ -155,6 +155,68 @@ static enum tls_result take_raw(struct tls_rig *rig, const void *data, size_t si
     return result;
 }
 
+static void a_handshake_has_memory_from_its_first_whole_record_until_it_is_over(void **state)
+{
+    (void)state;
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    for (size_t i = 0; i < ARRAY_LENGTH(versions); i++) {
+        struct tls_rig rig;
+        struct buffer none;
+        buffer_init(&none);
+        tls_rig_init(&rig, versions[i]);
+        tls_rig_connect(&rig);
+        SSL_do_handshake(rig.client);
+        assert_int_equal(tls_rig_send(&rig, 100), 100);
+        assert_int_equal(tls_rig_read(&rig, &none), TLS_MORE);
+        tls_fit(rig.tls);
+        assert_in_range(tls_memory(rig.tls), 100, 101);
+        assert_true(tls_rig_send(&rig, SIZE_MAX) > 0);
+        assert_int_equal(tls_rig_read(&rig, &none), TLS_MORE);
+        assert_true(tls_memory(rig.tls) > 30000);
+        tls_rig_answer(&rig);
+        assert_int_equal(tls_rig_handshake(&rig, SIZE_MAX), TLS_MORE);
+        assert_true(tls_is_open(rig.tls));
+        assert_int_equal(tls_memory(rig.tls), 0);
+        close_rig(&rig);
+    }
+}
+
+static void take(struct tls_rig *rig, const void *bytes, size_t size)
+{
+    size_t room_size;
+    memcpy(tls_room(rig->tls, &room_size), bytes, size);
+    tls_take(rig->tls, size);
+}
+
+/* OpenSSL would take 128 KiB for each of these. */
+static void a_handshake_that_promises_too_much_fails_before_openssl_sees_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } rows[] = {
+        {"\x16\x03\x01\x00\x06\x01\x02\x00\x00\x03\x03", 11},                     /* a hello of 128 KiB */
+        {"\x16\x03\x01\x00\x01\x01\x16\x03\x01\x00\x05\x02\x00\x00\x03\x03", 16}, /* its head in two records */
+        {"\x16\x03\x01\x00\x05\x01\x00\x00\x02\x03\x16\x03\x01\x00\x05\x03\x01\x02\x00\x00",
+         20}, /* behind another one */
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct tls_rig rig;
+        struct buffer none;
+        buffer_init(&none);
+        tls_rig_init(&rig, TLS1_3_VERSION);
+        tls_rig_connect(&rig);
+        take(&rig, rows[i].bytes, rows[i].size - 1);
+        take(&rig, rows[i].bytes + rows[i].size - 1, 1);
+        assert_int_equal(tls_rig_read(&rig, &none), TLS_FAILED);
+        tls_fit(rig.tls);
+        assert_true(tls_memory(rig.tls) < 100);
+        tls_rig_disconnect(&rig);
+        tls_rig_deinit(&rig);
+    }
+}
+
 static void garbage_fails_and_stays_failed(void **state)
 {
     (void)state;
@@ -363,6 +425,8 @@ int main(void)
         cmocka_unit_test(what_nobody_asked_for_waits),
         cmocka_unit_test(large_texts_pass_both_ways),
         cmocka_unit_test(half_a_handshake_opens_nothing),
+        cmocka_unit_test(a_handshake_has_memory_from_its_first_whole_record_until_it_is_over),
+        cmocka_unit_test(a_handshake_that_promises_too_much_fails_before_openssl_sees_it),
         cmocka_unit_test(garbage_fails_and_stays_failed),
         cmocka_unit_test(a_changed_record_is_not_believed),
         cmocka_unit_test(each_side_says_when_nothing_more_comes),
