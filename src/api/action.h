@@ -162,9 +162,6 @@ struct buffer *call_scratch(const struct call *call);
 enum error call_fail(struct call *call, enum error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* May it wait, though what it asked for stays in memory meanwhile? ERROR_REQUEST_TOO_LARGE. */
-enum error call_check_wait(struct call *call);
-
 /* Fails it because `handle` is no receipt handle of the queue. */
 enum error call_fail_handle(struct call *call, struct bytes handle);
 

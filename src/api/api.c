@@ -75,16 +75,22 @@ void api_set_reply_budget(struct api *api, struct reply_budget *budget)
     api->replies = budget;
 }
 
+void api_set_wait_budget(struct api *api, struct wait_budget *budget)
+{
+    api->waits = budget;
+}
+
 /* --- replies ------------------------------------------------------------------------------------------------------ */
 
 void api_finish(struct api *api, struct exchange *exchange)
 {
     exchange->state = EXCHANGE_FINISHED;
     exchange->hold_sequence = namespace_hold_sequence(api->ns);
+    api_trim_scratch(api);
     /* The tree of a large request is many times its size; it need not stay until a slow client has taken its reply. */
     arena_reset(&exchange->arena);
     if (api->replies != NULL)
-        reply_budget_add(api->replies, exchange_reply_memory(exchange));
+        exchange_count_reply(exchange, api->replies);
     list_append(&api->finished, &exchange->api_link);
 }
 

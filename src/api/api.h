@@ -13,6 +13,7 @@
 #include "api/namespace.h"
 #include "api/relay_desk.h"
 #include "api/reply_budget.h"
+#include "api/wait_budget.h"
 #include "auth/credentials.h"
 
 struct api;
@@ -49,6 +50,10 @@ void api_set_inner_credentials(struct api *api, const struct credentials *creden
  * again. While the budget is spent, receives and feeds that wait go on waiting.
  * Borrowed; the same for all members of a family. Without it nothing is counted. */
 void api_set_reply_budget(struct api *api, struct reply_budget *budget);
+
+/* Counts requests that wait in `budget`, and lets those that would keep much wait only where there is room. Borrowed;
+ * the same for all members of a family. Without it nothing is counted, and all may wait. */
+void api_set_wait_budget(struct api *api, struct wait_budget *budget);
 
 /* Is the reply to it short, whatever is kept (action.h)? The request need not have been submitted. Of AWS Query, where Action is the first
  * field, as SDKs write it; otherwise it is not told, and the answer is no. */

@@ -86,21 +86,6 @@ static struct bytes name_of_url(const struct core *core, struct bytes url)
     return is_ours ? name : bytes_make(NULL, 0);
 }
 
-/* Eight times the largest ReceiveMessage that may wait: names that anybody means take a fraction of it. */
-#define WAITING_SIZE_MAX 524288u
-
-enum error call_check_wait(struct call *call)
-{
-    size_t size = arena_size(call->arena);
-    if (size <= WAITING_SIZE_MAX)
-        return OK;
-    return call_fail(
-        call, ERROR_REQUEST_TOO_LARGE,
-        "A request that waits keeps what it asked for, and this one takes %zu bytes of memory; the limit is "
-        "%u. Leave out what the action does not know.",
-        size, WAITING_SIZE_MAX);
-}
-
 enum error call_fail_handle(struct call *call, struct bytes handle)
 {
     return call_fail(call, ERROR_RECEIPT_HANDLE_IS_INVALID,

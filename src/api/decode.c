@@ -47,9 +47,6 @@ static bool is_of_no_queue(struct bytes name)
     return bytes_equal(name, BYTES("CreateQueue")) || bytes_equal(name, BYTES("ListQueues"));
 }
 
-/* Escapes make of a form up to six times its size: that must not stay behind it. */
-#define SCRATCH_KEPT_MAX ((size_t)256 * 1024)
-
 static enum error decode_query(struct call *call, const struct action **action)
 {
     const struct request *request = &call->exchange->request;
@@ -69,8 +66,7 @@ static enum error decode_query(struct call *call, const struct action **action)
     buffer_truncate(text, 0);
     query_to_json(&form, name, is_on_queue ? request->path : BYTES(""), call->arena, text);
     bool is_text = params_parse(buffer_bytes(text), call->arena, call->failure, &call->params) == OK;
-    if (text->capacity > SCRATCH_KEPT_MAX)
-        buffer_deinit(text);
+    api_trim_scratch(call->api); /* escapes make of a form up to six times its size, and the tree comes on top */
     if (!is_text)
         return call_fail(call, ERROR_SERIALIZATION, "A field of the request is not valid UTF-8.");
     return OK;

@@ -20,8 +20,30 @@ void exchange_deinit(struct exchange *exchange)
 
 size_t exchange_reply_memory(const struct exchange *exchange)
 {
-    const struct buffer *body = &exchange->reply.body;
-    return body->capacity > EXCHANGE_BODY_KEPT_MAX ? body->capacity : body->size;
+    return EXCHANGE_SIZE + exchange->reply.body.capacity;
+}
+
+/* A body with less than this has nothing to give back that would be worth a call. */
+#define EXCHANGE_FIT_MIN ((size_t)1024)
+
+void exchange_count_reply(struct exchange *exchange, struct reply_budget *budget)
+{
+    struct buffer *body = &exchange->reply.body;
+    ASSERT(exchange->state == EXCHANGE_FINISHED);
+    /* A buffer that was large for an earlier reply is as a rule needed again, so it is cut
+     * only where memory runs short. */
+    if (body->capacity >= EXCHANGE_FIT_MIN && body->size < body->capacity / 2 && budget->held > budget->max / 2)
+        buffer_fit(body);
+    reply_budget_add(budget, exchange_reply_memory(exchange));
+}
+
+void exchange_rest(struct exchange *exchange)
+{
+    exchange->request = (struct request){0};
+    arena_reset(&exchange->arena);
+    buffer_truncate(&exchange->reply.body, 0);
+    if (exchange->reply.body.capacity > EXCHANGE_WAITING_BODY_MAX)
+        buffer_deinit(&exchange->reply.body);
 }
 
 void exchange_reset(struct exchange *exchange)

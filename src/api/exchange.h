@@ -5,6 +5,7 @@
 #ifndef TALLY_API_EXCHANGE_H
 #define TALLY_API_EXCHANGE_H
 
+#include "api/reply_budget.h"
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -67,8 +68,21 @@ struct exchange {
 void exchange_init(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);
 
-/* What a finished one's reply takes: a large one all its memory, a short one its bytes, for the rest is kept for the next one anyway. */
+/* What an exchange takes beside its arena and the body of its reply: itself, what its owner has around it
+ * (server/turn.c asserts that), and the allocator's headers. */
+#define EXCHANGE_SIZE ((size_t)576)
+
+/* What a finished exchange takes: EXCHANGE_SIZE, its grant, and all the memory of its reply's body. */
 size_t exchange_reply_memory(const struct exchange *exchange);
+
+/* Counts a finished exchange in the budget. Where half of that is spent, a body first gives back what it
+ * does not need of its memory. */
+void exchange_count_reply(struct exchange *exchange, struct reply_budget *budget);
+
+/* The exchange waits and keeps nothing of what was asked but what its owner has copied: the request is gone, and so is
+ * what was written. What then remains is EXCHANGE_SIZE and at most EXCHANGE_WAITING_BODY_MAX. */
+#define EXCHANGE_WAITING_BODY_MAX ((size_t)256)
+void exchange_rest(struct exchange *exchange);
 
 /* Makes it ready for the next request of the connection; keeps its memory. */
 void exchange_reset(struct exchange *exchange);

@@ -215,9 +215,6 @@ enum error action_feed_tickets(struct call *call)
         feed_write(call, pool, &command);
         return OK;
     }
-    error = call_check_wait(call);
-    if (error != OK)
-        return error;
     uint64_t now_ms = core_now_ms(call->core);
     uint64_t deadline_ms = call->now_ms + (uint64_t)wait_s * 1000;
     feed_note_caller(pool, &command, now_ms, deadline_ms);

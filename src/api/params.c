@@ -1,6 +1,7 @@
 #include "api/params.h"
 
 #include "auth/json_tree.h"
+#include <stdalign.h>
 
 /* How much of a value a message repeats. */
 #define SHOWN_SIZE_MAX 120u
@@ -131,6 +132,36 @@ enum error params_names(const struct params *params, const char *name, yyjson_va
             error = wrong_type(params, name, "a List of Strings");
     }
     return error;
+}
+
+/* Its values, then the texts, rounded up so that another list may follow. */
+size_t params_names_size(yyjson_val *names)
+{
+    if (names == NULL)
+        return 0;
+    size_t size = (yyjson_arr_size(names) + 1) * sizeof(yyjson_val);
+    size_t index, count;
+    yyjson_val *item;
+    yyjson_arr_foreach(names, index, count, item) size += yyjson_get_len(item);
+    return (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+}
+
+yyjson_val *params_names_copy(yyjson_val *names, uint8_t *place)
+{
+    if (names == NULL)
+        return NULL;
+    /* A list whose items are no containers stands in one run: its own value, and theirs. */
+    yyjson_val *copy = (yyjson_val *)(void *)place;
+    size_t count = yyjson_arr_size(names);
+    memcpy(copy, names, (count + 1) * sizeof(*copy));
+    uint8_t *text = place + (count + 1) * sizeof(*copy);
+    for (yyjson_val *item = copy + 1; item <= copy + count; item++) {
+        size_t size = yyjson_get_len(item);
+        memcpy(text, yyjson_get_str(item), size);
+        item->uni.str = (const char *)text;
+        text += size;
+    }
+    return copy;
 }
 
 bool params_scalar_text(yyjson_val *value, struct arena *arena, struct bytes *text)

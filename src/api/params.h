@@ -46,6 +46,11 @@ enum error params_object(const struct params *params, const char *name, yyjson_v
  * for each thing that it has, so ERROR_INVALID_PARAMETER_VALUE: it has more than PARAMS_NAMES_MAX. */
 enum error params_names(const struct params *params, const char *name, yyjson_val **value);
 
+/* What a copy of such a list takes, and the copy, which needs nothing of the request. `place` has so many bytes and is
+ * aligned like memory of malloc(). A list that is NULL takes none, and stays NULL. */
+size_t params_names_size(yyjson_val *names);
+yyjson_val *params_names_copy(yyjson_val *names, uint8_t *place);
+
 /* The text of a scalar: a string's own, a number or boolean as JSON writes it. False for anything else. */
 bool params_scalar_text(yyjson_val *value, struct arena *arena, struct bytes *text);
 

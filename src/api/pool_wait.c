@@ -58,6 +58,10 @@ void pool_wait_deinit(struct api *api)
     pool_deinit(&api->pool_waiters);
 }
 
+static_assert(EXCHANGE_SIZE + EXCHANGE_WAITING_BODY_MAX + sizeof(struct pool_waiter) + sizeof(struct heap_entry) <=
+                  WAIT_SIZE,
+              "what waits for a pool takes what is counted for it");
+
 static struct pool_waiter *waiter_add(struct call *call, struct ticket_pool *pool)
 {
     struct api *api = call->api;
@@ -66,6 +70,8 @@ static struct pool_waiter *waiter_add(struct call *call, struct ticket_pool *poo
     waiter->number = ++api->waiter_number;
     waiter->exchange = call->exchange;
     waiter->pool = pool;
+    if (api->waits != NULL)
+        wait_budget_add(api->waits, 0);
     call->exchange->waiter_slot = slot;
     call->exchange->waits_for_pool = true;
     call->exchange->state = EXCHANGE_WAITING;
@@ -73,13 +79,15 @@ static struct pool_waiter *waiter_add(struct call *call, struct ticket_pool *poo
     return waiter;
 }
 
-/* What goes on in portions keeps its whole request, which may be large, for some turns of the loop. It counts like a reply: those whose
- * replies may be large wait for it, and it waits for none of them. */
+/* Proposals keep their whole tree, which may be large, and the reply as far as it is written, for some turns of the
+ * loop. Both count like a reply: those whose replies may be large wait for them, and they wait for none of those. */
 static void waiter_count(struct api *api, struct pool_waiter *waiter)
 {
+    const struct exchange *exchange = waiter->exchange;
     if (api->replies == NULL)
         return;
-    waiter->counted = arena_size(&waiter->exchange->arena);
+    reply_budget_subtract(api->replies, waiter->counted);
+    waiter->counted = arena_size(&exchange->arena) + exchange->reply.body.capacity;
     reply_budget_add(api->replies, waiter->counted);
 }
 
@@ -88,6 +96,7 @@ void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct fe
 {
     struct pool_waiter *waiter = waiter_add(call, pool);
     waiter->feed = *command;
+    exchange_rest(call->exchange);
     list_append(&pool_desk_of(pool)->waiters, &waiter->link);
     heap_push(&call->api->feed_deadlines, deadline_ms, call->exchange->waiter_slot);
 }
@@ -97,7 +106,7 @@ void pool_wait_count(struct call *call, struct ticket_pool *pool, const struct t
     struct pool_waiter *waiter = waiter_add(call, pool);
     waiter->kind = WAITS_FOR_COUNT;
     waiter->count = *count;
-    waiter_count(call->api, waiter);
+    exchange_rest(call->exchange);
     list_append(&call->api->in_portions, &waiter->link);
 }
 
@@ -107,6 +116,7 @@ void pool_wait_propose(struct call *call, struct ticket_pool *pool, const struct
     waiter->kind = WAITS_FOR_PROPOSALS;
     waiter->proposals = *proposals;
     waiter->proposals.writer = *call->reply;
+    call->exchange->request = (struct request){0}; /* its tree has copies of all texts */
     waiter_count(call->api, waiter);
     list_append(&call->api->in_portions, &waiter->link);
 }
@@ -120,6 +130,8 @@ static void waiter_remove(struct api *api, uint32_t slot)
     facts_destroy(waiter->count.filter_owned);
     if (waiter->counted > 0)
         reply_budget_subtract(api->replies, waiter->counted);
+    if (api->waits != NULL)
+        wait_budget_subtract(api->waits, 0);
     waiter->exchange->waiter_slot = 0;
     waiter->exchange->waits_for_pool = false;
     pool_free(&api->pool_waiters, slot);
@@ -248,6 +260,7 @@ static bool judge_portion(struct api *api, struct pool_waiter *waiter, uint64_t 
     struct call call = call_go_on(api, exchange, &draft, &failure, now_ms);
     if (!proposals_go_on(&call, waiter->pool, &waiter->proposals)) {
         waiter->proposals.writer = draft.writer;
+        waiter_count(api, waiter);
         return false;
     }
     reply_end(exchange, &draft, false);

@@ -57,7 +57,7 @@ struct pool_waiter {
     struct feed_command feed;
     struct ticket_count count;
     struct proposals proposals;
-    size_t counted; /* what the budget of replies holds for it */
+    size_t counted; /* of proposals: what the budget of replies holds for them */
 };
 
 struct pool_desk *pool_desk_of(struct ticket_pool *pool);

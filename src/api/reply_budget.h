@@ -16,6 +16,9 @@
 #define REPLY_BUDGET_RESERVE_SHARE 8u
 #define REPLY_BUDGET_REPLY_SIZE ((size_t)16 * 1024 * 1024)
 
+/* Above that, for those who ask how the server is. */
+#define REPLY_BUDGET_PROBE_SIZE ((size_t)8 * 1024 * 1024)
+
 struct reply_budget {
     size_t held; /* bytes */
     size_t max;
@@ -41,6 +44,14 @@ static inline bool reply_budget_is_spent(const struct reply_budget *budget)
 static inline bool reply_budget_is_exhausted(const struct reply_budget *budget)
 {
     return budget->held > budget->max + budget->max / REPLY_BUDGET_RESERVE_SHARE + REPLY_BUDGET_REPLY_SIZE;
+}
+
+/* And with what only /health and /metrics may use: held replies that wait for a disk must
+ * not hide that it stands still. */
+static inline bool reply_budget_is_closed(const struct reply_budget *budget)
+{
+    return budget->held >
+           budget->max + budget->max / REPLY_BUDGET_RESERVE_SHARE + REPLY_BUDGET_REPLY_SIZE + REPLY_BUDGET_PROBE_SIZE;
 }
 
 #endif

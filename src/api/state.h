@@ -14,7 +14,8 @@ struct api {
     struct api_options options;
     const struct credentials *credentials;       /* NULL: nobody is asked who he is */
     const struct credentials *inner_credentials; /* the server's own; NULL: none */
-    struct reply_budget *replies;                /* NULL: not counted; borrowed */
+    struct reply_budget *replies;                /* NULL: not counted; borrowed, as is the next */
+    struct wait_budget *waits;                   /* NULL: not counted */
     struct sigv4 *sigv4_owned;
     struct table action_by_target; /* index in actions, plus 1 */
     struct pool waiters;
@@ -43,6 +44,14 @@ struct deleted_name {
 /* Puts a complete exchange among the finished. */
 void api_finish(struct api *api, struct exchange *exchange);
 
+/* What a large request made of the scratch must not stay behind it, for each namespace has one. */
+#define SCRATCH_KEPT_MAX ((size_t)256 * 1024)
+static inline void api_trim_scratch(struct api *api)
+{
+    if (api->scratch.capacity > SCRATCH_KEPT_MAX)
+        buffer_deinit(&api->scratch);
+}
+
 /* Is so much memory in replies that none may be made but for who is being answered already? */
 static inline bool api_must_wait(const struct api *api)
 {
@@ -63,9 +72,14 @@ struct waiter {
     struct queue *queue;         /* NULL: it is being deleted */
     struct list_link queue_link; /* among the waiters of its queue, in order of arrival */
     uint32_t deadline_index;
-    struct receive_command command;
+    struct receive_command command; /* what it has of the request stands in `kept_owned` */
+    uint8_t *kept_owned;            /* NULL: it has nothing */
+    size_t kept_size;
 };
 
+/* May a receive wait that would keep what this command has of its request? Then it waits until `deadline_ms`, and the
+ * rest of its request is gone with this call. */
+bool wait_has_room(const struct call *call, const struct receive_command *command);
 void wait_begin(struct call *call, struct queue *queue, const struct receive_command *command, uint64_t deadline_ms);
 void wait_abandon(struct api *api, struct exchange *exchange);
 

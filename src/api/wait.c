@@ -29,6 +29,49 @@ static bool is_worth_a_look(const struct api *api, struct core *core, const stru
     return !is_full && core_has_deliverable(core, queue);
 }
 
+static_assert(EXCHANGE_SIZE + EXCHANGE_WAITING_BODY_MAX + sizeof(struct waiter) + sizeof(struct heap_entry) <=
+                  WAIT_SIZE,
+              "a receive that waits takes what is counted for it");
+
+/* --- what it keeps ------------------------------------------------------------------------------------------------ */
+
+static size_t kept_size(const struct receive_command *command)
+{
+    return params_names_size(command->attribute_names[0]) + params_names_size(command->attribute_names[1]) +
+           params_names_size(command->message_attribute_names) + command->attempt.size;
+}
+
+static yyjson_val *keep_names(yyjson_val *names, uint8_t **place)
+{
+    yyjson_val *copy = params_names_copy(names, *place);
+    *place += params_names_size(names);
+    return copy;
+}
+
+/* Copies what the command has of the request. */
+static void waiter_keep(struct waiter *waiter, const struct receive_command *command)
+{
+    struct receive_command *kept = &waiter->command;
+    *kept = *command;
+    waiter->kept_size = kept_size(command);
+    waiter->kept_owned = waiter->kept_size == 0 ? NULL : memory_allocate(waiter->kept_size);
+    uint8_t *place = waiter->kept_owned;
+    kept->attribute_names[0] = keep_names(command->attribute_names[0], &place);
+    kept->attribute_names[1] = keep_names(command->attribute_names[1], &place);
+    kept->message_attribute_names = keep_names(command->message_attribute_names, &place);
+    if (command->attempt.size > 0)
+        memcpy(place, command->attempt.ptr, command->attempt.size);
+    kept->attempt.ptr = place;
+}
+
+bool wait_has_room(const struct call *call, const struct receive_command *command)
+{
+    const struct wait_budget *waits = call->api->waits;
+    return waits == NULL || wait_budget_has_room(waits, kept_size(command));
+}
+
+/* --- waiting ------------------------------------------------------------------------------------------------------ */
+
 void wait_begin(struct call *call, struct queue *queue, const struct receive_command *command, uint64_t deadline_ms)
 {
     struct api *api = call->api;
@@ -37,7 +80,10 @@ void wait_begin(struct call *call, struct queue *queue, const struct receive_com
     waiter->number = ++api->waiter_number;
     waiter->exchange = call->exchange;
     waiter->queue = queue;
-    waiter->command = *command;
+    waiter_keep(waiter, command);
+    if (api->waits != NULL)
+        wait_budget_add(api->waits, waiter->kept_size);
+    exchange_rest(call->exchange);
     list_append(waiters_of(queue), &waiter->queue_link);
     heap_push(&api->waiter_deadlines, deadline_ms, slot);
     call->exchange->waiter_slot = slot;
@@ -54,6 +100,9 @@ static void waiter_remove(struct api *api, uint32_t slot)
     struct queue *queue = waiter->queue;
     list_remove(&waiter->queue_link);
     heap_remove(&api->waiter_deadlines, slot);
+    if (api->waits != NULL)
+        wait_budget_subtract(api->waits, waiter->kept_size);
+    free(waiter->kept_owned);
     waiter->exchange->waiter_slot = 0;
     pool_free(&api->waiters, slot);
     if (queue != NULL && list_is_empty(queue->waiters)) {
@@ -95,8 +144,10 @@ static bool serve_first(struct api *api, struct queue *queue, uint64_t now_ms)
     struct call call = call_resume(api, exchange, &draft, &failure, now_ms);
     unsigned count = 0;
     enum error error = receive_now(&call, queue, &waiter->command, &count);
-    if (error == OK && count == 0)
+    if (error == OK && count == 0) {
+        exchange_rest(exchange);
         return false;
+    }
     if (error == OK)
         reply_end(exchange, &draft, false);
     else

@@ -10,7 +10,9 @@ void admission_init(struct admission *admission, const struct reply_budget *repl
 
 static bool has_room(const struct admission *admission, enum admission_line line)
 {
-    if (line != ADMISSION_PROBE && frame_backlog_is_full(admission->frames))
+    if (line == ADMISSION_PROBE)
+        return !reply_budget_is_closed(admission->replies);
+    if (frame_backlog_is_full(admission->frames))
         return false;
     return line == ADMISSION_LONG ? !reply_budget_is_spent(admission->replies)
                                   : !reply_budget_is_exhausted(admission->replies);

@@ -15,6 +15,7 @@ void hub_init(struct hub *hub, const struct server_options *options)
         .options = *options,
         .http_limits = {.head_size_max = options->head_size_max, .body_size_max = options->body_size_max},
         .replies = {.max = options->reply_memory_max},
+        .waits = {.max = options->input_memory_max / HUB_WAIT_SHARE},
         .tls_context_owned = tls_context_create(),
         .output_owned = memory_allocate(HUB_OUTPUT_SIZE),
     };
@@ -42,6 +43,7 @@ void hub_serve(struct hub *hub, struct api *const *apis, size_t count)
     for (size_t i = 0; i < count; i++) {
         site_init(&hub->sites_owned[i], apis[i]);
         api_set_reply_budget(apis[i], &hub->replies);
+        api_set_wait_budget(apis[i], &hub->waits);
     }
 }
 
@@ -100,6 +102,10 @@ void hub_metrics_write(const struct hub *hub, struct buffer *text)
                  hub->inputs.memory);
     metric_write(text, "tally_http_input_limit_bytes", "gauge", "What that may be (input-memory-max).",
                  hub->options.input_memory_max);
+    metric_write(text, "tally_http_waiting_bytes", "gauge", "Memory of requests that wait (long polls).",
+                 hub->waits.held);
+    metric_write(text, "tally_http_waiting_limit_bytes", "gauge",
+                 "What it may be; a wait that keeps little goes on above it.", hub->waits.max);
     metric_write(text, "tally_http_reply_bytes", "gauge", "Memory of replies that are made and not yet taken.",
                  hub->replies.held);
     metric_write(text, "tally_http_reply_limit_bytes", "gauge", "What that may be (reply-memory-max).",

@@ -17,6 +17,9 @@
 /* Room in which replies are put together before they are written. */
 #define HUB_OUTPUT_SIZE ((size_t)64 * 1024)
 
+/* Requests that wait may take this part of what unfinished ones may. */
+#define HUB_WAIT_SHARE 4u
+
 struct site;
 
 struct hub_counters {
@@ -60,6 +63,7 @@ struct hub {
     uint8_t *output_owned; /* HUB_OUTPUT_SIZE */
 
     struct reply_budget replies;
+    struct wait_budget waits;
     struct frame_backlog frames;
     struct admission admission; /* of connections whose request is whole and waits for one of these two */
     struct hub_counters counters;

@@ -6,7 +6,8 @@ static void route_finish(struct hub *hub, struct turn *turn, const char *content
     turn->exchange.reply.content_type = content_type;
     turn->exchange.state = EXCHANGE_FINISHED;
     turn->state = TURN_READY;
-    reply_budget_add(&hub->replies, exchange_reply_memory(&turn->exchange));
+    arena_reset(&turn->exchange.arena);
+    exchange_count_reply(&turn->exchange, &hub->replies);
 }
 
 static void route_health(struct hub *hub, struct turn *turn)

@@ -4,12 +4,17 @@
 
 #include <stdlib.h>
 
-/* Turns kept for later: each keeps the memory of its arena and reply. */
+/* Turns kept for later, and what they may keep in sum for their next replies. */
 #define TURN_FREE_MAX 1024u
+#define TURN_BODIES_SIZE_MAX ((size_t)4 * 1024 * 1024)
+
+/* Two allocations, each with a header of the allocator's and its share of what that rounds up. */
+static_assert(sizeof(struct turn) + (size_t)2 * 16 <= EXCHANGE_SIZE, "a turn takes what is counted for it");
 
 void turn_pool_init(struct turn_pool *pool)
 {
     *pool = (struct turn_pool){0};
+    arena_stock_init(&pool->blocks);
 }
 
 static void turn_destroy(struct turn *turn)
@@ -27,6 +32,8 @@ void turn_pool_deinit(struct turn_pool *pool)
         turn_destroy(turn);
     }
     pool->free_count = 0;
+    pool->bodies_size = 0;
+    arena_stock_deinit(&pool->blocks);
 }
 
 struct turn *turn_take(struct turn_pool *pool, struct connection *connection)
@@ -36,9 +43,11 @@ struct turn *turn_take(struct turn_pool *pool, struct connection *connection)
         poison_lift(turn, sizeof(*turn));
         pool->free_owned = turn->free_next;
         pool->free_count--;
+        pool->bodies_size -= turn->exchange.reply.body.capacity;
     } else {
         turn = memory_allocate_zeroed(sizeof(*turn));
         exchange_init(&turn->exchange);
+        arena_share(&turn->exchange.arena, &pool->blocks);
     }
     turn->connection = connection;
     turn->state = TURN_IN_API;
@@ -54,6 +63,10 @@ void turn_give_back(struct turn_pool *pool, struct turn *turn)
         return;
     }
     exchange_reset(&turn->exchange);
+    struct buffer *body = &turn->exchange.reply.body;
+    if (pool->bodies_size + body->capacity > TURN_BODIES_SIZE_MAX)
+        buffer_deinit(body);
+    pool->bodies_size += body->capacity;
     turn->connection = NULL;
     turn->free_next = pool->free_owned;
     poison_put(turn, sizeof(*turn));

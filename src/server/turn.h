@@ -27,10 +27,13 @@ struct turn {
     struct turn *free_next; /* in the pool */
 };
 
-/* Turns not in use, so that a warm server allocates none. */
+/* Turns not in use, so that a warm server allocates none, and blocks for the arenas of all: a turn
+ * without content holds none. */
 struct turn_pool {
     struct turn *free_owned; /* newest first: its memory is still in the processor's cache */
     size_t free_count;
+    size_t bodies_size; /* memory that the free ones keep for their next replies */
+    struct arena_stock blocks;
 };
 
 void turn_pool_init(struct turn_pool *pool);

@@ -1,6 +1,9 @@
 /* Receives that wait (WaitTimeSeconds): who is answered, when, with what, and what a client that has gone costs: nothing. */
 #include "scenario.h"
 
+#include "base/memory.h"
+#include <stdlib.h>
+
 /* A receive on its way. */
 struct poll {
     struct exchange exchange;
@@ -42,19 +45,25 @@ static bool is_waiting(const struct poll *poll)
     return poll->exchange.state == EXCHANGE_WAITING;
 }
 
-/* Sends without taking finished polls off the api's list. */
-static void send(struct world *world, const char *body, unsigned delay_s)
+/* Calls without taking finished polls off the api's list. */
+static void submit(struct world *world, struct bytes target, const char *body)
 {
     struct exchange exchange;
-    char request[200];
     exchange_init(&exchange);
-    snprintf(request, sizeof(request), "{\"QueueUrl\":\"q\",\"MessageBody\":\"%s\",\"DelaySeconds\":%u}", body,
-             delay_s);
-    exchange.request = (struct request){.target = BYTES("AmazonSQS.SendMessage"), .body = bytes_from_string(request)};
+    exchange.request = (struct request){.target = target, .body = bytes_from_string(body)};
     api_submit(world->api, &exchange, world->now_ms);
     EXPECT(world, exchange.reply.status == 200);
+    /* It is finished before those that it wakes. */
     EXPECT(world, api_take_finished(world->api) == &exchange);
     exchange_deinit(&exchange);
+}
+
+static void send(struct world *world, const char *body, unsigned delay_s)
+{
+    char request[200];
+    snprintf(request, sizeof(request), "{\"QueueUrl\":\"q\",\"MessageBody\":\"%s\",\"DelaySeconds\":%u}", body,
+             delay_s);
+    submit(world, BYTES("AmazonSQS.SendMessage"), request);
 }
 
 static struct world *open_world(void **state)
@@ -351,6 +360,144 @@ static void a_clean_stop_answers_everybody(void **state)
     world_destroy(world);
 }
 
+/* --- what stays of the request ------------------------------------------------------------------------------------ */
+
+/* Submits a request that is written over as soon as it waits. */
+static void begin_and_forget(struct world *world, struct poll *poll, struct bytes target, const char *request)
+{
+    struct bytes copy = memory_duplicate(bytes_from_string(request));
+    exchange_init(&poll->exchange);
+    poll->exchange.request = (struct request){.target = target, .path = BYTES("/"), .body = copy};
+    api_submit(world->api, &poll->exchange, world->now_ms);
+    memset((uint8_t *)(uintptr_t)copy.ptr, '?', copy.size);
+    free((uint8_t *)(uintptr_t)copy.ptr);
+    EXPECT(world, is_waiting(poll));
+    EXPECT(world, poll->exchange.request.body.ptr == NULL && poll->exchange.request.head.ptr == NULL);
+    EXPECT(world, poll->exchange.reply.body.capacity <= EXCHANGE_WAITING_BODY_MAX);
+    /* The block that an empty arena keeps is written over, too. */
+    memset(arena_allocate(&poll->exchange.arena, 16000), '?', 16000);
+    arena_reset(&poll->exchange.arena);
+}
+
+static void expect_in_reply(struct world *world, const struct poll *poll, const char *wanted, const char *unwanted)
+{
+    char text[4096];
+    const struct buffer *body = &poll->exchange.reply.body;
+    EXPECT(world, body->size < sizeof(text));
+    memcpy(text, body->data_owned, body->size);
+    text[body->size] = '\0';
+    if (strstr(text, wanted) == NULL || strstr(text, unwanted) != NULL)
+        fail_msg("'%s' should be in the reply, and '%s' not: %s", wanted, unwanted, text);
+}
+
+static void send_with_attributes(struct world *world)
+{
+    submit(world, BYTES("AmazonSQS.SendMessage"),
+           "{\"QueueUrl\":\"q\",\"MessageBody\":\"x\",\"MessageAttributes\":{"
+           "\"colour\":{\"DataType\":\"String\",\"StringValue\":\"red\"},"
+           "\"size\":{\"DataType\":\"Number\",\"StringValue\":\"7\"}}}");
+}
+
+static void a_receive_that_waits_keeps_its_names_and_nothing_else_of_its_request(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll;
+    begin_and_forget(world, &poll, BYTES("AmazonSQS.ReceiveMessage"),
+                     "{\"QueueUrl\":\"q\",\"WaitTimeSeconds\":20,\"AttributeNames\":[\"SenderId\",\"SentTimestamp\"],"
+                     "\"MessageSystemAttributeNames\":[\"ApproximateReceiveCount\"],"
+                     "\"MessageAttributeNames\":[\"nothing\",\"colour\"],\"Ignored\":[1,2,3,4,5,6,7,8,9]}");
+    send_with_attributes(world);
+    expect_in_reply(world, &poll, "\"SentTimestamp\"", "ApproximateFirstReceiveTimestamp");
+    expect_in_reply(world, &poll, "\"ApproximateReceiveCount\":\"1\"", "???");
+    expect_in_reply(world, &poll, "\"colour\"", "\"size\"");
+    EXPECT(world, end(world, &poll) == 1);
+    begin_and_forget(world, &poll, BYTES(""),
+                     "Action=ReceiveMessage&QueueUrl=q&WaitTimeSeconds=20&AttributeName.1=SentTimestamp"
+                     "&MessageAttributeName.1=colour&Ignored.1=1&Ignored.2=2");
+    send_with_attributes(world);
+    expect_in_reply(world, &poll, "<Name>SentTimestamp</Name>", "ApproximateFirstReceiveTimestamp");
+    expect_in_reply(world, &poll, "<Name>colour</Name>", "<Name>size</Name>");
+    EXPECT(world, api_take_finished(world->api) == &poll.exchange);
+    exchange_deinit(&poll.exchange);
+    world_audit(world);
+    world_destroy(world);
+}
+
+static void a_receive_that_waits_keeps_the_id_of_its_attempt(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll;
+    const char *request = "{\"QueueUrl\":\"f.fifo\",\"WaitTimeSeconds\":20,\"ReceiveRequestAttemptId\":\"first-try\"}";
+    world_create_queue(world, "f.fifo", "'FifoQueue':'true','ContentBasedDeduplication':'true'");
+    begin_and_forget(world, &poll, BYTES("AmazonSQS.ReceiveMessage"), request);
+    submit(world, BYTES("AmazonSQS.SendMessage"),
+           "{\"QueueUrl\":\"f.fifo\",\"MessageBody\":\"x\",\"MessageGroupId\":\"g\"}");
+    EXPECT(world, end(world, &poll) == 1);
+    struct answer repeat =
+        world_call(world, "ReceiveMessage", "{'QueueUrl':'f.fifo','ReceiveRequestAttemptId':'first-try'}");
+    EXPECT(world, yyjson_arr_size(yyjson_obj_get(repeat.root, "Messages")) == 1);
+    world_destroy(world);
+}
+
+static void begin_with_names(struct world *world, struct poll *poll, unsigned count)
+{
+    char request[16384];
+    size_t size = (size_t)snprintf(request, sizeof(request),
+                                   "{\"QueueUrl\":\"q\",\"WaitTimeSeconds\":20,\"MessageAttributeNames\":[");
+    for (unsigned i = 0; i < count; i++)
+        size += (size_t)snprintf(request + size, sizeof(request) - size, "%s\"name-%u\"", i == 0 ? "" : ",", i);
+    snprintf(request + size, sizeof(request) - size, "]}");
+    exchange_init(&poll->exchange);
+    poll->exchange.request =
+        (struct request){.target = BYTES("AmazonSQS.ReceiveMessage"), .body = bytes_from_string(request)};
+    api_submit(world->api, &poll->exchange, world->now_ms);
+}
+
+static void where_there_is_no_room_for_its_names_a_receive_is_answered_at_once(void **state)
+{
+    struct world *world = open_world(state);
+    struct wait_budget budget = {.max = 64000};
+    struct poll large[10], small[100];
+    unsigned waiting = 0;
+    api_set_wait_budget(world->api, &budget);
+    for (unsigned i = 0; i < ARRAY_LENGTH(large); i++) {
+        begin_with_names(world, &large[i], 500); /* some 12 KB */
+        waiting += is_waiting(&large[i]);
+        EXPECT(world, budget.held <= budget.max);
+    }
+    EXPECT(world, waiting == 4);
+    for (unsigned i = waiting; i < ARRAY_LENGTH(large); i++)
+        EXPECT(world, end(world, &large[i]) == 0);
+    for (unsigned i = 0; i < ARRAY_LENGTH(small); i++) {
+        begin_with_names(world, &small[i], 10); /* what nearly everybody asks for always finds room */
+        EXPECT(world, is_waiting(&small[i]));
+    }
+    EXPECT(world, budget.held > budget.max);
+    api_release_waiting(world->api);
+    EXPECT(world, budget.held == 0);
+    for (unsigned i = 0; i < waiting; i++)
+        EXPECT(world, end(world, &large[i]) == 0);
+    for (unsigned i = 0; i < ARRAY_LENGTH(small); i++)
+        EXPECT(world, end(world, &small[i]) == 0);
+    api_set_wait_budget(world->api, NULL);
+    world_destroy(world);
+}
+
+static void a_client_that_has_gone_is_counted_no_more(void **state)
+{
+    struct world *world = open_world(state);
+    struct wait_budget budget = {.max = 64000};
+    struct poll poll;
+    api_set_wait_budget(world->api, &budget);
+    begin_with_names(world, &poll, 500);
+    EXPECT(world, is_waiting(&poll) && budget.held > 10000);
+    api_abandon(world->api, &poll.exchange);
+    exchange_deinit(&poll.exchange);
+    EXPECT(world, budget.held == 0);
+    api_set_wait_budget(world->api, NULL);
+    world_destroy(world);
+}
+
 /* The queue's own wait counts where the receive says none. */
 static void the_queues_wait_is_the_default(void **state)
 {
@@ -384,6 +531,10 @@ int main(void)
         cmocka_unit_test(a_message_that_a_task_moves_wakes_who_waits_for_it),
         cmocka_unit_test(a_wait_goes_on_behind_many_spent_messages),
         cmocka_unit_test(a_clean_stop_answers_everybody),
+        cmocka_unit_test(a_receive_that_waits_keeps_its_names_and_nothing_else_of_its_request),
+        cmocka_unit_test(a_receive_that_waits_keeps_the_id_of_its_attempt),
+        cmocka_unit_test(where_there_is_no_room_for_its_names_a_receive_is_answered_at_once),
+        cmocka_unit_test(a_client_that_has_gone_is_counted_no_more),
         cmocka_unit_test(the_queues_wait_is_the_default),
     };
     return cmocka_run_group_tests_name("waiting receives", tests, NULL, NULL);
