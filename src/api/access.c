@@ -26,6 +26,26 @@ enum error access_identify(struct call *call)
     return error;
 }
 
+enum error access_renew(const struct api *api, struct exchange *exchange, struct failure *failure)
+{
+    const struct credential *then = exchange->caller;
+    const struct credentials *inner = api->inner_credentials;
+    if (then != NULL && inner != NULL && credentials_find(inner, then->access_key) == then)
+        return OK;
+    exchange->caller = NULL;
+    if (api->credentials == NULL)
+        return OK;
+    if (then == NULL)
+        return failure_set(failure, ERROR_ACCESS_DENIED, NULL);
+    const struct credential *now = credentials_find(api->credentials, then->access_key);
+    if (now == NULL || (now->token.size > 0 && !bytes_equal(now->token, then->token)))
+        return failure_set(failure, ERROR_UNKNOWN_ACCESS_KEY, NULL);
+    if (!bytes_equal(now->secret, then->secret))
+        return failure_set(failure, ERROR_INVALID_SIGNATURE, NULL);
+    exchange->caller = now;
+    return OK;
+}
+
 static bool is_owner(const struct call *call)
 {
     return bytes_equal(call->caller->namespace_name, core_name(call->core));
@@ -125,4 +145,10 @@ enum error access_check_queue(struct call *call, struct bytes name, const struct
         "Access is denied: namespace %.*s has no queue '%.*s', and no policy of a queue of that name lets it "
         "call %s.",
         BYTES_FORMAT(caller->namespace_name), BYTES_FORMAT(text_shown(name)), call->exchange->action);
+}
+
+enum error access_check_again(struct call *call, const struct queue *queue)
+{
+    enum error error = access_check_action(call);
+    return error == OK ? access_check_queue(call, queue->name_owned, queue) : error;
 }

@@ -15,6 +15,10 @@
  * credentials. */
 enum error access_identify(struct call *call);
 
+/* `exchange` waits, and was signed when other credentials were in force: may it still, and whose is it now? Sets its
+ * caller. `api` is the one that has the credentials. Errors as sigv4_verify() would give them now. */
+enum error access_renew(const struct api *api, struct exchange *exchange, struct failure *failure);
+
 /* May the caller do this at all? ERROR_ACCESS_DENIED. */
 enum error access_check_action(struct call *call);
 
@@ -27,6 +31,9 @@ enum error access_check_owner(struct call *call, const char *what);
 
 /* May the caller do it with the queue of that name? `queue` is NULL where there is none. ERROR_ACCESS_DENIED. */
 enum error access_check_queue(struct call *call, struct bytes name, const struct queue *queue);
+
+/* May a call that has waited for the queue go on? What was true when it began may not be now. ERROR_ACCESS_DENIED. */
+enum error access_check_again(struct call *call, const struct queue *queue);
 
 /* Do the caller's patterns cover the name? For lists, which leave out the rest. */
 bool access_covers(const struct call *call, struct bytes queue_name);

@@ -1,5 +1,5 @@
 /* AddPermission and RemovePermission: statements of the queue's policy under a label. Source: reference, SQS, 1 and 5.2. */
-#include "api/action.h"
+#include "api/state.h"
 #include "api/text.h"
 #include "auth/policy.h"
 
@@ -94,6 +94,7 @@ static void set_policy(struct call *call, struct queue *queue, struct bytes poli
     struct queue_settings settings = queue->settings;
     settings.policy = policy;
     decide_set_queue(call->core, queue, &settings);
+    wait_check_again(call->api, queue);
 }
 
 enum error action_add_permission(struct call *call)

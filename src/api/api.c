@@ -58,6 +58,13 @@ void api_destroy(struct api *api)
 void api_set_credentials(struct api *api, const struct credentials *credentials)
 {
     api->credentials = credentials;
+    struct api *alone[] = {api};
+    struct api *const *members = api->family_count > 0 ? api->family : alone;
+    size_t count = api->family_count > 0 ? api->family_count : 1;
+    for (size_t i = 0; i < count; i++) {
+        wait_renew(members[i], api);
+        pool_wait_renew(members[i], api);
+    }
 }
 
 bool api_has_credentials(const struct api *api)
@@ -174,6 +181,7 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
     exchange->is_own = bytes_starts_with(exchange->request.target, BYTES("Tally."));
     const struct action *action = NULL;
     enum error error = access_identify(&call);
+    exchange->caller = call.caller;
     if (error == OK)
         error = decode_request(&call, &action);
     if (action == NULL) {

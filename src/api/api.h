@@ -39,7 +39,9 @@ struct namespace *api_namespace(const struct api *api);
 
 /* From now on requests that are submitted to this api, whichever member of its family they are about, must be signed
  * by one of these credentials, and may do what it may. NULL, as at the start: everybody may do everything, but for
- * what access.h says of a GET. Borrowed until they are replaced or the api is destroyed. */
+ * what access.h says of a GET. Borrowed until they are replaced or the api is destroyed. Requests that wait are held
+ * against them at once: those that would be refused now end with that refusal. The credentials before them must still
+ * be there while this runs. */
 void api_set_credentials(struct api *api, const struct credentials *credentials);
 bool api_has_credentials(const struct api *api);
 

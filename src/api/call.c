@@ -26,6 +26,8 @@ struct call call_go_on(struct api *api, struct exchange *exchange, struct reply_
         .ns = api->ns,
         .core = namespace_begin(api->ns, now_ms),
         .arena = &exchange->arena,
+        .action = exchange->row,
+        .caller = exchange->caller,
         .failure = failure,
         .reply = &draft->writer,
         .now_ms = now_ms,

@@ -105,5 +105,6 @@ enum error decode_request(struct call *call, const struct action **action)
     enum error error = exchange->form == WIRE_JSON ? decode_json(call, action) : decode_query(call, action);
     if (*action != NULL)
         exchange->action = strchr((*action)->target, '.') + 1;
+    exchange->row = *action;
     return error;
 }

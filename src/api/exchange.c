@@ -55,6 +55,8 @@ void exchange_reset(struct exchange *exchange)
         buffer_deinit(&exchange->reply.body);
     exchange->request = (struct request){0};
     exchange->form = WIRE_JSON;
+    exchange->row = NULL;
+    exchange->caller = NULL;
     exchange->action = NULL;
     exchange->is_own = false;
     exchange->reply.status = 0;

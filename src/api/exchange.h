@@ -41,7 +41,9 @@ enum wire_form {
     WIRE_QUERY, /* AWS Query: a form, answered in XML */
 };
 
+struct action;
 struct api;
+struct credential;
 
 enum exchange_state {
     EXCHANGE_NEW,
@@ -53,6 +55,8 @@ struct exchange {
     struct request request;           /* borrowed from the server until the exchange is finished */
     char request_id[REQUEST_ID_SIZE]; /* the server's, for the reply's head and for XML */
     enum wire_form form;              /* the api's, as is the next; of a refused request the server's */
+    const struct action *row;         /* what is asked for; NULL: not known */
+    const struct credential *caller;  /* who asks, or NULL; good while it waits (access_renew()) */
     const char *action;               /* without its service, like "SendMessage"; static; NULL: not known */
     bool is_own;                      /* what is asked for is one of Tally's own actions, or would be */
     struct reply reply;

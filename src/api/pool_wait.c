@@ -1,5 +1,6 @@
 #include "api/pool_wait.h"
 
+#include "api/access.h"
 #include "api/reply.h"
 #include "api/state.h"
 #include "base/memory.h"
@@ -147,6 +148,22 @@ static void waiter_finish(struct api *api, struct pool_waiter *waiter)
     api_finish(api, exchange);
 }
 
+/* May it go on? What was true when it began may not be now: another file of credentials, other queues of the pool. */
+static enum error check_again(struct call *call, const struct ticket_pool *pool)
+{
+    enum error error = access_check_action(call);
+    return error == OK ? pool_call_check_access(call, pool) : error;
+}
+
+static void refuse(struct api *api, struct pool_waiter *waiter, enum error error, const struct failure *failure)
+{
+    const uint64_t now_ms = namespace_time(api->ns);
+    if (waiter->kind == WAITS_FOR_FEED)
+        feed_note_caller(waiter->pool, &waiter->feed, now_ms, now_ms); /* it waits no more */
+    reply_fail(waiter->exchange, error, failure);
+    waiter_finish(api, waiter);
+}
+
 static void write_answer(struct call *call, const struct pool_waiter *waiter)
 {
     if (waiter->kind == WAITS_FOR_COUNT)
@@ -162,6 +179,11 @@ static size_t answer(struct api *api, struct pool_waiter *waiter, uint64_t now_m
     struct failure failure = {.error = OK};
     struct reply_draft draft;
     struct call call = call_resume(api, exchange, &draft, &failure, now_ms);
+    enum error error = check_again(&call, waiter->pool);
+    if (error != OK) {
+        refuse(api, waiter, error, &failure);
+        return 0;
+    }
     write_answer(&call, waiter);
     reply_end(exchange, &draft, false);
     size_t size = exchange->reply.body.size;
@@ -258,6 +280,11 @@ static bool judge_portion(struct api *api, struct pool_waiter *waiter, uint64_t 
     struct failure failure = {.error = OK};
     struct reply_draft draft = {.writer = waiter->proposals.writer};
     struct call call = call_go_on(api, exchange, &draft, &failure, now_ms);
+    enum error error = check_again(&call, waiter->pool);
+    if (error != OK) {
+        refuse(api, waiter, error, &failure);
+        return true;
+    }
     if (!proposals_go_on(&call, waiter->pool, &waiter->proposals)) {
         waiter->proposals.writer = draft.writer;
         waiter_count(api, waiter);
@@ -322,6 +349,38 @@ void pool_wait_release_all(struct api *api)
         reply_fail(waiter->exchange, ERROR_SERVICE_UNAVAILABLE, NULL);
         waiter_finish(api, waiter);
     }
+}
+
+/* All exchanges that wait for something of a pool. The caller frees them. */
+static struct exchange **list_exchanges(const struct api *api, size_t *count)
+{
+    struct exchange **exchanges = memory_allocate((api->pool_waiters.used + 1) * sizeof(struct exchange *));
+    *count = 0;
+    for (uint32_t i = 0; i < api->feed_deadlines.count; i++)
+        exchanges[(*count)++] = waiter_at(api, api->feed_deadlines.entries_owned[i].slot)->exchange;
+    for (struct list_link *link = list_first(&api->in_portions); link != NULL;
+         link = list_next(&api->in_portions, link))
+        exchanges[(*count)++] = CONTAINER_OF(link, struct pool_waiter, link)->exchange;
+    return exchanges;
+}
+
+void pool_wait_renew(struct api *api, const struct api *owner)
+{
+    size_t count;
+    struct exchange **exchanges = list_exchanges(api, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct pool_waiter *waiter = waiter_at(api, exchanges[i]->waiter_slot);
+        struct failure failure = {.error = OK};
+        struct reply_draft draft = {.writer = waiter->proposals.writer};
+        enum error error = access_renew(owner, exchanges[i], &failure);
+        if (error == OK) {
+            struct call call = call_go_on(api, exchanges[i], &draft, &failure, namespace_time(api->ns));
+            error = check_again(&call, waiter->pool);
+        }
+        if (error != OK)
+            refuse(api, waiter, error, &failure);
+    }
+    free(exchanges);
 }
 
 void pool_wait_abandon(struct api *api, struct exchange *exchange)

@@ -90,6 +90,10 @@ void pool_wait_serve(struct api *api, uint64_t now_ms);
 /* Answers those whose time is over, with no events. */
 void pool_wait_expire(struct api *api, uint64_t now_ms);
 void pool_wait_release_all(struct api *api);
+
+/* Ends at once what would be refused now that `owner` has other credentials, with that refusal. */
+void pool_wait_renew(struct api *api, const struct api *owner);
+
 void pool_wait_abandon(struct api *api, struct exchange *exchange);
 
 /* Takes what waits off a pool that is about to go; and when it has gone, answers it with ERROR_POOL_DOES_NOT_EXIST. */

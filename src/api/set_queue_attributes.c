@@ -1,5 +1,6 @@
 /* SetQueueAttributes. */
 #include "api/queue_attributes.h"
+#include "api/state.h"
 
 enum error action_set_queue_attributes(struct call *call)
 {
@@ -16,7 +17,9 @@ enum error action_set_queue_attributes(struct call *call)
     error = queue_attributes_read(call, &settings, NULL);
     if (error == OK)
         error = queue_attributes_check_source(call, queue->name_owned, &settings);
-    if (error == OK)
-        decide_set_queue(call->core, queue, &settings);
-    return error;
+    if (error != OK)
+        return error;
+    decide_set_queue(call->core, queue, &settings);
+    wait_check_again(call->api, queue);
+    return OK;
 }

@@ -91,6 +91,11 @@ void wait_serve(struct api *api, uint64_t now_ms);
 void wait_expire(struct api *api, uint64_t now_ms);
 void wait_release_all(struct api *api);
 
+/* Ends at once those that would be refused now, with that refusal: of all queues, since `owner` has other credentials;
+ * of one queue, since its policy is another. O(those that wait). */
+void wait_renew(struct api *api, const struct api *owner);
+void wait_check_again(struct api *api, struct queue *queue);
+
 /* Takes the waiting receives off a queue that is about to go, NULL if there are none; and when it has gone, answers them with
  * ERROR_QUEUE_DOES_NOT_EXIST. */
 struct list *wait_take_all(struct queue *queue);

@@ -1,5 +1,6 @@
 /* Receives that wait: per queue in order of arrival, answered by the first message or at their deadline. One message wakes
  * one waiter; a waiter whose client has gone is dropped before it takes a message. */
+#include "api/access.h"
 #include "api/reply.h"
 #include "api/state.h"
 
@@ -143,7 +144,9 @@ static bool serve_first(struct api *api, struct queue *queue, uint64_t now_ms)
     struct reply_draft draft;
     struct call call = call_resume(api, exchange, &draft, &failure, now_ms);
     unsigned count = 0;
-    enum error error = receive_now(&call, queue, &waiter->command, &count);
+    enum error error = access_check_again(&call, queue);
+    if (error == OK)
+        error = receive_now(&call, queue, &waiter->command, &count);
     if (error == OK && count == 0) {
         exchange_rest(exchange);
         return false;
@@ -189,6 +192,49 @@ void wait_expire(struct api *api, uint64_t now_ms)
 void wait_release_all(struct api *api)
 {
     wait_expire(api, UINT64_MAX);
+}
+
+/* Ends the wait of an exchange that would be refused now; `error` is what was found before its action and queue are
+ * looked at. */
+static void check_again(struct api *api, struct exchange *exchange, enum error error, struct failure *failure)
+{
+    struct reply_draft draft;
+    const struct queue *queue = waiter_at(api, exchange->waiter_slot)->queue;
+    if (error == OK) {
+        struct call call = call_go_on(api, exchange, &draft, failure, namespace_time(api->ns));
+        error = access_check_again(&call, queue);
+    }
+    if (error == OK) {
+        exchange_rest(exchange);
+        return;
+    }
+    reply_fail(exchange, error, failure);
+    waiter_finish(api, exchange->waiter_slot);
+}
+
+void wait_renew(struct api *api, const struct api *owner)
+{
+    uint32_t count = api->waiter_deadlines.count;
+    struct exchange **exchanges = memory_allocate((count + 1) * sizeof(struct exchange *));
+    for (uint32_t i = 0; i < count; i++)
+        exchanges[i] = waiter_at(api, api->waiter_deadlines.entries_owned[i].slot)->exchange;
+    for (uint32_t i = 0; i < count; i++) {
+        struct failure failure = {.error = OK};
+        enum error error = access_renew(owner, exchanges[i], &failure);
+        check_again(api, exchanges[i], error, &failure);
+    }
+    free(exchanges);
+}
+
+void wait_check_again(struct api *api, struct queue *queue)
+{
+    struct list_link *next = queue->waiters == NULL ? NULL : list_first(queue->waiters);
+    while (next != NULL) {
+        struct failure failure = {.error = OK};
+        struct exchange *exchange = CONTAINER_OF(next, struct waiter, queue_link)->exchange;
+        next = list_next(queue->waiters, next); /* the last one takes the list with it */
+        check_again(api, exchange, OK, &failure);
+    }
 }
 
 struct list *wait_take_all(struct queue *queue)

@@ -697,7 +697,7 @@ def test_a_file_that_is_wrong_leaves_the_old_credentials_in_force(guarded, file)
     assert "hidden" not in guarded.error_text()
 
 
-def test_receives_that_wait_outlive_a_new_file(guarded, file):
+def test_receives_that_wait_outlive_a_new_file_with_their_credential(guarded, file):
     ok(guarded, "BOSS", "CreateQueue", {"QueueName": "q"})
     body, own = written("json", "ReceiveMessage", {**Q, "WaitTimeSeconds": 20})
     own = signed_headers("/", body, {**own, "Host": f"127.0.0.1:{guarded.port}"}, "READER", SECRETS["READER"])
@@ -705,8 +705,8 @@ def test_receives_that_wait_outlive_a_new_file(guarded, file):
     waiting = threading.Thread(target=lambda: answers.append(guarded.request("POST", "/", body, own)))
     waiting.start()
     wait_until(lambda: b'tally_receives_waiting{namespace="000000000000"} 1' in guarded.request("GET", "/metrics")[2], what="the receive")
-    file.write_text(f"BOSS boss-secret {OURS} read,write,admin\n")
-    hang_up(guarded, "in force: 1.")
+    file.write_text(f"BOSS boss-secret {OURS} read,write,admin\nREADER reader-secret {OURS} read\n")
+    hang_up(guarded, "in force: 2.")
     ok(guarded, "BOSS", "SendMessage", {**Q, "MessageBody": "m"})
     waiting.join()
     assert answers[0][0] == 200 and b'"Body":"m"' in answers[0][2]

@@ -439,6 +439,25 @@ static void a_receive_that_waits_keeps_the_id_of_its_attempt(void **state)
     world_destroy(world);
 }
 
+/* What decides whether it may go on leaves nothing in the exchange, however often that is asked. */
+static void a_receive_that_waits_keeps_nothing_of_being_asked_again(void **state)
+{
+    struct world *world = open_world(state);
+    struct poll poll;
+    begin(world, &poll, 20, 1);
+    const size_t size = arena_size(&poll.exchange.arena);
+    submit(world, BYTES("AmazonSQS.SetQueueAttributes"),
+           "{\"QueueUrl\":\"q\",\"Attributes\":{\"DelaySeconds\":\"0\"}}");
+    EXPECT(world, is_waiting(&poll));
+    EXPECT(world, poll.exchange.reply.body.size == 0 && arena_size(&poll.exchange.arena) == size);
+    api_set_credentials(world->api, NULL);
+    EXPECT(world, is_waiting(&poll));
+    EXPECT(world, poll.exchange.reply.body.size == 0 && arena_size(&poll.exchange.arena) == size);
+    send(world, "x", 0);
+    EXPECT(world, end(world, &poll) == 1);
+    world_destroy(world);
+}
+
 static void begin_with_names(struct world *world, struct poll *poll, unsigned count)
 {
     char request[16384];
@@ -533,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_clean_stop_answers_everybody),
         cmocka_unit_test(a_receive_that_waits_keeps_its_names_and_nothing_else_of_its_request),
         cmocka_unit_test(a_receive_that_waits_keeps_the_id_of_its_attempt),
+        cmocka_unit_test(a_receive_that_waits_keeps_nothing_of_being_asked_again),
         cmocka_unit_test(where_there_is_no_room_for_its_names_a_receive_is_answered_at_once),
         cmocka_unit_test(a_client_that_has_gone_is_counted_no_more),
         cmocka_unit_test(the_queues_wait_is_the_default),
