@@ -200,6 +200,15 @@ bool apply_queue_deleted(struct core *core, const struct event_queue_deleted *de
     return true;
 }
 
+/* The batch has to do with that queue, and so has each batch above it. The set of a parent has all of its children's,
+ * so the walk ends at the first that has the queue. */
+static void note_queue(struct core *core, uint32_t batch, uint32_t queue)
+{
+    for (; batch != 0 && queue_set_add(&core_batch(core, batch)->queues, queue);
+         batch = core_batch(core, batch)->parent)
+        ;
+}
+
 /* Makes the message a unit of its batch, or the batch's message of an event. */
 static void join_batch(struct core *core, struct message *message, uint32_t batch_slot, const struct event_sent *sent)
 {
@@ -210,6 +219,7 @@ static void join_batch(struct core *core, struct message *message, uint32_t batc
     core_pin_batch(core, batch_slot);
     if (sent->completes != 0)
         return;
+    note_queue(core, batch_slot, sent->queue);
     if (batch->spec.tracking == BATCH_XOR) {
         batch->xor_value ^= identity_xor_unit(core->digest_owned, sent->number, false);
         batch->xor_registered++;
@@ -470,6 +480,7 @@ bool apply_dead_lettered(struct core *core, const struct event_dead_lettered *mo
     struct bytes group = leave_order(core, slot);
     shelf_unlink(source, &core->messages, slot);
     core_queue(core, origin)->origin_count++;
+    queue_set_add(&target->origins, core_queue(core, origin)->id);
     forget_origin(core, message);
     message->origin = origin;
     message->is_moved = true;
@@ -630,6 +641,14 @@ static bool fits_parent(const struct batch *parent, const struct event_batch_cre
            parent->ledger.count < LEDGER_UNITS_MAX && created->parent_unit == parent->ledger.count;
 }
 
+static void note_targets(struct core *core, uint32_t slot)
+{
+    const struct batch_spec *spec = &core_batch(core, slot)->spec;
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++)
+        if (spec->targets[i].queue != 0)
+            note_queue(core, slot, spec->targets[i].queue);
+}
+
 bool apply_batch_created(struct core *core, const struct event_batch_created *created)
 {
     struct batch_spec spec;
@@ -647,10 +666,11 @@ bool apply_batch_created(struct core *core, const struct event_batch_created *cr
     batch->unpinned_at_ms = core->now_ms;
     core_count_targets(core, batch, true);
     core_set_deadline(core, slot);
+    batch->parent = parent_slot;
+    note_targets(core, slot);
     if (parent_slot == 0)
         return true;
     struct batch *parent = core_batch(core, parent_slot);
-    batch->parent = parent_slot;
     batch->parent_unit = created->parent_unit;
     batch->depth = parent->depth + 1;
     core_pin_batch(core, parent_slot);

@@ -81,6 +81,7 @@ void batch_deinit(struct batch *batch)
         kept_free((void *)batch->tokens_owned[i].token_owned.ptr);
     kept_free(batch->tokens_owned);
     table_deinit(&batch->by_token);
+    queue_set_deinit(&batch->queues);
     ledger_deinit(&batch->ledger);
     kept_free((void *)batch->id_owned.ptr);
     kept_free((void *)batch->spec_encoded_owned.ptr);
@@ -215,6 +216,20 @@ const char *batch_status_name(enum batch_status status)
                                         [BATCH_CANCELLED] = "cancelled",
                                         [BATCH_EXPIRED] = "expired"};
     return names[status];
+}
+
+bool batch_queues_are_sound(const struct batch *batch, const struct batch *parent)
+{
+    const struct queue_set *queues = &batch->queues;
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++)
+        if (batch->spec.targets[i].queue != 0 && !queue_set_has(queues, batch->spec.targets[i].queue))
+            return false;
+    if (parent == NULL)
+        return true;
+    for (uint32_t i = 0; i < queues->count; i++)
+        if (!queue_set_has(&parent->queues, queue_set_ids(queues)[i]))
+            return false;
+    return !queues->is_open || parent->queues.is_open;
 }
 
 void batch_check(const struct batch *batch)

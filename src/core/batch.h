@@ -13,6 +13,7 @@
 #include "core/digest.h"
 #include "core/event.h"
 #include "core/ledger.h"
+#include "core/queue_set.h"
 
 #define BATCH_ID_SIZE_MAX 128u
 #define BATCH_DEPTH_MAX 32u
@@ -85,7 +86,8 @@ struct batch {
     uint32_t parent_unit;
     uint32_t depth; /* 0: no parent */
     uint64_t pins;
-    struct ledger ledger; /* exact tracking */
+    struct queue_set queues; /* those of its targets, those its message units were sent to, and those of its children */
+    struct ledger ledger;    /* exact tracking */
     /* xor tracking */
     uint64_t xor_value;
     uint64_t xor_registered;
@@ -147,6 +149,9 @@ void batch_add_token(struct batch *batch, struct bytes token, uint64_t check);
 
 /* When the batch next needs attention by itself (its deadline or the end of its retention), or UINT64_MAX. */
 uint64_t batch_deadline_ms(const struct batch *batch);
+
+/* Are the targets' queues in the batch's set, and is that within its parent's (NULL: it has none)? */
+bool batch_queues_are_sound(const struct batch *batch, const struct batch *parent);
 
 /* Words of the protocol. */
 const char *batch_state_name(enum batch_state state);

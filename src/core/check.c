@@ -121,6 +121,7 @@ static void check_batches(const struct core *core, struct census *census)
         live_count++;
         const struct batch *batch = core_batch(core, slot);
         batch_check(batch);
+        ASSERT(batch_queues_are_sound(batch, batch->parent == 0 ? NULL : core_batch(core, batch->parent)));
         ASSERT(batch->pins == census->pins_owned[slot]); /* invariant B17 */
         ASSERT(!batch->is_deleted || batch->pins > 0);
         ASSERT((batch->deadline_index != 0) == (batch_deadline_ms(batch) != UINT64_MAX));

@@ -340,6 +340,9 @@ enum error decide_commit(struct core *core, struct commit_command *command, stru
 enum error decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
                                  const uint8_t owner[PUBLISHER_ID_SIZE], bool *is_accepted);
 
+/* Says of a publisher that was just made who may open it until a row of it names a queue: a hash, not 0. */
+void decide_claim_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t claim);
+
 /* The publisher of this id, or NULL. Borrowed until the next decision. */
 const struct publisher *decide_find_publisher(const struct core *core, const uint8_t id[PUBLISHER_ID_SIZE]);
 

@@ -12,6 +12,9 @@
 #define ROW_SIZE PUBLISHER_ROW_SIZE
 #define RESULT_SIZE 16u /* an index, a fate and two sizes */
 
+/* A `publisher_bound` event. */
+#define BOUND_SIZE (EVENT_HEADER_SIZE + PUBLISHER_ID_SIZE + 4u + 8u)
+
 /* What may stand in the event before a message that finds room whatever it takes. */
 #define ROOM_BEFORE_FIRST (16u << 10)
 
@@ -36,6 +39,14 @@ enum error decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_I
     core_emit(core, &event);
     *is_accepted = true;
     return OK;
+}
+
+void decide_claim_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t claim)
+{
+    ASSERT(claim != 0);
+    struct event event = {.kind = EVENT_PUBLISHER_BOUND, .publisher_bound = {.claim = claim}};
+    memcpy(event.publisher_bound.publisher, id, PUBLISHER_ID_SIZE);
+    core_emit(core, &event);
 }
 
 const struct publisher *decide_find_publisher(const struct core *core, const uint8_t id[PUBLISHER_ID_SIZE])
@@ -250,15 +261,28 @@ static bool has_room(struct core *core, struct publication *publication, uint64_
     return !publication->is_full;
 }
 
+/* Rows of the publisher name that queue. */
+static void bind(struct core *core, const struct publication *publication, uint32_t queue)
+{
+    const struct publisher *publisher = publisher_at(core, publication->publisher);
+    if (queue_set_has(&publisher->queues, queue))
+        return;
+    struct event event = {.kind = EVENT_PUBLISHER_BOUND, .publisher_bound = {.queue = queue}};
+    memcpy(event.publisher_bound.publisher, publisher->id, PUBLISHER_ID_SIZE);
+    core_emit(core, &event);
+}
+
 enum error decide_publish_send(struct core *core, struct publication *publication, const struct send_command *command,
                                struct send_result *result)
 {
-    if (!has_room(core, publication, yield_of_send(core, command, NULL)))
+    if (!has_room(core, publication, BOUND_SIZE + yield_of_send(core, command, NULL)))
         return OK;
     enum error error = decide_send(core, command, result);
     publication->visits += result->visits;
-    if (error == OK)
-        note_done(publication, result->is_duplicate);
+    if (error != OK)
+        return error;
+    bind(core, publication, command->queue->id);
+    note_done(publication, result->is_duplicate);
     return error;
 }
 
@@ -270,8 +294,9 @@ void decide_publish_delete(struct core *core, struct publication *publication, s
         note_fate(publication, ROW_STALE);
         return;
     }
-    if (!has_room(core, publication, yield_of_unit(core, core_message(core, message)->batch, NULL)))
+    if (!has_room(core, publication, BOUND_SIZE + yield_of_unit(core, core_message(core, message)->batch, NULL)))
         return;
+    bind(core, publication, queue->id);
     enum error error = decide_delete(core, queue, handle);
     ASSERT(error == OK);
     note_done(publication, false);

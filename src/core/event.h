@@ -63,6 +63,7 @@
     X(MOVE_ENDED, move_ended, 77)                                                                                      \
     X(PUBLISHER_OPENED, publisher_opened, 80)                                                                          \
     X(PUBLISHED, published, 81)                                                                                        \
+    X(PUBLISHER_BOUND, publisher_bound, 82)                                                                            \
     X(RELAY_PUT, relay_put, 85)                                                                                        \
     X(RELAY_PAUSED, relay_paused, 86)                                                                                  \
     X(RELAY_DELETED, relay_deleted, 87)                                                                                \
@@ -225,6 +226,10 @@
 
 /* A publisher has another owner now, who holds this epoch; both are what its batches must come with. It may be new. */
 #define EVENT_FIELDS_publisher_opened(U8, U32, U64, RAW, TEXT) RAW(publisher, 16) RAW(owner, 16) U64(epoch)
+
+/* A row of the publisher names this queue, as none of it did before. Queue 0: the publisher is new, and `claim` says
+ * who may open it until then (publisher.h). */
+#define EVENT_FIELDS_publisher_bound(U8, U32, U64, RAW, TEXT) RAW(publisher, 16) U32(queue) U64(claim)
 
 /* A batch of `row_count` rows was decided; what it did stands before it, in the same frame. Rows of the batches up to confirmed_batch
  * have left their source. The digest is that of all its rows. `rows` are those that are known from now on, each u64 id, uid 16;

@@ -36,6 +36,7 @@ void publisher_deinit(struct publishers *publishers)
         struct publisher *publisher = pool_at(&publishers->items, slot);
         kept_free((void *)publisher->results_owned.ptr);
         id_ranges_deinit(&publisher->forgotten);
+        queue_set_deinit(&publisher->queues);
     }
     heap_deinit(&publishers->expiries);
     table_deinit(&publishers->by_id);
@@ -301,6 +302,19 @@ bool apply_publisher_opened(struct core *core, const struct event_publisher_open
     publisher->epoch = opened->epoch;
     memcpy(publisher->owner, opened->owner, PUBLISHER_ID_SIZE);
     return true;
+}
+
+bool apply_publisher_bound(struct core *core, const struct event_publisher_bound *bound)
+{
+    uint32_t slot = core->digest_owned == NULL ? 0 : publisher_find_slot(core, bound->publisher);
+    if (slot == 0 || bound->queue > core->queue_id || (bound->queue == 0) != (bound->claim != 0))
+        return false;
+    struct publisher *publisher = publisher_at(core, slot);
+    if (bound->queue != 0)
+        return queue_set_add(&publisher->queues, bound->queue);
+    bool is_new = publisher->batch == 0 && publisher->claim == 0;
+    publisher->claim = is_new ? bound->claim : publisher->claim;
+    return is_new;
 }
 
 /* Rows of the batches up to that one have left their source: their time begins. Then the oldest of too many are forgotten. */

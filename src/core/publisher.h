@@ -17,6 +17,7 @@
 #include "base/table.h"
 #include "core/digest.h"
 #include "core/id_ranges.h"
+#include "core/queue_set.h"
 
 struct core;
 struct core_writer;
@@ -85,6 +86,9 @@ struct publisher {
     uint32_t unconfirmed_count;
     uint32_t index; /* in the heap */
     struct id_ranges forgotten;
+    struct queue_set queues; /* that its rows have named */
+    uint64_t
+        claim; /* while they have named none: a hash of whom the api lets open it; 0: those who cover every queue */
 };
 
 struct publishers {

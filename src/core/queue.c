@@ -183,6 +183,7 @@ void queue_deinit(struct queue *queue)
     ASSERT(!list_is_linked(&queue->ready_link));
     kept_free((void *)queue->name_owned.ptr);
     kept_free((void *)queue->tags_owned.ptr);
+    queue_set_deinit(&queue->origins);
 #define FREE(name) kept_free((void *)queue->settings.name.ptr);
     QUEUE_SETTINGS_TEXTS(FREE)
 #undef FREE

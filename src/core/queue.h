@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/list.h"
+#include "core/queue_set.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -77,6 +78,8 @@ struct queue {
     uint64_t modified_at_ms;
     uint64_t purged_at_ms; /* 0: never */
     uint32_t origin_count; /* messages elsewhere that were dead-lettered from here */
+    /* Queues whose dead letters came here. No part of the state: a snapshot tells it only of messages that are here. */
+    struct queue_set origins;
     uint32_t target_count; /* targets of batches not completed, and schedules, that name this queue */
     bool is_paused;
     uint64_t rate_tat_us; /* theoretical arrival time of the next delivery (GCRA) */

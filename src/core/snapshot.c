@@ -13,8 +13,9 @@
 #include "base/kept.h"
 #include <stdlib.h>
 
-#define SNAPSHOT_VERSION 6u
-#define SNAPSHOT_VERSION_5 5u /* without the number behind the feeds of pools that were deleted */
+#define SNAPSHOT_VERSION 7u
+#define SNAPSHOT_VERSION_6 6u /* without the queues of batches and publishers */
+#define SNAPSHOT_VERSION_5 5u /* without the number behind the feeds of pools that were deleted either */
 #define SNAPSHOT_VERSION_4 4u /* without pools of tickets either */
 #define SNAPSHOT_VERSION_3 3u /* without relays and publishers either */
 #define SNAPSHOT_VERSION_2 2u /* without tags and move tasks either */
@@ -219,6 +220,22 @@ static void write_tags(const struct core *core, const uint32_t *slots, struct co
     }
 }
 
+/* Of the batches and publishers in the order in which they stand above. */
+static void write_queue_sets(const struct core *core, struct core_writer *writer)
+{
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        uint32_t slot = core->batch_order_owned[i].slot;
+        if (slot != 0)
+            queue_set_encode(&core_batch(core, slot)->queues, &writer->piece);
+        core_writer_pass_on(writer);
+    }
+    for (uint32_t slot = 1; slot < core->publishers.items.slot_end; slot++) {
+        queue_set_encode(&publisher_at(core, slot)->queues, &writer->piece);
+        buffer_append_u64(&writer->piece, publisher_at(core, slot)->claim);
+        core_writer_pass_on(writer);
+    }
+}
+
 void core_encode(const struct core *core, void (*sink)(void *context, struct bytes piece), void *context)
 {
     struct core_writer writer = {.sink = sink, .context = context};
@@ -247,6 +264,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     ticket_pool_encode_all(core, &writer);
     made_match_encode(core, &writer);
     buffer_append_u64(&writer.piece, core->feed_number);
+    write_queue_sets(core, &writer);
     hand_on(&writer);
     kept_free(queue_slots);
     buffer_deinit(&writer.piece);
@@ -515,6 +533,8 @@ static bool read_message(struct core *core, uint32_t shelf, struct group_reader 
     if (!is_sound || (group_number != 0 && (group == 0 || core_group(core, group)->shelf != shelf)))
         return false;
     core_place_message(core, slot, shelf);
+    if (origin != 0 && core_shelf_at(core, shelf)->queue != 0)
+        queue_set_add(&core_queue(core, core_shelf_at(core, shelf)->queue)->origins, origin_id);
     if (group != 0)
         return grouped_decode(core, groups, group, slot, state);
     core_enter_state(core, slot, (enum message_state)state);
@@ -601,6 +621,40 @@ static bool read_tags(struct core *core, struct cursor *cursor)
     return true;
 }
 
+static bool read_queue_sets(struct core *core, struct cursor *cursor)
+{
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);
+        if (!queue_set_decode(&batch->queues, core->queue_id, cursor) ||
+            !batch_queues_are_sound(batch, batch->parent == 0 ? NULL : core_batch(core, batch->parent)))
+            return false;
+    }
+    for (uint32_t slot = 1; slot < core->publishers.items.slot_end; slot++) {
+        struct publisher *publisher = publisher_at(core, slot);
+        if (!queue_set_decode(&publisher->queues, core->queue_id, cursor))
+            return false;
+        publisher->claim = cursor_u64(cursor);
+    }
+    return !cursor->is_failed;
+}
+
+/* An older version did not note which queues units were sent to: wherever there were any, it may have been any queue.
+ * A batch that has children has units. */
+static void guess_queue_sets(struct core *core)
+{
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);
+        for (unsigned k = 0; k < BATCH_EVENT_COUNT; k++)
+            if (batch->spec.targets[k].queue != 0)
+                queue_set_add(&batch->queues, batch->spec.targets[k].queue);
+        if (batch->ledger.reference_count > 0 || batch->xor_registered > 0)
+            queue_set_open(&batch->queues);
+    }
+    for (uint32_t slot = 1; slot < core->publishers.items.slot_end; slot++)
+        if (publisher_at(core, slot)->batch > 0)
+            queue_set_open(&publisher_at(core, slot)->queues);
+}
+
 bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *context, const uint8_t *end),
                  void *context)
 {
@@ -622,6 +676,10 @@ bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *c
         return false;
     if (version > SNAPSHOT_VERSION_5)
         core->feed_number = cursor_u64(&cursor);
+    if (version <= SNAPSHOT_VERSION_6)
+        guess_queue_sets(core);
+    else if (!read_queue_sets(core, &cursor))
+        return false;
     if (!cursor_is_done(&cursor) || !core_waits_add_up(core))
         return false;
     for (size_t i = 0; i < core->batch_order_count; i++) {
