@@ -12,7 +12,8 @@
 #define SECRET_SIZE 32u
 #define SCHEME "unix:"
 
-/* One credential a namespace, in the form that credentials_parse() reads. */
+/* One credential a namespace, in the form that credentials_parse() reads. With admin, because a relay makes
+ * the queue for what it parks. */
 static bool write_credentials(const struct namespaces *namespaces, struct buffer *text)
 {
     for (size_t i = 0; i < namespaces->count; i++) {
@@ -22,7 +23,8 @@ static bool write_credentials(const struct namespaces *namespaces, struct buffer
         if (getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
             return false;
         bytes_to_hex(bytes_make(secret, sizeof(secret)), hex);
-        buffer_append_format(text, RELAY_DOOR_KEY_PREFIX "%s %.*s %s read,write\n", name, (int)sizeof(hex), hex, name);
+        buffer_append_format(text, RELAY_DOOR_KEY_PREFIX "%s %.*s %s read,write,admin\n", name, (int)sizeof(hex), hex,
+                             name);
     }
     return true;
 }

@@ -545,6 +545,20 @@ def test_relays_of_two_namespaces_with_credentials(daemon_factory, credentials, 
     assert not door.exists()
 
 
+def test_a_relay_from_a_queue_parks_with_credentials_too(daemon_factory, credentials, receiver):
+    """The queue for what it parks is one that the relay makes itself."""
+    daemon = daemon_factory("--credentials", credentials).start()
+    ok(daemon, "BOSS", "CreateQueue", {"QueueName": "calls"})
+    receiver.answer = lambda hit: "close"
+    ok(daemon, "BOSS", "Tally.CreateRelay", {"RelayName": "out", "Source": {"Type": "queue", "QueueUrl": "calls"}, "Sink": {
+        "Type": "http", "Url": receiver.url, "Mode": "at-most-once"}})
+    ok(daemon, "BOSS", "SendMessage", {"QueueUrl": "calls", "MessageBody": "a"})
+    (doubt,) = wait_until(lambda: ok(daemon, "BOSS", "Tally.ListDoubts", {"RelayName": "out"})["Doubts"], what="a doubt")
+    assert doubt["IsInDoubt"] and len(receiver.hits) == 1
+    names = [url.rsplit("/", 1)[-1] for url in ok(daemon, "BOSS", "ListQueues")["QueueUrls"]]
+    assert names == ["calls", "out-parked"]
+
+
 @pytest.mark.parametrize("way", ["tls", "socket"])
 def test_relays_need_no_plain_listener(daemon_factory, tmp_path, postgres, way):
     certificate, port, path = Certificate(tmp_path), free_port(), tmp_path / "s"
