@@ -1,5 +1,6 @@
 #include "api/access.h"
 
+#include "api/reach.h"
 #include "api/state.h"
 #include "api/text.h"
 #include "auth/head.h"
@@ -97,6 +98,7 @@ static enum error check_method(struct call *call)
 enum error access_check_action(struct call *call)
 {
     const struct credential *caller = call->caller;
+    reach_note(call, REACH_NAMESPACE);
     if (caller == NULL)
         return check_method(call);
     if (!is_owner(call) && call->action->shared_as == NULL)
@@ -105,7 +107,10 @@ enum error access_check_action(struct call *call)
             "Access is denied: %s is for credentials of namespace %.*s only; %.*s is one of namespace %.*s.",
             call->exchange->action, BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(caller->access_key),
             BYTES_FORMAT(caller->namespace_name));
-    return access_check_right(call, call->action->rights);
+    enum error error = access_check_right(call, call->action->rights);
+    if (error != OK || call->action->reach != REACH_NAMESPACE)
+        return error;
+    return reach_check_namespace(call, call->exchange->action);
 }
 
 enum error access_check_owner(struct call *call, const char *what)
@@ -132,6 +137,7 @@ static bool is_shared(const struct call *call, const struct queue *queue)
 enum error access_check_queue(struct call *call, struct bytes name, const struct queue *queue)
 {
     const struct credential *caller = call->caller;
+    reach_note(call, REACH_QUEUE);
     if (caller == NULL)
         return OK;
     if (name.size > 0 && !access_covers(call, name))

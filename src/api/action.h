@@ -25,7 +25,8 @@ struct call {
     struct writer *reply;            /* inside the reply's object */
     struct failure *failure;
     uint64_t now_ms;
-    bool is_waiting; /* set by a receive that waits: there is no reply yet */
+    unsigned reached; /* bits of enum reach: what was asked whether the caller reaches it (reach.h) */
+    bool is_waiting;  /* set by a receive that waits: there is no reply yet */
 };
 
 /* How an action makes the state grow, which decides when it is refused (memory_limit.h). */
@@ -44,6 +45,18 @@ enum reply_length {
     REPLY_LONG, /* as much as is kept of what it asks for; or it goes on in portions and keeps its request meanwhile (pool_wait.h) */
 };
 
+/* What it is about, which must be within reach of its caller (reach.h): of a caller with queues=, the docs have the
+ * rule for each (docs/access.md). */
+enum reach {
+    REACH_QUEUE,     /* a queue, by its name */
+    REACH_BATCH,     /* a batch */
+    REACH_POOL,      /* a pool */
+    REACH_SCHEDULE,  /* a schedule */
+    REACH_PUBLISHER, /* a publisher; its rows one by one */
+    REACH_EACH,      /* a list, of which callers see what they reach; or parts, each asked for by itself */
+    REACH_NAMESPACE, /* the namespace as a whole: callers with queues= may not */
+};
+
 struct action {
     const char *target; /* of X-Amz-Target: service and name */
     enum reply_length reply_length;
@@ -51,6 +64,7 @@ struct action {
     unsigned rights;       /* of enum right: its caller needs one of them */
     const char *shared_as; /* what policies call it, where a queue's owner may let others do it; else NULL */
     enum growth growth;
+    enum reach reach;
 };
 
 /* Every action there is. */

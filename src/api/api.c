@@ -138,6 +138,9 @@ static enum error run_action(struct call *call, const struct action *action)
     reply_begin(call->exchange, &draft);
     call->reply = &draft.writer;
     enum error error = action->run(call);
+    /* The row says what it is about; nothing may be done to that, or told of it, unless it was asked whether the
+     * caller reaches it. */
+    ASSERT(error != OK || action->reach == REACH_EACH || (call->reached & 1u << action->reach) != 0);
     if (error == OK && !call->is_waiting)
         reply_end(call->exchange, &draft, action->reply_length == REPLY_EMPTY);
     return error;

@@ -1,5 +1,6 @@
 /* SealBatch, CancelBatch, DescribeBatch, ListBatches and DeleteBatch: little more than a decision or a description each. */
 #include "api/action.h"
+#include "api/reach.h"
 
 /* Batches that one ListBatches looks at; with a filter that fits few, a page may hold fewer than MaxResults, even none. */
 #define LOOKED_AT_MAX 10000u
@@ -80,6 +81,12 @@ static enum error read_state(struct call *call, enum batch_state *state)
     return *state != 0 ? OK : params_invalid(&call->params, "State", text, "It must be open, sealed or completed.");
 }
 
+/* What it costs to look at a batch: whether the caller reaches it may be asked for each of its queues. */
+static unsigned cost_of(const struct call *call, const struct batch *batch)
+{
+    return reach_is_confined(call) ? 1 + batch->queues.count : 1;
+}
+
 enum error action_list_batches(struct call *call)
 {
     enum batch_state state;
@@ -95,15 +102,21 @@ enum error action_list_batches(struct call *call)
         return error;
     const struct batch *batch = core_next_batch(call->core, from);
     int64_t count = 0;
+    unsigned looked_at = 0;
     writer_list_begin(call->reply, "Batches");
-    for (unsigned looked_at = 0; batch != NULL && count < results_max && looked_at < LOOKED_AT_MAX; looked_at++) {
-        bool fits = (state == 0 || batch->state == state) && bytes_starts_with(batch->id_owned, prefix);
+    while (batch != NULL && looked_at < LOOKED_AT_MAX) {
+        bool fits = (state == 0 || batch->state == state) && bytes_starts_with(batch->id_owned, prefix) &&
+                    reach_batch(call, batch);
+        /* A token that led to nothing but batches out of reach would tell that there are some. */
+        if (count == results_max && (fits || !reach_is_confined(call)))
+            break;
         if (fits) {
             count++;
             writer_object_begin(call->reply, NULL);
             write_batch(call, batch);
             writer_object_end(call->reply);
         }
+        looked_at += cost_of(call, batch);
         batch = core_next_batch(call->core, batch->number + 1);
     }
     writer_list_end(call->reply);

@@ -1,5 +1,6 @@
 /* What several actions use: going on after a wait, finding queues and batches by the names clients give, URLs and ARNs, pages of lists. */
 #include "api/access.h"
+#include "api/reach.h"
 #include "api/reply.h"
 #include "api/state.h"
 
@@ -136,10 +137,11 @@ enum error call_find_batch(struct call *call, const struct params *params, const
     if (error != OK)
         return error;
     *batch = core_find_batch(call->core, id);
-    if (*batch == NULL)
-        return call_fail(call, ERROR_BATCH_DOES_NOT_EXIST, "There is no batch '%.*s'.",
-                         (int)(id.size < BATCH_ID_SIZE_MAX ? id.size : BATCH_ID_SIZE_MAX), (const char *)id.ptr);
-    return OK;
+    if (*batch != NULL && reach_batch(call, *batch))
+        return OK;
+    return call_fail(call, ERROR_BATCH_DOES_NOT_EXIST, "There is no batch '%.*s'%s.",
+                     (int)(id.size < BATCH_ID_SIZE_MAX ? id.size : BATCH_ID_SIZE_MAX), (const char *)id.ptr,
+                     reach_words(call));
 }
 
 enum error call_check_group(const struct params *params, struct bytes group)

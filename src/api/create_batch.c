@@ -1,5 +1,5 @@
 /* CreateBatch: its arguments become a struct batch_spec, compared byte for byte when it is repeated. */
-#include "api/action.h"
+#include "api/reach.h"
 #include "api/text.h"
 
 #define EXPIRES_DEFAULT_S 1209600 /* 14 days, the longest retention of SQS */
@@ -155,22 +155,45 @@ static enum error read_command(struct call *call, struct create_batch_command *c
     return error;
 }
 
+/* A confined caller makes batches of its queues, below batches within reach; one that is there, it may ask for again
+ * if it reaches it. */
+static enum error check_reach(struct call *call, const struct create_batch_command *command)
+{
+    bool has_target = false;
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++)
+        has_target = has_target || command->spec.targets[i].queue != 0;
+    if (!has_target && reach_is_confined(call))
+        return call_fail(
+            call, ERROR_ACCESS_DENIED,
+            "Access is denied: a batch without a target is no queue's, and the credential %.*s covers some "
+            "queues only (queues=). Give it OnComplete, OnSuccess or OnFirstFailure.",
+            BYTES_FORMAT(call->caller->access_key));
+    const struct batch *parent = core_find_batch(call->core, command->parent_id);
+    if (parent != NULL && !reach_batch(call, parent))
+        return ERROR_BATCH_DOES_NOT_EXIST;
+    const struct batch *known = core_find_batch(call->core, command->id);
+    return known == NULL || reach_batch(call, known) ? OK : ERROR_BATCH_ALREADY_EXISTS;
+}
+
 static enum error explain(struct call *call, const struct create_batch_command *command, enum error error)
 {
     int size = (int)command->parent_id.size;
     const char *parent = (const char *)command->parent_id.ptr;
     switch (error) {
+    case ERROR_ACCESS_DENIED:
+        return error; /* says already what it is */
     case ERROR_BATCH_ALREADY_EXISTS:
         return call_fail(call, error, "Batch '%.*s' exists and was created with other arguments.",
                          BYTES_FORMAT(command->id));
     case ERROR_BATCH_DOES_NOT_EXIST:
-        return call_fail(call, error, "Parent: there is no batch '%.*s'.", size, parent);
+        return call_fail(call, error, "Parent: there is no batch '%.*s'%s.", size, parent, reach_words(call));
     case ERROR_BATCH_SEALED:
         return call_fail(call, error, "Parent: batch '%.*s' is sealed; no child can join it.", size, parent);
     case ERROR_BATCH_TOTAL_EXCEEDED:
         return call_fail(call, error, "Parent: batch '%.*s' has all the units of its Total.", size, parent);
     case ERROR_DEPENDENCY_CYCLE:
-        return call_fail(call, error, "Parent: batch '%.*s' would wait for itself: %s", size, parent, command->path);
+        return call_fail(call, error, "Parent: batch '%.*s' would wait for itself: %s", size, parent,
+                         reach_is_confined(call) ? "through something that it waits for" : command->path);
     case ERROR_DEPENDENCY_TOO_DEEP:
         return call_fail(call, error,
                          "Parent: so much waits for batch '%.*s' that the search for a cycle met its limit.", size,
@@ -192,7 +215,9 @@ enum error action_create_batch(struct call *call)
     char path[DEPENDENCY_PATH_SIZE];
     command.path = path;
     const struct batch *batch;
-    error = decide_create_batch(call->core, &command, &batch);
+    error = check_reach(call, &command);
+    if (error == OK)
+        error = decide_create_batch(call->core, &command, &batch);
     if (error != OK)
         return explain(call, &command, error);
     writer_text(call->reply, "BatchId", batch->id_owned);

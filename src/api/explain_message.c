@@ -1,4 +1,5 @@
 /* ExplainMessage: where a message is, and why it is not delivered. */
+#include "api/reach.h"
 #include "api/why.h"
 
 static const char *const conditions[] = {
@@ -22,6 +23,8 @@ enum error action_explain_message(struct call *call)
         explain_message(call->core, queue, id, explanation);
     else
         *explanation = (struct explanation){.condition = CONDITION_UNKNOWN};
+    if (explanation->is_gone && reach_is_confined(call))
+        *explanation = (struct explanation){.condition = CONDITION_UNKNOWN}; /* it may have been of any queue */
     writer_string(call->reply, "State", conditions[explanation->condition]);
     writer_list_begin(call->reply, "Why");
     for (unsigned i = 0; i < explanation->count; i++)

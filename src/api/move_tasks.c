@@ -1,6 +1,7 @@
 /* StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: dead letters go back to where they came from, or elsewhere.
  * Source of the words: SQS API reference, of the three actions. */
 #include "api/access.h"
+#include "api/reach.h"
 #include "api/text.h"
 
 #define ARN_PARTS 6u /* arn:<partition>:<service>:<region>:<account-id>:<resource-id> */
@@ -119,6 +120,18 @@ static enum error read_destination(struct call *call, const struct queue *source
     return OK;
 }
 
+/* Without a destination each message goes back to where it came from: those must be queues that the caller covers,
+ * too. */
+static enum error check_origins(struct call *call, const struct queue *source, const struct queue *destination)
+{
+    if (destination != NULL || reach_queues(call, &source->origins))
+        return OK;
+    return call_fail(call, ERROR_ACCESS_DENIED,
+                     "Access is denied: some messages of this queue came from queues that the credential %.*s does not "
+                     "cover. Give a DestinationArn that it covers.",
+                     BYTES_FORMAT(call->caller->access_key));
+}
+
 static enum error read_rate(struct call *call, uint32_t *rate)
 {
     int64_t value = 0;
@@ -141,6 +154,8 @@ enum error action_start_message_move_task(struct call *call)
             call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Source queue must be configured as a Dead Letter Queue.");
     if (error == OK)
         error = read_destination(call, source, &destination);
+    if (error == OK)
+        error = check_origins(call, source, destination);
     if (error == OK)
         error = read_rate(call, &rate);
     if (error != OK)
@@ -188,7 +203,7 @@ static void write_task(struct call *call, const struct queue *source, const stru
         write_handle(call, source, task);
     writer_string(reply, "Status", statuses[task->status]);
     writer_text(reply, "SourceArn", call_queue_arn(call, source->name_owned));
-    if (task->destination != 0)
+    if (task->destination != 0 && access_covers(call, task->destination_owned))
         writer_text(reply, "DestinationArn", call_queue_arn(call, task->destination_owned));
     if (task->rate != 0)
         writer_number(reply, "MaxNumberOfMessagesPerSecond", task->rate);

@@ -1,5 +1,6 @@
 /* OpenPublisher: from now on a publisher's rows are heard from this owner only. */
 #include "api/publisher.h"
+#include "api/reach.h"
 
 enum error publisher_read_uuid(const struct params *params, const char *name, uint8_t uuid[PUBLISHER_ID_SIZE])
 {
@@ -32,7 +33,37 @@ enum error publisher_claim_read(struct call *call, struct publisher_claim *claim
     enum error error = publisher_read_uuid(&call->params, "Publisher", claim->publisher);
     if (error == OK)
         error = publisher_read_number(&call->params, "Epoch", 1, &claim->epoch);
-    return error == OK ? publisher_read_uuid(&call->params, "Owner", claim->owner) : error;
+    if (error == OK)
+        error = publisher_read_uuid(&call->params, "Owner", claim->owner);
+    return error == OK ? reach_check_publisher(call, decide_find_publisher(call->core, claim->publisher)) : error;
+}
+
+/* How far above the known epoch one may be, and how high the first one. Each takeover adds one, also while this
+ * namespace can't be reached. Whoever opens a publisher, by mistake or not, leaves its owner room for more takeovers
+ * than there will ever be. */
+#define EPOCH_STEP_MAX ((uint64_t)1 << 20)
+#define EPOCH_FIRST_MAX ((uint64_t)1 << 62)
+
+/* Whoever may do everything in the namespace may jump. */
+static bool may_jump(const struct call *call)
+{
+    return call->caller == NULL || ((call->caller->rights & RIGHT_ADMIN) != 0 && !reach_is_confined(call));
+}
+
+static enum error check_epoch(struct call *call, const struct publisher_claim *claim)
+{
+    const struct publisher *publisher = decide_find_publisher(call->core, claim->publisher);
+    uint64_t known = publisher == NULL ? 0 : publisher->epoch;
+    uint64_t step_max = publisher == NULL ? EPOCH_FIRST_MAX : EPOCH_STEP_MAX;
+    if (claim->epoch <= known || claim->epoch - known <= step_max || may_jump(call))
+        return OK;
+    return call_fail(
+        call, ERROR_INVALID_PARAMETER_VALUE,
+        "Epoch %llu is %llu above the one known, %llu; the limit is %llu, because an epoch too high would "
+        "fence the publisher for ever. Only a credential with the right 'admin' and without queues= may go "
+        "further.",
+        (unsigned long long)claim->epoch, (unsigned long long)(claim->epoch - known), (unsigned long long)known,
+        (unsigned long long)step_max);
 }
 
 static void write_uuid(struct writer *writer, const char *name, const uint8_t uuid[PUBLISHER_ID_SIZE])
@@ -60,9 +91,11 @@ enum error action_open_publisher(struct call *call)
 {
     struct publisher_claim claim;
     enum error error = publisher_claim_read(call, &claim);
+    if (error == OK)
+        error = check_epoch(call, &claim);
     if (error != OK)
         return error;
-    bool is_accepted;
+    bool is_accepted, is_new = decide_find_publisher(call->core, claim.publisher) == NULL;
     error = decide_open_publisher(call->core, claim.publisher, claim.epoch, claim.owner, &is_accepted);
     if (error != OK)
         return call_fail(
@@ -70,6 +103,8 @@ enum error action_open_publisher(struct call *call)
             "There are %u publishers, as many as there can be, and each is remembered for ever. Those that are "
             "there can be opened again.",
             PUBLISHERS_MAX);
+    if (is_new && reach_claim(call) != 0)
+        decide_claim_publisher(call->core, claim.publisher, reach_claim(call));
     const struct publisher *publisher = decide_find_publisher(call->core, claim.publisher);
     writer_boolean(call->reply, "Accepted", is_accepted);
     writer_number(call->reply, "Epoch", publisher->epoch);

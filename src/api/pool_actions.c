@@ -2,6 +2,7 @@
 #include "api/pool_call.h"
 #include "api/pool_spec.h"
 #include "api/pool_wait.h"
+#include "api/reach.h"
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
@@ -28,9 +29,7 @@ enum error action_create_pool(struct call *call)
     if (error != OK)
         return error;
     struct ticket_pool *pool = ticket_pool_find(call->core, name);
-    error = pool == NULL ? OK : pool_call_check_access(call, pool);
-    if (error == OK)
-        error = pool_spec_read(call, NULL, &spec);
+    error = pool_spec_read(call, NULL, &spec);
     if (error != OK)
         return error;
     if (pool != NULL && !pool_spec_equal(call, &pool->spec, &spec))
@@ -100,7 +99,7 @@ enum error action_list_pools(struct call *call)
         const struct ticket_pool *pool = ticket_pool_at(call->core, i);
         if (!bytes_starts_with(pool->name_owned, prefix))
             break;
-        if (!pool_call_covers(call, pool))
+        if (!reach_pool(call, pool))
             continue;
         if (count++ == results_max) {
             next = pool;

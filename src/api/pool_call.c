@@ -1,6 +1,6 @@
 #include "api/pool_call.h"
 
-#include "api/access.h"
+#include "api/reach.h"
 #include "api/text.h"
 #include "auth/json_tree.h"
 #include "base/table.h"
@@ -20,29 +20,6 @@ enum error pool_call_name(struct call *call, struct bytes *name)
                                     "It must be 1 to 80 letters, digits, hyphens, underscores and dots.");
 }
 
-/* A queue of a pool that is there no more can't be held against patterns, so it is for those who may use all. */
-static bool covers_queue(const struct call *call, uint32_t id)
-{
-    if (id == 0 || call->caller == NULL || call->caller->patterns.size == 0)
-        return true;
-    const struct queue *queue = core_find_queue_by_id(call->core, id);
-    return queue != NULL && access_covers(call, queue->name_owned);
-}
-
-bool pool_call_covers(const struct call *call, const struct ticket_pool *pool)
-{
-    return covers_queue(call, pool->spec.result_queue) && covers_queue(call, pool->spec.expiry_queue);
-}
-
-enum error pool_call_check_access(struct call *call, const struct ticket_pool *pool)
-{
-    if (pool_call_covers(call, pool))
-        return OK;
-    return call_fail(call, ERROR_ACCESS_DENIED,
-                     "Access is denied: the credential %.*s does not cover the queues that pool '%.*s' sends to.",
-                     BYTES_FORMAT(call->caller->access_key), BYTES_FORMAT(pool->name_owned));
-}
-
 enum error pool_call_find(struct call *call, struct ticket_pool **pool)
 {
     struct bytes name;
@@ -50,9 +27,15 @@ enum error pool_call_find(struct call *call, struct ticket_pool **pool)
     if (error != OK)
         return error;
     *pool = ticket_pool_find(call->core, name);
-    if (*pool == NULL)
-        return call_fail(call, ERROR_POOL_DOES_NOT_EXIST, "There is no pool '%.*s'.", BYTES_FORMAT(name));
-    return pool_call_check_access(call, *pool);
+    return pool_call_check(call, name, *pool);
+}
+
+enum error pool_call_check(struct call *call, struct bytes name, const struct ticket_pool *pool)
+{
+    if (pool != NULL && reach_pool(call, pool))
+        return OK;
+    return call_fail(call, ERROR_POOL_DOES_NOT_EXIST, "There is no pool '%.*s'%s.", BYTES_FORMAT(name),
+                     reach_words(call));
 }
 
 void pool_write_warnings(struct call *call, const struct ticket_pool *pool)

@@ -10,13 +10,12 @@
 /* PoolName: 1 to 80 letters, digits, hyphens, underscores and dots. ERROR_MISSING_PARAMETER, ERROR_INVALID_PARAMETER_VALUE. */
 enum error pool_call_name(struct call *call, struct bytes *name);
 
-/* The pool that PoolName names, if the caller may use it: whoever may not use its queues may not use the pool either. Errors as
- * pool_call_name(), then ERROR_POOL_DOES_NOT_EXIST, ERROR_ACCESS_DENIED. */
+/* The pool that PoolName names, if the caller reaches it: whoever may not use its queues may not use the pool either.
+ * Errors as pool_call_name(), then ERROR_POOL_DOES_NOT_EXIST. */
 enum error pool_call_find(struct call *call, struct ticket_pool **pool);
-enum error pool_call_check_access(struct call *call, const struct ticket_pool *pool);
 
-/* The same question, for lists. */
-bool pool_call_covers(const struct call *call, const struct ticket_pool *pool);
+/* The same where the pool of that name is looked up; NULL: there is none. ERROR_POOL_DOES_NOT_EXIST. */
+enum error pool_call_check(struct call *call, struct bytes name, const struct ticket_pool *pool);
 
 /* A TicketId, or what is like one: 1 to 128 letters, digits and punctuation. */
 bool pool_call_is_id(struct bytes id);

@@ -1,6 +1,7 @@
 #include "api/pool_wait.h"
 
 #include "api/access.h"
+#include "api/reach.h"
 #include "api/reply.h"
 #include "api/state.h"
 #include "base/memory.h"
@@ -152,7 +153,7 @@ static void waiter_finish(struct api *api, struct pool_waiter *waiter)
 static enum error check_again(struct call *call, const struct ticket_pool *pool)
 {
     enum error error = access_check_action(call);
-    return error == OK ? pool_call_check_access(call, pool) : error;
+    return error == OK ? pool_call_check(call, pool->name_owned, pool) : error;
 }
 
 static void refuse(struct api *api, struct pool_waiter *waiter, enum error error, const struct failure *failure)

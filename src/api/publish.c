@@ -6,6 +6,7 @@
 #include "api/access.h"
 #include "api/memory_limit.h"
 #include "api/publisher.h"
+#include "api/reach.h"
 #include "api/send.h"
 #include "api/state.h"
 
@@ -236,7 +237,11 @@ static void publish_message(struct call *call, struct publication *publication, 
 static enum error check_delete(struct call *call, const struct queue *queue)
 {
     enum error error = access_check_right(call, RIGHT_READ);
-    return error == OK ? access_check_queue(call, queue->name_owned, queue) : error;
+    if (error != OK || reach_queue_id(call, queue->id))
+        return error;
+    return call_fail(call, ERROR_ACCESS_DENIED,
+                     "Access is denied: the credential %.*s does not cover the queue of this receipt handle.",
+                     BYTES_FORMAT(call->caller->access_key));
 }
 
 static void publish_delete(struct call *call, struct publication *publication, const struct params *row)

@@ -1,4 +1,5 @@
 /* ReceiveMessage, at once or after a wait. */
+#include "api/access.h"
 #include "api/memory_limit.h"
 #include "api/state.h"
 #include "api/text.h"
@@ -63,7 +64,7 @@ static void write_system_attributes(struct call *call, const struct receive_comm
     bool has_any = false;
     struct bytes deduplication = deduplication_id(call, is_fifo, message, content);
     struct bytes origin = {NULL, 0};
-    if (message->origin.size > 0)
+    if (message->origin.size > 0 && access_covers(call, message->origin))
         origin = call_queue_arn(call, message->origin);
     write_system(call->reply, command, &has_any, "SenderId", content->sender);
     write_system(call->reply, command, &has_any, "SentTimestamp", decimal(call->arena, message->sent_at_ms));

@@ -1,7 +1,7 @@
 /* PutSchedule, DescribeSchedule, ListSchedules, PauseSchedule, ResumeSchedule and DeleteSchedule. */
-#include "api/access.h"
 #include "api/calendar.h"
 #include "api/cron.h"
+#include "api/reach.h"
 #include "api/text.h"
 
 /* Body and attributes together: the core keeps them. */
@@ -33,13 +33,6 @@ static const struct queue *queue_of(const struct call *call, const struct schedu
     return core_find_queue_by_id(call->core, schedule->spec.queue);
 }
 
-/* Whoever may not use its queue may not look at a schedule either, or put another in its place. */
-static enum error check_access(struct call *call, const struct schedule *schedule)
-{
-    const struct queue *queue = queue_of(call, schedule);
-    return access_check_queue(call, queue->name_owned, queue);
-}
-
 static enum error find_schedule(struct call *call, const struct schedule **schedule)
 {
     struct bytes name;
@@ -47,9 +40,10 @@ static enum error find_schedule(struct call *call, const struct schedule **sched
     if (error != OK)
         return error;
     *schedule = schedule_find(call->core, name);
-    if (*schedule == NULL)
-        return call_fail(call, ERROR_SCHEDULE_DOES_NOT_EXIST, "There is no schedule '%.*s'.", BYTES_FORMAT(name));
-    return check_access(call, *schedule);
+    if (*schedule != NULL && reach_schedule(call, *schedule))
+        return OK;
+    return call_fail(call, ERROR_SCHEDULE_DOES_NOT_EXIST, "There is no schedule '%.*s'%s.", BYTES_FORMAT(name),
+                     reach_words(call));
 }
 
 static enum error read_times(struct call *call, struct schedule_spec *spec)
@@ -203,9 +197,11 @@ enum error action_put_schedule(struct call *call)
         return error;
     /* Whoever paused it wants it to stay so, whatever a deployment puts again. */
     const struct schedule *schedule = schedule_find(call->core, name);
-    error = schedule == NULL ? OK : check_access(call, schedule);
-    if (error != OK)
-        return error;
+    if (schedule != NULL && !reach_schedule(call, schedule))
+        return call_fail(call, ERROR_ACCESS_DENIED,
+                         "Access is denied: there is a schedule '%.*s' that sends to a queue which the credential %.*s "
+                         "does not cover. Choose another name.",
+                         BYTES_FORMAT(name), BYTES_FORMAT(call->caller->access_key));
     spec.is_paused = schedule != NULL && schedule->spec.is_paused;
     error = decide_put_schedule(call->core, name, &spec, &schedule);
     if (error != OK)
@@ -274,7 +270,7 @@ enum error action_list_schedules(struct call *call)
         const struct schedule *schedule = schedule_at(call->core, i);
         if (!bytes_starts_with(schedule->name_owned, prefix))
             break;
-        if (!access_covers(call, queue_of(call, schedule)->name_owned))
+        if (!reach_schedule(call, schedule))
             continue;
         if (count++ == results_max) {
             next = schedule;

@@ -1,5 +1,6 @@
 #include "api/send.h"
 
+#include "api/reach.h"
 #include "api/text.h"
 #include "core/deduplication.h"
 
@@ -197,7 +198,8 @@ static enum error fail_join(struct call *call, enum error error, struct bytes ba
     const char *id = (const char *)batch_id.ptr;
     switch (error) {
     case ERROR_BATCH_DOES_NOT_EXIST:
-        return call_fail(call, error, "Tally.Batch: there is no batch '%.*s'; create it first.", size, id);
+        return call_fail(call, error, "Tally.Batch: there is no batch '%.*s'%s; create it first.", size, id,
+                         reach_words(call));
     case ERROR_BATCH_SEALED:
         return call_fail(call, error, "Tally.Batch: batch '%.*s' is sealed; no message can join it.", size, id);
     case ERROR_BATCH_TOTAL_EXCEEDED:
@@ -230,7 +232,8 @@ enum error send_fail(struct call *call, const struct send_parameters *send, enum
                              BYTES_FORMAT(antecedent));
         return call_fail(call, error, "Tally.After: %.*s is not known in this namespace.", BYTES_FORMAT(antecedent));
     case ERROR_DEPENDENCY_CYCLE:
-        return call_fail(call, error, "The message would wait for itself: %s.", result->path);
+        return call_fail(call, error, "The message would wait for itself: %s.",
+                         reach_is_confined(call) ? "through something that it waits for" : result->path);
     case ERROR_DEPENDENCY_TOO_DEEP:
         return call_fail(call, error,
                          "Tally.After: %.*s depends on so much that the search for a cycle met its limit; wait for a "

@@ -1,6 +1,7 @@
 /* Tally's own message attributes: what they ask for, out of the texts that carry them. They are handed on to the receiver like
  * any other. */
 #include "api/access.h"
+#include "api/reach.h"
 #include "api/send.h"
 
 #include "api/text.h"
@@ -119,12 +120,28 @@ static bool parse_item(struct bytes item, struct antecedent_name *name)
     return is_queue_name(name->queue) && text_is_identifier(name->text, DEDUPLICATION_ID_SIZE_MAX);
 }
 
-/* Whoever may not use a queue may not find out through it which ids it knows either. */
-static enum error check_item(struct call *call, const struct antecedent_name *name)
+/* Does the caller reach what the item names? A message that has ended is no queue's any more. */
+static bool reaches_item(struct call *call, const struct antecedent_name *name)
 {
-    if (name->kind != NAMED_DEDUPLICATION)
+    uint8_t id[MESSAGE_ID_SIZE];
+    if (name->kind == NAMED_MESSAGE)
+        return identity_from_text(name->text, id) &&
+               reach_message(call, identity_message_number(call_digest(call), id));
+    const struct batch *batch = core_find_batch(call->core, name->text);
+    return batch != NULL && reach_batch(call, batch);
+}
+
+/* Whoever may not use a queue may not find out through it which ids it knows either. */
+static enum error check_item(struct call *call, const struct antecedent_name *name, struct bytes item)
+{
+    if (name->kind == NAMED_DEDUPLICATION)
+        return access_check_queue(call, name->queue, core_find_queue(call->core, name->queue));
+    if (!reach_is_confined(call) || reaches_item(call, name))
         return OK;
-    return access_check_queue(call, name->queue, core_find_queue(call->core, name->queue));
+    return call_fail(call, ERROR_DEPENDENCY_DOES_NOT_EXIST,
+                     "Tally.After: %.*s is not known within the queues of this credential. A message that has ended is "
+                     "known by dedup:<queue name>/<MessageDeduplicationId> only.",
+                     BYTES_FORMAT(item));
 }
 
 static enum error read_after(struct call *call, const struct params *params, struct send_parameters *send)
@@ -143,7 +160,7 @@ static enum error read_after(struct call *call, const struct params *params, str
             return params_invalid(params, "Tally.After", item,
                                   "An item must be message:<MessageId>, batch:<BatchId> or dedup:<queue "
                                   "name>/<MessageDeduplicationId>.");
-        error = check_item(call, &send->antecedents[send->antecedent_count]);
+        error = check_item(call, &send->antecedents[send->antecedent_count], item);
     }
     return error;
 }
@@ -221,15 +238,29 @@ static enum error check_names(const struct params *params, const struct send_par
     return OK;
 }
 
-/* Batches, dependencies and type orders bind a message to others of the whole namespace: a policy opens one queue, not these. */
-static enum error check_reach(struct call *call, const struct send_parameters *send)
+/* Batches, dependencies and type orders bind a message to others of the whole namespace: a policy opens one queue, not
+ * these. Nor does a type that orders name, which lets messages of other queues wait, suit a caller with queues=. */
+static enum error check_owner(struct call *call, const struct send_parameters *send)
 {
     static const char *const names[] = {"Tally.Batch", "Tally.After", "Tally.Type"};
     enum error error = OK;
     for (size_t i = 0; i < ARRAY_LENGTH(names) && error == OK; i++)
         if (attributes_find(&send->attributes, bytes_from_string(names[i])) != NULL)
             error = access_check_owner(call, names[i]);
+    if (error == OK && attributes_find(&send->attributes, BYTES("Tally.Type")) != NULL)
+        error = reach_check_namespace(call, "Tally.Type");
     return error;
+}
+
+static enum error read_batch(struct call *call, const struct params *params, struct send_parameters *send)
+{
+    enum error error = read_text(params, send, "Tally.Batch", &send->batch_id);
+    if (error != OK || send->batch_id.ptr == NULL || !reach_is_confined(call))
+        return error;
+    const struct batch *batch = core_find_batch(call->core, send->batch_id);
+    if (batch == NULL || reach_batch(call, batch))
+        return OK;
+    return send_fail(call, send, ERROR_BATCH_DOES_NOT_EXIST, &(struct send_result){0});
 }
 
 enum error send_read_own_attributes(struct call *call, const struct params *params, struct send_parameters *send)
@@ -237,9 +268,9 @@ enum error send_read_own_attributes(struct call *call, const struct params *para
     uint64_t priority = send->priority;
     enum error error = check_names(params, send);
     if (error == OK)
-        error = check_reach(call, send);
+        error = check_owner(call, send);
     if (error == OK)
-        error = read_text(params, send, "Tally.Batch", &send->batch_id);
+        error = read_batch(call, params, send);
     if (error == OK)
         error =
             read_number(params, send, "Tally.Priority", PRIORITY_MAX, "It must be an integer from 0 to 9.", &priority);

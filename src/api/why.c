@@ -1,5 +1,7 @@
 #include "api/why.h"
 
+#include "api/access.h"
+#include "api/reach.h"
 #include <time.h>
 
 #define DAY_MS 86400000u
@@ -11,6 +13,31 @@ struct bytes why_message_id(const struct call *call, uint64_t number)
     explain_message_id(call->core, number, id);
     identity_to_text(id, text);
     return bytes_make(text, IDENTITY_TEXT_SIZE);
+}
+
+/* Is it about something that the caller does not reach? Then only its kind is told. */
+static bool is_hidden(struct call *call, const struct why *why)
+{
+    const struct batch *batch = NULL;
+    if (!reach_is_confined(call))
+        return false;
+    switch (why->code) {
+    case WHY_TYPE_REQUIRED:
+        return true;
+    case WHY_OTHER_QUEUE:
+        return !access_covers(call, why->text);
+    case WHY_MESSAGE:
+    case WHY_TYPE:
+        return !reach_message(call, why->number);
+    case WHY_BATCH:
+    case WHY_ANTECEDENT_FAILED:
+        if (why->number != 0)
+            return !reach_message(call, why->number);
+        batch = core_find_batch(call->core, why->text);
+        return batch == NULL || !reach_batch(call, batch);
+    default:
+        return false; /* about itself, its group or its queue */
+    }
 }
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
@@ -106,8 +133,14 @@ static struct bytes limit_text(const struct call *call, const struct why *why)
                     BYTES_FORMAT(until));
 }
 
-struct bytes why_text(const struct call *call, const struct why *why)
+struct bytes why_text(struct call *call, const struct why *why)
 {
+    if (is_hidden(call, why))
+        return why->code == WHY_OTHER_QUEUE
+                   ? BYTES("It was dead-lettered and is in a queue that this credential does not cover.")
+                   : BYTES("It waits for something that this credential may not see: it has ended, or it has to do "
+                           "with queues that "
+                           "the credential does not cover.");
     unsigned long long count = (unsigned long long)why->count, limit = (unsigned long long)why->limit;
     struct bytes text = why->text, until = time_text(call, why->until_ms);
     switch (why->code) {
@@ -210,6 +243,10 @@ void why_write(struct call *call, const struct why *why)
     writer_object_begin(reply, NULL);
     writer_string(reply, "Code", codes[why->code].name);
     writer_text(reply, "Text", why_text(call, why));
+    if (is_hidden(call, why)) {
+        writer_object_end(reply);
+        return;
+    }
     if (names_message)
         writer_text(reply, "MessageId", why_message_id(call, why->number));
     if (why->text.size > 0)

@@ -5,8 +5,8 @@
 #include "api/action.h"
 #include "core/explain.h"
 
-/* One sentence, in the arena. */
-struct bytes why_text(const struct call *call, const struct why *why);
+/* One sentence, in the arena. Of what the caller does not reach it says only that there is something (reach.h). */
+struct bytes why_text(struct call *call, const struct why *why);
 
 /* Writes it as an item of a list: {Code, Text, and the fields that it has}. */
 void why_write(struct call *call, const struct why *why);

@@ -10,7 +10,8 @@
  *   secret       1 to 128 printable ASCII characters
  *   namespace    12 digits
  *   rights       read, write, admin: one or more, with commas between them
- *   queues=      patterns of queue names, at most 100, in which a * stands for any characters; without it: every queue
+ *   queues=      patterns of queue names, at most 100, in which a * stands for any characters; without it: every
+ *                queue, and what belongs to no queue (docs/access.md)
  *   token=       the session token (X-Amz-Security-Token) that must come with each request; without it tokens are passed over
  *
  * Knows no file: whoever reads one gives its text here. No message repeats a word of the text, because the word might be a

@@ -467,6 +467,13 @@ uint32_t core_find_batch_by_number(const struct core *core, uint64_t number)
     return 0;
 }
 
+uint32_t core_queue_of_message(const struct core *core, uint64_t number)
+{
+    uint32_t slot = core_find_message(core, number);
+    uint32_t queue = slot == 0 ? 0 : core_shelf_at(core, core_message(core, slot)->shelf)->queue;
+    return queue == 0 ? 0 : core_queue(core, queue)->id;
+}
+
 const struct batch *core_find_batch(const struct core *core, struct bytes id)
 {
     for (struct table_probe probe = table_probe_start(&core->batch_by_id, digest_name(core->digest_owned, id));

@@ -64,6 +64,8 @@ struct queue *core_find_queue(const struct core *core, struct bytes name);
 struct queue *core_find_queue_by_id(const struct core *core, uint32_t id);
 const struct shelf *core_shelf(const struct core *core, const struct queue *queue);
 const struct batch *core_find_batch(const struct core *core, struct bytes id);
+/* Id of the queue that message `number` is in; 0: it has ended, or its queue is gone. O(1). */
+uint32_t core_queue_of_message(const struct core *core, uint64_t number);
 
 /* Queues in order of name: how many there are, and the i-th; the place of the first whose name is not below `name`. */
 size_t core_queue_count(const struct core *core);

@@ -227,6 +227,7 @@ void explain_message(const struct core *core, const struct queue *queue, const u
         return;
     uint32_t slot = core_find_message(core, number);
     if (slot == 0) {
+        explanation->is_gone = true;
         explain_end(core, number, explanation);
         return;
     }
@@ -235,7 +236,8 @@ void explain_message(const struct core *core, const struct queue *queue, const u
     if (message->shelf == queue->shelf) {
         explain_slot(core, queue, slot, explanation);
     } else if (other == 0) {
-        explanation->condition = CONDITION_ENDED; /* of a queue that was purged or deleted */
+        explanation->is_gone = true; /* of a queue that was purged or deleted */
+        explanation->condition = CONDITION_ENDED;
         add(explanation, &(struct why){.code = WHY_CANCELLED});
     } else if (message->origin != 0 && core_queue(core, message->origin) == queue) {
         explanation->condition = CONDITION_ENDED;

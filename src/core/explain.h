@@ -62,6 +62,7 @@ struct why {
 
 struct explanation {
     enum message_condition condition;
+    bool is_gone;   /* it has ended, and of which queue it was nobody knows any more */
     unsigned count; /* of whys; the nearest cause first */
     struct why whys[WHYS_MAX];
 };

@@ -570,24 +570,27 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
         ("Tally.PutSchedule", {**schedule, "QueueUrl": url_of("shop-1")}),
         ("SetQueueAttributes", {"QueueUrl": url_of("shop-1"), "Attributes": {"RedrivePolicy": to_bank}}),
         ("CreateQueue", {"QueueName": "shop-4", "Attributes": {"RedrivePolicy": to_bank}}),
-        ("Tally.DescribeSchedule", {"Name": "rent"}),
         ("ListMessageMoveTasks", {"SourceArn": arn("bank")}),
         ("StartMessageMoveTask", {"SourceArn": arn("shop-1"), "DestinationArn": arn("bank")}),
         ("CancelMessageMoveTask", {"TaskHandle": task_handle}),
-        ("Tally.DeleteSchedule", {"Name": "rent"}),
         ("Tally.CreatePool", {"PoolName": "new", "ResultQueueUrl": url_of("bank")}),
         ("Tally.CreatePool", {"PoolName": "new", "ResultQueueUrl": url_of("shop-1"), "OnExpiryQueueUrl": url_of("bank")}),
-        ("Tally.CreatePool", {"PoolName": "loans", "ResultQueueUrl": url_of("shop-1")}),
         ("Tally.UpdatePool", {"PoolName": "mine", "ResultQueueUrl": url_of("bank")}),
-        ("Tally.UpdatePool", {"PoolName": "loans", "ResultQueueUrl": url_of("shop-1")}),
-        *[
-            (f"Tally.{action}", {"PoolName": pool})
-            for pool in ("loans", "late")
-            for action in ("DescribePool", "DeletePool", "OfferTickets", "CancelTickets", "GetTicket", "ListTickets", "CountTickets",
-                           "FeedTickets", "ProposeMatches", "PutBackMatch", "ConfirmMatch", "UpdateTicket", "ExplainTicket")
-        ],
     ]:
         assert "does not cover" in denied(guarded, "SHOP", action, parameters)
+    taken = call(guarded, "SHOP", "Tally.CreatePool", {"PoolName": "loans", "ResultQueueUrl": url_of("shop-1")})[1]
+    assert taken["__type"] == "com.tally#PoolAlreadyExists"
+    absent_schedules = [(f"Tally.{action}", {"Name": "rent"}) for action in ("DescribeSchedule", "PauseSchedule", "ResumeSchedule", "DeleteSchedule")]
+    absent_pools = [
+        (f"Tally.{action}", {"PoolName": pool, "ResultQueueUrl": url_of("shop-1")})
+        for pool in ("loans", "late")
+        for action in ("DescribePool", "UpdatePool", "DeletePool", "OfferTickets", "CancelTickets", "GetTicket", "ListTickets", "CountTickets",
+                       "FeedTickets", "ProposeMatches", "PutBackMatch", "ConfirmMatch", "UpdateTicket", "ExplainTicket")
+    ]
+    for action, parameters in absent_schedules + absent_pools:
+        status, answer = call(guarded, "SHOP", action, parameters)
+        assert status == 400 and answer["__type"].endswith("DoesNotExist"), f"{action}: {answer}"
+        assert "within the queues of this credential" in answer["message"], answer
     assert ok(guarded, "SHOP", "Tally.ListSchedules") == {"Schedules": []}
     assert len(ok(guarded, "BOSS", "Tally.ListSchedules")["Schedules"]) == 1
     assert [pool["PoolName"] for pool in ok(guarded, "SHOP", "Tally.ListPools")["Pools"]] == ["mine"]
