@@ -1,6 +1,8 @@
 #include "api/api.h"
 
 #include "api/access.h"
+#include "api/calendar.h"
+#include "api/firings.h"
 #include "api/memory_limit.h"
 #include "api/pool_wait.h"
 #include "api/reply.h"
@@ -25,6 +27,7 @@ struct api *api_create(struct namespace *ns, const struct api_options *options)
     pool_wait_init(api);
     list_init(&api->finished);
     api->sigv4_owned = sigv4_create("sqs");
+    api->calendar_owned = calendar_create(options->zones_folder);
     buffer_init(&api->scratch);
     return api;
 }
@@ -50,6 +53,7 @@ void api_destroy(struct api *api)
     table_deinit(&api->action_by_target);
     buffer_deinit(&api->scratch);
     sigv4_destroy(api->sigv4_owned);
+    calendar_destroy(api->calendar_owned);
     free(api->call_counts_owned);
     free(api->deleted_owned);
     free(api);
@@ -121,14 +125,6 @@ void api_refuse(struct api *api, struct exchange *exchange, enum error error, co
     api->refused_count++;
 }
 
-/* Opens a frame; schedules fire in it only where their messages have room. */
-static struct core *begin(struct api *api, uint64_t now_ms)
-{
-    struct core *core = namespace_begin(api->ns, now_ms);
-    core_hold_firings(core, memory_limit_is_reached(api));
-    return core;
-}
-
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
 /* Runs the action. Leaves the reply complete, or the exchange waiting. */
@@ -196,7 +192,7 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
     exchange->api = call.api = api;
     call.ns = api->ns;
     call.action = action;
-    call.core = begin(api, now_ms);
+    call.core = namespace_begin(api->ns, now_ms);
     if (error == OK)
         error = access_check_action(&call);
     if (error == OK)
@@ -259,8 +255,9 @@ uint64_t api_due_ms(const struct api *api)
 
 void api_tick(struct api *api, uint64_t now_ms)
 {
-    struct core *core = begin(api, now_ms);
+    struct core *core = namespace_begin(api->ns, now_ms);
     decide_due(core);
+    firings_do_due(api, core);
     wait_serve(api, now_ms);
     wait_expire(api, now_ms);
     pool_wait_serve(api, now_ms);

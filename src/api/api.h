@@ -26,6 +26,7 @@ struct api_options {
     bool enforce_delete_interval;
     uint64_t memory_max;             /* bytes that the state of all namespaces may take (memory_limit.h); 0: no limit */
     const struct relay_desk *relays; /* who runs them; NULL: nobody, they are kept only; borrowed */
+    const char *zones_folder;        /* of the time-zone data; NULL: the system's; borrowed */
 };
 
 struct api *api_create(struct namespace *ns, const struct api_options *options);
@@ -83,8 +84,13 @@ uint64_t api_due_ms(const struct api *api);
 /* Is there a receive or a feed that could be answered if the budget of replies were not spent? Ticks to find out. */
 bool api_waits_for_memory(struct api *api, uint64_t now_ms);
 
-/* Does what has fallen due: visibility timeouts, delays, expiries, deadlines of batches and of long polls. */
+/* Does what has fallen due: visibility timeouts, delays, expiries, deadlines of batches
+ * and of long polls, schedules. */
 void api_tick(struct api *api, uint64_t now_ms);
+
+/* Does something not go as it should that an operator can mend? True, with what it is in
+ * *failure, once for each such thing. */
+bool api_take_trouble(struct api *api, struct failure *failure);
 
 /* Has a request left something that its sender expects to see with the reply? Then api_tick() before api_flush(), so that it is
  * in the same frame or the next. */

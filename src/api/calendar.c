@@ -3,10 +3,11 @@
 #include "api/cron.h"
 #include "api/zone.h"
 #include "base/memory.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ZONES_FOLDER "/usr/share/zoneinfo"
+#define SYSTEM_FOLDER "/usr/share/zoneinfo"
 #define ZONE_FILE_SIZE_MAX 65536u /* the largest there is has some 4 KB */
 #define DAY_S INT64_C(86400)
 
@@ -20,13 +21,21 @@ struct named_zone {
 
 /* The zones asked for so far, few in practice. */
 struct calendar {
+    const char *folder;
     struct named_zone *zones_owned;
     size_t count;
 };
 
-struct calendar *calendar_create(void)
+struct calendar *calendar_create(const char *folder)
 {
-    return memory_allocate_zeroed(sizeof(struct calendar));
+    struct calendar *calendar = memory_allocate(sizeof(*calendar));
+    *calendar = (struct calendar){.folder = folder == NULL ? SYSTEM_FOLDER : folder};
+    return calendar;
+}
+
+const char *calendar_folder(const struct calendar *calendar)
+{
+    return calendar->folder;
 }
 
 void calendar_destroy(struct calendar *calendar)
@@ -57,11 +66,11 @@ static bool is_zone_name(struct bytes name)
     return true;
 }
 
-static bool load_zone(struct bytes name, struct zone *zone)
+static bool load_zone(const struct calendar *calendar, struct bytes name, struct zone *zone)
 {
-    char path[sizeof(ZONES_FOLDER) + 1 + CALENDAR_ZONE_SIZE_MAX];
-    snprintf(path, sizeof(path), "%s/%.*s", ZONES_FOLDER, BYTES_FORMAT(name));
-    FILE *file = fopen(path, "rbe");
+    char path[PATH_MAX];
+    int size_asked = snprintf(path, sizeof(path), "%s/%.*s", calendar->folder, BYTES_FORMAT(name));
+    FILE *file = size_asked < (int)sizeof(path) ? fopen(path, "rbe") : NULL;
     if (file == NULL)
         return false;
     uint8_t *content_owned = memory_allocate(ZONE_FILE_SIZE_MAX);
@@ -79,7 +88,7 @@ static const struct zone *find_zone(struct calendar *calendar, struct bytes name
         if (bytes_equal(calendar->zones_owned[i].name_owned, name))
             return &calendar->zones_owned[i].zone;
     struct zone zone;
-    if (!is_zone_name(name) || !load_zone(name, &zone))
+    if (!is_zone_name(name) || !load_zone(calendar, name, &zone))
         return NULL;
     calendar->zones_owned =
         memory_resize(calendar->zones_owned, (calendar->count + 1) * sizeof(*calendar->zones_owned));
@@ -149,13 +158,17 @@ static uint64_t next_of(const struct zone *zone, const struct cron *cron, int64_
     return CALENDAR_NEVER;
 }
 
-uint64_t calendar_next(void *context, struct bytes expression, struct bytes zone_name, uint64_t after_ms)
+bool calendar_next(struct calendar *calendar, struct bytes expression, struct bytes zone_name, uint64_t after_ms,
+                   uint64_t *next_ms)
 {
     struct cron cron;
     char reason[CRON_REASON_SIZE];
-    const struct zone *zone = find_zone(context, zone_name);
-    if (zone == NULL || !cron_parse(expression, &cron, reason) || after_ms / 1000 > (uint64_t)LATEST_S)
-        return CALENDAR_NEVER;
-    int64_t after_s = (int64_t)(after_ms / 1000);
-    return next_of(zone, &cron, after_s < 4 * DAY_S ? 4 * DAY_S : after_s); /* log time is no such date */
+    const struct zone *zone = find_zone(calendar, zone_name);
+    if (zone == NULL)
+        return false;
+    int64_t after_s = after_ms / 1000 > (uint64_t)LATEST_S ? LATEST_S + 1 : (int64_t)(after_ms / 1000);
+    bool is_any = after_s <= LATEST_S && cron_parse(expression, &cron, reason);
+    *next_ms = is_any ? next_of(zone, &cron, after_s < 4 * DAY_S ? 4 * DAY_S : after_s) /* log time is no such date */
+                      : CALENDAR_NEVER;
+    return true;
 }

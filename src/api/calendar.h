@@ -16,15 +16,19 @@
 
 struct calendar;
 
-struct calendar *calendar_create(void);
+/* `folder` holds the time-zone data; NULL: the system's. Borrowed. */
+struct calendar *calendar_create(const char *folder);
 void calendar_destroy(struct calendar *calendar);
+const char *calendar_folder(const struct calendar *calendar);
 
-/* Is it a zone of the time-zone data, like "UTC" or "Europe/Berlin"? */
+/* Can the zone be read: is it one of the time-zone data, like "UTC" or "Europe/Berlin"? One that was read is kept; one
+ * that could not be read is looked for again each time. */
 bool calendar_knows(struct calendar *calendar, struct bytes zone);
 
-/* The first time after `after_ms` (milliseconds since the epoch) at which the expression is due; CALENDAR_NEVER if there is none
- * within CALENDAR_YEARS, or if the zone or the expression is none. A pure function but for the time-zone data, which is
- * read once. `context` is a struct calendar: this is the core's core_next. */
-uint64_t calendar_next(void *context, struct bytes expression, struct bytes zone, uint64_t after_ms);
+/* *next_ms: the first time after `after_ms` (milliseconds since the epoch) at which the expression is due;
+ * CALENDAR_NEVER if there is none within CALENDAR_YEARS, or if the expression is none. False, with *next_ms
+ * untouched: the zone can't be read. */
+bool calendar_next(struct calendar *calendar, struct bytes expression, struct bytes zone, uint64_t after_ms,
+                   uint64_t *next_ms);
 
 #endif

@@ -32,6 +32,9 @@
     X(SEGMENTS, "tally_log_segments", "gauge", "Segments of the log.")                                                 \
     X(CLEANING_ROUNDS, "tally_cleaning_rounds_total", "counter", "Rounds of cleaning begun since the start.")          \
     X(MOVED_BYTES, "tally_cleaning_moved_bytes_total", "counter", "Contents moved by cleaning since the start.")       \
+    X(SCHEDULES, "tally_schedules", "gauge", "Schedules.")                                                             \
+    X(SCHEDULES_WAITING, "tally_schedules_waiting_for_zone", "gauge",                                                  \
+      "Schedules that are due and wait because their time zone can't be read.")                                        \
     X(DAMAGED, "tally_contents_damaged_total", "counter", "Message bodies that could not be read back from the log.")  \
     X(REFUSED, "tally_requests_refused_total", "counter", "Requests refused before an action saw them.")
 
@@ -104,6 +107,8 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_SEGMENTS] = usage.segments;
     values[METRIC_CLEANING_ROUNDS] = usage.cleaning_rounds;
     values[METRIC_MOVED_BYTES] = usage.moved_bytes;
+    values[METRIC_SCHEDULES] = schedule_count(core);
+    values[METRIC_SCHEDULES_WAITING] = firings_count_waiting(api);
     values[METRIC_DAMAGED] = api->damaged_count;
     values[METRIC_REFUSED] = api->refused_count;
 }

@@ -1,6 +1,5 @@
 #include "api/namespace.h"
 
-#include "api/calendar.h"
 #include "api/checkpoint.h"
 #include "api/cleaner.h"
 #include "base/list.h"
@@ -26,7 +25,6 @@ struct namespace
     struct log *log;
     struct flusher *flusher; /* NULL: frames are written in line */
     struct core *core;
-    struct calendar *calendar;
     struct open_frame *frame; /* the open one; NULL: none */
     struct list closed;       /* frames that wait for the log, oldest first; the first is with the flusher */
     uint64_t closed_bytes;    /* of them */
@@ -383,7 +381,6 @@ static void namespace_free(struct namespace *ns)
     while (!list_is_empty(&ns->closed))
         frame_destroy(closed_take(ns));
     core_destroy(ns->core);
-    calendar_destroy(ns->calendar);
     if (ns->log != NULL)
         log_close(ns->log);
     checkpoint_deinit(&ns->checkpoint);
@@ -397,8 +394,6 @@ enum error namespace_recover(struct disk *disk, const struct namespace_options *
     ns->options = *options;
     ns->disk = disk;
     ns->core = core_create();
-    ns->calendar = calendar_create();
-    core_set_calendar(ns->core, calendar_next, ns->calendar);
     list_init(&ns->closed);
     enum error error = recover(ns, failure);
     if (error == OK)
@@ -569,11 +564,6 @@ uint64_t namespace_time(const struct namespace *ns)
 uint32_t namespace_in_flight_max(const struct namespace *ns)
 {
     return ns->options.in_flight_max;
-}
-
-struct calendar *namespace_calendar(struct namespace *ns)
-{
-    return ns->calendar;
 }
 
 struct log *namespace_log(struct namespace *ns)

@@ -123,9 +123,6 @@ bool namespace_is_at_hand(struct namespace *ns, uint64_t position, size_t size);
 /* The configured limit of messages in flight per queue. */
 uint32_t namespace_in_flight_max(const struct namespace *ns);
 
-/* What knows time zones. */
-struct calendar *namespace_calendar(struct namespace *ns);
-
 struct log *namespace_log(struct namespace *ns);
 
 #endif

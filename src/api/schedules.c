@@ -2,6 +2,7 @@
 #include "api/calendar.h"
 #include "api/cron.h"
 #include "api/reach.h"
+#include "api/state.h"
 #include "api/text.h"
 
 /* Body and attributes together: the core keeps them. */
@@ -58,7 +59,7 @@ static enum error read_times(struct call *call, struct schedule_spec *spec)
         return error;
     if (!cron_parse(spec->cron, &cron, reason))
         return params_invalid(&call->params, "Cron", spec->cron, reason);
-    if (!calendar_knows(namespace_calendar(call->ns), spec->zone))
+    if (!calendar_knows(call->api->calendar_owned, spec->zone))
         return params_invalid(&call->params, "TimeZone", spec->zone,
                               "It must be a zone of the system's time-zone data, like UTC or Europe/Berlin.");
     return OK;
@@ -140,6 +141,14 @@ static enum error read_message(struct call *call, struct bytes name, struct sche
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
+/* A deployment or a person that looks at it sees why nothing is sent. */
+static void write_warning(struct call *call, const struct schedule *schedule)
+{
+    struct bytes warning = firings_warning(call->api, schedule, call->arena);
+    if (warning.size > 0)
+        writer_text(call->reply, "Warning", warning);
+}
+
 static void write_next(struct call *call, const struct schedule *schedule)
 {
     writer_text(call->reply, "Name", schedule->name_owned);
@@ -158,6 +167,7 @@ static void write_schedule(struct call *call, const struct schedule *schedule)
     writer_text(writer, "TimeZone", spec->zone);
     writer_text(writer, "QueueUrl", call_queue_url(call, queue_of(call, schedule)));
     writer_string(writer, "CatchUp", catch_up_names[spec->catch_up]);
+    write_warning(call, schedule);
     if (schedule->last_message == 0)
         return;
     uint8_t id[MESSAGE_ID_SIZE];
@@ -203,7 +213,10 @@ enum error action_put_schedule(struct call *call)
                          "does not cover. Choose another name.",
                          BYTES_FORMAT(name), BYTES_FORMAT(call->caller->access_key));
     spec.is_paused = schedule != NULL && schedule->spec.is_paused;
-    error = decide_put_schedule(call->core, name, &spec, &schedule);
+    uint64_t next_ms;
+    bool is_readable = firings_find_next(call->api, &spec, &next_ms);
+    ASSERT(is_readable); /* read_times() has read it, and it is kept */
+    error = decide_put_schedule(call->core, name, &spec, next_ms, &schedule);
     if (error != OK)
         return call_fail(call, error, "There are %u schedules, as many as there can be.", SCHEDULES_MAX);
     write_next(call, schedule);
@@ -221,25 +234,34 @@ enum error action_describe_schedule(struct call *call)
     return OK;
 }
 
-static enum error pause(struct call *call, bool is_paused)
+enum error action_pause_schedule(struct call *call)
 {
     const struct schedule *schedule;
     enum error error = find_schedule(call, &schedule);
     if (error != OK)
         return error;
-    decide_pause_schedule(call->core, schedule, is_paused);
+    decide_pause_schedule(call->core, schedule);
     write_next(call, schedule);
     return OK;
 }
 
-enum error action_pause_schedule(struct call *call)
-{
-    return pause(call, true);
-}
-
 enum error action_resume_schedule(struct call *call)
 {
-    return pause(call, false);
+    const struct schedule *schedule;
+    enum error error = find_schedule(call, &schedule);
+    if (error != OK)
+        return error;
+    uint64_t next_ms = SCHEDULE_NEVER;
+    if (schedule->spec.is_paused && !firings_find_next(call->api, &schedule->spec, &next_ms))
+        return call_fail(call, ERROR_SERVICE_UNAVAILABLE,
+                         "Schedule '%.*s' stays paused: its time zone %.*s can't be read from %s on the server, so "
+                         "nobody can tell when it is next due. Install the time-zone data there (package tzdata), then "
+                         "try again.",
+                         BYTES_FORMAT(schedule->name_owned), BYTES_FORMAT(schedule->spec.zone),
+                         calendar_folder(call->api->calendar_owned));
+    decide_resume_schedule(call->core, schedule, next_ms);
+    write_next(call, schedule);
+    return OK;
 }
 
 enum error action_delete_schedule(struct call *call)

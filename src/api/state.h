@@ -3,6 +3,7 @@
 #define TALLY_API_STATE_H
 
 #include "api/action.h"
+#include "api/firings.h"
 #include "auth/sigv4.h"
 #include "base/heap.h"
 #include "base/table.h"
@@ -17,6 +18,8 @@ struct api {
     struct reply_budget *replies;                /* NULL: not counted; borrowed, as is the next */
     struct wait_budget *waits;                   /* NULL: not counted */
     struct sigv4 *sigv4_owned;
+    struct calendar *calendar_owned;
+    struct firings firings;
     struct table action_by_target; /* index in actions, plus 1 */
     struct pool waiters;
     struct heap waiter_deadlines;

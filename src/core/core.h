@@ -31,15 +31,8 @@ void core_frame_close(struct core *core);
  * log is damaged or from a newer version; `failure` says which event. */
 bool core_replay(struct core *core, struct bytes payload, uint64_t position, uint64_t time_ms, struct failure *failure);
 
-/* Says how to find when a schedule is next due (schedule.h): a pure function. Before the first decision about one. */
-void core_set_calendar(struct core *core,
-                       uint64_t (*next)(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms),
-                       void *context);
-
-/* While they are held, no schedule fires: what is due waits, and is late. False at the start. */
-void core_hold_firings(struct core *core, bool are_held);
-
-/* When core_frame_open() or decide_due() next has something to do; 0: at once; UINT64_MAX: never. O(1). */
+/* When core_frame_open() or decide_due() next has something to do, or a schedule is to be fired; 0: at
+ * once; UINT64_MAX: never. O(1). */
 uint64_t core_due_ms(const struct core *core);
 
 /* Is something left, for decide_due(), that whoever caused it expects to see at once: dependents to be told of an end, the rest

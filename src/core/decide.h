@@ -187,13 +187,20 @@ enum error decide_delete_type_order(struct core *core, struct bytes name);
 
 /* --- schedules ---------------------------------------------------------------------------------------------------- */
 
-/* Puts a schedule under its name, in place of the one that had it; it is next due after now. The spec's queue exists, and the group
- * is given if that is a FIFO queue. ERROR_OVER_LIMIT: there are SCHEDULES_MAX. */
+/* Puts a schedule under its name, in place of the one that had it. `next_at_ms` is the first time after now that the
+ * spec names; SCHEDULE_NEVER: there is none. The spec's queue exists, and the group is given if that is a FIFO queue.
+ * ERROR_OVER_LIMIT: there are SCHEDULES_MAX. */
 enum error decide_put_schedule(struct core *core, struct bytes name, const struct schedule_spec *spec,
-                               const struct schedule **schedule);
+                               uint64_t next_at_ms, const struct schedule **schedule);
 
-/* A paused schedule is not due; what it would have done meanwhile is not made up for. */
-void decide_pause_schedule(struct core *core, const struct schedule *schedule, bool is_paused);
+/* A paused schedule is not due; what it would have done meanwhile is not made up for. `next_at_ms` as above. */
+void decide_pause_schedule(struct core *core, const struct schedule *schedule);
+void decide_resume_schedule(struct core *core, const struct schedule *schedule, uint64_t next_at_ms);
+
+/* Fires a schedule that is due. `next_at_ms` is the first time that its spec names after
+ * what schedule_next_due() said. */
+void decide_fire_schedule(struct core *core, const struct schedule *schedule, uint64_t next_at_ms);
+
 void decide_delete_schedule(struct core *core, const struct schedule *schedule);
 
 /* --- contents ------------------------------------------------------------------------------------------------------- */

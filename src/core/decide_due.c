@@ -97,7 +97,6 @@ bool decide_due(struct core *core)
     drain_batches(core, &portion);
     drain_groups(core, &portion);
     dependency_resolve(core, DUE_PORTION); /* its own: a purge of millions does not keep dependents waiting */
-    schedule_fire_due(core, DUE_PORTION);
     move_due(core, DUE_PORTION);
     deduplication_sweep(core, DUE_PORTION);
     publisher_sweep(core, DUE_PORTION);

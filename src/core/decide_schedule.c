@@ -7,60 +7,57 @@
 /* "<Name>/<due time in seconds>" */
 #define FIRING_ID_SIZE_MAX (SCHEDULE_NAME_SIZE_MAX + 24)
 
-void core_set_calendar(struct core *core,
-                       uint64_t (*next)(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms),
-                       void *context)
-{
-    core->schedules.next = next;
-    core->schedules.next_context = context;
-}
-
-static uint64_t next_after(const struct core *core, const struct schedule_spec *spec, uint64_t after_ms)
-{
-    ASSERT(core->schedules.next != NULL);
-    uint64_t next_ms = core->schedules.next(core->schedules.next_context, spec->cron, spec->zone, after_ms);
-    ASSERT(next_ms > after_ms);
-    return next_ms;
-}
-
 /* --- putting and deleting ----------------------------------------------------------------------------------------- */
 
 /* A firing that is due and has not been decided yet is not lost to a put that leaves the times as they were. */
-static uint64_t next_of_put(const struct core *core, const struct schedule *existing, const struct schedule_spec *spec)
+static uint64_t next_of_put(const struct core *core, const struct schedule *existing, const struct schedule_spec *spec,
+                            uint64_t next_at_ms)
 {
     if (spec->is_paused)
         return SCHEDULE_NEVER;
     if (existing != NULL && existing->next_at_ms <= core->now_ms && bytes_equal(existing->spec.cron, spec->cron) &&
         bytes_equal(existing->spec.zone, spec->zone))
         return existing->next_at_ms;
-    return next_after(core, spec, core->now_ms);
+    return next_at_ms;
 }
 
 enum error decide_put_schedule(struct core *core, struct bytes name, const struct schedule_spec *spec,
-                               const struct schedule **schedule)
+                               uint64_t next_at_ms, const struct schedule **schedule)
 {
+    ASSERT(next_at_ms > core->now_ms);
     const struct schedule *existing = schedule_find(core, name);
     if (existing == NULL && schedule_count(core) >= SCHEDULES_MAX)
         return ERROR_OVER_LIMIT;
-    uint64_t next_at_ms = next_of_put(core, existing, spec);
     buffer_truncate(&core->scratch, 0);
     schedule_spec_encode(spec, &core->scratch);
     core_emit(core, &(struct event){
                         .kind = EVENT_SCHEDULE_PUT,
-                        .schedule_put = {.name = name, .spec = buffer_bytes(&core->scratch), .next_at_ms = next_at_ms},
+                        .schedule_put = {.name = name,
+                                         .spec = buffer_bytes(&core->scratch),
+                                         .next_at_ms = next_of_put(core, existing, spec, next_at_ms)},
                     });
     *schedule = schedule_find(core, name);
     return OK;
 }
 
-void decide_pause_schedule(struct core *core, const struct schedule *schedule, bool is_paused)
+static void set_paused(struct core *core, const struct schedule *schedule, bool is_paused, uint64_t next_at_ms)
 {
     if (schedule->spec.is_paused == is_paused)
         return;
     struct schedule_spec spec = schedule->spec;
     spec.is_paused = is_paused;
-    enum error error = decide_put_schedule(core, schedule->name_owned, &spec, &schedule);
+    enum error error = decide_put_schedule(core, schedule->name_owned, &spec, next_at_ms, &schedule);
     ASSERT(error == OK);
+}
+
+void decide_pause_schedule(struct core *core, const struct schedule *schedule)
+{
+    set_paused(core, schedule, true, SCHEDULE_NEVER);
+}
+
+void decide_resume_schedule(struct core *core, const struct schedule *schedule, uint64_t next_at_ms)
+{
+    set_paused(core, schedule, false, next_at_ms);
 }
 
 void decide_delete_schedule(struct core *core, const struct schedule *schedule)
@@ -100,16 +97,12 @@ static uint64_t send_firing(struct core *core, const struct schedule *schedule)
     return result.number;
 }
 
-static void fire(struct core *core, const struct schedule *schedule)
+void decide_fire_schedule(struct core *core, const struct schedule *schedule, uint64_t next_at_ms)
 {
     uint64_t due_at_ms = schedule->next_at_ms;
-    bool is_missed = core->now_ms - due_at_ms > SCHEDULE_MISSED_MS;
-    enum catch_up rule = schedule->spec.catch_up;
-    bool goes_on = rule == CATCH_UP_ALL && schedule->late_count + 1 < SCHEDULE_CATCH_UP_MAX;
-    /* Past all that were missed, to the first that was not. */
-    uint64_t after_ms = is_missed && !goes_on ? core->now_ms - SCHEDULE_MISSED_MS - 1 : due_at_ms;
-    uint64_t next_at_ms = next_after(core, &schedule->spec, after_ms);
-    uint64_t number = is_missed && rule == CATCH_UP_NONE ? 0 : send_firing(core, schedule);
+    ASSERT(due_at_ms <= core->now_ms && next_at_ms > due_at_ms);
+    bool is_skipped = schedule_is_missed(core, schedule) && schedule->spec.catch_up == CATCH_UP_NONE;
+    uint64_t number = is_skipped ? 0 : send_firing(core, schedule);
     core_emit(core, &(struct event){
                         .kind = EVENT_SCHEDULE_FIRED,
                         .schedule_fired = {.name = schedule->name_owned,
@@ -117,18 +110,4 @@ static void fire(struct core *core, const struct schedule *schedule)
                                            .next_at_ms = next_at_ms,
                                            .number = number},
                     });
-}
-
-void core_hold_firings(struct core *core, bool are_held)
-{
-    core->schedules.are_held = are_held;
-}
-
-void schedule_fire_due(struct core *core, unsigned portion)
-{
-    if (core->schedules.are_held)
-        return;
-    const struct heap *due = &core->schedules.due;
-    for (; portion > 0 && !core_frame_is_ample(core) && due->count > 0 && heap_top(due).key <= core->now_ms; portion--)
-        fire(core, pool_at(&core->schedules.schedules, heap_top(due).slot));
 }

@@ -118,11 +118,32 @@ const struct schedule *schedule_find(const struct core *core, struct bytes name)
     return slot == 0 ? NULL : schedule_of(core, slot);
 }
 
+bool schedule_is_missed(const struct core *core, const struct schedule *schedule)
+{
+    return core->now_ms - schedule->next_at_ms > SCHEDULE_MISSED_MS;
+}
+
+/* Behind its due time, or, once it has caught up for all that were missed, behind those. */
+static uint64_t after_firing_ms(const struct core *core, const struct schedule *schedule)
+{
+    bool goes_on = schedule->spec.catch_up == CATCH_UP_ALL && schedule->late_count + 1 < SCHEDULE_CATCH_UP_MAX;
+    return schedule_is_missed(core, schedule) && !goes_on ? core->now_ms - SCHEDULE_MISSED_MS - 1
+                                                          : schedule->next_at_ms;
+}
+
 uint64_t schedule_due_ms(const struct core *core)
 {
-    uint64_t due_ms = heap_top_key(&core->schedules.due);
-    uint64_t again_ms = core->now_ms + SCHEDULE_HELD_MS;
-    return core->schedules.are_held && due_ms < again_ms ? again_ms : due_ms;
+    return heap_top_key(&core->schedules.due);
+}
+
+const struct schedule *schedule_next_due(const struct core *core, uint64_t *after_ms)
+{
+    const struct heap *due = &core->schedules.due;
+    if (heap_top_key(due) > core->now_ms)
+        return NULL;
+    const struct schedule *schedule = schedule_of(core, heap_top(due).slot);
+    *after_ms = after_firing_ms(core, schedule);
+    return schedule;
 }
 
 /* --- changing ----------------------------------------------------------------------------------------------------- */
@@ -167,7 +188,16 @@ static void adopt_spec(struct core *core, struct schedule *schedule, struct byte
 static void set_next(struct core *core, uint32_t slot, uint64_t next_at_ms)
 {
     schedule_of(core, slot)->next_at_ms = next_at_ms;
+    schedule_of(core, slot)->put_off_to_ms = 0;
     heap_set(&core->schedules.due, next_at_ms, slot);
+}
+
+void schedule_put_off(struct core *core, const struct schedule *schedule, uint64_t to_ms)
+{
+    uint32_t slot = find_slot(core, schedule->name_owned);
+    ASSERT(schedule->next_at_ms <= core->now_ms && to_ms > core->now_ms && to_ms != SCHEDULE_NEVER);
+    schedule_of(core, slot)->put_off_to_ms = to_ms;
+    heap_update(&core->schedules.due, to_ms, slot);
 }
 
 bool apply_schedule_put(struct core *core, const struct event_schedule_put *put)
@@ -307,6 +337,7 @@ void schedule_check(const struct core *core)
         ASSERT(spec_fits(core, &schedule->spec, schedule->next_at_ms));
         ASSERT(core_find_queue_by_id(core, schedule->spec.queue)->target_count > 0);
         ASSERT((schedule->due_index != 0) == (schedule->next_at_ms != SCHEDULE_NEVER));
+        ASSERT(schedule->put_off_to_ms == 0 || schedule->put_off_to_ms > schedule->next_at_ms);
         ASSERT(schedule->number <= schedules->number && schedule->last_message <= core->message_number);
         due_count += schedule->due_index != 0;
     }

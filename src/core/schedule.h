@@ -1,9 +1,12 @@
 /* Schedules: a message at each time that a cron expression names. When a firing is due it is decided and logged together with
- * its message, so it happens once, also across restarts. When the next one is due is worked out by whoever runs the core (a
- * calendar knows time zones, the core does not) and stands in the event.
+ * its message, so it happens once, also across restarts.
  *
- * A firing that comes more than SCHEDULE_MISSED_MS late was missed: nobody served when it was due. What becomes of those is the
- * schedule's catch-up rule. While the server has no memory for more messages, firings wait (core_hold_firings()), and may be missed, too. */
+ * The core knows no calendar. Whoever runs it asks which schedule is due (schedule_next_due()), works out when that one
+ * is due next, and says so in the command (decide_fire_schedule()); it stands in the event. Who can't tell puts the
+ * schedule off (schedule_put_off()).
+ *
+ * A firing that comes more than SCHEDULE_MISSED_MS late was missed: nobody served when it was due, or it was put off.
+ * What becomes of those is the schedule's catch-up rule. */
 #ifndef TALLY_CORE_SCHEDULE_H
 #define TALLY_CORE_SCHEDULE_H
 
@@ -54,23 +57,18 @@ struct schedule {
     uint64_t last_message;     /* its number */
     uint32_t late_count;       /* newest firings in a row that were missed */
     uint32_t due_index;
-};
 
-/* While firings are held it is looked again after so long whether they still are. */
-#define SCHEDULE_HELD_MS 1000u
+    /* No part of the state: it says when something is decided, not what. 0: it was not put off. */
+    uint64_t put_off_to_ms;
+};
 
 struct schedules {
     struct pool schedules;
-    struct heap due;
-    bool are_held;         /* no part of the state: it says when something is decided, not what */
+    struct heap due;       /* by next_at_ms, or what they were put off to */
     uint32_t *order_owned; /* slots by name */
     uint32_t count;
     uint32_t capacity;
     uint64_t number; /* the newest given out */
-
-    /* When a cron text in a zone is next due after `after_ms`: a pure function, asked for live decisions only. */
-    uint64_t (*next)(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms);
-    void *next_context;
 };
 
 void schedule_init(struct schedules *schedules);
@@ -86,11 +84,18 @@ const struct schedule *schedule_at(const struct core *core, uint32_t index);
 uint32_t schedule_place(const struct core *core, struct bytes name);
 const struct schedule *schedule_find(const struct core *core, struct bytes name);
 
-/* When the next one is due, or UINT64_MAX. */
+/* When the next one is due, or put off to, or UINT64_MAX. */
 uint64_t schedule_due_ms(const struct core *core);
 
-/* Fires up to `portion` schedules that are due. For decide_due(). */
-void schedule_fire_due(struct core *core, unsigned portion);
+/* Was it due so long ago that its firing, which is due, was missed? */
+bool schedule_is_missed(const struct core *core, const struct schedule *schedule);
+
+/* The next schedule that is due now and not put off, or NULL. *after_ms: after that time it will be
+ * next due, once it has fired. */
+const struct schedule *schedule_next_due(const struct core *core, uint64_t *after_ms);
+
+/* One that is due is looked at again at `to_ms`, a later time. Nothing is logged: a restart looks at it at once. */
+void schedule_put_off(struct core *core, const struct schedule *schedule, uint64_t to_ms);
 
 void schedule_encode(const struct core *core, struct core_writer *writer);
 bool schedule_decode(struct core *core, struct cursor *cursor);

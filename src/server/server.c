@@ -34,12 +34,21 @@ struct server {
 
 /* --- A turn of the loop ------------------------------------------------------------------------------------------- */
 
+static void server_tell_trouble(struct server *server, struct api *api)
+{
+    struct failure failure;
+    if (api_take_trouble(api, &failure))
+        server->hub.options.report(server->hub.options.report_context, failure.text);
+}
+
 static void on_due(uv_timer_t *handle)
 {
     struct server *server = handle->data;
     server->due_ms = UINT64_MAX;
-    for (size_t i = 0; i < server->hub.site_count && !frame_backlog_is_exhausted(&server->hub.frames); i++)
+    for (size_t i = 0; i < server->hub.site_count && !frame_backlog_is_exhausted(&server->hub.frames); i++) {
         api_tick(server->hub.sites_owned[i].api, clock_now_ms(server->hub.clock));
+        server_tell_trouble(server, server->hub.sites_owned[i].api);
+    }
 }
 
 static void server_arm_due(struct server *server)

@@ -28,7 +28,7 @@ static void print(yyjson_val *schedule)
         const char *text = json_text(schedule, names[i]);
         printf(" %s", text == NULL ? "" : text);
     }
-    puts("");
+    puts(json_text(schedule, "Warning") == NULL ? "" : " (its time zone can't be read)");
 }
 
 static int run(struct invocation *invocation)

@@ -15,7 +15,7 @@ static void print_text(yyjson_val *schedule)
     static const char *const fields[][2] = {
         {"schedule", "Name"},    {"cron", "Cron"},        {"time zone", "TimeZone"},
         {"queue", "QueueUrl"},   {"body", "MessageBody"}, {"group", "MessageGroupId"},
-        {"catch-up", "CatchUp"},
+        {"catch-up", "CatchUp"}, {"warning", "Warning"},
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         const char *text = json_text(schedule, fields[i][1]);

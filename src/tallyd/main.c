@@ -209,6 +209,13 @@ static void server_options_fill(struct daemon *daemon, struct server_options *op
     options->metrics_context = daemon;
 }
 
+/* Where the time-zone data is, for the C library as for us: TZDIR, or NULL, the usual folder. */
+static const char *zones_folder(void)
+{
+    const char *folder = getenv("TZDIR");
+    return folder == NULL || folder[0] == '\0' ? NULL : folder;
+}
+
 static void api_options_fill(const struct daemon *daemon, struct api_options *options)
 {
     const struct config *config = &daemon->config;
@@ -220,6 +227,7 @@ static void api_options_fill(const struct daemon *daemon, struct api_options *op
         .enforce_delete_interval = config_number(config, CONFIG_DELETE_INTERVAL) != 0,
         .memory_max = config_number(config, CONFIG_MEMORY_MAX),
         .relays = relays_desk(daemon->relays),
+        .zones_folder = zones_folder(),
     };
 }
 

@@ -26,6 +26,7 @@ struct core_rig {
     uint64_t token_number;
     struct handle handles[CORE_RIG_HANDLES]; /* of deliveries, newest ones and old ones */
     unsigned handle_count;
+    bool knows_zones; /* its calendar can always tell: nothing is put off, which no snapshot holds */
 };
 
 /* A founded core; segments of 64 KiB. */

@@ -313,10 +313,8 @@ static void step_commit(struct core_rig *rig)
 }
 
 /* A calendar without calendars: "m0" is due each 20 seconds, "m1" each 40, and so on. */
-static uint64_t next_due(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms)
+static uint64_t next_due(struct bytes cron, uint64_t after_ms)
 {
-    (void)context;
-    (void)zone;
     uint64_t period_ms = cron.size < 2 ? 60000 : 20000u * (1u + cron.ptr[1] % 10u);
     return (after_ms / period_ms + 1) * period_ms;
 }
@@ -330,7 +328,10 @@ static void step_schedule(struct core_rig *rig)
     if (schedule != NULL && core_rig_draw(rig, 2) == 0) {
         decide_delete_schedule(rig->core, schedule);
     } else if (schedule != NULL && core_rig_draw(rig, 2) == 0) {
-        decide_pause_schedule(rig->core, schedule, core_rig_draw(rig, 2) == 0);
+        if (core_rig_draw(rig, 2) == 0)
+            decide_pause_schedule(rig->core, schedule);
+        else
+            decide_resume_schedule(rig->core, schedule, next_due(schedule->spec.cron, core_now_ms(rig->core)));
     } else if (queue != NULL) {
         struct schedule_spec spec = {.queue = queue->id,
                                      .catch_up = (enum catch_up)core_rig_draw(rig, 3),
@@ -340,8 +341,20 @@ static void step_schedule(struct core_rig *rig)
                                      .body = BYTES("at its time")};
         if (queue->settings.is_fifo || core_rig_draw(rig, 3) == 0)
             spec.group = draw_name(rig, group, 'g', GROUPS);
-        (void)decide_put_schedule(rig->core, name, &spec, &schedule);
+        (void)decide_put_schedule(rig->core, name, &spec, next_due(spec.cron, core_now_ms(rig->core)), &schedule);
     }
+}
+
+/* A calendar that can't tell has the schedule wait. */
+static void fire_schedules(struct core_rig *rig)
+{
+    const struct schedule *schedule;
+    uint64_t after_ms;
+    for (unsigned i = 0; i < 100 && (schedule = schedule_next_due(rig->core, &after_ms)) != NULL; i++)
+        if (!rig->knows_zones && core_rig_draw(rig, 8) == 0)
+            schedule_put_off(rig->core, schedule, core_now_ms(rig->core) + 60000);
+        else
+            decide_fire_schedule(rig->core, schedule, next_due(schedule->spec.cron, after_ms));
 }
 
 static void step_relay(struct core_rig *rig)
@@ -640,6 +653,12 @@ static void step_clean(struct core_rig *rig)
         decide_move_content(rig->core, &found, bytes_make(zeros, found.size));
 }
 
+static void do_due(struct core_rig *rig)
+{
+    (void)decide_due(rig->core);
+    fire_schedules(rig);
+}
+
 void core_rig_step(struct core_rig *rig)
 {
     static const struct {
@@ -652,7 +671,6 @@ void core_rig_step(struct core_rig *rig)
         {5, step_commit},          {3, step_schedule},     {2, step_tags},           {8, step_move},
         {2, step_relay},           {10, step_publish},     {16, core_rig_step_pool}, {6, step_clean},
     };
-    core_set_calendar(rig->core, next_due, NULL);
     if (core_rig_draw(rig, 3) == 0)
         step_time(rig);
     unsigned total = 0;
@@ -664,7 +682,7 @@ void core_rig_step(struct core_rig *rig)
         drawn -= steps[which].weight;
     core_rig_begin(rig);
     if (core_rig_draw(rig, 4) == 0)
-        (void)decide_due(rig->core);
+        do_due(rig);
     steps[which].run(rig);
     if (core_rig_draw(rig, 4) == 0)
         read_something(rig);

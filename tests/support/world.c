@@ -95,6 +95,7 @@ void world_start(struct world *world)
         .enforce_purge_interval = world->options.enforce_intervals,
         .enforce_delete_interval = world->options.enforce_intervals,
         .memory_max = world->options.memory_max,
+        .zones_folder = world->options.zones_folder,
     };
     for (;;) {
         enum error error =

@@ -27,12 +27,13 @@ struct world_options {
     enum memory_disk_fault fault; /* WORLD_STOPS: what then fails; 0: MEMORY_DISK_STOP */
     uint64_t snapshot_bytes;      /* 0: snapshots only in WORLD_SNAPSHOTS */
     uint32_t snapshot_worth;
-    uint64_t segment_size;   /* 0: 512 KiB */
-    uint64_t frame_size_max; /* 0: 128 KiB */
-    uint32_t in_flight_max;  /* 0: 120,000 */
-    uint64_t memory_max;     /* of the state of all worlds; 0: no limit */
-    bool cleans_eagerly;     /* api/disk_policy.h */
-    bool enforce_intervals;  /* the 60 seconds after PurgeQueue and DeleteQueue */
+    uint64_t segment_size;    /* 0: 512 KiB */
+    uint64_t frame_size_max;  /* 0: 128 KiB */
+    uint32_t in_flight_max;   /* 0: 120,000 */
+    uint64_t memory_max;      /* of the state of all worlds; 0: no limit */
+    bool cleans_eagerly;      /* api/disk_policy.h */
+    const char *zones_folder; /* of the time-zone data; NULL: the system's */
+    bool enforce_intervals;   /* the 60 seconds after PurgeQueue and DeleteQueue */
 };
 
 struct world {

@@ -2,6 +2,7 @@
 #include "api/calendar.h"
 #include "api/zone.h"
 #include "support/scale.h"
+#include "support/zones.h"
 
 #include "random.h"
 #include <setjmp.h>
@@ -18,7 +19,7 @@ static struct calendar *calendar;
 static int open_calendar(void **state)
 {
     (void)state;
-    calendar = calendar_create();
+    calendar = calendar_create(NULL);
     return 0;
 }
 
@@ -39,8 +40,9 @@ static int64_t utc(const char *text)
 
 static int64_t next_s(const char *cron, const char *zone, int64_t after_s)
 {
-    uint64_t next_ms =
-        calendar_next(calendar, bytes_from_string(cron), bytes_from_string(zone), (uint64_t)after_s * 1000);
+    uint64_t next_ms;
+    assert_true(
+        calendar_next(calendar, bytes_from_string(cron), bytes_from_string(zone), (uint64_t)after_s * 1000, &next_ms));
     return next_ms == CALENDAR_NEVER ? -1 : (int64_t)(next_ms / 1000);
 }
 
@@ -124,8 +126,11 @@ static void what_never_comes_is_never_due(void **state)
     (void)state;
     assert_int_equal(next_s("0 0 30 2 *", "Europe/Berlin", utc("2026-11-20T00:00Z")), -1);
     assert_int_equal(next_s("nonsense", "UTC", 1700000000), -1);
-    assert_int_equal(next_s("* * * * *", "Nowhere", 1700000000), -1);
-    assert_true(calendar_next(calendar, BYTES("* * * * *"), BYTES("UTC"), UINT64_MAX - 1) == CALENDAR_NEVER);
+    uint64_t next_ms = 5;
+    assert_false(calendar_next(calendar, BYTES("* * * * *"), BYTES("Nowhere"), 1, &next_ms));
+    assert_int_equal(next_ms, 5);
+    assert_true(calendar_next(calendar, BYTES("* * * * *"), BYTES("UTC"), UINT64_MAX - 1, &next_ms));
+    assert_true(next_ms == CALENDAR_NEVER);
 }
 
 static void only_names_of_the_time_zone_data_are_zones(void **state)
@@ -143,6 +148,26 @@ static void only_names_of_the_time_zone_data_are_zones(void **state)
         if (calendar_knows(calendar, bytes_from_string(bad[i])))
             fail_msg("%s is no zone", bad[i]);
     assert_false(calendar_knows(calendar, bytes_make("UTC", 4)));
+}
+
+static void a_zone_that_could_not_be_read_is_looked_for_again_and_then_kept(void **state)
+{
+    (void)state;
+    static const struct bytes every_day = BYTES("0 12 * * *"), somewhere = BYTES("Somewhere");
+    struct zones zones;
+    uint64_t next_ms = 0;
+    zones_create(&zones);
+    struct calendar *own = calendar_create(zones.folder);
+    assert_string_equal(calendar_folder(own), zones.folder);
+    assert_false(calendar_knows(own, somewhere));
+    assert_false(calendar_next(own, every_day, somewhere, 1700000000000, &next_ms));
+    zones_put(&zones);
+    assert_true(calendar_next(own, every_day, somewhere, 1700000000000, &next_ms));
+    assert_true(next_ms == 1700046000000); /* 2023-11-15 12:00 +01:00 */
+    zones_take_away(&zones);
+    assert_true(calendar_knows(own, somewhere));
+    calendar_destroy(own);
+    zones_destroy(&zones);
 }
 
 /* --- against the C library ------------------------------------------------------------------------------------------ */
@@ -386,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_whole_day_that_a_zone_left_out_is_made_up_for_once),
         cmocka_unit_test(what_never_comes_is_never_due),
         cmocka_unit_test(only_names_of_the_time_zone_data_are_zones),
+        cmocka_unit_test(a_zone_that_could_not_be_read_is_looked_for_again_and_then_kept),
         cmocka_unit_test(a_zone_whose_last_change_is_at_the_end_of_numbers_is_damaged),
         cmocka_unit_test(offsets_agree_with_the_c_library_until_2100),
         cmocka_unit_test(a_rule_goes_on_as_the_list_did),

@@ -16,22 +16,13 @@
 
 #define MINUTE_MS 60000u
 
-/* The cron text is a number of minutes; 0: never. Counts how often it was asked. */
-static uint64_t next_whole_minutes(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms)
+/* The cron text is a number of minutes; 0: never. */
+static uint64_t next_whole_minutes(struct bytes cron, uint64_t after_ms)
 {
-    (void)zone;
-    ++*(unsigned *)context;
     uint64_t minutes = 0;
     if (!bytes_to_u64(cron, &minutes) || minutes == 0)
         return SCHEDULE_NEVER;
     return (after_ms / (minutes * MINUTE_MS) + 1) * minutes * MINUTE_MS;
-}
-
-static uint64_t no_calendar(void *context, struct bytes cron, struct bytes zone, uint64_t after_ms)
-{
-    (void)context, (void)cron, (void)zone, (void)after_ms;
-    fail_msg("a replay asked the calendar");
-    return 0;
 }
 
 static void make_queue(struct core_rig *rig, const char *name, bool is_fifo)
@@ -55,16 +46,41 @@ static const struct schedule *put(struct core *core, const char *name, const cha
         .body = BYTES("tick"),
     };
     const struct schedule *schedule = NULL;
-    assert_int_equal(decide_put_schedule(core, bytes_from_string(name), &spec, &schedule), OK);
+    uint64_t next_ms = next_whole_minutes(spec.cron, core_now_ms(core));
+    assert_int_equal(decide_put_schedule(core, bytes_from_string(name), &spec, next_ms, &schedule), OK);
     return schedule;
+}
+
+static void resume(struct core *core, const struct schedule *schedule)
+{
+    decide_resume_schedule(core, schedule, next_whole_minutes(schedule->spec.cron, core_now_ms(core)));
+}
+
+static void fire(struct core *core, const struct schedule *schedule, uint64_t after_ms)
+{
+    decide_fire_schedule(core, schedule, next_whole_minutes(schedule->spec.cron, after_ms));
+}
+
+/* Fires what is due; now and then the calendar can't tell, and the schedule has to wait a minute. */
+static void fire_due(struct core_rig *rig)
+{
+    const struct schedule *schedule;
+    uint64_t after_ms;
+    while ((schedule = schedule_next_due(rig->core, &after_ms)) != NULL)
+        if (core_rig_draw(rig, 10) == 0)
+            schedule_put_off(rig->core, schedule, core_now_ms(rig->core) + MINUTE_MS);
+        else
+            fire(rig->core, schedule, after_ms);
 }
 
 static void pass_time(struct core_rig *rig)
 {
     uint32_t kind = core_rig_draw(rig, 20);
     rig->now_ms += kind == 0 ? core_rig_draw(rig, 90000000) : kind < 5 ? core_rig_draw(rig, 600000) : MINUTE_MS / 2;
-    for (bool is_more = true; is_more; core_rig_end(rig))
+    for (bool is_more = true; is_more; core_rig_end(rig)) {
         is_more = decide_due(core_rig_begin(rig));
+        fire_due(rig);
+    }
 }
 
 static void step(struct core_rig *rig)
@@ -82,8 +98,10 @@ static void step(struct core_rig *rig)
             (enum catch_up)core_rig_draw(rig, 3));
         break;
     case 1:
-        if (schedule != NULL)
-            decide_pause_schedule(core, schedule, core_rig_draw(rig, 2) == 0);
+        if (schedule != NULL && core_rig_draw(rig, 2) == 0)
+            decide_pause_schedule(core, schedule);
+        else if (schedule != NULL)
+            resume(core, schedule);
         break;
     case 2:
         if (schedule != NULL)
@@ -100,10 +118,9 @@ static void step(struct core_rig *rig)
     core_check(rig->core);
 }
 
-static void live_for(struct core_rig *rig, uint64_t seed, unsigned steps, unsigned *asked)
+static void live_for(struct core_rig *rig, uint64_t seed, unsigned steps)
 {
     core_rig_init(rig, seed);
-    core_set_calendar(rig->core, next_whole_minutes, asked);
     make_queue(rig, "q", false);
     make_queue(rig, "r.fifo", true);
     for (unsigned i = 0; i < steps; i++)
@@ -122,21 +139,81 @@ static void expect_same(const struct core *core, const struct core *live)
     buffer_deinit(&b);
 }
 
-static void a_replay_gives_the_live_state_and_asks_no_calendar(void **state)
+static void a_replay_gives_the_live_state(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= scaled(20); seed++) {
+    uint64_t sent = 0;
+    const uint64_t seeds = scaled(20);
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct core_rig rig;
-        unsigned asked = 0;
-        live_for(&rig, seed, 150, &asked);
-        assert_true(asked > 50);
+        live_for(&rig, seed, 150);
+        sent += core_metrics(rig.core).sent;
         struct core *replayed = core_rig_replay(&rig);
-        core_set_calendar(replayed, no_calendar, NULL);
         core_check(replayed);
         expect_same(replayed, rig.core);
         core_destroy(replayed);
         core_rig_deinit(&rig);
     }
+    assert_true(sent > 50 * seeds); /* a schedule that is put off sends less */
+}
+
+/* The 10th minute is due at its own time, and so is the 20th. */
+static void a_schedule_that_is_put_off_fires_later_and_once(void **state)
+{
+    (void)state;
+    static const enum catch_up rules[] = {CATCH_UP_ONE, CATCH_UP_NONE, CATCH_UP_ALL};
+    static const uint64_t sent[] = {1, 0, 3};
+    for (unsigned i = 0; i < 3; i++) {
+        struct core_rig rig;
+        uint64_t after_ms;
+        core_rig_init(&rig, 1);
+        make_queue(&rig, "q", false);
+        core_rig_begin(&rig);
+        const struct schedule *schedule = put(rig.core, "a", "10", "q", rules[i]);
+        core_rig_end(&rig);
+        uint64_t due_ms = schedule->next_at_ms;
+        for (rig.now_ms = due_ms; rig.now_ms < due_ms + 25 * MINUTE_MS; rig.now_ms += MINUTE_MS) {
+            core_rig_begin(&rig);
+            assert_ptr_equal(schedule_next_due(rig.core, &after_ms), schedule);
+            schedule_put_off(rig.core, schedule, rig.now_ms + MINUTE_MS);
+            assert_null(schedule_next_due(rig.core, &after_ms));
+            assert_true(core_due_ms(rig.core) == rig.now_ms + MINUTE_MS);
+            core_rig_end(&rig);
+            core_check(rig.core);
+        }
+        assert_true(schedule->next_at_ms == due_ms);
+        core_rig_begin(&rig);
+        while (schedule_next_due(rig.core, &after_ms) != NULL)
+            fire(rig.core, schedule, after_ms);
+        core_rig_end(&rig);
+        assert_true(core_metrics(rig.core).sent == sent[i] && schedule->next_at_ms == due_ms + 30 * MINUTE_MS);
+        assert_true(schedule->last_at_ms == (sent[i] == 0 ? 0 : due_ms + (sent[i] - 1) * 10 * MINUTE_MS));
+        core_check(rig.core);
+        core_rig_deinit(&rig);
+    }
+}
+
+static void nothing_is_logged_of_a_schedule_that_is_put_off(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    uint64_t after_ms;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "q", false);
+    core_rig_begin(&rig);
+    const struct schedule *schedule = put(rig.core, "a", "1", "q", CATCH_UP_ONE);
+    core_rig_end(&rig);
+    rig.now_ms = schedule->next_at_ms;
+    size_t logged = rig.log.size;
+    core_rig_begin(&rig);
+    schedule_put_off(rig.core, schedule_next_due(rig.core, &after_ms), rig.now_ms + MINUTE_MS);
+    core_rig_end(&rig);
+    assert_int_equal(rig.log.size, logged);
+    struct core *replayed = core_rig_replay(&rig);
+    assert_true(core_due_ms(replayed) <= rig.now_ms); /* a restart looks at it at once */
+    expect_same(replayed, rig.core);
+    core_destroy(replayed);
+    core_rig_deinit(&rig);
 }
 
 static void a_snapshot_gives_the_state_back(void **state)
@@ -144,8 +221,7 @@ static void a_snapshot_gives_the_state_back(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= scaled(20); seed++) {
         struct core_rig rig;
-        unsigned asked = 0;
-        live_for(&rig, seed, 40, &asked);
+        live_for(&rig, seed, 40);
         struct buffer encoded;
         buffer_init(&encoded);
         core_rig_encode(rig.core, &encoded);
@@ -163,9 +239,7 @@ static void no_damage_crashes_the_decoder(void **state)
 {
     (void)state;
     struct core_rig rig;
-    unsigned asked = 0;
     core_rig_init(&rig, 1);
-    core_set_calendar(rig.core, next_whole_minutes, &asked);
     make_queue(&rig, "q", false);
     core_rig_begin(&rig);
     put(rig.core, "a", "5", "q", CATCH_UP_ONE);
@@ -180,9 +254,7 @@ static void events_that_do_not_fit_change_nothing(void **state)
 {
     (void)state;
     struct core_rig rig;
-    unsigned asked = 0;
     core_rig_init(&rig, 1);
-    core_set_calendar(rig.core, next_whole_minutes, &asked);
     make_queue(&rig, "q", false);
     make_queue(&rig, "r.fifo", true);
     core_rig_begin(&rig);
@@ -220,7 +292,9 @@ static void events_that_do_not_fit_change_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_replay_gives_the_live_state_and_asks_no_calendar),
+        cmocka_unit_test(a_replay_gives_the_live_state),
+        cmocka_unit_test(a_schedule_that_is_put_off_fires_later_and_once),
+        cmocka_unit_test(nothing_is_logged_of_a_schedule_that_is_put_off),
         cmocka_unit_test(a_snapshot_gives_the_state_back),
         cmocka_unit_test(no_damage_crashes_the_decoder),
         cmocka_unit_test(events_that_do_not_fit_change_nothing),

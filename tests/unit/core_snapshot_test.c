@@ -86,6 +86,7 @@ static void a_decoded_core_goes_on_as_the_live_one(void **state)
     for (uint64_t seed = 100; seed < 100 + scaled(80); seed++) {
         struct core_rig live, other;
         core_rig_init(&live, seed);
+        live.knows_zones = true;
         for (unsigned step = 0; step < 200; step++)
             core_rig_step(&live);
         struct buffer encoded;

@@ -2,6 +2,7 @@
 #include "scenario.h"
 
 #include "core/schedule.h"
+#include "support/zones.h"
 
 /* WORLD_START_MS is 2023-11-14 22:13:20 UTC. */
 #define START_S UINT64_C(1700000000)
@@ -272,6 +273,142 @@ static void a_daily_schedule_fires_once_a_day_over_both_changes(void **state)
     world_destroy(world);
 }
 
+/* --- a time zone that can't be read ------------------------------------------------------------------------------- */
+
+static bool metrics_say(struct world *world, const char *line)
+{
+    struct arena arena;
+    struct buffer text;
+    arena_init(&arena);
+    buffer_init(&text);
+    api_metrics_write(&world->api, 1, &arena, &text);
+    buffer_append_u8(&text, 0);
+    bool is_there = strstr((const char *)text.data_owned, line) != NULL;
+    arena_deinit(&arena);
+    buffer_deinit(&text);
+    return is_there;
+}
+
+/* A server with a schedule each ten minutes whose time-zone data is gone since its last start. It is 22:13:20 UTC,
+ * the schedule is due at 22:20. */
+static struct world *open_without_zone(struct zones *zones, const char *rule)
+{
+    char more[80];
+    zones_create(zones);
+    zones_put(zones);
+    struct world *world =
+        world_create(&(struct world_options){.way = WORLD_PLAIN, .seed = 11, .zones_folder = zones->folder});
+    world_create_queue(world, "q", "");
+    snprintf(more, sizeof(more), ",'TimeZone':'Somewhere','CatchUp':'%s'", rule);
+    put(world, "s", "*/10 * * * *", "q", more);
+    zones_take_away(zones);
+    world_kill(world);
+    return world;
+}
+
+static void close_without_zone(struct world *world, struct zones *zones)
+{
+    world_audit(world);
+    world_destroy(world);
+    zones_destroy(zones);
+}
+
+#define DUE_S (START_S + 400) /* 22:20 */
+
+static void a_schedule_whose_time_zone_is_gone_waits_and_fires_once_when_it_is_back(void **state)
+{
+    (void)state;
+    struct zones zones;
+    struct world *world = open_without_zone(&zones, "one");
+    for (unsigned i = 0; i < 4; i++) {
+        world_pass_time(world, 5 * MINUTE_S * 1000);
+        EXPECT(world, world_count_messages(world, "q") == 0);
+        EXPECT(world, seconds_of(describe(world, "s"), "NextAt") == DUE_S);
+        if (i % 2 == 1)
+            world_kill(world); /* nothing of it is written down */
+    }
+    zones_put(&zones);
+    world_pass_time(world, MINUTE_S * 1000);
+    EXPECT(world, world_count_messages(world, "q") == 1);
+    struct answer answer = describe(world, "s");
+    EXPECT(world, seconds_of(answer, "LastAt") == DUE_S);
+    EXPECT(world, seconds_of(answer, "NextAt") == DUE_S + 1200); /* 22:40; 22:30 was missed with the first */
+    world_pass_time(world, 10 * MINUTE_S * 1000);
+    delete_schedule(world, "s");
+    expect_firings(world, "q", "s", (uint64_t[]){DUE_S, DUE_S + 1200}, 2);
+    close_without_zone(world, &zones);
+}
+
+static void what_becomes_of_firings_that_a_time_zone_kept_is_for_the_catch_up_rule(void **state)
+{
+    (void)state;
+    struct zones zones;
+    struct world *world = open_without_zone(&zones, "all");
+    world_pass_time(world, 30 * MINUTE_S * 1000);
+    zones_put(&zones);
+    world_pass_time(world, MINUTE_S * 1000);
+    delete_schedule(world, "s");
+    expect_firings(world, "q", "s", (uint64_t[]){DUE_S, DUE_S + 600, DUE_S + 1200}, 3);
+    close_without_zone(world, &zones);
+    world = open_without_zone(&zones, "none");
+    world_pass_time(world, 30 * MINUTE_S * 1000);
+    zones_put(&zones);
+    world_pass_time(world, MINUTE_S * 1000);
+    EXPECT(world, seconds_of(describe(world, "s"), "NextAt") == DUE_S + 1800);
+    delete_schedule(world, "s");
+    EXPECT(world, world_count_messages(world, "q") == 0);
+    close_without_zone(world, &zones);
+}
+
+static void a_time_zone_that_is_gone_is_told_in_replies_metrics_and_once_in_the_log(void **state)
+{
+    (void)state;
+    struct zones zones;
+    struct failure trouble;
+    struct world *world = open_without_zone(&zones, "one");
+    EXPECT(world, strstr(answer_text(describe(world, "s"), "Warning"), "Somewhere can't be read from /tmp/") != NULL);
+    EXPECT(world, !api_take_trouble(world->api, &trouble)); /* it is not due yet */
+    EXPECT(world, metrics_say(world, "\ntally_schedules_waiting_for_zone 0\n"));
+    for (unsigned i = 0; i < 60; i++) {
+        world_pass_time(world, MINUTE_S * 1000);
+        bool is_first = world->now_ms >= DUE_S * 1000 && world->now_ms < (DUE_S + MINUTE_S) * 1000;
+        EXPECT(world, api_take_trouble(world->api, &trouble) == is_first);
+    }
+    EXPECT(world, strstr(trouble.text, "schedule 's' is due and waits: its time zone Somewhere can't be read") != NULL);
+    EXPECT(world, metrics_say(world, "\ntally_schedules_waiting_for_zone 1\n"));
+    struct answer list = world_call(world, "Tally.ListSchedules", "{}");
+    EXPECT(world,
+           yyjson_is_str(yyjson_obj_get(yyjson_arr_get_first(yyjson_obj_get(list.root, "Schedules")), "Warning")));
+    zones_put(&zones);
+    world_pass_time(world, MINUTE_S * 1000);
+    EXPECT(world, !answer_has(describe(world, "s"), "Warning"));
+    EXPECT(world, metrics_say(world, "\ntally_schedules_waiting_for_zone 0\n"));
+    EXPECT(world, !api_take_trouble(world->api, &trouble));
+    close_without_zone(world, &zones);
+}
+
+static void without_its_time_zone_no_schedule_is_put_or_resumed_and_any_is_paused_or_deleted(void **state)
+{
+    (void)state;
+    struct zones zones;
+    struct world *world = open_without_zone(&zones, "one");
+    EXPECT(world, answer_fails(world_call(world, "Tally.PutSchedule",
+                                          "{'Name':'t','Cron':'@daily','TimeZone':'Somewhere','QueueUrl':'q',"
+                                          "'MessageBody':'b'}"),
+                               "InvalidParameterValueException"));
+    EXPECT(world, world_call(world, "Tally.PauseSchedule", "{'Name':'s'}").error == NULL);
+    EXPECT(world, !answer_has(describe(world, "s"), "NextAt") && !answer_has(describe(world, "s"), "Warning"));
+    struct answer answer = world_call(world, "Tally.ResumeSchedule", "{'Name':'s'}");
+    EXPECT(world, answer_fails(answer, "ServiceUnavailable"));
+    EXPECT(world, strstr(answer_text(answer, "message"), "stays paused: its time zone Somewhere") != NULL);
+    EXPECT(world, answer_is_true(describe(world, "s"), "Paused"));
+    zones_put(&zones);
+    answer = world_call(world, "Tally.ResumeSchedule", "{'Name':'s'}");
+    EXPECT(world, answer.error == NULL && seconds_of(answer, "NextAt") == DUE_S);
+    delete_schedule(world, "s");
+    close_without_zone(world, &zones);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +423,10 @@ int main(void)
         SCENARIO(what_makes_no_schedule_is_refused),
         cmocka_unit_test(at_most_a_thousand_firings_are_made_up_for),
         cmocka_unit_test(a_daily_schedule_fires_once_a_day_over_both_changes),
+        cmocka_unit_test(a_schedule_whose_time_zone_is_gone_waits_and_fires_once_when_it_is_back),
+        cmocka_unit_test(what_becomes_of_firings_that_a_time_zone_kept_is_for_the_catch_up_rule),
+        cmocka_unit_test(a_time_zone_that_is_gone_is_told_in_replies_metrics_and_once_in_the_log),
+        cmocka_unit_test(without_its_time_zone_no_schedule_is_put_or_resumed_and_any_is_paused_or_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
