@@ -3,6 +3,7 @@
 #include "api/access.h"
 #include "api/calendar.h"
 #include "api/firings.h"
+#include "api/grant.h"
 #include "api/memory_limit.h"
 #include "api/pool_wait.h"
 #include "api/reply.h"
@@ -112,6 +113,13 @@ struct exchange *api_take_finished(struct api *api)
         return NULL;
     list_remove(link);
     return CONTAINER_OF(link, struct exchange, api_link);
+}
+
+bool api_let_go(struct api *api, struct exchange *exchange, uint64_t now_ms)
+{
+    ASSERT(exchange->state == EXCHANGE_FINISHED && !list_is_linked(&exchange->api_link));
+    return !exchange_gives_lease(exchange) ||
+           grant_let_go(exchange->grant_owned, api->ns, now_ms, &exchange->hold_sequence);
 }
 
 void api_refuse(struct api *api, struct exchange *exchange, enum error error, const char *text)

@@ -5,7 +5,8 @@
  * The server's loop is:
  *     api_submit() for each request read; api_tick() when api_due_ms() has come
  *     while ((exchange = api_take_finished(api))) queue its reply behind exchange->hold_sequence
- *     api_flush() before it sleeps; when woken: show the replies held for frames up to namespace_durable() */
+ *     api_flush() before it sleeps; when woken: show the replies held for frames up to namespace_durable(),
+ *     if api_let_go() lets them go */
 #ifndef TALLY_API_API_H
 #define TALLY_API_API_H
 
@@ -77,6 +78,11 @@ void api_release_waiting(struct api *api);
 
 /* The next finished exchange, or NULL. */
 struct exchange *api_take_finished(struct api *api);
+
+/* The frame that a finished exchange waits for is durable: may its reply leave? True: it does, and the leases that it
+ * gives begin anew if more than a tenth of them is over. False: exchange->hold_sequence is a later frame now. Needed
+ * where exchange_gives_lease(). */
+bool api_let_go(struct api *api, struct exchange *exchange, uint64_t now_ms);
 
 /* When the api next has something to do by itself, in log time; UINT64_MAX: never. */
 uint64_t api_due_ms(const struct api *api);

@@ -1,5 +1,6 @@
 /* ChangeMessageVisibility and its batch form. */
 #include "api/action.h"
+#include "api/grant.h"
 
 #define TIMEOUT_S_MAX 43200
 
@@ -35,7 +36,11 @@ static enum error change_one(struct call *call, const struct params *params)
     if (timeout_s < 0)
         return call_fail(call, ERROR_MISSING_PARAMETER, "The request must contain the parameter VisibilityTimeout.");
     bool is_gone = false;
-    error = decide_change_visibility(call->core, queue, handle, (uint32_t)timeout_s * 1000, &is_gone);
+    struct given_lease given;
+    error = decide_change_visibility(call->core, queue, handle, (uint32_t)timeout_s * 1000, &given, &is_gone);
+    if (error == OK && given.message != 0)
+        *grants_add(namespace_grants(call->ns), call->exchange, 1, (uint32_t)timeout_s * 1000,
+                    core_now_ms(call->core)) = given;
     return error == OK ? OK : explain(call, params, error, handle, timeout_s, is_gone);
 }
 

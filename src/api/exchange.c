@@ -1,5 +1,8 @@
 #include "api/exchange.h"
 
+#include "api/grant.h"
+#include <stdlib.h>
+
 /* Above this a reply's memory is given back: a rare answer of megabytes must not stay with every exchange it passed. */
 #define EXCHANGE_BODY_KEPT_MAX ((size_t)64 * 1024)
 
@@ -11,16 +14,26 @@ void exchange_init(struct exchange *exchange)
     buffer_init(&exchange->reply.body);
 }
 
+static void drop_grant(struct exchange *exchange)
+{
+    if (exchange->grant_owned != NULL)
+        grant_forget(exchange->grant_owned);
+    free(exchange->grant_owned);
+    exchange->grant_owned = NULL;
+}
+
 void exchange_deinit(struct exchange *exchange)
 {
     ASSERT(!list_is_linked(&exchange->api_link));
+    drop_grant(exchange);
     buffer_deinit(&exchange->reply.body);
     arena_deinit(&exchange->arena);
 }
 
 size_t exchange_reply_memory(const struct exchange *exchange)
 {
-    return EXCHANGE_SIZE + exchange->reply.body.capacity;
+    size_t grant_size = exchange->grant_owned == NULL ? 0 : sizeof(*exchange->grant_owned);
+    return EXCHANGE_SIZE + grant_size + exchange->reply.body.capacity;
 }
 
 /* A body with less than this has nothing to give back that would be worth a call. */
@@ -40,6 +53,7 @@ void exchange_count_reply(struct exchange *exchange, struct reply_budget *budget
 void exchange_rest(struct exchange *exchange)
 {
     exchange->request = (struct request){0};
+    drop_grant(exchange);
     arena_reset(&exchange->arena);
     buffer_truncate(&exchange->reply.body, 0);
     if (exchange->reply.body.capacity > EXCHANGE_WAITING_BODY_MAX)
@@ -63,6 +77,8 @@ void exchange_reset(struct exchange *exchange)
     exchange->reply.content_type = NULL;
     exchange->reply.error = OK;
     exchange->hold_sequence = 0;
+    if (exchange->grant_owned != NULL)
+        grant_forget(exchange->grant_owned);
     exchange->state = EXCHANGE_NEW;
     exchange->waiter_slot = 0;
     exchange->waits_for_pool = false;

@@ -44,6 +44,7 @@ enum wire_form {
 struct action;
 struct api;
 struct credential;
+struct grant;
 
 enum exchange_state {
     EXCHANGE_NEW,
@@ -60,8 +61,9 @@ struct exchange {
     const char *action;               /* without its service, like "SendMessage"; static; NULL: not known */
     bool is_own;                      /* what is asked for is one of Tally's own actions, or would be */
     struct reply reply;
-    struct arena arena;     /* for the api, until the exchange is finished */
-    uint64_t hold_sequence; /* 0: nothing to wait for */
+    struct arena arena;        /* for the api, until the exchange is finished */
+    uint64_t hold_sequence;    /* 0: nothing to wait for */
+    struct grant *grant_owned; /* the leases that the reply gives (grant.h), or NULL */
     enum exchange_state state;
     struct api *api;           /* that has or had it: that of its namespace */
     struct list_link api_link; /* in the api: among the waiting or the finished */

@@ -2,6 +2,7 @@
 
 #include "api/checkpoint.h"
 #include "api/cleaner.h"
+#include "api/grant.h"
 #include "base/list.h"
 #include "base/memory.h"
 #include "core/decide.h"
@@ -15,6 +16,7 @@
 struct open_frame {
     struct buffer bytes;
     struct log_place place;
+    uint64_t time_ms;      /* at which it was opened */
     struct list_link link; /* among the closed */
 };
 
@@ -31,6 +33,7 @@ struct namespace
     bool is_flushing;         /* the first of `closed` is with the flusher */
     bool is_new;              /* the folder held nothing when it was opened */
     struct open_frame *spare; /* one kept for reuse */
+    struct grants grants;     /* of replies that are held */
     uint64_t closed_sequence; /* of the newest closed frame */
     uint64_t closed_end;      /* log position behind it */
     uint64_t closed_time_ms;
@@ -109,6 +112,7 @@ static void open_frame(struct namespace *ns, uint64_t now_ms)
     ASSERT(ns->frame == NULL);
     ns->frame = frame_create(ns);
     ns->frame->place = log_next_place(ns->log);
+    ns->frame->time_ms = now_ms;
     frame_begin(&ns->frame->bytes);
     core_frame_open(ns->core, &ns->frame->bytes, ns->frame->place.position + FRAME_HEADER_SIZE, now_ms,
                     frame_full_size(ns));
@@ -118,6 +122,7 @@ static void open_frame(struct namespace *ns, uint64_t now_ms)
 static void close_frame(struct namespace *ns)
 {
     struct open_frame *frame = ns->frame;
+    grants_note_holds(&ns->grants, ns->core, frame->place.sequence);
     core_frame_close(ns->core);
     ns->frame = NULL;
     if (frame_is_empty(frame)) {
@@ -125,23 +130,51 @@ static void close_frame(struct namespace *ns)
         return;
     }
     frame_seal(&frame->bytes, FRAME_EVENTS, log_epoch(ns->log), frame->place.sequence, frame->place.position,
-               core_now_ms(ns->core));
+               frame->time_ms);
     ASSERT(frame->bytes.size <= log_frame_size_max(ns->log));
     log_place_taken(ns->log, frame->bytes.size);
     closed_add(ns, frame);
     ns->closed_sequence = frame->place.sequence;
     ns->closed_end = frame->place.position + frame->bytes.size;
-    ns->closed_time_ms = core_now_ms(ns->core);
+    ns->closed_time_ms = frame->time_ms;
+}
+
+/* In the open frame, which has events. */
+static void pass_time(struct namespace *ns, uint64_t now_ms)
+{
+    grants_note_holds(&ns->grants, ns->core, ns->frame->place.sequence);
+    decide_pass_time(ns->core, now_ms);
 }
 
 struct core *namespace_begin(struct namespace *ns, uint64_t now_ms)
 {
-    /* A frame without events takes the present time; one with events keeps its own. */
+    if (ns->grants.due_ms <= now_ms)
+        grants_keep(&ns->grants, ns, now_ms);
+    /* A frame without events takes the present time; in one with events time goes on when
+     * a decision comes much later. */
     if (ns->frame != NULL && (frame_is_empty(ns->frame) || ns->frame->bytes.size >= frame_full_size(ns)))
         close_frame(ns);
     if (ns->frame == NULL)
         open_frame(ns, now_ms > core_now_ms(ns->core) ? now_ms : core_now_ms(ns->core));
+    else if (now_ms > core_now_ms(ns->core) + FRAME_TIME_MS_MAX)
+        pass_time(ns, now_ms);
     return ns->core;
+}
+
+void namespace_note_durable(struct namespace *ns, uint64_t now_ms)
+{
+    if (ns->grants.hold_count > 0)
+        grants_show_holds(&ns->grants, ns, namespace_durable(ns), now_ms);
+}
+
+bool namespace_has_unseen(const struct namespace *ns)
+{
+    return ns->grants.hold_count > 0;
+}
+
+struct grants *namespace_grants(struct namespace *ns)
+{
+    return &ns->grants;
 }
 
 uint64_t namespace_decision_size_max(const struct namespace *ns)
@@ -381,6 +414,7 @@ static void namespace_free(struct namespace *ns)
     while (!list_is_empty(&ns->closed))
         frame_destroy(closed_take(ns));
     core_destroy(ns->core);
+    grants_deinit(&ns->grants);
     if (ns->log != NULL)
         log_close(ns->log);
     checkpoint_deinit(&ns->checkpoint);
@@ -395,6 +429,7 @@ enum error namespace_recover(struct disk *disk, const struct namespace_options *
     ns->disk = disk;
     ns->core = core_create();
     list_init(&ns->closed);
+    grants_init(&ns->grants);
     enum error error = recover(ns, failure);
     if (error == OK)
         *recovered = ns;

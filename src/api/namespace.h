@@ -16,6 +16,10 @@ struct namespace;
 /* A frame that holds this share of frame_size_max is closed before the next decision; the rest is room for that one. */
 #define NAMESPACE_FULL_SHARE 8u
 
+/* A decision is dated at most so long before it is made. On a disk that keeps up a frame is open for less, has one
+ * time, and says nothing of time. */
+#define FRAME_TIME_MS_MAX 5u
+
 /* How far a recovery has come. */
 struct namespace_recovery {
     uint64_t snapshot_size; /* bytes read; 0: there is none */
@@ -59,8 +63,12 @@ enum error namespace_open(struct disk *disk, const struct namespace_options *opt
 /* Makes everything durable (unless the log has failed), then frees. */
 void namespace_close(struct namespace *ns);
 
-/* Before a decision: opens a frame if none is open and lets time pass to the frame's time. Returns the core. */
+/* Before a decision: opens a frame if none is open, and lets time pass to now_ms, or to FRAME_TIME_MS_MAX before it.
+ * Leases of replies that are held do not end by that (grant.h). Returns the core. */
 struct core *namespace_begin(struct namespace *ns, uint64_t now_ms);
+
+/* The leases that replies which have not left give. */
+struct grants *namespace_grants(struct namespace *ns);
 
 /* The core for reading only. */
 const struct core *namespace_core(const struct namespace *ns);
@@ -83,6 +91,11 @@ void namespace_reap(struct namespace *ns);
 /* Newest durable sequence. An error is final: end the process. */
 uint64_t namespace_durable(const struct namespace *ns);
 enum error namespace_failure(const struct namespace *ns, struct failure *failure);
+
+/* Whoever shows replies says so, soon after frames have become durable: what others may hear of only then begins to
+ * count. Needed where namespace_has_unseen(). */
+void namespace_note_durable(struct namespace *ns, uint64_t now_ms);
+bool namespace_has_unseen(const struct namespace *ns);
 
 /* Starts, continues or finishes a snapshot if one is due. The daemon lets a forked child write it; `in_line` writes it
  * here. Failing to take one is not fatal: the text says why. */

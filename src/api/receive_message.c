@@ -1,5 +1,6 @@
 /* ReceiveMessage, at once or after a wait. */
 #include "api/access.h"
+#include "api/grant.h"
 #include "api/memory_limit.h"
 #include "api/state.h"
 #include "api/text.h"
@@ -142,6 +143,20 @@ static enum error fail_damaged(struct call *call, const struct received_message 
         count, BYTES_FORMAT(buffer_bytes(place)));
 }
 
+/* The reply gives the leases of these deliveries. */
+static void grant_leases(struct call *call, const struct queue *queue, const struct receive_command *command,
+                         const struct received_message *messages, unsigned count)
+{
+    if (count == 0 || command->timeout_ms == 0 || queue->settings.is_at_most_once)
+        return;
+    struct given_lease *leases =
+        grants_add(namespace_grants(call->ns), call->exchange, count, command->timeout_ms, core_now_ms(call->core));
+    for (unsigned i = 0; i < count; i++) {
+        leases[i].message = messages[i].handle.message;
+        leases[i].delivery = messages[i].handle.delivery;
+    }
+}
+
 /* Takes messages, or gives those of an earlier receive with the same attempt id again. */
 static enum error take(struct call *call, struct queue *queue, const struct receive_command *command,
                        struct received_message messages[RECEIVE_MAX], unsigned *count)
@@ -180,12 +195,16 @@ enum error receive_now(struct call *call, struct queue *queue, const struct rece
         struct content content;
         if (!read_content(call, &messages[i], &content))
             continue; /* it stays in flight, and goes to the dead-letter queue in the end, if there is one */
-        if ((*count)++ == 0)
+        if (*count == 0)
             writer_list_begin(call->reply, "Messages");
         write_message(call, command, queue->settings.is_fifo, &messages[i], &content);
+        if (*count < i)
+            messages[*count] = messages[i];
+        (*count)++;
     }
     if (*count > 0)
         writer_list_end(call->reply);
+    grant_leases(call, queue, command, messages, *count);
     return *count == 0 && received > 0 ? fail_damaged(call, messages, received) : OK;
 }
 

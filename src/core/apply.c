@@ -38,7 +38,11 @@ bool apply_restarted(struct core *core, const struct event_restarted *restarted)
 
 bool apply_time_passed(struct core *core, const struct event_time_passed *passed)
 {
-    return passed->time_ms == core->now_ms; /* opening the frame has let it pass */
+    if (passed->time_ms < core->now_ms)
+        return false;
+    core_advance(core, passed->time_ms);
+    core->has_fired = false; /* this event says so */
+    return true;
 }
 
 bool apply_queue_created(struct core *core, const struct event_queue_created *created)
@@ -361,6 +365,17 @@ bool apply_visibility_changed(struct core *core, const struct event_visibility_c
     if (core_message(core, slot)->place != 0)
         core_place_of(core, core_message(core, slot))->is_changed = true;
     set_lease(core, slot, changed->timeout_ms);
+    return true;
+}
+
+bool apply_lease_renewed(struct core *core, const struct event_lease_renewed *renewed)
+{
+    uint32_t slot = core_find_message(core, renewed->number);
+    if (slot == 0 || core_message(core, slot)->state != MESSAGE_IN_FLIGHT ||
+        renewed->visible_at_ms <= core_message(core, slot)->visible_at_ms)
+        return false;
+    core_message(core, slot)->visible_at_ms = renewed->visible_at_ms;
+    heap_update(&core->timers, renewed->visible_at_ms, slot);
     return true;
 }
 

@@ -41,6 +41,7 @@ struct core *core_create(void)
     publisher_init(&core->publishers);
     ticket_pool_init_all(core);
     made_match_init(core);
+    buffer_init(&core->new_holds);
     buffer_init(&core->scratch);
     arena_init(&core->received_texts);
     return core;
@@ -135,6 +136,7 @@ void core_destroy(struct core *core)
     pool_deinit(&core->shelves);
     pool_deinit(&core->queues);
     pool_deinit(&core->batches);
+    buffer_deinit(&core->new_holds);
     buffer_deinit(&core->scratch);
     arena_deinit(&core->received_texts);
     kept_free(core->queue_order_owned);
@@ -177,6 +179,7 @@ void core_frame_open(struct core *core, struct buffer *frame, uint64_t position,
     ASSERT(core->frame == NULL && position >= frame->size);
     ASSERT(now_ms >= core->now_ms);
     trim_pools(core);
+    buffer_truncate(&core->new_holds, 0);
     core_advance(core, now_ms);
     core->frame = frame;
     core->frame_base = position - frame->size;

@@ -4,8 +4,9 @@
  * encoded into the open frame and applied (apply.c) at once, so that the next decision sees it. On replay the same events
  * are applied from the log. The state is therefore a function of the log and of nothing else.
  *
- * A frame has one time. core_frame_open() first lets time pass to it: messages whose delay or visibility timeout is over
- * become deliverable, without an event. What time creates, ends or moves is decided by decide_due() and logged. */
+ * core_frame_open() first lets time pass to that of the frame: messages whose delay or visibility timeout is over
+ * become deliverable, without an event. In a frame that stays open time goes on by an event (decide_pass_time). What
+ * time creates, ends or moves is decided by decide_due() and logged. */
 #ifndef TALLY_CORE_CORE_H
 #define TALLY_CORE_CORE_H
 
@@ -123,5 +124,16 @@ bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *c
 
 /* Asserts every invariant by walking the whole state. */
 void core_check(const struct core *core);
+
+/* The matches that the open frame holds for confirmations, one after the other: the number, 0 behind the last. *next is
+ * 0 at first. Whoever asks says decide_show_hold() when that frame is durable; until then none of them times out. */
+uint64_t core_take_new_hold(struct core *core, size_t *next);
+
+/* A lease that a delivery was given, until visible_at_ms. */
+struct given_lease {
+    uint64_t message;
+    uint64_t delivery;
+    uint64_t visible_at_ms;
+};
 
 #endif

@@ -22,6 +22,9 @@
 /* The first event of a new log. */
 void decide_found(struct core *core, struct bytes name, const uint8_t key[CORE_KEY_SIZE], uint64_t segment_size);
 
+/* A lease that a restart interrupts lasts this much longer at most (docs/guarantees.md, section 2). */
+#define RESTART_GRACE_MS 30000u
+
 /* The first event of each owner; in a frame of its own whose time is that of the last frame. O(leases). */
 void decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms);
 
@@ -29,8 +32,12 @@ void decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms);
  * one has done that yet. Else a crash could take back what somebody was told, the end of a lease for one. */
 void decide_time_passed(struct core *core);
 
-/* Decides what has fallen due: messages whose retention is over, deadlines and retention of batches, and a portion of what
- * purges and cancels left to end. Does a bounded amount; true if more is due now. */
+/* Lets time pass to now_ms, not before the core's, inside the open frame: what follows is decided then. */
+void decide_pass_time(struct core *core, uint64_t now_ms);
+
+/* Decides what has fallen due: messages whose retention is over, deadlines and retention of batches, and a
+ * portion of what purges and cancels left to end; all but schedules (decide_fire_schedule()). Does a bounded
+ * amount; true if more is due now. */
 bool decide_due(struct core *core);
 
 /* --- queues ------------------------------------------------------------------------------------------------------- */
@@ -147,11 +154,16 @@ enum error decide_delete(struct core *core, struct queue *queue, struct bytes ha
 uint64_t decide_held_message(const struct core *core, const struct queue *queue, struct bytes handle);
 
 /* Ends the lease named by the newest handle at now + timeout_ms (0: visible at once); an older handle changes nothing.
- * Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID; ERROR_INVALID_PARAMETER_VALUE with *is_gone = true: the message has
- * ended; the same with *is_gone = false: in total more than 12 hours since the receive.
- * Source: SQS API reference, ChangeMessageVisibility. */
+ * Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID; ERROR_INVALID_PARAMETER_VALUE with *is_gone = true: the message
+ * has ended; the same with *is_gone = false: in total more than 12 hours since the receive. *given is the lease as it
+ * is now; message 0: it is none. Source: SQS API reference, ChangeMessageVisibility. */
 enum error decide_change_visibility(struct core *core, struct queue *queue, struct bytes handle, uint32_t timeout_ms,
-                                    bool *is_gone);
+                                    struct given_lease *given, bool *is_gone);
+
+/* The lease lasts until visible_at_ms at least, and `lease` says until when. What was asked for stays
+ * the message's timeout. False, with nothing changed: it is over, or somebody has shortened it since it
+ * was given. O(log messages). */
+bool decide_renew_lease(struct core *core, struct given_lease *lease, uint64_t visible_at_ms);
 
 /* Ends the attempt that holds the message: it is visible again after the queue's back-off; if final or out of attempts, it is
  * dead-lettered, dropped, or its group is held. A handle that is not the newest changes nothing (*is_gone true) on a standard
@@ -530,5 +542,9 @@ enum match_outcome decide_confirm(struct core *core, struct ticket_pool *pool, u
 
 /* Undoes held matches whose time is over, at most `portion` of them: those who did not answer are cancelled. */
 void decide_end_holds(struct core *core, unsigned portion);
+
+/* The record that holds the match is durable, so those who are to confirm it may hear of it. If more than a tenth of
+ * their time is over, it begins anew at now_ms. */
+void decide_show_hold(struct core *core, uint64_t match, uint64_t now_ms);
 
 #endif

@@ -74,6 +74,8 @@ static uint64_t make_match(struct core *core, struct ticket_pool *pool, const st
         event.matched.message = match_result_send(core, pool, number, making->seats, making->count, making->body);
     }
     core_emit(core, &event);
+    if (is_held)
+        buffer_append_u64(&core->new_holds, number);
     buffer_deinit(&members);
     buffer_deinit(&siblings);
     return number;
@@ -356,12 +358,63 @@ static void end_hold(struct core *core, const struct made_match *match)
     buffer_deinit(&leavers);
 }
 
+/* Where more than this share of it was over before anybody could hear of a match, its time
+ * to be confirmed begins anew. */
+#define HOLD_LATE_SHARE 10u
+
+/* How long it waits for its confirmations; as it says itself where its pool asks for none any more. */
+static uint64_t hold_ms(const struct core *core, const struct made_match *match)
+{
+    uint64_t confirm_ms = ticket_pool_find_by_id(core, match->pool)->spec.confirm_ms;
+    return confirm_ms > 0 ? confirm_ms : match->confirm_by_ms - match->made_at_ms;
+}
+
+/* It waits for them as long again. */
+static void renew_hold(struct core *core, const struct made_match *match, uint64_t now_ms)
+{
+    uint64_t confirm_ms = hold_ms(core, match);
+    if (now_ms + confirm_ms <= match->confirm_by_ms)
+        return;
+    core_emit(core, &(struct event){
+                        .kind = EVENT_HOLD_RENEWED,
+                        .hold_renewed = {.match = match->number, .confirm_by_ms = now_ms + confirm_ms},
+                    });
+}
+
+uint64_t core_take_new_hold(struct core *core, size_t *next)
+{
+    if (*next >= core->new_holds.size) {
+        buffer_truncate(&core->new_holds, 0);
+        return 0;
+    }
+    uint64_t number = bytes_get_u64(core->new_holds.data_owned + *next);
+    *next += sizeof(number);
+    uint32_t slot = made_match_find(core, number);
+    if (slot != 0)
+        made_match_at(core, slot)->is_unseen = true;
+    return number;
+}
+
+void decide_show_hold(struct core *core, uint64_t number, uint64_t now_ms)
+{
+    uint32_t slot = made_match_find(core, number);
+    if (slot == 0)
+        return;
+    struct made_match *match = made_match_at(core, slot);
+    match->is_unseen = false;
+    if (match->state == MATCH_HELD && now_ms > match->made_at_ms + hold_ms(core, match) / HOLD_LATE_SHARE)
+        renew_hold(core, match, now_ms);
+}
+
 void decide_end_holds(struct core *core, unsigned portion)
 {
     while (portion > 0 && made_match_due_ms(core) <= core->now_ms && !core_frame_is_ample(core)) {
         const struct made_match *match = made_match_at(core, heap_top(&core->holds).slot);
         budget_spend(&portion, match->member_count);
-        end_hold(core, match);
+        if (match->is_unseen)
+            renew_hold(core, match, core->now_ms);
+        else
+            end_hold(core, match);
     }
 }
 
@@ -440,7 +493,7 @@ enum match_outcome decide_confirm(struct core *core, struct ticket_pool *pool, u
     uint32_t member = find_member(pool, match, key);
     if (member == UINT32_MAX)
         return MATCH_IS_UNKNOWN;
-    if (match->state == MATCH_HELD && match->confirm_by_ms <= core->now_ms)
+    if (match->state == MATCH_HELD && match->confirm_by_ms <= core->now_ms && !match->is_unseen)
         end_hold(core, match); /* its time is over, though nobody has come to say so yet */
     if (match->state != MATCH_HELD)
         return MATCH_DONE;

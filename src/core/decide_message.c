@@ -62,9 +62,10 @@ uint64_t decide_held_message(const struct core *core, const struct queue *queue,
 }
 
 enum error decide_change_visibility(struct core *core, struct queue *queue, struct bytes handle, uint32_t timeout_ms,
-                                    bool *is_gone)
+                                    struct given_lease *given, bool *is_gone)
 {
     struct holding holding;
+    *given = (struct given_lease){0};
     enum error error = find_held(core, queue, handle, &holding);
     if (error != OK)
         return error;
@@ -82,7 +83,25 @@ enum error decide_change_visibility(struct core *core, struct queue *queue, stru
                         .kind = EVENT_VISIBILITY_CHANGED,
                         .visibility_changed = {.number = message->number, .timeout_ms = timeout_ms},
                     });
+    if (timeout_ms > 0)
+        *given = (struct given_lease){message->number, message->delivery, core->now_ms + timeout_ms};
     return OK;
+}
+
+bool decide_renew_lease(struct core *core, struct given_lease *lease, uint64_t visible_at_ms)
+{
+    uint32_t slot = core_find_message(core, lease->message);
+    const struct message *message = slot == 0 ? NULL : core_message(core, slot);
+    if (message == NULL || message->state != MESSAGE_IN_FLIGHT || message->delivery != lease->delivery ||
+        message->visible_at_ms < lease->visible_at_ms)
+        return false;
+    if (message->visible_at_ms < visible_at_ms)
+        core_emit(core, &(struct event){
+                            .kind = EVENT_LEASE_RENEWED,
+                            .lease_renewed = {.number = lease->message, .visible_at_ms = visible_at_ms},
+                        });
+    lease->visible_at_ms = message->visible_at_ms;
+    return true;
 }
 
 /* --- failure ------------------------------------------------------------------------------------------------------ */

@@ -3,9 +3,6 @@
 #include "core/state.h"
 #include "core/tags.h"
 
-/* A lease that a restart interrupts lasts this much longer at most (docs/guarantees.md, section 2). */
-#define RESTART_GRACE_MS 30000u
-
 void decide_found(struct core *core, struct bytes name, const uint8_t key[CORE_KEY_SIZE], uint64_t segment_size)
 {
     struct event event = {.kind = EVENT_FOUNDED, .founded = {.name = name, .segment_size = segment_size}};
@@ -25,6 +22,11 @@ void decide_time_passed(struct core *core)
 {
     if (core->has_fired)
         core_emit(core, &(struct event){.kind = EVENT_TIME_PASSED, .time_passed = {.time_ms = core->now_ms}});
+}
+
+void decide_pass_time(struct core *core, uint64_t now_ms)
+{
+    core_emit(core, &(struct event){.kind = EVENT_TIME_PASSED, .time_passed = {.time_ms = now_ms}});
 }
 
 struct queue *decide_create_queue(struct core *core, struct bytes name, const struct queue_settings *settings)

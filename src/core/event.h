@@ -1,8 +1,8 @@
 /* Events: physical facts in the past tense, the only things the log holds and the only things that change the state.
  *
- * An event says what happened, never what was asked, so that a later version of the program replays an old log to the same
- * state. Times that an event does not carry are those of its frame. Adding an event is a row here and an apply function
- * (apply.c); a kind or a field is never reused or reordered.
+ * An event says what happened, never what was asked, so that a later version of the program replays an old log to the
+ * same state. Times that an event does not carry are the core's time: that of its frame, or of the newest time_passed
+ * in it. Adding an event is a row here and an apply function (apply.c); a kind or a field is never reused or reordered.
  *
  * On disk an event is u8 kind, u32 size, then its fields in the order of the list, little-endian; TEXT is u32 size and the
  * bytes. docs/formats/events.md shows them. */
@@ -35,6 +35,7 @@
     X(SENT_IN_GROUP, sent_in_group, 25)                                                                                \
     X(FAILED, failed, 26)                                                                                              \
     X(CONTENT_MOVED, content_moved, 27)                                                                                \
+    X(LEASE_RENEWED, lease_renewed, 28)                                                                                \
     X(BATCH_CREATED, batch_created, 30)                                                                                \
     X(UNITS_COUNTED, units_counted, 31)                                                                                \
     X(UNITS_ADDED, units_added, 32)                                                                                    \
@@ -77,7 +78,8 @@
     X(CONFIRMED, confirmed, 97)                                                                                        \
     X(MATCH_MADE, match_made, 98)                                                                                      \
     X(MATCH_UNDONE, match_undone, 99)                                                                                  \
-    X(TICKETS_FORGOTTEN, tickets_forgotten, 100)
+    X(TICKETS_FORGOTTEN, tickets_forgotten, 100)                                                                       \
+    X(HOLD_RENEWED, hold_renewed, 101)
 
 /* A new namespace: its name, the key of its receipt handles and message ids, the size of its log's segments. */
 #define EVENT_FIELDS_founded(U8, U32, U64, RAW, TEXT) TEXT(name) RAW(key, CORE_KEY_SIZE) U64(segment_size)
@@ -87,7 +89,8 @@
  * the time of the frame before it, so that no lease ends before this event could save it. */
 #define EVENT_FIELDS_restarted(U8, U32, U64, RAW, TEXT) U64(epoch) U64(resumed_at_ms) U32(grace_ms)
 
-/* Nothing but time, to that of the frame: delays and leases that were over by then stay over. */
+/* Nothing but time, to time_ms: delays and leases that were over by then stay over. What follows in the frame happens
+ * then or later. Older logs hold only the time of the frame itself. */
 #define EVENT_FIELDS_time_passed(U8, U32, U64, RAW, TEXT) U64(time_ms)
 
 /* Queue ids are never reused. `settings` is an encoded struct queue_settings (queue.h). */
@@ -130,8 +133,12 @@
 /* A receiver took the message; `delivery` is the number of this delivery in the namespace. */
 #define EVENT_FIELDS_received(U8, U32, U64, RAW, TEXT) U64(number) U64(delivery) U32(timeout_ms)
 
-/* The newest lease of a message now lasts timeout_ms from the frame's time on; 0: the message is visible again. */
+/* The newest lease of a message now lasts timeout_ms from the present time on; 0: the message is visible again. */
 #define EVENT_FIELDS_visibility_changed(U8, U32, U64, RAW, TEXT) U64(number) U32(timeout_ms)
+
+/* The newest lease of a message, which is not over, lasts until visible_at_ms: the reply that grants it had to wait for
+ * the disk. Its timeout stays what was asked for. */
+#define EVENT_FIELDS_lease_renewed(U8, U32, U64, RAW, TEXT) U64(number) U64(visible_at_ms)
 
 /* A message is over; `reason` is enum end_reason. Its unit, if any, ends by an event of its own in the same frame. */
 #define EVENT_FIELDS_ended(U8, U32, U64, RAW, TEXT) U64(number) U8(reason)
@@ -288,6 +295,10 @@
 /* The members of a match wait again, with their age and a higher version, but for those of `leavers`, a run of u64 number: they are
  * cancelled. `reason` is enum match_undoing. A result message, if there was one, was ended right before, in the same frame. */
 #define EVENT_FIELDS_match_undone(U8, U32, U64, RAW, TEXT) U64(match) U8(reason) TEXT(leavers)
+
+/* A held match waits for its confirmations until confirm_by_ms, later than before: nobody
+ * could hear of it until now. */
+#define EVENT_FIELDS_hold_renewed(U8, U32, U64, RAW, TEXT) U64(match) U64(confirm_by_ms)
 
 /* The oldest so many tickets and matches that were over are remembered no more. */
 #define EVENT_FIELDS_tickets_forgotten(U8, U32, U64, RAW, TEXT) U32(pool) U32(tickets) U32(matches)

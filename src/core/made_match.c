@@ -351,6 +351,16 @@ bool apply_match_made(struct core *core, const struct event_match_made *made)
     return cancel_siblings(core, pool, tickets, match->member_count, made->siblings);
 }
 
+bool apply_hold_renewed(struct core *core, const struct event_hold_renewed *renewed)
+{
+    uint32_t slot = find_held(core, renewed->match);
+    if (slot == 0 || renewed->confirm_by_ms <= made_match_at(core, slot)->confirm_by_ms)
+        return false;
+    made_match_at(core, slot)->confirm_by_ms = renewed->confirm_by_ms;
+    heap_update(&core->holds, renewed->confirm_by_ms, slot);
+    return true;
+}
+
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
 /* Is the next of the leavers, who stand in the order of the members, this one? */

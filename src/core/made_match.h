@@ -63,6 +63,7 @@ struct made_match {
     uint32_t hold_index; /* in core->holds */
     uint8_t state;       /* enum match_state */
     bool has_body;
+    bool is_unseen; /* no part of the state: the record that holds it is not durable, so nobody can have heard of it */
 };
 
 struct made_match *made_match_at(const struct core *core, uint32_t slot);

@@ -20,6 +20,7 @@ static uint64_t subject_of(unsigned kind, struct bytes fields)
     case EVENT_DEAD_LETTERED:
     case EVENT_FAILED:
     case EVENT_CONTENT_MOVED:
+    case EVENT_LEASE_RENEWED:
         return cursor_u64(&cursor); /* the first field of each of them */
     default:
         return 0;

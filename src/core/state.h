@@ -106,6 +106,9 @@ struct core {
     struct table match_by_proposal; /* of its pool */
     struct heap holds;              /* matches that wait for confirmations, by confirm_by_ms */
 
+    /* No part of the state: u64 numbers of the matches that this frame holds, until core_take_new_hold() takes them. */
+    struct buffer new_holds;
+
     struct extents extents;
 
     uint64_t in_flight_count;

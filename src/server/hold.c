@@ -32,7 +32,7 @@ struct turn *hold_take(struct hold *hold, uint64_t durable_sequence)
         return NULL;
     struct turn *turn = hold_turn(link);
     hold_remove(turn);
-    turn->state = TURN_READY;
+    turn->state = TURN_IN_API;
     return turn;
 }
 

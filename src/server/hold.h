@@ -17,7 +17,7 @@ void hold_init(struct hold *hold);
 /* Holds a finished turn until `exchange.hold_sequence` is durable. O(1). */
 void hold_add(struct hold *hold, struct turn *turn);
 
-/* The next turn whose frame is durable, no longer held; NULL if there is none. */
+/* The next turn whose frame is durable, no longer held, and TURN_IN_API as before; NULL if there is none. */
 struct turn *hold_take(struct hold *hold, uint64_t durable_sequence);
 
 /* Forgets a held turn whose client has gone. */

@@ -41,7 +41,7 @@ void hub_serve(struct hub *hub, struct api *const *apis, size_t count)
     hub->site_count = count;
     hub->sites_owned = memory_allocate(count * sizeof(*hub->sites_owned));
     for (size_t i = 0; i < count; i++) {
-        site_init(&hub->sites_owned[i], apis[i]);
+        site_init(&hub->sites_owned[i], apis[i], hub->clock);
         api_set_reply_budget(apis[i], &hub->replies);
         api_set_wait_budget(apis[i], &hub->waits);
     }

@@ -55,8 +55,8 @@ void output_gather(struct output *output, struct hub *hub, const struct list *tu
     struct list_link *link = list_first(turns);
     while (link != NULL && !output->is_last && output->piece_count + 2 <= OUTPUT_PIECES_MAX &&
            output->used + REPLY_HEAD_SIZE_MAX + OUTPUT_COPIED_MAX <= HUB_OUTPUT_SIZE) {
-        const struct turn *turn = CONTAINER_OF(link, struct turn, connection_link);
-        if (turn->state != TURN_READY)
+        struct turn *turn = CONTAINER_OF(link, struct turn, connection_link);
+        if (turn->state != TURN_READY || !turn_leaves(turn, hub->clock))
             break;
         output_add_turn(output, hub, turn);
         link = list_next(turns, link);

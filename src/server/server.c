@@ -290,8 +290,8 @@ enum error server_listen(struct server *server, struct api *const *apis, size_t 
                          struct failure *failure)
 {
     const struct server_options *options = &server->hub.options;
-    hub_serve(&server->hub, apis, count);
     server->hub.clock = clock;
+    hub_serve(&server->hub, apis, count);
     enum error error = server_reload(server, failure);
     if (error == OK)
         error = server_open_listeners(server, failure);

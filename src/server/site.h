@@ -4,6 +4,7 @@
 #ifndef TALLY_SERVER_SITE_H
 #define TALLY_SERVER_SITE_H
 
+#include "server/clock.h"
 #include "server/gather.h"
 #include "server/hold.h"
 #include "server/hub.h"
@@ -11,12 +12,13 @@
 struct site {
     struct api *api; /* borrowed, as is its namespace */
     struct namespace *ns;
+    const struct clock *clock; /* borrowed */
     struct hold hold;
     struct gather gather;
     uint64_t flushed_from; /* the newest durable frame when the frame in work went to the log */
 };
 
-void site_init(struct site *site, struct api *api);
+void site_init(struct site *site, struct api *api, const struct clock *clock);
 
 /* Takes what the api has finished: it may be written when its frame is durable. */
 void site_drain(struct site *site);

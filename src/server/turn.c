@@ -1,6 +1,10 @@
 #include "server/turn.h"
 
+#include "api/api.h"
+#include "api/grant.h"
 #include "base/memory.h"
+#include "server/clock.h"
+#include "server/hold.h"
 
 #include <stdlib.h>
 
@@ -51,8 +55,21 @@ struct turn *turn_take(struct turn_pool *pool, struct connection *connection)
     }
     turn->connection = connection;
     turn->state = TURN_IN_API;
+    turn->hold = NULL;
     turn->is_head = turn->is_http_1_0 = turn->is_last = false;
     return turn;
+}
+
+bool turn_leaves(struct turn *turn, const struct clock *clock)
+{
+    struct exchange *exchange = &turn->exchange;
+    ASSERT(turn->state == TURN_READY);
+    if (!exchange_gives_lease(exchange) || api_let_go(exchange->api, exchange, clock_now_ms(clock)))
+        return true;
+    ASSERT(turn->hold != NULL);
+    turn->state = TURN_IN_API;
+    hold_add(turn->hold, turn);
+    return false;
 }
 
 void turn_give_back(struct turn_pool *pool, struct turn *turn)

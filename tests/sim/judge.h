@@ -50,11 +50,23 @@ void check_delivered(const struct reply_view *view, int index, yyjson_val *item)
 void take_handle(const struct reply_view *view, int index, const char *text);
 void expect_sequence(const struct reply_view *view, yyjson_val *object, int index);
 
+/* --- judge_lease.c ------------------------------------------------------------------------------------------------ */
+
+/* The reply gives the newest lease of this message. */
+void teach_lease(const struct reply_view *view, int index);
+
+/* The message is about to be delivered again: what a client was shown is over if somebody has ended or changed that
+ * lease. */
+void oracle_forget_changed_lease(struct oracle *oracle, int index);
+
 /* --- judge_receive.c ---------------------------------------------------------------------------------------------- */
 
 /* A receive that found nothing, although it may have put messages aside. is_alone: nobody else was served before it. */
 void expect_nothing(struct oracle *oracle, const struct operation *operation, bool is_alone);
 void judge_receive(const struct reply_view *view);
+
+/* The message that the server numbers so, or NONE. */
+int find_number(const struct model *model, uint64_t number);
 
 /* Gives what the model has accepted or moved the numbers that the server gave it, and their ids where no reply said them. */
 void learn_numbers(struct oracle *oracle);

@@ -101,11 +101,14 @@ void judge_handles(const struct reply_view *view)
         const struct entry *entry = &view->operation->entries[i];
         struct handle_of of = view->oracle->handle_of[entry->handle];
         bool was_alive = model->messages[of.message].is_alive;
+        uint64_t lease = model->messages[of.message].lease;
         enum error error = view->operation->kind == OPERATION_DELETE
                                ? model_delete(model, view->operation->queue, of.queue, of.message, entry->handle)
                                : model_change_visibility(model, view->operation->queue, of.queue, of.message,
                                                          entry->handle, (uint64_t)entry->timeout_s * 1000);
         expect_entry(view, i, error);
+        if (model->messages[of.message].lease != lease)
+            teach_lease(view, of.message);
         if (was_alive && !model->messages[of.message].is_alive)
             teach(view->lesson, FACT_ENDED, of.message, model->messages[of.message].id);
     }

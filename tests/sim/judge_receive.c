@@ -10,7 +10,7 @@
 
 /* --- what the server did, one thing after the other ------------------------------------------------------------------ */
 
-static int find_number(const struct model *model, uint64_t number)
+int find_number(const struct model *model, uint64_t number)
 {
     for (int i = model->message_count - 1; i >= 0; i--)
         if (model->messages[i].number == number)
@@ -333,6 +333,7 @@ static void follow_receive(const struct reply_view *view, struct model_receive *
         int index = follow(oracle, given < count ? ANY_QUEUE : receive->queue);
         if (index == NONE)
             break;
+        oracle_forget_changed_lease(oracle, index);
         const char *why = model_take(model, receive, index);
         if (why != NULL)
             fail_message(model, index, "was delivered", why);
@@ -380,6 +381,7 @@ static bool judge_receive_again(const struct reply_view *view, int queue, yyjson
             take_handle(view, messages[i], text_in(view, item, "ReceiptHandle"));
         else if (strcmp(text_in(view, item, "ReceiptHandle"), oracle->handles[handle]) != 0)
             fail_message(model, messages[i], "was given again", "has another receipt handle");
+        teach_lease(view, messages[i]);
     }
     if (error == OK && given != yyjson_arr_size(items))
         fail("a receive of q%d gives more again than it gave", operation->queue);
@@ -415,6 +417,8 @@ void judge_receive(const struct reply_view *view)
             (void)follow(oracle, queue);
         expect_no_more(oracle, &receive, operation);
         model_receive_end(model, &receive);
+        for (unsigned i = 0; i < receive.count; i++)
+            teach_lease(view, receive.taken[i]);
         const struct queue_traits *traits = &model->queues[queue].traits;
         if (receive.count > 0 && operation->attempt != NONE && traits->is_fifo && !traits->is_at_most_once)
             model_remember_attempt(model, queue, operation->attempt, receive.taken, receive.count);

@@ -111,13 +111,16 @@ static void print_summary(const struct arguments *arguments, const struct shared
         sum.completions += shared->reports[i].completions;
         sum.segments += shared->reports[i].segments;
         sum.moved_bytes += shared->reports[i].moved_bytes;
+        sum.stalls += shared->reports[i].stalls;
+        sum.renewals += shared->reports[i].renewals;
         sum.cleaned_seeds += shared->reports[i].cleaned_seeds;
     }
     printf("T27, and T28 to T70 under kills: model and server agree: %" PRIu64
            " seeds in %.1f s, %.0f a second with %u jobs; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64
-           " completions, %" PRIu64 " crashes, %" PRIu64 " segments, %" PRIu64 " bytes cleaned in %" PRIu64 " seeds\n",
+           " completions, %" PRIu64 " crashes, %" PRIu64 " segments, %" PRIu64 " bytes cleaned in %" PRIu64
+           " seeds, %" PRIu64 " stalls of the disk, %" PRIu64 " leases renewed\n",
            done, elapsed_s, (double)done / elapsed_s, arguments->jobs, sum.operations, sum.messages, sum.completions,
-           sum.crashes, sum.segments, sum.moved_bytes, sum.cleaned_seeds);
+           sum.crashes, sum.segments, sum.moved_bytes, sum.cleaned_seeds, sum.stalls, sum.renewals);
 }
 
 static int run_many(const char *program, struct arguments *arguments)

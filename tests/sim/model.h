@@ -192,6 +192,7 @@ struct model_message {
     int fate;              /* enum fate, once it has ended */
     uint64_t counted_from; /* retention counts from here */
     uint64_t timeout_ms;   /* of the newest lease */
+    uint64_t lease;        /* its number; another one each time that somebody takes the message or changes its lease */
     uint64_t sent_at;
     uint64_t visible_at;
     uint64_t received_at;
@@ -259,6 +260,7 @@ struct model {
     uint64_t now;
     uint64_t order;
     uint64_t token; /* the highest Tally.FencingToken given out */
+    uint64_t lease; /* the newest number of a lease */
     bool is_in_tick;
     int queue_count;
     int group_count;
@@ -336,6 +338,9 @@ void model_receive_end(struct model *model, const struct model_receive *receive)
 enum error model_delete(struct model *model, int queue_name, int queue, int message, int handle);
 enum error model_change_visibility(struct model *model, int queue_name, int queue, int message, int handle,
                                    uint64_t timeout_ms);
+
+/* The lease of a held message lasts longer, because the reply that gives it is held. NULL, or why it can't. */
+const char *model_renew(struct model *model, int message, uint64_t visible_at);
 
 /* seen_visible_at: when the server says the message comes back, which is a matter of chance where there is jitter. */
 enum error model_fail(struct model *model, const struct operation *operation, int queue, int message,

@@ -314,6 +314,7 @@ const char *model_take(struct model *model, struct model_receive *receive, int i
     message->is_changed = false;
     message->received_at = model->now;
     message->timeout_ms = receive->timeout_ms > 0 ? receive->timeout_ms : 1;
+    message->lease = ++model->lease;
     message->visible_at = model->now + message->timeout_ms;
     count_delivery(model, message);
     receive->taken[receive->count++] = index;
@@ -436,8 +437,11 @@ enum error model_receive_again(struct model *model, int queue, int name, uint64_
     for (unsigned i = *count; i > 0; i--) {
         struct model_message *message = &model->messages[messages[i - 1]];
         message->timeout_ms = timeout_ms;
+        message->lease = ++model->lease;
         message->visible_at = model->now + timeout_ms;
         message->is_leased = timeout_ms > 0;
+        if (timeout_ms == 0)
+            give_back(model, message); /* as in model_receive_end() */
     }
     if (*count > 0)
         model_remember_attempt(model, queue, name, messages, *count);
@@ -509,10 +513,22 @@ enum error model_change_visibility(struct model *model, int queue_name, int queu
     held->is_leased = true;
     held->is_changed = true;
     held->timeout_ms = timeout_ms;
+    held->lease = ++model->lease;
     held->visible_at = model->now + timeout_ms;
     if (timeout_ms == 0)
         give_back(model, held);
     return OK;
+}
+
+const char *model_renew(struct model *model, int index, uint64_t visible_at)
+{
+    struct model_message *message = &model->messages[index];
+    if (!message->is_alive || !is_in_flight(model, message))
+        return "nobody holds it";
+    if (visible_at <= message->visible_at)
+        return "it was longer before";
+    message->visible_at = visible_at;
+    return NULL;
 }
 
 /* Attempt n waits min * factor^(n-1), at most max, give or take the jitter. */

@@ -39,7 +39,7 @@ void oracle_destroy(struct oracle *oracle)
     free(oracle);
 }
 
-void oracle_begin(struct oracle *oracle, uint64_t now, uint64_t sequence)
+void oracle_begin(struct oracle *oracle, uint64_t now, uint64_t sequence, bool is_logged)
 {
     if (now < oracle->model.now)
         fail("log time went back from %" PRIu64 " to %" PRIu64, oracle->model.now, now);
@@ -47,7 +47,7 @@ void oracle_begin(struct oracle *oracle, uint64_t now, uint64_t sequence)
         save(oracle);
         oracle->sequence = sequence;
         oracle->has_lapsed = false;
-    } else if (!oracle->has_lapsed && model_has_lapse(&oracle->model, now)) {
+    } else if (!is_logged && !oracle->has_lapsed && model_has_lapse(&oracle->model, now)) {
         model_copy(oracle->before_lapse_owned, &oracle->model);
         oracle->has_lapsed = true;
     }

@@ -23,6 +23,15 @@ struct fact {
     char id[MODEL_ID_SIZE];
 };
 
+/* A lease that a client was shown. */
+struct lease_seen {
+    uint64_t until_ms; /* nine tenths of it, by the world's clock; 0: none runs */
+    uint64_t receive;  /* those of one reply have the same number */
+    uint64_t lease;    /* the model's number */
+    int handle;
+    bool is_weak; /* a crash may take it back: the disk stalled twice in a row while its reply was held */
+};
+
 struct handle_of {
     int queue;
     int message;
@@ -50,6 +59,17 @@ struct oracle {
     int completion_names[MODEL_BATCHES_MAX];
     unsigned fact_count;
     struct fact facts[FACTS_MAX];
+    uint64_t receive; /* the newest number of a reply with leases */
+    struct lease_seen seen[MODEL_MESSAGES_MAX];
+};
+
+/* A lease that a reply gives. */
+struct lease_given {
+    int message;
+    int handle;
+    bool is_delivery; /* else its holder asked for it */
+    uint64_t lease;   /* the model's number */
+    uint64_t timeout_ms;
 };
 
 /* What a client learns from a reply, once it is shown. */
@@ -58,13 +78,16 @@ struct lesson {
     int handles[ENTRIES_MAX];
     unsigned fact_count;
     struct fact facts[ENTRIES_MAX];
+    unsigned lease_count;
+    struct lease_given leases[ENTRIES_MAX];
 };
 
 struct oracle *oracle_create(unsigned in_flight_max);
 void oracle_destroy(struct oracle *oracle);
 
-/* What follows happens at `now` and, if it changes anything, in frame `sequence`. */
-void oracle_begin(struct oracle *oracle, uint64_t now, uint64_t sequence);
+/* What follows happens at `now` and, if it changes anything, in frame `sequence`. `is_logged`: that frame is open and
+ * has events, so it says what time did until now. */
+void oracle_begin(struct oracle *oracle, uint64_t now, uint64_t sequence, bool is_logged);
 
 /* A request is about to be made: notes what it will be judged by. */
 void oracle_ask(const struct oracle *oracle, struct operation *operation);
@@ -95,6 +118,15 @@ void oracle_durable(struct oracle *oracle, uint64_t sequence);
 
 /* A client was shown the reply. */
 void oracle_acknowledge(struct oracle *oracle, const struct lesson *lesson);
+
+/* A client sees the leases that a reply gives. is_weak: as in struct lease_seen. */
+void oracle_show_leases(struct oracle *oracle, const struct lesson *lesson, uint64_t now_ms, bool is_weak);
+
+/* The server made a lease longer. `held`: what the replies that are held will teach. */
+void oracle_renew(struct oracle *oracle, const struct sight *sight, const struct lesson *const *held, unsigned count);
+
+/* The world's clock was set back by so much when the server started. */
+void oracle_clock_was_set(struct oracle *oracle, uint64_t back_ms, bool has_crashed);
 
 /* After a crash: the log has the frames up to `survived`, its newest time is `last_ms`, and the server went on at `now_ms`
  * with frame `sequence`. */

@@ -1,5 +1,6 @@
 #include "plants.h"
 
+#include "api/grant.h"
 #include "core/decide.h"
 #include "core/finish.h"
 #include "core/state.h"
@@ -59,6 +60,9 @@ const char *plant_name(enum plant plant)
         [PLANT_NO_LATE_SUCCESS] = "no-late-success",
         [PLANT_NO_UID_CHECK] = "no-uid-check",
         [PLANT_FENCE_LOST] = "fence-lost-at-restart",
+        [PLANT_OLD_FRAME_TIME] = "old-frame-time",
+        [PLANT_SHORT_LEASE] = "short-lease",
+        [PLANT_LEASE_NOT_KEPT] = "lease-not-kept",
     };
     return names[plant];
 }
@@ -363,4 +367,33 @@ bool __wrap_move_count(struct core *core, const struct queue *source, uint64_t t
     if (is_counted && planted.plant == PLANT_MOVE_NOT_COUNTED)
         ((struct move_task *)(uintptr_t)move_running(core, source))->moved--;
     return is_counted;
+}
+
+/* --- a disk that stalls ------------------------------------------------------------------------------------------- */
+
+void __real_decide_pass_time(struct core *core, uint64_t now_ms);
+void __wrap_decide_pass_time(struct core *core, uint64_t now_ms);
+void __wrap_decide_pass_time(struct core *core, uint64_t now_ms)
+{
+    if (planted.plant != PLANT_OLD_FRAME_TIME)
+        __real_decide_pass_time(core, now_ms);
+}
+
+bool __real_grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
+bool __wrap_grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
+bool __wrap_grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence)
+{
+    if (planted.plant == PLANT_SHORT_LEASE)
+        grant->stale_ms = UINT64_MAX;
+    return __real_grant_let_go(grant, ns, now_ms, hold_sequence);
+}
+
+void __real_grants_keep(struct grants *grants, struct namespace *ns, uint64_t now_ms);
+void __wrap_grants_keep(struct grants *grants, struct namespace *ns, uint64_t now_ms);
+void __wrap_grants_keep(struct grants *grants, struct namespace *ns, uint64_t now_ms)
+{
+    if (planted.plant != PLANT_LEASE_NOT_KEPT)
+        __real_grants_keep(grants, ns, now_ms);
+    else
+        grants->due_ms = UINT64_MAX;
 }

@@ -35,6 +35,9 @@ enum plant {
     PLANT_NO_LATE_SUCCESS,         /* redriven units that succeed do not make their batch a success */
     PLANT_NO_UID_CHECK,            /* a published row is known in its own batch only */
     PLANT_FENCE_LOST,              /* after a restart any owner of a publisher is heard */
+    PLANT_OLD_FRAME_TIME,          /* a frame keeps the time at which it was opened */
+    PLANT_SHORT_LEASE,             /* a lease counts from its decision, however late its reply leaves */
+    PLANT_LEASE_NOT_KEPT,          /* a lease may end while its reply is held */
     PLANT_COUNT
 };
 

@@ -11,15 +11,16 @@
 
 struct judge_model judge_model;
 struct judge_request judge_request;
+uint64_t judge_stall_ms;
 
 static struct judge_rules rules;
-static const struct world *world;
+static struct world *world;
 static struct judge_model durable; /* at the end of the newest durable frame */
 static uint64_t pending_result;    /* a message in the result queue that no match has said is its own */
 static uint64_t pending_expiry;    /* the same of the expiry queue */
 static uint64_t pending_undoing;   /* a match whose result was ended to put it back */
 
-void judge_begin(const struct judge_rules *of_pool, const struct world *of_world)
+void judge_begin(const struct judge_rules *of_pool, struct world *of_world)
 {
     rules = *of_pool;
     world = of_world;
@@ -265,6 +266,7 @@ static void see_match(const struct event_matched *matched, uint64_t now)
         fail("match %" PRIu64 " is held for another time than it should", match->number);
     match->confirm_by = matched->confirm_by_ms;
     match->held_at = now;
+    match->seen_at = 0;
     pending_result = 0;
     judge_model.match_count++;
     for (unsigned i = 0; i < 2; i++) {
@@ -281,6 +283,18 @@ static struct judge_match *find_known(uint64_t number)
     if (match == NULL)
         fail("an event names match %" PRIu64 ", which there is not", number);
     return match;
+}
+
+/* Whoever is to confirm a match has all of the time for that from when he can hear of it. */
+static void see_renewal(const struct event_hold_renewed *renewed)
+{
+    struct judge_match *match = find_known(renewed->match);
+    bool is_late = world->now_ms > match->held_at + rules.confirm_ms / 10;
+    if (match->state != JUDGE_HELD || !is_late || (match->seen_at != 0 && match->seen_at != world->now_ms) ||
+        renewed->confirm_by_ms != world->now_ms + rules.confirm_ms || renewed->confirm_by_ms <= match->confirm_by)
+        fail("match %" PRIu64 " is held until %" PRIu64 ", not %" PRIu64 ", which should not have been", match->number,
+             renewed->confirm_by_ms, match->confirm_by);
+    match->confirm_by = renewed->confirm_by_ms;
 }
 
 static void see_yes(const struct event_confirmed *confirmed, uint64_t now)
@@ -450,6 +464,7 @@ static void extend_holds(const struct event_restarted *restarted)
         uint64_t own = match->confirm_by - match->held_at;
         uint64_t least = restarted->resumed_at_ms + (own < restarted->grace_ms ? own : restarted->grace_ms);
         match->confirm_by = match->confirm_by < least ? least : match->confirm_by;
+        match->seen_at = match->seen_at == 0 ? restarted->resumed_at_ms : match->seen_at;
     }
     durable = judge_model;
 }
@@ -504,6 +519,9 @@ static void see(const struct core *core, const struct event *event)
     case EVENT_MATCHED:
         see_match(&event->matched, core->now_ms);
         break;
+    case EVENT_HOLD_RENEWED:
+        see_renewal(&event->hold_renewed);
+        break;
     case EVENT_CONFIRMED:
         see_yes(&event->confirmed, core->now_ms);
         break;
@@ -546,14 +564,40 @@ uint64_t __wrap_core_send_own(struct core *core, const struct queue *queue, stru
     return *pending = __real_core_send_own(core, queue, content, batch, completes);
 }
 
-/* All frames so far are durable, and whole. */
+/* Nine tenths of the time to confirm a match are left when somebody can hear of it. */
+static void check_holds(void)
+{
+    for (unsigned i = 0; i < judge_model.match_count; i++) {
+        const struct judge_match *match = &judge_model.matches[i];
+        if (match->number != 0 && match->state == JUDGE_HELD && match->seen_at != 0 &&
+            match->confirm_by < match->seen_at + rules.confirm_ms - rules.confirm_ms / 10)
+            fail("match %" PRIu64 " has %" PRId64 " ms to be confirmed when it can be seen", match->number,
+                 (int64_t)(match->confirm_by - match->seen_at));
+    }
+}
+
+static void note_seen(void)
+{
+    for (unsigned i = 0; i < judge_model.match_count; i++)
+        if (judge_model.matches[i].state == JUDGE_HELD && judge_model.matches[i].seen_at == 0)
+            judge_model.matches[i].seen_at = world->now_ms;
+}
+
+/* All frames so far are durable, and whole. The disk may have taken its time. */
 enum error __real_namespace_flush(struct namespace *ns, struct failure *failure);
 enum error __wrap_namespace_flush(struct namespace *ns, struct failure *failure);
 enum error __wrap_namespace_flush(struct namespace *ns, struct failure *failure)
 {
     if (pending_result != 0 || pending_expiry != 0 || pending_undoing != 0)
         fail("a frame ends between a message of the pool and what it tells of");
+    if (world != NULL) {
+        check_holds();
+        world->now_ms += judge_stall_ms;
+        judge_stall_ms = 0;
+    }
     enum error error = __real_namespace_flush(ns, failure);
+    if (error == OK && world != NULL)
+        note_seen();
     if (error == OK)
         durable = judge_model;
     return error;
@@ -580,7 +624,8 @@ static bool match_is(const struct core *core, const struct judge_match *expected
     static const enum match_state states[] = {MATCH_HELD, MATCH_MADE, MATCH_ACKED, MATCH_PUT_BACK, MATCH_REFUSED};
     uint32_t slot = made_match_find(core, expected->number);
     const struct made_match *match = slot == 0 ? NULL : made_match_at(core, slot);
-    if (match == NULL || match->state != states[expected->state] || match->message != expected->message)
+    if (match == NULL || match->state != states[expected->state] || match->message != expected->message ||
+        (match->state == MATCH_HELD && match->confirm_by_ms != expected->confirm_by))
         return false;
     for (uint32_t i = 0; i < match->member_count; i++)
         if (match->members_owned[i].has_confirmed != expected->has_confirmed[i])

@@ -31,6 +31,7 @@ struct judge_match {
     uint64_t number;  /* 0: not there any more */
     uint64_t message; /* 0: none */
     uint64_t held_at, confirm_by, ended_at, order;
+    uint64_t seen_at; /* while held: when its record became durable; 0: it is not */
     int members[2];
     bool has_confirmed[2];
     uint32_t versions[2]; /* as proposed */
@@ -90,7 +91,10 @@ struct judge_request {
 extern struct judge_model judge_model;
 extern struct judge_request judge_request;
 
-void judge_begin(const struct judge_rules *rules, const struct world *world);
+/* So long the next frame takes to become durable. */
+extern uint64_t judge_stall_ms;
+
+void judge_begin(const struct judge_rules *rules, struct world *world);
 void judge_end(void);
 
 /* Do two tickets fit, by the rules? */

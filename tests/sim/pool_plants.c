@@ -18,6 +18,7 @@ static enum pool_plant {
     PLANT_SHORT_HOLD,         /* holds end early */
     PLANT_EARLY_STEP,         /* widening comes a second early */
     PLANT_LATECOMER_KEPT,     /* who came into a set behind its match waits on when that is over for good */
+    PLANT_HOLD_VOIDED,        /* a match may time out before anybody can hear of it */
     PLANT_COUNT
 } planted;
 
@@ -29,7 +30,7 @@ bool pool_plant_choose(const char *name)
         [PLANT_UNFIT_PAIR] = "unfit-pair",         [PLANT_LOST_SEED] = "lost-seed",
         [PLANT_OLD_VERSION] = "old-version",       [PLANT_EXPIRY_UNTOLD] = "expiry-untold",
         [PLANT_SHORT_HOLD] = "short-hold",         [PLANT_EARLY_STEP] = "early-step",
-        [PLANT_LATECOMER_KEPT] = "latecomer-kept",
+        [PLANT_LATECOMER_KEPT] = "latecomer-kept", [PLANT_HOLD_VOIDED] = "hold-voided",
     };
     for (unsigned i = PLANT_STALE_PROPOSAL; i < PLANT_COUNT; i++)
         if (strcmp(names[i], name) == 0)
@@ -148,4 +149,11 @@ void __wrap_ticket_retire(struct core *core, struct ticket_pool *pool, uint32_t 
 {
     if (planted != PLANT_LATECOMER_KEPT || !is_ending)
         __real_ticket_retire(core, pool, slot, state, match, reason);
+}
+
+void __real_decide_show_hold(struct core *core, uint64_t match, uint64_t now_ms);
+void __wrap_decide_show_hold(struct core *core, uint64_t match, uint64_t now_ms);
+void __wrap_decide_show_hold(struct core *core, uint64_t match, uint64_t now_ms)
+{
+    __real_decide_show_hold(core, match, planted == PLANT_HOLD_VOIDED ? 0 : now_ms);
 }

@@ -45,7 +45,7 @@ struct pools {
     } held[HANDLES];
     unsigned held_count;
     uint64_t leased_until[JUDGE_MATCHES];
-    unsigned set_percent, fault_percent, stale_percent;
+    unsigned set_percent, fault_percent, stale_percent, stall_percent;
 };
 
 static struct {
@@ -438,7 +438,7 @@ static unsigned act_take(struct pools *pools)
         uint64_t *leased_until = &pools->leased_until[match->number % JUDGE_MATCHES];
         if (pools->world->now_ms < *leased_until)
             fail("the result %s is received by two at once", taken[i].id);
-        *leased_until = pools->world->now_ms + timeout_s * UINT64_C(1000);
+        *leased_until = pools->world->now_ms + timeout_s * UINT64_C(900); /* nine tenths, if the disk was slow */
         hold(pools, &taken[i], match->number);
     }
     return count;
@@ -539,6 +539,8 @@ static void act(struct pools *pools)
     unsigned drawn = random_below(&pools->random, 2 + ARRAY_LENGTH(acts));
     if (random_chance(&pools->random, pools->fault_percent))
         arm_fault(pools);
+    if (random_chance(&pools->random, pools->stall_percent))
+        judge_stall_ms = random_between(&pools->random, 100, 20000);
     if (drawn < ARRAY_LENGTH(acts))
         acts[drawn](pools);
     else if (drawn == ARRAY_LENGTH(acts))
@@ -568,6 +570,7 @@ static void draw_rules(struct pools *pools, struct random *random)
     pools->set_percent = random_below(random, 3) * 25;
     pools->fault_percent = random_below(random, 3) * 3;
     pools->stale_percent = random_below(random, 3) * 20;
+    pools->stall_percent = random_below(random, 3) * 5;
     for (int i = 0; i < JUDGE_TICKETS; i++)
         pools->tickets[i] = (struct client_ticket){
             .mmr = (int)random_below(random, 100),

@@ -52,6 +52,11 @@ static bool see(const struct event *event, struct sight *sight)
     case EVENT_VISIBILITY_CHANGED:
         *sight = (struct sight){.kind = SIGHT_LET_GO, .number = event->visibility_changed.number};
         return true;
+    case EVENT_LEASE_RENEWED:
+        *sight = (struct sight){.kind = SIGHT_RENEWED,
+                                .number = event->lease_renewed.number,
+                                .visible_at = event->lease_renewed.visible_at_ms};
+        return true;
     case EVENT_GROUP_HELD:
         *sight = (struct sight){
             .kind = SIGHT_HELD, .queue = (int)event->group_held.queue - 1, .group = group_of(event->group_held.group)};

@@ -21,7 +21,8 @@ struct sight {
         SIGHT_FAILED,
         SIGHT_LET_GO,
         SIGHT_REDRIVEN,
-        SIGHT_MOVE_ENDED
+        SIGHT_MOVE_ENDED,
+        SIGHT_RENEWED
     } kind;
     bool is_known;      /* the model has it */
     uint64_t number;    /* of the message */
@@ -30,7 +31,7 @@ struct sight {
     unsigned completes; /* sent: that event */
     int queue; /* moved, held, redriven, move ended (the source): the place of the queue in the order of creation, from 0 */
     int group;           /* held, sent: or -1 */
-    uint64_t visible_at; /* failed */
+    uint64_t visible_at; /* failed, renewed */
     uint64_t successor;  /* redriven: the message's new number; `line` its place, as the server says */
     char id[40];         /* redriven, sent: and the MessageId that goes with it; the oracle works it out */
     unsigned status;     /* move ended: as in the event */

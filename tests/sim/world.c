@@ -1,6 +1,7 @@
 #include "world.h"
 
 #include "api/api.h"
+#include "api/grant.h"
 #include "audit.h"
 #include "base/assert.h"
 #include "fail.h"
@@ -51,9 +52,11 @@ struct world {
     struct api *api;
     struct namespace_options options;
     uint64_t now_ms;
-    uint64_t epoch;        /* of the running server */
-    uint64_t acknowledged; /* highest frame that a shown reply stood on */
-    size_t pending_bytes;  /* about how much stands in the open frame */
+    uint64_t epoch;            /* of the running server */
+    uint64_t acknowledged;     /* highest frame that a shown reply stood on */
+    size_t pending_bytes;      /* about how much stands in the open frame */
+    uint64_t stalled_until_ms; /* the flush in work is over then; replies are held until then */
+    unsigned stall_percent;
     unsigned crash_percent, flush_percent, jump_percent, check_every;
     struct connection connections[CLIENTS];
     struct buffer before, after; /* encoded cores */
@@ -94,9 +97,78 @@ static bool has_failed(const struct world *world)
     return namespace_failure(world->ns, &failure) != OK;
 }
 
+/* What follows in the core happens at time_ms, in the open frame or, if it changes anything, in the next. */
+static void begin_oracle(struct world *world, uint64_t time_ms, uint64_t sequence)
+{
+    bool is_logged = namespace_hold_sequence(world->ns) == log_next_place(namespace_log(world->ns)).sequence;
+    oracle_begin(world->oracle, time_ms, sequence, is_logged);
+}
+
+/* Opens a frame, at the time that the core has, and looks at what happens from here on. */
+static void begin_watching(struct world *world)
+{
+    (void)namespace_begin(world->ns, namespace_time(world->ns));
+    witness_begin(&world->oracle->witness, namespace_core(world->ns));
+}
+
+/* The oracle learns which leases the server has made longer since begin_watching(), when it was `time_ms`. */
+static void follow_renewals(struct world *world, uint64_t time_ms)
+{
+    struct witness *witness = &world->oracle->witness;
+    const struct lesson *held[CLIENTS];
+    unsigned count = 0;
+    oracle_look(world->oracle, namespace_core(world->ns));
+    if (witness->count == 0)
+        return;
+    for (unsigned i = 0; i < CLIENTS; i++)
+        if (world->connections[i].state == CONNECTION_HELD)
+            held[count++] = &world->connections[i].lesson;
+    begin_oracle(world, time_ms, namespace_hold_sequence(world->ns));
+    for (unsigned i = 0; i < witness->count; i++) {
+        trace(world, "the lease of message %" PRIu64 " was renewed", witness->sights[i].number);
+        if (witness->sights[i].kind != SIGHT_RENEWED)
+            fail("more happens than that leases are renewed");
+        oracle_renew(world->oracle, &witness->sights[i], held, count);
+        world->report->renewals++;
+        world->pending_bytes += 25;
+    }
+    witness->count = witness->next = 0;
+}
+
+/* Before a decision: lets time pass. Returns the time at which it is decided. */
+static uint64_t begin(struct world *world)
+{
+    begin_watching(world);
+    uint64_t time_ms = namespace_time(world->ns);
+    (void)namespace_begin(world->ns, world->now_ms);
+    follow_renewals(world, time_ms);
+    world->pending_bytes += 15; /* that time has passed */
+    time_ms = namespace_time(world->ns);
+    if (time_ms + FRAME_TIME_MS_MAX < world->now_ms)
+        fail("what is asked for now is decided %" PRIu64 " ms ago", world->now_ms - time_ms);
+    return time_ms;
+}
+
+/* The reply's frame is durable. False: it waits for another one, with the leases that it gives. */
+static bool let_go(struct world *world, struct connection *connection)
+{
+    struct exchange *exchange = &connection->exchange;
+    if (!exchange_gives_lease(exchange))
+        return true;
+    begin_watching(world);
+    uint64_t time_ms = namespace_time(world->ns);
+    bool may_leave = api_let_go(world->api, exchange, world->now_ms);
+    follow_renewals(world, time_ms);
+    if (!may_leave)
+        trace(world, "client %td: held until frame %" PRIu64, connection - world->connections, exchange->hold_sequence);
+    return may_leave;
+}
+
 /* The client sees the reply, or its connection breaks at the last moment and it will ask again. */
 static void show(struct world *world, struct connection *connection)
 {
+    if (!let_go(world, connection))
+        return;
     if (!world->is_quiet && random_chance(&world->network, 4)) {
         trace(world, "client %td: reply lost on the way", connection - world->connections);
         connection->state = CONNECTION_BROKEN;
@@ -105,7 +177,11 @@ static void show(struct world *world, struct connection *connection)
     connection->state = CONNECTION_IDLE;
     if (connection->exchange.hold_sequence > world->acknowledged)
         world->acknowledged = connection->exchange.hold_sequence;
+    const struct grant *grant = connection->exchange.grant_owned;
+    bool is_weak = grant != NULL && connection->lesson.lease_count > 0 && grant->is_held_again &&
+                   grant->renewed_in > connection->exchange.hold_sequence;
     oracle_acknowledge(world->oracle, &connection->lesson);
+    oracle_show_leases(world->oracle, &connection->lesson, world->now_ms, is_weak);
     clients_learn(&world->clients, &connection->operation, &connection->lesson);
 }
 
@@ -121,13 +197,22 @@ static void show_durable(struct world *world)
     }
 }
 
-/* Makes what stands in the open frame durable. If that fails the process ends, and another is started. */
+static bool is_stalled(const struct world *world)
+{
+    return !world->is_quiet && world->now_ms < world->stalled_until_ms;
+}
+
+/* Makes what stands in the open frame durable; while the disk stalls nobody is told. If that fails the process ends,
+ * and another is started. */
 static void server_flush(struct world *world)
 {
     struct failure failure;
     world->pending_bytes = 0;
     if (namespace_flush(world->ns, &failure) == OK) {
-        show_durable(world);
+        if (is_stalled(world))
+            oracle_durable(world->oracle, namespace_durable(world->ns));
+        else
+            show_durable(world);
         return;
     }
     trace(world, "the log failed: %s", failure.text);
@@ -153,7 +238,7 @@ static void judge(struct world *world, struct connection *connection, uint64_t t
 {
     const struct exchange *exchange = &connection->exchange;
     trace_reply(world, connection);
-    oracle_begin(world->oracle, time_ms, exchange->hold_sequence);
+    begin_oracle(world, time_ms, exchange->hold_sequence);
     oracle_judge(world->oracle, &connection->operation, exchange->reply.error, buffer_bytes(&exchange->reply.body),
                  &connection->lesson);
     connection->state = CONNECTION_HELD;
@@ -168,7 +253,7 @@ static struct connection *take_finished(struct world *world)
 /* Judges that receives which still wait do so rightly. */
 static void judge_waiting(struct world *world)
 {
-    oracle_begin(world->oracle, namespace_time(world->ns), namespace_hold_sequence(world->ns));
+    begin_oracle(world, namespace_time(world->ns), namespace_hold_sequence(world->ns));
     for (unsigned i = 0; i < CLIENTS; i++)
         if (world->connections[i].state == CONNECTION_WAITING)
             oracle_judge_waiting(world->oracle, &world->connections[i].operation);
@@ -199,18 +284,33 @@ static void notice_failed_read(struct world *world)
     world->is_read_near = false;
 }
 
+/* How much a decision may log before the server puts the rest of it off to another frame. */
+static uint64_t ample_size(const struct world *world)
+{
+    return world->options.frame_size_max / 8;
+}
+
+/* Leases that have to be renewed before time goes on are renewed in one frame, which the oracle looks at. */
+static void make_room_to_renew(struct world *world)
+{
+    bool is_due = namespace_grants(world->ns)->due_ms <= world->now_ms;
+    if (is_due && world->pending_bytes > ample_size(world) / 4)
+        server_flush(world);
+}
+
 /* Lets what has fallen due happen, turn by turn. */
 static void tick(struct world *world)
 {
     for (unsigned turn = 0; turn < 64; turn++) {
-        uint64_t time_ms = core_now_ms(namespace_begin(world->ns, world->now_ms));
+        make_room_to_renew(world);
+        uint64_t time_ms = begin(world);
         uint64_t sequence = namespace_hold_sequence(world->ns);
         witness_begin(&world->oracle->witness, namespace_core(world->ns));
         api_tick(world->api, world->now_ms);
         oracle_look(world->oracle, namespace_core(world->ns));
         notice_failed_read(world);
         bool is_changed = namespace_hold_sequence(world->ns) > sequence;
-        oracle_begin(world->oracle, time_ms, sequence + (is_changed ? 1 : 0));
+        begin_oracle(world, time_ms, sequence + (is_changed ? 1 : 0));
         oracle_tick(world->oracle);
         judge_waiters(world, NULL);
         world->oracle->has_read_failed = false;
@@ -221,12 +321,6 @@ static void tick(struct world *world)
         }
     }
     fail("api_due_ms() says that something is due after 64 ticks");
-}
-
-/* How much a decision may log before the server puts the rest of it off to another frame. */
-static uint64_t ample_size(const struct world *world)
-{
-    return world->options.frame_size_max / 8;
 }
 
 static void hang_up(struct world *world, enum connection_state state)
@@ -319,6 +413,7 @@ static void submit(struct world *world, struct connection *connection)
     bool is_large = operation->is_many || operation->kind == OPERATION_COMMIT || operation->kind == OPERATION_PUBLISH;
     if (world->pending_bytes > 0 && (is_large || world->pending_bytes + bytes > ample_size(world)))
         server_flush(world);
+    make_room_to_renew(world);
     oracle_ask(world->oracle, &connection->operation);
     exchange_reset(exchange);
     buffer_truncate(&connection->body, 0);
@@ -335,7 +430,7 @@ static void submit(struct world *world, struct connection *connection)
     world->report->operations++;
     world->pending_bytes += bytes;
     bool is_first = operation->kind == OPERATION_RECEIVE && world->oracle->waiting_counts[operation->queue] == 0;
-    uint64_t time_ms = core_now_ms(namespace_begin(world->ns, world->now_ms));
+    uint64_t time_ms = begin(world);
     witness_begin(&world->oracle->witness, namespace_core(world->ns));
     api_submit(world->api, exchange, world->now_ms);
     notice_failed_read(world);
@@ -348,7 +443,7 @@ static void submit(struct world *world, struct connection *connection)
         /* It waits, or did so for a moment behind others that were answered first. */
         connection->state = CONNECTION_WAITING;
         trace(world, "client %td: waits", connection - world->connections);
-        oracle_begin(world->oracle, time_ms,
+        begin_oracle(world, time_ms,
                      first != NULL ? first->exchange.hold_sequence : namespace_hold_sequence(world->ns));
         oracle_judge_wait(world->oracle, operation, is_first);
         world->oracle->waiting_counts[operation->queue]++;
@@ -483,6 +578,7 @@ static bool try_open(struct world *world)
 
 static void server_start(struct world *world, bool has_before, uint64_t sequence_before, uint64_t time_before_ms)
 {
+    uint64_t before_ms = world->now_ms;
     if (has_before && random_chance(&world->clock, 10)) {
         world->now_ms -= random_below(&world->clock, 3600 * 1000); /* somebody sets the clock back */
         trace(world, "the clock was set back");
@@ -498,6 +594,7 @@ static void server_start(struct world *world, bool has_before, uint64_t sequence
     if (world->now_ms < namespace_time(world->ns))
         world->now_ms = namespace_time(world->ns);
     where.now_ms = world->now_ms;
+    oracle_clock_was_set(world->oracle, before_ms > world->now_ms ? before_ms - world->now_ms : 0, has_before);
     /* Frames of later owners, this one and those whose starts failed, say that they took over. */
     uint64_t sequence = namespace_hold_sequence(world->ns), survived = 0;
     struct core *replayed = replay_copy(world, world->epoch + 1, &survived);
@@ -530,6 +627,7 @@ static void server_restart(struct world *world, bool is_power_lost)
     encode(namespace_core(world->ns), &world->before);
     world->is_stop_near = false;
     world->is_read_near = false;
+    world->stalled_until_ms = 0;
     hang_up(world, CONNECTION_WAITING);
     hang_up(world, CONNECTION_HELD);
     plant_forget();
@@ -552,6 +650,7 @@ static void server_restart(struct world *world, bool is_power_lost)
 /* SIGTERM. */
 static void server_stop(struct world *world)
 {
+    server_tick(world); /* as it does of itself, when something is due */
     trace(world, "the server stops in order");
     api_release_waiting(world->api);
     for (struct connection *connection; (connection = take_finished(world)) != NULL;) {
@@ -579,6 +678,11 @@ static void client_acts(struct world *world)
         }
         return;
     case CONNECTION_HELD:
+        if (random_chance(&world->network, 4)) {
+            trace(world, "client %td hangs up before its reply has left", connection - world->connections);
+            exchange_reset(&connection->exchange);
+            connection->state = CONNECTION_BROKEN;
+        }
         return;
     case CONNECTION_BROKEN:
         if (random_chance(&world->network, 80))
@@ -602,12 +706,14 @@ static void take_snapshot_step(struct world *world)
 static void take_clean_step(struct world *world)
 {
     struct failure failure = {.error = OK};
+    make_room_to_renew(world);
+    (void)begin(world);
     uint64_t end = namespace_end(world->ns), moved = namespace_usage(world->ns).moved_bytes;
     if (namespace_clean_step(world->ns, world->now_ms, &failure) != OK)
         trace(world, "cleaning: %s", failure.text);
     notice_failed_read(world);
     world->oracle->has_read_failed = false;
-    oracle_begin(world->oracle, namespace_time(world->ns), namespace_hold_sequence(world->ns));
+    begin_oracle(world, namespace_time(world->ns), namespace_hold_sequence(world->ns));
     world->pending_bytes += namespace_end(world->ns) - end;
     moved = namespace_usage(world->ns).moved_bytes - moved;
     world->report->moved_bytes += moved;
@@ -638,6 +744,14 @@ static void add_usage(void *context, const char *name)
 {
     struct usage *usage = context;
     usage->bytes += memory_disk_content(usage->disk, name).size;
+}
+
+/* The flush that begins now takes seconds, and requests go on. */
+static void stall(struct world *world)
+{
+    world->stalled_until_ms = world->now_ms + random_between(&world->faults, 1000, 20000);
+    world->report->stalls++;
+    trace(world, "the disk stalls for %" PRIu64 " ms", world->stalled_until_ms - world->now_ms);
 }
 
 /* Somebody else's files leave little room, until somebody clears up. */
@@ -675,8 +789,12 @@ static void take_step(struct world *world)
         server_stop(world);
     if (random_chance(&world->faults, 30))
         take_clean_step(world);
-    if (random_chance(random, world->flush_percent))
-        server_flush(world);
+    if (!is_stalled(world) && random_chance(random, world->flush_percent)) {
+        if (random_chance(&world->faults, world->stall_percent))
+            stall(world);
+        else
+            server_flush(world);
+    }
     if (world->is_full && random_chance(&world->faults, 3))
         clear_disk(world);
     if (world->is_stop_near && memory_disk_has_failed(world->disk))
@@ -812,6 +930,7 @@ static void world_init(struct world *world, uint64_t seed, bool is_traced, struc
         .crash_percent = random_between(&settings, 5, 100),
         .flush_percent = random_between(&settings, 10, 70),
         .jump_percent = random_below(&settings, 4) * 8,
+        .stall_percent = random_below(&settings, 4) * 2,
         .check_every = 1,
         .report = report,
         .options = {.name = "000000000000",

@@ -14,6 +14,8 @@ struct world_report {
     uint64_t cleaned_seeds;
     uint64_t messages;
     uint64_t completions;
+    uint64_t stalls;   /* of the disk */
+    uint64_t renewals; /* of leases whose replies it held up */
 };
 
 /* Runs a seed to its end; fail()s if the server does anything wrong. */

@@ -40,6 +40,7 @@ void core_rig_deinit(struct core_rig *rig)
 struct core *core_rig_begin(struct core_rig *rig)
 {
     buffer_truncate(&rig->frame, 0);
+    rig->opened_ms = rig->now_ms;
     core_frame_open(rig->core, &rig->frame, rig->position, rig->now_ms, 1u << 20);
     return rig->core;
 }
@@ -54,7 +55,7 @@ void core_rig_end(struct core_rig *rig)
         rig->frames_owned = memory_resize(rig->frames_owned, rig->frame_capacity * sizeof(*rig->frames_owned));
     }
     rig->frames_owned[rig->frame_count++] = (struct core_rig_frame){
-        .position = rig->position, .time_ms = rig->now_ms, .offset = rig->log.size, .size = rig->frame.size};
+        .position = rig->position, .time_ms = rig->opened_ms, .offset = rig->log.size, .size = rig->frame.size};
     buffer_append_bytes(&rig->log, buffer_bytes(&rig->frame));
     rig->position += rig->frame.size + 64;
 }

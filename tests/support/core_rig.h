@@ -18,6 +18,7 @@ struct core_rig {
     struct buffer frame;
     uint64_t position; /* of the next frame's payload */
     uint64_t now_ms;
+    uint64_t opened_ms; /* time of the open frame */
     struct buffer log;
     struct core_rig_frame *frames_owned;
     size_t frame_count;

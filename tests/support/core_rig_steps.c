@@ -259,8 +259,11 @@ static void step_handle(struct core_rig *rig)
     char text[HANDLE_TEXT_SIZE];
     handle_to_text(core_digest(rig->core), handle, text);
     bool is_gone;
+    struct given_lease given = {.message = handle->message, .delivery = handle->delivery};
     if (queue == NULL)
         return;
+    if (core_rig_draw(rig, 4) == 0)
+        (void)decide_renew_lease(rig->core, &given, rig->now_ms + core_rig_draw(rig, 3) * 20000);
     if (core_rig_draw(rig, 4) == 0)
         (void)decide_fail(rig->core, queue, bytes_make(text, sizeof(text)), BYTES("it failed"),
                           core_rig_draw(rig, 4) == 0, &is_gone);
@@ -268,7 +271,7 @@ static void step_handle(struct core_rig *rig)
         (void)decide_delete(rig->core, queue, bytes_make(text, sizeof(text)));
     else
         (void)decide_change_visibility(rig->core, queue, bytes_make(text, sizeof(text)), core_rig_draw(rig, 3) * 20000,
-                                       &is_gone);
+                                       &given, &is_gone);
 }
 
 /* What a commit is made of: sends, units and handles as they come; it may be refused for any of them. */
@@ -683,6 +686,10 @@ void core_rig_step(struct core_rig *rig)
     core_rig_begin(rig);
     if (core_rig_draw(rig, 4) == 0)
         do_due(rig);
+    if (core_rig_draw(rig, 4) == 0) {
+        rig->now_ms += core_rig_draw(rig, 3000);
+        decide_pass_time(rig->core, rig->now_ms);
+    }
     steps[which].run(rig);
     if (core_rig_draw(rig, 4) == 0)
         read_something(rig);

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 
-from conftest import BIN, WRAPPER, clean_environment
+from conftest import BIN, WRAPPER, clean_environment, wait_until
 
 SOURCE = pathlib.Path(__file__).with_name("failing_disk.c")
 
@@ -49,6 +49,12 @@ class BrokenDisk:
 
     def breaks(self):
         self.switch.touch()
+
+    def lets_one_through(self, seconds=30):
+        """One call that hangs goes on, with FAIL_HANGS."""
+        one = self.switch.with_name(self.switch.name + ".one")
+        one.touch()
+        wait_until(lambda: not one.exists(), seconds, "a call that goes on")
 
     def mends(self):
         self.switch.unlink()

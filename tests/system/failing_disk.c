@@ -6,7 +6,8 @@
  *   FAIL_WHILE   a path: calls succeed, and are not counted, until there is such a file
  *   FAIL_ERRNO   what it fails with (EIO)
  *   FAIL_SLOW_MS N: none fails, but while there is the file of FAIL_WHILE each takes so long
- *   FAIL_HANGS   1: none fails, but while there is the file of FAIL_WHILE each waits, as on a disk that stands still
+ *   FAIL_HANGS   1: none fails, but while there is the file of FAIL_WHILE each waits, as on a disk that stands still. One of
+ *                them goes on for each file of that name and ".one" that is made; it removes the file
  *   FAIL_SHORT   1: a pwrite that fails writes its first sector before, as a disk does that breaks in the middle
  *
  * For tests/system/disk.py, which compiles it. */
@@ -24,6 +25,15 @@
 #define SECTOR_SIZE 512u
 
 static atomic_long calls;
+
+/* As on a disk that stands still: until it moves again, or for one call. */
+static void hang(const char *file)
+{
+    char one[PATH_MAX];
+    snprintf(one, sizeof(one), "%s.one", file);
+    while (access(file, F_OK) == 0 && unlink(one) != 0)
+        usleep(1000);
+}
 
 static int has_suffix(const char *path)
 {
@@ -46,8 +56,8 @@ static int falls_due(const char *call, const char *path)
         return 0;
     }
     if (getenv("FAIL_HANGS") != NULL) {
-        while (file != NULL && access(file, F_OK) == 0)
-            usleep(1000);
+        if (file != NULL)
+            hang(file);
         return 0;
     }
     const char *after = getenv("FAIL_AFTER");

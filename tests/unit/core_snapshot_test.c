@@ -279,7 +279,8 @@ static void a_damaged_frame_never_crashes_the_replay(void **state)
             is_good = core_replay(core, bytes_make(rig.log.data_owned + frame->offset, frame->size), frame->position,
                                   frame->time_ms, &failure);
             if (!is_good)
-                assert_non_null(strstr(failure.text, "event at log position"));
+                assert_true(strstr(failure.text, "event at log position") != NULL ||
+                            strstr(failure.text, "lies before that of the frame before it") != NULL);
         }
         core_destroy(core);
         core_rig_deinit(&rig);

@@ -38,7 +38,7 @@ static void a_reply_is_released_by_its_frame_and_not_before(void **state)
     struct turn *third = held_turn(&fixture, 6);
     assert_null(hold_take(&fixture.hold, 4));
     assert_ptr_equal(hold_take(&fixture.hold, 5), first);
-    assert_int_equal(first->state, TURN_READY);
+    assert_int_equal(first->state, TURN_IN_API);
     assert_ptr_equal(hold_take(&fixture.hold, 5), second);
     assert_null(hold_take(&fixture.hold, 5));
     assert_int_equal(fixture.hold.count, 1);

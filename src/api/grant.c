@@ -1,0 +1,147 @@
+#include "api/grant.h"
+
+#include "api/namespace.h"
+#include "base/memory.h"
+#include "core/decide.h"
+#include <stdlib.h>
+
+void grants_init(struct grants *grants)
+{
+    *grants = (struct grants){.due_ms = UINT64_MAX};
+    list_init(&grants->list);
+}
+
+void grants_deinit(struct grants *grants)
+{
+    while (!list_is_empty(&grants->list))
+        grant_forget(CONTAINER_OF(list_first(&grants->list), struct grant, link));
+    free(grants->holds_owned);
+}
+
+/* Counts lease `index` among those that say when something has to be done. */
+static inline void grant_measure(struct grant *grant, unsigned index)
+{
+    uint64_t end_ms = grant->leases[index].visible_at_ms;
+    uint32_t timeout_ms = grant->timeouts_ms[index];
+    uint64_t stale_ms = end_ms - timeout_ms + timeout_ms / GRANT_SHARE + 1;
+    grant->due_ms = end_ms < grant->due_ms ? end_ms : grant->due_ms;
+    grant->stale_ms = stale_ms < grant->stale_ms ? stale_ms : grant->stale_ms;
+}
+
+/* Of an exchange that gives no lease yet. */
+static struct grant *grant_begin(struct grants *grants, struct exchange *exchange)
+{
+    if (exchange->grant_owned == NULL)
+        exchange->grant_owned = memory_allocate_zeroed(sizeof(*exchange->grant_owned));
+    struct grant *grant = exchange->grant_owned;
+    grant->due_ms = grant->stale_ms = UINT64_MAX;
+    grant->renewed_in = 0;
+    grant->is_held_again = false;
+    list_append(&grants->list, &grant->link);
+    return grant;
+}
+
+struct given_lease *grants_add(struct grants *grants, struct exchange *exchange, unsigned count, uint32_t timeout_ms,
+                               uint64_t now_ms)
+{
+    ASSERT(count > 0 && timeout_ms > 0);
+    struct grant *grant = exchange_gives_lease(exchange) ? exchange->grant_owned : grant_begin(grants, exchange);
+    unsigned first = grant->count;
+    grant->count += count;
+    ASSERT(grant->count <= GRANT_LEASES_MAX);
+    for (unsigned i = first; i < grant->count; i++) {
+        grant->leases[i].visible_at_ms = now_ms + timeout_ms;
+        grant->timeouts_ms[i] = timeout_ms;
+    }
+    grant_measure(grant, first);
+    grants->due_ms = grant->due_ms < grants->due_ms ? grant->due_ms : grants->due_ms;
+    return &grant->leases[first];
+}
+
+/* All its leases begin anew at now_ms; those that somebody has ended or shortened since are no longer its own. */
+static void grant_renew(struct grant *grant, struct namespace *ns, uint64_t now_ms)
+{
+    struct core *core = namespace_begin(ns, namespace_time(ns)); /* while they last: time passes afterwards */
+    unsigned count = 0;
+    grant->due_ms = grant->stale_ms = UINT64_MAX;
+    for (unsigned i = 0; i < grant->count; i++) {
+        if (!decide_renew_lease(core, &grant->leases[i], now_ms + grant->timeouts_ms[i]))
+            continue;
+        grant->leases[count] = grant->leases[i];
+        grant->timeouts_ms[count] = grant->timeouts_ms[i];
+        grant_measure(grant, count++);
+    }
+    grant->count = count;
+    grant->renewed_in = namespace_hold_sequence(ns);
+}
+
+void grants_keep(struct grants *grants, struct namespace *ns, uint64_t now_ms)
+{
+    grants->due_ms = UINT64_MAX; /* so that namespace_begin() does not come back here */
+    uint64_t due_ms = UINT64_MAX;
+    for (struct list_link *link = list_first(&grants->list); link != NULL; link = list_next(&grants->list, link)) {
+        struct grant *grant = CONTAINER_OF(link, struct grant, link);
+        /* Those that are half over go along, or thousands of them would be gone through again each millisecond. */
+        if (grant->count > 0 && grant->due_ms <= now_ms + grant->timeouts_ms[0] / 2)
+            grant_renew(grant, ns, now_ms);
+        due_ms = grant->due_ms < due_ms ? grant->due_ms : due_ms;
+    }
+    grants->due_ms = due_ms;
+}
+
+/* Could a crash take back more of a renewal than the restart then gives? */
+static bool grant_is_long(const struct grant *grant)
+{
+    for (unsigned i = 0; i < grant->count; i++)
+        if (grant->timeouts_ms[i] > RESTART_GRACE_MS)
+            return true;
+    return false;
+}
+
+bool grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence)
+{
+    if (grant->stale_ms <= now_ms)
+        grant_renew(grant, ns, now_ms);
+    /* Once is enough: only a disk that stalls at each flush makes it late again, and then
+     * the reply would never leave. */
+    if (grant->renewed_in > *hold_sequence && grant_is_long(grant) && !grant->is_held_again) {
+        grant->is_held_again = true;
+        *hold_sequence = grant->renewed_in;
+        return false;
+    }
+    grant_forget(grant);
+    return true;
+}
+
+void grant_forget(struct grant *grant)
+{
+    if (list_is_linked(&grant->link))
+        list_remove(&grant->link);
+    grant->count = 0;
+}
+
+/* --- matches ------------------------------------------------------------------------------------------------------ */
+
+void grants_note_holds(struct grants *grants, struct core *core, uint64_t sequence)
+{
+    size_t next = 0;
+    for (uint64_t match; (match = core_take_new_hold(core, &next)) != 0;) {
+        if (grants->hold_count == grants->hold_capacity) {
+            grants->hold_capacity = grants->hold_capacity == 0 ? 16 : grants->hold_capacity * 2;
+            grants->holds_owned =
+                memory_resize(grants->holds_owned, grants->hold_capacity * sizeof(*grants->holds_owned));
+        }
+        grants->holds_owned[grants->hold_count++] = (struct unseen_hold){.match = match, .sequence = sequence};
+    }
+}
+
+void grants_show_holds(struct grants *grants, struct namespace *ns, uint64_t durable, uint64_t now_ms)
+{
+    size_t count = 0;
+    while (count < grants->hold_count && grants->holds_owned[count].sequence <= durable)
+        count++;
+    for (size_t i = 0; i < count; i++) /* in which others may be noted */
+        decide_show_hold(namespace_begin(ns, namespace_time(ns)), grants->holds_owned[i].match, now_ms);
+    grants->hold_count -= count;
+    memmove(grants->holds_owned, grants->holds_owned + count, grants->hold_count * sizeof(*grants->holds_owned));
+}

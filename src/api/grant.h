@@ -1,0 +1,84 @@
+/* A grant: the leases that one reply gives its reader, from their decision until the reply leaves.
+ *
+ * A reply is held until its frame is durable, which takes seconds on a disk that stalls; a lease that ran meanwhile
+ * would be nearly over, or over, when its worker hears of it. So no lease ends while its reply is held, and one of
+ * which more than a tenth is over when the reply may leave begins anew (docs/decisions/0015). Knows no server: whoever
+ * shows replies asks api_let_go(). One thread. */
+#ifndef TALLY_API_GRANT_H
+#define TALLY_API_GRANT_H
+
+#include "api/exchange.h"
+#include "core/core.h"
+
+/* Leases that one reply can give: of ten messages, or of ten entries. */
+#define GRANT_LEASES_MAX 10u
+
+/* A reply leaves with at least a lease less this share of it. */
+#define GRANT_SHARE 10u
+
+struct namespace;
+
+struct grant {
+    struct list_link link; /* among those of its namespace, until the reply leaves */
+    uint64_t due_ms;       /* when the first of its leases would end; UINT64_MAX: it has none any more */
+    uint64_t stale_ms;     /* from then on a lease of it is shorter than promised */
+    uint64_t renewed_in;   /* frame of the newest renewal; 0: none */
+    bool is_held_again;    /* the reply has waited for a renewal */
+    unsigned count;
+    uint32_t timeouts_ms[GRANT_LEASES_MAX];
+    struct given_lease leases[GRANT_LEASES_MAX];
+};
+
+/* A match that waits for confirmations, and the frame before whose end nobody can hear of it. */
+struct unseen_hold {
+    uint64_t match;
+    uint64_t sequence;
+};
+
+/* The grants of a namespace whose replies have not left, and in the order of their frames the matches of
+ * which nobody can have heard. */
+struct grants {
+    struct list list;
+    uint64_t due_ms; /* no lease of them ends before */
+    struct unseen_hold *holds_owned;
+    size_t hold_count;
+    size_t hold_capacity;
+};
+
+void grants_init(struct grants *grants);
+
+/* Forgets all of them; their exchanges keep the memory. */
+void grants_deinit(struct grants *grants);
+
+/* The reply of this exchange gives so many leases more, which were decided at now_ms and last timeout_ms. Their
+ * deliveries are for the caller to fill in. */
+struct given_lease *grants_add(struct grants *grants, struct exchange *exchange, unsigned count, uint32_t timeout_ms,
+                               uint64_t now_ms);
+
+/* Before time passes to now_ms: each lease that would be over by then begins anew at now_ms. O(grants), at most
+ * twice in the shortest lease. */
+void grants_keep(struct grants *grants, struct namespace *ns, uint64_t now_ms);
+
+/* Before time passes, and before the open frame, number `sequence`, is closed: notes the matches that
+ * it holds for confirmations. */
+void grants_note_holds(struct grants *grants, struct core *core, uint64_t sequence);
+
+/* Frames up to `durable` are: the time in which matches of theirs have to be confirmed begins at
+ * now_ms, where they are late. */
+void grants_show_holds(struct grants *grants, struct namespace *ns, uint64_t durable, uint64_t now_ms);
+
+/* The reply may leave as far as its frame is concerned. True: it leaves, with leases as long as promised; shorter ones
+ * only where the disk has no room for a frame (DISK_SPENT). False: it waits for another frame, which *hold_sequence
+ * now says: a lease that is longer than what a restart gives back must not be taken back by a crash. */
+bool grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
+
+/* The reply has left, or never will. */
+void grant_forget(struct grant *grant);
+
+/* Does the exchange's reply, which has not left, give a lease? The memory stays with the exchange when it does not. */
+static inline bool exchange_gives_lease(const struct exchange *exchange)
+{
+    return exchange->grant_owned != NULL && list_is_linked(&exchange->grant_owned->link);
+}
+
+#endif
