@@ -14,6 +14,12 @@
 struct disk;
 struct disk_file; /* an open file; freed by close */
 
+/* Of the file system that the folder is on, in bytes. */
+struct disk_room {
+    uint64_t total;
+    uint64_t free; /* that we may take */
+};
+
 struct disk_operations {
     /* Takes the folder for this process alone, creating it and its parents when they are missing; it is durable then, and the
      * folder that it is in. ERROR_LOG_LOCKED when another has it. OK when this disk has it already. Comes before everything else. */
@@ -37,6 +43,13 @@ struct disk_operations {
     /* Sets the file's size; bytes that come into being are zero. The first `room` bytes have room on the disk, the rest gets some
      * when it is written. */
     enum error (*allocate)(struct disk_file *file, uint64_t size, uint64_t room, struct failure *failure);
+
+    /* Gets room on the disk for the first `size` bytes, whatever the file's own size, which stays. What has room keeps
+     * it until the file is cut short or removed. OK, too, where the file system knows no such promise. */
+    enum error (*reserve)(struct disk_file *file, uint64_t size, struct failure *failure);
+
+    /* Of the file system, also while there is no folder yet, or it is not locked: a start that finds no room says how much is missing. */
+    enum error (*room)(struct disk *disk, struct disk_room *room, struct failure *failure);
 
     /* Reads exactly `size` bytes; a short file is ERROR_LOG_DAMAGED. */
     enum error (*read)(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure);
@@ -87,7 +100,20 @@ struct disk {
     /* While it is true, write_aside and remove have no regard for the syncs of others. NULL: it never is. Borrowed; who sets it is
      * api/checkpoint.c, in memory that a forked child shares. */
     const atomic_bool *is_hurried;
+
+    /* How many files of each kind are kept when their use is over, instead of being
+     * removed (log/reserve.h). 0: none. */
+    unsigned spare_segments;
+    unsigned spare_snapshots;
+
+    /* While it is true, nothing gives back room that a full disk could need. NULL: it never is. As is_hurried. */
+    const atomic_bool *is_short;
 };
+
+static inline bool disk_is_short(const struct disk *disk)
+{
+    return disk->is_short != NULL && atomic_load_explicit(disk->is_short, memory_order_relaxed);
+}
 
 /* Writes, and returns when it is durable. What others wrote to the file before need not be. */
 static inline enum error disk_write_synced(const struct disk *disk, struct disk_file *file, uint64_t offset,

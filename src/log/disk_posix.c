@@ -4,7 +4,7 @@
  * the file `lock` in it, which is all that earlier versions look at. Every call is repeated after EINTR and after a
  * short count; a failed sync is never repeated, because the kernel may have dropped what it could not write. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sync_file_range, the strerror_r that returns its text */
+#define _GNU_SOURCE /* fallocate, sync_file_range, the strerror_r that returns its text */
 #endif
 #include "base/assert.h"
 #include "base/memory.h"
@@ -22,6 +22,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -481,6 +482,51 @@ static enum error posix_allocate(struct disk_file *file, uint64_t size, uint64_t
     return number == 0 ? OK : failed_at(file, failure, "allocating", room, 0);
 }
 
+static enum error posix_reserve(struct disk_file *file, uint64_t size, struct failure *failure)
+{
+    ASSERT(size > 0 && size <= INT64_MAX);
+    int result;
+    do
+        result = fallocate(file->descriptor, FALLOC_FL_KEEP_SIZE, 0, (off_t)size);
+    while (result != 0 && errno == EINTR);
+    /* A file system that can't promise room (some over a network) is as it is without a reserve. */
+    return result == 0 || errno == EOPNOTSUPP ? OK : failed_at(file, failure, "reserving", size, 0);
+}
+
+/* Of the folder that there will be: asks the nearest of its parents that is there. */
+static int parent_room(const char *folder, struct statvfs *status)
+{
+    char path[PATH_MAX];
+    const int size = snprintf(path, sizeof(path), "%s", folder);
+    if (size < 0 || (size_t)size >= sizeof(path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    while (statvfs(path, status) != 0) {
+        char *slash = strrchr(path, '/');
+        if (errno != ENOENT || strcmp(path, ".") == 0 || strcmp(path, "/") == 0)
+            return -1;
+        if (slash == NULL)
+            memcpy(path, ".", sizeof("."));
+        else
+            slash[slash == path] = '\0';
+    }
+    return 0;
+}
+
+static enum error posix_room(struct disk *disk, struct disk_room *room, struct failure *failure)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
+    struct statvfs status;
+    const bool is_open = posix->folder >= 0;
+    if ((is_open ? fstatvfs(posix->folder, &status) : parent_room(disk->folder, &status)) != 0)
+        return failed(disk, NULL, failure, "asking for the room on the file system of");
+    /* What is set aside for the administrator counts as taken, also by a daemon that runs as one. */
+    *room = (struct disk_room){.total = (uint64_t)status.f_blocks * status.f_frsize,
+                               .free = (uint64_t)status.f_bavail * status.f_frsize};
+    return OK;
+}
+
 static enum error posix_read(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure)
 {
     ASSERT(offset <= INT64_MAX - size);
@@ -724,6 +770,8 @@ static const struct disk_operations posix_operations = {
     .size = posix_size,
     .drop_cache = posix_drop_cache,
     .allocate = posix_allocate,
+    .reserve = posix_reserve,
+    .room = posix_room,
     .read = posix_read,
     .write = posix_write,
     .sync = posix_sync,

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "log/log_writer.h"
 #include "log/recovery.h"
+#include "log/reserve.h"
 #include "log/segment.h"
 #include "log/segment_table.h"
 #include "log/snapshot.h"
@@ -24,10 +25,12 @@ struct log {
     uint64_t replay_size; /* see log_replay_size() */
     struct segment_table table;
     struct recovery recovery;
+    struct reserve reserve;
     struct log_writer writer;
     struct log_place place;   /* behind the last frame that was taken */
     struct frame_view peeked; /* the first frame, read by log_open() to know whether the log is new */
     bool is_peeked;
+    bool is_tight; /* log_set_tight() */
 };
 
 static bool log_is_replayed(const struct log *log)
@@ -42,6 +45,7 @@ static enum error writing_begin(struct log *log, struct failure *failure)
     struct recovery *recovery = &log->recovery;
     const struct log_writer_start start = {
         .file = recovery->file,
+        .reserve = &log->reserve,
         .segment_size = log->segment_size,
         .frame_size_max = log->frame_size_max,
         .ordinal = recovery->ordinal,
@@ -51,6 +55,8 @@ static enum error writing_begin(struct log *log, struct failure *failure)
         .time_ms = recovery->time_ms,
     };
     recovery->file = NULL;
+    /* What was put aside while the folder was read is counted; nobody takes any yet. */
+    (void)reserve_recount(&log->reserve);
     const enum error error = log_writer_init(&log->writer, log->disk, &start, failure);
     if (error != OK)
         return error;
@@ -78,9 +84,12 @@ enum error log_open(struct disk *disk, const struct log_options *options, struct
     struct log *opened = memory_allocate_zeroed(sizeof(*opened));
     opened->disk = disk;
     segment_table_init(&opened->table, disk);
+    reserve_init(&opened->reserve, disk);
     struct snapshot_place place = {0};
     bool has_snapshot = false;
-    error = snapshot_load(disk, &place, snapshot, &has_snapshot, failure);
+    error = reserve_restore(disk, failure);
+    if (error == OK)
+        error = snapshot_load(disk, &place, snapshot, &has_snapshot, failure);
     if (error == OK)
         error = recovery_init(&opened->recovery, disk, &opened->table, &place, options->segment_size, failure);
     if (error != OK)
@@ -115,6 +124,7 @@ void log_close(struct log *log)
     else
         recovery_deinit(&log->recovery);
     segment_table_deinit(&log->table);
+    reserve_deinit(&log->reserve);
     free(log);
 }
 
@@ -169,14 +179,48 @@ uint64_t log_epoch(const struct log *log)
     return log->epoch;
 }
 
+static bool has_hole(const struct log *log)
+{
+    return segment_room(log->segment_size, log->frame_size_max) < log->segment_size;
+}
+
+uint64_t log_tight_frame_size(const struct log *log)
+{
+    return has_hole(log) ? log->frame_size_max / LOG_TIGHT_FRAMES * LOG_TIGHT_SHARE : log->frame_size_max;
+}
+
+/* Up to which offset of a segment a frame may begin. */
+static uint64_t begin_max(const struct log *log, bool is_tight)
+{
+    const uint64_t anyhow = log->segment_size - log->frame_size_max - FRAME_SECTOR_SIZE;
+    const uint64_t tight =
+        segment_room(log->segment_size, log->frame_size_max) - log_tight_frame_size(log) - FRAME_SECTOR_SIZE;
+    return is_tight && tight < anyhow ? tight : anyhow;
+}
+
+uint64_t log_usable_bytes(const struct log *log)
+{
+    return begin_max(log, true) - SEGMENT_HEADER_SIZE;
+}
+
+void log_set_tight(struct log *log, bool is_tight)
+{
+    log->is_tight = is_tight;
+}
+
 struct log_place log_next_place(const struct log *log)
 {
     ASSERT(log_is_replayed(log));
     struct log_place place = log->place;
-    const uint64_t left = log->segment_size - place.position % log->segment_size;
-    if (left < log->frame_size_max + FRAME_SECTOR_SIZE)
+    if (place.position % log->segment_size > begin_max(log, log->is_tight))
         place.position = (place.position / log->segment_size + 1) * log->segment_size + SEGMENT_HEADER_SIZE;
     return place;
+}
+
+uint64_t log_usable_left(const struct log *log)
+{
+    const uint64_t end = begin_max(log, true), offset = log_next_place(log).position % log->segment_size;
+    return offset < end ? end - offset : 0;
 }
 
 void log_place_taken(struct log *log, uint64_t frame_size)
@@ -205,6 +249,25 @@ struct log_usage log_usage(const struct log *log)
         .bytes = (log->table.count + 1) * room + log->table.overhang,
         .newest = log->table.entries_owned[log->table.count - 1].ordinal,
     };
+}
+
+int64_t log_segments_ahead(const struct log *log)
+{
+    ASSERT(log_is_replayed(log));
+    /* In this order: whoever makes one takes it from the reserve first. */
+    const uint64_t made = atomic_load_explicit(&log->writer.made, memory_order_acquire);
+    const uint64_t reserved = reserve_segments(&log->reserve);
+    return (int64_t)(made + reserved) - (int64_t)(log_next_place(log).position / log->segment_size);
+}
+
+bool log_recount_reserve(struct log *log)
+{
+    return reserve_recount(&log->reserve);
+}
+
+unsigned log_reserve_segments(const struct log *log)
+{
+    return reserve_segments(&log->reserve);
 }
 
 enum error log_write(struct log *log, struct bytes frame, struct failure *failure)
@@ -265,7 +328,7 @@ enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *
         char name[SEGMENT_NAME_SIZE];
         segment_name(log->table.entries_owned[i].ordinal * log->segment_size, name);
         segment_table_unmap(&log->table, i);
-        const enum error error = log->disk->operations->remove(log->disk, name, first == OK ? failure : NULL);
+        const enum error error = reserve_put_or_remove(log->disk, RESERVE_SEGMENT, name, first == OK ? failure : NULL);
         if (error == OK)
             segment_table_drop(&log->table, i);
         else if (first == OK) /* it stays in the table, and is tried again with the next snapshot */

@@ -49,8 +49,8 @@ bool log_has_segment(const struct log *log, uint64_t position);
 struct log_usage {
     uint64_t segment_count; /* without the one to come */
     uint64_t segment_bytes; /* of one, but for frames that overhang (segment_room()) */
-    uint64_t bytes;
-    uint64_t newest; /* ordinal of the one where the last frame was placed */
+    uint64_t bytes;         /* without the reserve */
+    uint64_t newest;        /* ordinal of the one where the last frame was placed */
 };
 struct log_usage log_usage(const struct log *log);
 
@@ -72,6 +72,32 @@ struct log_place {
 struct log_place log_next_place(const struct log *log);
 /* Tells the log the sealed size of the frame that the loop has closed for that place: log_next_place() moves on behind it. */
 void log_place_taken(struct log *log, uint64_t frame_size);
+
+/* While it `is_tight`, a frame is placed only where one of two fifths of the largest has room that is there already,
+ * and whoever builds frames keeps to that: the end of a segment is a hole (segment_room()), and on a full disk it can't
+ * be filled. No effect where segments have no hole. Between two frames, on the loop's thread. */
+void log_set_tight(struct log *log, bool is_tight);
+#define LOG_TIGHT_FRAMES 5u
+#define LOG_TIGHT_SHARE 2u
+
+/* How many segments will have room without any that is free now, beyond the one where the next frame is placed:
+ * those that are made and those in reserve. Negative: not even that one. A little too low while one is being made.
+ * On the loop's thread. O(1). */
+int64_t log_segments_ahead(const struct log *log);
+
+/* What of a segment is sure to be used while the log is tight: up to where the last frame may begin. */
+uint64_t log_usable_bytes(const struct log *log);
+
+/* And what is left of that in the segment where the next frame is placed. On the loop's thread. */
+uint64_t log_usable_left(const struct log *log);
+
+/* How large a frame may become while it is tight. */
+uint64_t log_tight_frame_size(const struct log *log);
+
+/* What is kept for a full disk (reserve.h): the folder's spare segments are counted anew; false: try again
+ * later. On the loop's thread. */
+bool log_recount_reserve(struct log *log);
+unsigned log_reserve_segments(const struct log *log);
 
 /* Writes a sealed frame at its place and makes it durable. Any error is final: the log takes no more frames and the
  * process must end (invariant R10), because what the disk then holds is unknown until it is read again. */
@@ -105,8 +131,9 @@ struct log_cut {
     void *context;
 };
 
-/* Removes those segments; one that can't be removed is passed over, and the first such failure returned. A forked child may do it, which
- * has everything but the files for itself; its owner then forgets them. */
+/* Removes those segments, or puts them into the reserve; one that can't be removed is passed over, and the
+ * first such failure returned. A forked child may do it, which has everything but the files for itself;
+ * its owner then forgets them. */
 enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *failure);
 void log_forget(struct log *log, const struct log_cut *cut);
 

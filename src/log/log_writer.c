@@ -12,20 +12,30 @@
 /* Bytes of the next segment that are made for each byte that is written to the present one. */
 #define PREPARE_RATE 2u
 
+/* Gets room for segment `ordinal`. Whoever adds up what is made and what is in reserve may find one
+ * less meanwhile, never one more. */
+static enum error draft_begin(struct log_writer *writer, uint64_t ordinal, struct failure *failure)
+{
+    const enum error error = segment_draft_begin(&writer->draft, ordinal * writer->segment_size, writer->segment_size,
+                                                 writer->room, failure);
+    if (error == OK)
+        atomic_store_explicit(&writer->made, ordinal, memory_order_release);
+    return error;
+}
+
 /* Makes segment `ordinal`, or what is left of making it, and writes its header. The file is the caller's on success. */
 static enum error segment_make(struct log_writer *writer, uint64_t ordinal, uint32_t link, struct disk_file **file,
                                struct failure *failure)
 {
     struct segment_draft *draft = &writer->draft;
-    const uint64_t start_position = ordinal * writer->segment_size;
     enum error error = OK;
     if (draft->file == NULL)
-        error = segment_draft_begin(draft, start_position, writer->segment_size, writer->room, failure);
+        error = draft_begin(writer, ordinal, failure);
     if (error == OK)
         error = segment_draft_finish(draft, failure);
     if (error != OK)
         return error;
-    ASSERT(draft->start_position == start_position);
+    ASSERT(draft->start_position == ordinal * writer->segment_size);
     const struct segment_header header = {
         .version = SEGMENT_VERSION,
         .link = link,
@@ -69,7 +79,8 @@ enum error log_writer_init(struct log_writer *writer, struct disk *disk, const s
         .time_ms = start->time_ms,
         .prepare_begin = prepare_begin_at(start),
     };
-    segment_draft_init(&writer->draft, disk);
+    segment_draft_init(&writer->draft, disk, start->reserve);
+    atomic_init(&writer->made, start->ordinal);
     if (writer->file != NULL)
         return OK;
     const enum error error = segment_make(writer, 0, 0, &writer->file, failure);
@@ -186,16 +197,17 @@ bool log_writer_prepare(struct log_writer *writer)
     const uint64_t due = PREPARE_RATE * (writer->offset - writer->prepare_begin);
     enum error error;
     if (draft->file == NULL)
-        error = segment_draft_begin(draft, (writer->ordinal + 1) * writer->segment_size, writer->segment_size,
-                                    writer->room, NULL);
+        error = draft_begin(writer, writer->ordinal + 1, NULL);
     else if (draft->filled < due)
         error = segment_draft_step(draft, NULL);
     else
         return false;
     if (error != OK) {
         /* Perhaps there is room when it is needed; if not, log_write() says so then. */
-        if (draft->file != NULL)
+        if (draft->file != NULL) {
+            atomic_store_explicit(&writer->made, writer->ordinal, memory_order_release);
             segment_draft_abandon(draft);
+        }
         writer->is_draft_refused = true;
     }
     return error == OK && !draft->is_ready && draft->filled < due;

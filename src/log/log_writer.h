@@ -20,6 +20,7 @@ struct log_writer {
     uint64_t time_ms;
     uint64_t prepare_begin;     /* offset from which on the next segment is prepared */
     struct segment_draft draft; /* the next segment */
+    atomic_uint_least64_t made; /* ordinal of the newest segment that has its room, for whoever asks */
     bool is_draft_refused;      /* making it ahead of time failed: not tried again before it is needed */
     struct failure failure;     /* the first one, final; error OK: none */
 };
@@ -27,6 +28,7 @@ struct log_writer {
 /* Where the log ends when writing begins. `file` goes over to the writer; NULL makes the first segment, durably. */
 struct log_writer_start {
     struct disk_file *file;
+    struct reserve *reserve; /* borrowed; NULL: none */
     uint64_t segment_size;
     uint64_t frame_size_max;
     uint64_t ordinal;

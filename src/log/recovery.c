@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "log/reserve.h"
 #include "log/segment.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -325,8 +326,8 @@ static enum error unused_check(struct recovery *recovery, uint64_t ordinal, stru
     return error;
 }
 
-/* Removes the segment behind the last one, which was made ahead of time and never used. Making it again is simpler than
- * finding out how far it got. */
+/* Removes the segment behind the last one, or puts it into the reserve: it was made ahead of time and never used.
+ * Making it again is simpler than finding out how far it got. */
 static enum error unused_remove(struct recovery *recovery, uint64_t ordinal, struct failure *failure)
 {
     if (!segment_table_has(recovery->table, ordinal))
@@ -340,7 +341,7 @@ static enum error unused_remove(struct recovery *recovery, uint64_t ordinal, str
         return error;
     char name[SEGMENT_NAME_SIZE];
     segment_name(ordinal * recovery->segment_size, name);
-    error = recovery->disk->operations->remove(recovery->disk, name, failure);
+    error = reserve_put_or_remove(recovery->disk, RESERVE_SEGMENT, name, failure);
     if (error != OK)
         return error;
     segment_table_remove_newest(recovery->table);

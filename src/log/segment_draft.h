@@ -6,23 +6,27 @@
 #ifndef TALLY_LOG_SEGMENT_DRAFT_H
 #define TALLY_LOG_SEGMENT_DRAFT_H
 
-#include "log/disk.h"
+#include "log/reserve.h"
 
 struct segment_draft {
     struct disk *disk;
-    struct disk_file *file; /* owned; NULL: not begun */
+    struct reserve *reserve; /* borrowed; NULL: none */
+    struct disk_file *file;  /* owned; NULL: not begun */
+    uint64_t size;           /* of the segment */
     uint64_t start_position;
     uint64_t room;   /* of the file's bytes, from the first on: what is allocated and filled */
     uint64_t filled; /* bytes filled with zeros so far */
+    bool is_spare;   /* a spare that was taken: has the name of one until it is filled */
     bool is_ready;   /* filled, synced, and the folder too */
 };
 
-void segment_draft_init(struct segment_draft *draft, struct disk *disk);
+void segment_draft_init(struct segment_draft *draft, struct disk *disk, struct reserve *reserve);
 
 /* Closes the file and leaves it as it is. */
 void segment_draft_deinit(struct segment_draft *draft);
 
-/* Creates the file, and allocates its first `room` bytes. */
+/* Creates the file, and allocates its first `room` bytes; or takes a spare one, where the disk is full
+ * or nothing new may be taken. */
 enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_position, uint64_t size, uint64_t room,
                                struct failure *failure);
 
@@ -35,7 +39,7 @@ enum error segment_draft_finish(struct segment_draft *draft, struct failure *fai
 /* Hands the ready file to the caller and is empty again. */
 struct disk_file *segment_draft_take(struct segment_draft *draft);
 
-/* Gives up and removes the file as far as possible. */
+/* Gives up: removes the file as far as possible, or puts the spare back. */
 void segment_draft_abandon(struct segment_draft *draft);
 
 #endif

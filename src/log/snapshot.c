@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "base/cursor.h"
 #include "base/memory.h"
+#include "log/reserve.h"
 #include "log/segment.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #define BLOCK_MAGIC 0x4b4c4254u   /* "TBLK" */
 #define TRAILER_MAGIC 0x4c525454u /* "TTRL" */
 #define SNAPSHOT_VERSION 1u
+#define SNAPSHOT_VERSION_LONG 2u /* the file is longer than the snapshot: its header says where that ends */
 #define HEADER_SIZE 64u
 #define BLOCK_HEADER_SIZE 20u
 #define TRAILER_SIZE 32u
@@ -66,16 +68,29 @@ static bool name_decode(const char *name, const char *ending, uint64_t *position
     return true;
 }
 
-static void header_encode(const struct snapshot_place *place, uint8_t header[HEADER_SIZE])
+/* `size`: of the whole snapshot where the file is longer, else 0. */
+static void header_encode(const struct snapshot_place *place, uint64_t size, uint8_t header[HEADER_SIZE])
 {
     memset(header, 0, HEADER_SIZE);
     bytes_put_u32(header, HEADER_MAGIC);
-    bytes_put_u32(header + 4, SNAPSHOT_VERSION);
+    bytes_put_u32(header + 4, size == 0 ? SNAPSHOT_VERSION : SNAPSHOT_VERSION_LONG);
     bytes_put_u64(header + 8, place->epoch);
     bytes_put_u64(header + 16, place->sequence);
     bytes_put_u64(header + 24, place->position);
     bytes_put_u64(header + 32, place->time_ms);
+    bytes_put_u64(header + 40, size);
     bytes_put_u32(header + 60, crc32c(0, bytes_make(header, 60)));
+}
+
+/* The file to write into: a spare one, which has room, or a new one. */
+static enum error file_get(struct disk *disk, const char *name, struct disk_file **file, struct failure *failure)
+{
+    bool is_taken;
+    const enum error error = reserve_take(disk, RESERVE_SNAPSHOT, name, &is_taken, failure);
+    if (error != OK)
+        return error;
+    return is_taken ? disk->operations->open(disk, name, file, failure)
+                    : disk->operations->create(disk, name, file, failure);
 }
 
 enum error snapshot_begin(struct disk *disk, const struct snapshot_place *place, struct snapshot_writer **writer,
@@ -86,11 +101,11 @@ enum error snapshot_begin(struct disk *disk, const struct snapshot_place *place,
     name_make(place->position, suffix_temporary, name);
     snapshot_discard(disk);
     struct disk_file *file;
-    enum error error = disk->operations->create(disk, name, &file, failure);
+    enum error error = file_get(disk, name, &file, failure);
     if (error != OK)
         return error;
     uint8_t header[HEADER_SIZE];
-    header_encode(place, header);
+    header_encode(place, 0, header);
     error = disk->operations->write(file, 0, bytes_make(header, sizeof(header)), failure);
     if (error != OK) {
         disk->operations->close(file);
@@ -166,6 +181,24 @@ static enum error trailer_write(struct snapshot_writer *writer)
                                            &writer->failure);
 }
 
+/* A spare file may be longer than what was written. It is cut, or while the disk is short keeps
+ * all of its room and says so. */
+static enum error length_settle(struct snapshot_writer *writer)
+{
+    const struct disk_operations *operations = writer->disk->operations;
+    const uint64_t size = writer->offset + TRAILER_SIZE;
+    uint64_t file_size;
+    const enum error error = operations->size(writer->file, &file_size, &writer->failure);
+    if (error != OK || file_size == size)
+        return error;
+    ASSERT(file_size > size);
+    if (!disk_is_short(writer->disk))
+        return operations->allocate(writer->file, size, 0, &writer->failure);
+    uint8_t header[HEADER_SIZE];
+    header_encode(&writer->place, size, header);
+    return operations->write(writer->file, 0, bytes_make(header, sizeof(header)), &writer->failure);
+}
+
 enum error snapshot_finish(struct snapshot_writer *writer, struct failure *failure)
 {
     ASSERT(writer->file != NULL);
@@ -174,6 +207,8 @@ enum error snapshot_finish(struct snapshot_writer *writer, struct failure *failu
         (void)block_write(writer);
     if (writer->failure.error == OK)
         (void)trailer_write(writer);
+    if (writer->failure.error == OK)
+        (void)length_settle(writer);
     if (writer->failure.error == OK)
         (void)operations->sync(writer->file, &writer->failure);
     operations->close(writer->file);
@@ -223,7 +258,7 @@ static enum error temporary_remove(struct disk *disk, const struct name_list *na
     for (size_t i = 0; i < names->temporary_count; i++) {
         char name[NAME_SIZE];
         name_make(names->temporary_owned[i], suffix_temporary, name);
-        const enum error error = disk->operations->remove(disk, name, failure);
+        const enum error error = reserve_put_or_remove(disk, RESERVE_SNAPSHOT, name, failure);
         if (error != OK)
             return error;
     }
@@ -249,21 +284,10 @@ static enum error older_remove(struct disk *disk, const struct name_list *names,
         ASSERT(names->published_owned[i] < position);
         char name[NAME_SIZE];
         name_make(names->published_owned[i], suffix, name);
-        const enum error error = disk->operations->remove(disk, name, first == OK ? failure : NULL);
+        const enum error error = reserve_put_or_remove(disk, RESERVE_SNAPSHOT, name, first == OK ? failure : NULL);
         first = first == OK ? error : first;
     }
     return first;
-}
-
-static enum error size_read(struct disk *disk, const char *name, uint64_t *size, struct failure *failure)
-{
-    struct disk_file *file;
-    enum error error = disk->operations->open(disk, name, &file, failure);
-    if (error != OK)
-        return error;
-    error = disk->operations->size(file, size, failure);
-    disk->operations->close(file);
-    return error;
 }
 
 enum error snapshot_publish(struct disk *disk, const struct snapshot_place *place, struct failure *failure)
@@ -297,20 +321,41 @@ struct snapshot_reader {
     uint64_t block_count;
 };
 
-static enum error header_read(struct snapshot_reader *reader, uint64_t position, struct snapshot_place *place,
-                              struct failure *failure)
+/* Reads the header, and from it where the snapshot ends. */
+static enum error header_load(struct snapshot_reader *reader, uint8_t header[HEADER_SIZE], struct failure *failure)
 {
-    uint8_t header[HEADER_SIZE];
-    enum error error = reader->disk->operations->read(reader->file, 0, header, sizeof(header), failure);
+    enum error error = reader->disk->operations->size(reader->file, &reader->size, failure);
+    if (error != OK)
+        return error;
+    if (reader->size < HEADER_SIZE + TRAILER_SIZE)
+        return segment_damaged(failure, reader->disk, reader->name, reader->size, "the snapshot is truncated");
+    error = reader->disk->operations->read(reader->file, 0, header, HEADER_SIZE, failure);
     if (error != OK)
         return error;
     if (bytes_get_u32(header) != HEADER_MAGIC || bytes_get_u32(header + 60) != crc32c(0, bytes_make(header, 60)))
         return segment_damaged(failure, reader->disk, reader->name, 0, "the snapshot's header has a wrong checksum");
     const uint32_t version = bytes_get_u32(header + 4);
-    if (version != SNAPSHOT_VERSION)
+    if (version != SNAPSHOT_VERSION && version != SNAPSHOT_VERSION_LONG)
         return segment_damaged(failure, reader->disk, reader->name, 4,
                                "expected format version %u, found %" PRIu32 " (a newer program wrote it?)",
-                               SNAPSHOT_VERSION, version);
+                               SNAPSHOT_VERSION_LONG, version);
+    if (version == SNAPSHOT_VERSION)
+        return OK;
+    const uint64_t size = bytes_get_u64(header + 40);
+    if (size < HEADER_SIZE + TRAILER_SIZE || size > reader->size)
+        return segment_damaged(failure, reader->disk, reader->name, reader->size,
+                               "the snapshot is truncated: its header speaks of %" PRIu64 " bytes", size);
+    reader->size = size;
+    return OK;
+}
+
+static enum error header_read(struct snapshot_reader *reader, uint64_t position, struct snapshot_place *place,
+                              struct failure *failure)
+{
+    uint8_t header[HEADER_SIZE];
+    const enum error error = header_load(reader, header, failure);
+    if (error != OK)
+        return error;
     const struct snapshot_place read = {
         .epoch = bytes_get_u64(header + 8),
         .sequence = bytes_get_u64(header + 16),
@@ -378,13 +423,8 @@ static enum error trailer_read(struct snapshot_reader *reader, uint64_t total, s
 static enum error content_read(struct snapshot_reader *reader, uint64_t position, struct snapshot_place *place,
                                struct buffer *payload, struct failure *failure)
 {
-    enum error error = reader->disk->operations->size(reader->file, &reader->size, failure);
-    if (error != OK)
-        return error;
-    if (reader->size < HEADER_SIZE + TRAILER_SIZE)
-        return segment_damaged(failure, reader->disk, reader->name, reader->size, "the snapshot is truncated");
     struct snapshot_place read;
-    error = header_read(reader, position, &read, failure);
+    enum error error = header_read(reader, position, &read, failure);
     if (error != OK)
         return error;
     const size_t before = payload->size;
@@ -405,9 +445,24 @@ static enum error content_read(struct snapshot_reader *reader, uint64_t position
 
 enum error snapshot_size(struct disk *disk, const struct snapshot_place *place, uint64_t *size, struct failure *failure)
 {
+    struct snapshot_reader reader = {.disk = disk};
+    name_make(place->position, suffix, reader.name);
+    enum error error = disk->operations->open(disk, reader.name, &reader.file, failure);
+    if (error != OK)
+        return error;
+    uint8_t header[HEADER_SIZE];
+    error = header_load(&reader, header, failure);
+    if (error == OK)
+        *size = reader.size;
+    disk->operations->close(reader.file);
+    return error;
+}
+
+enum error snapshot_reserve(struct disk *disk, uint64_t position, uint64_t room, struct failure *failure)
+{
     char name[NAME_SIZE];
-    name_make(place->position, suffix, name);
-    return size_read(disk, name, size, failure);
+    name_make(position, suffix, name);
+    return reserve_fill_file(disk, name, room, failure);
 }
 
 static enum error newest_read(struct disk *disk, uint64_t position, struct snapshot_place *place,

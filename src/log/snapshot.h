@@ -1,7 +1,10 @@
 /* Snapshot files: the state of the core at one position of the log, so that a restart reads it and the tail only.
  *
  * A snapshot is written beside the old one under a temporary name, in blocks that carry a checksum each, synced, renamed
- * and the folder synced; only then is the old one removed. A crash at any point leaves one whole snapshot. */
+ * and the folder synced; only then is the old one removed. A crash at any point leaves one whole snapshot.
+ *
+ * Where the disk keeps spare snapshots (reserve.h), it is written into one of those, and
+ * the old one becomes the next. */
 #ifndef TALLY_LOG_SNAPSHOT_H
 #define TALLY_LOG_SNAPSHOT_H
 
@@ -34,9 +37,12 @@ enum error snapshot_publish(struct disk *disk, const struct snapshot_place *plac
  * failure is returned. */
 enum error snapshot_remove_older(struct disk *disk, const struct snapshot_place *place, struct failure *failure);
 
-/* *size: of a published one's file, in bytes. */
+/* *size: of a published one, in bytes; its file may be longer. */
 enum error snapshot_size(struct disk *disk, const struct snapshot_place *place, uint64_t *size,
                          struct failure *failure);
+
+/* Gets so much room for the file of the one published at `position`, which becomes a spare when it is replaced. */
+enum error snapshot_reserve(struct disk *disk, uint64_t position, uint64_t room, struct failure *failure);
 
 /* Instead of step two: removes what was written under a temporary name, also what a killed child left. snapshot_begin() does so too:
  * there is at most one under way. */

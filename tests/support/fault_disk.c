@@ -113,6 +113,18 @@ static enum error fault_allocate(struct disk_file *file, uint64_t size, uint64_t
     return error != OK ? error : file->owner->inner->operations->allocate(file->inner, size, room, failure);
 }
 
+static enum error fault_reserve(struct disk_file *file, uint64_t size, struct failure *failure)
+{
+    const enum error error = attempt(file->owner, FAULT_ALLOCATE, failure);
+    return error != OK ? error : file->owner->inner->operations->reserve(file->inner, size, failure);
+}
+
+static enum error fault_room(struct disk *disk, struct disk_room *room, struct failure *failure)
+{
+    struct disk *inner = fault_disk_of(disk)->inner;
+    return inner->operations->room(inner, room, failure);
+}
+
 static enum error fault_read(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure)
 {
     const enum error error = attempt(file->owner, FAULT_READ, failure);
@@ -203,6 +215,8 @@ static const struct disk_operations fault_operations = {
     .size = fault_size,
     .drop_cache = fault_drop_cache,
     .allocate = fault_allocate,
+    .reserve = fault_reserve,
+    .room = fault_room,
     .read = fault_read,
     .write = fault_write,
     .sync = fault_sync,

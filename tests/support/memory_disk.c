@@ -30,6 +30,9 @@ struct inode {
     uint64_t capacity; /* a multiple of SECTOR_SIZE */
     uint64_t size_live;
     uint64_t size_durable;
+
+    /* Bytes from the first on that have room on the disk, durably: at least size_live but for a hole at the end. */
+    uint64_t room;
     uint32_t references; /* names in both folders and in pending changes, open files, maps */
     uint32_t maps;
     uint64_t unreadable; /* offset of a byte that can't be looked at; 0: none */
@@ -415,19 +418,21 @@ static uint64_t used_bytes(const struct memory_disk *memory)
 {
     uint64_t used = 0;
     for (const struct inode *inode = memory->inodes; inode != NULL; inode = inode->next)
-        used += inode->size_live;
+        used += inode->room;
     return used;
 }
 
-static enum error room_check(struct memory_disk *memory, const struct disk_file *file, uint64_t size,
-                             struct failure *failure)
+/* Gets room for the file's first `size` bytes. */
+static enum error room_take(struct memory_disk *memory, const struct disk_file *file, uint64_t size,
+                            struct failure *failure)
 {
-    if (size <= file->inode->size_live || memory->capacity == UINT64_MAX)
+    if (size <= file->inode->room)
         return OK;
-    if (used_bytes(memory) - file->inode->size_live + size <= memory->capacity)
-        return OK;
-    return failure_set(failure, ERROR_DISK_FULL, "growing %s/%s to %" PRIu64 " bytes failed: no space left.",
-                       memory->disk.folder, file->name, size);
+    if (memory->capacity != UINT64_MAX && used_bytes(memory) - file->inode->room + size > memory->capacity)
+        return failure_set(failure, ERROR_DISK_FULL, "growing %s/%s to %" PRIu64 " bytes failed: no space left.",
+                           memory->disk.folder, file->name, size);
+    file->inode->room = size;
+    return OK;
 }
 
 /* --- The operations -------------------------------------------------------------------------------------------------- */
@@ -526,18 +531,40 @@ static void memory_drop_cache(struct disk_file *file)
     unlock_mutex(memory);
 }
 
-/* Here a hole takes as much room as anything. */
 static enum error memory_allocate_file(struct disk_file *file, uint64_t size, uint64_t room, struct failure *failure)
 {
     ASSERT(room <= size);
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct attempt attempt = operation_begin(memory, OPERATION_GROW, "allocating", file->name, failure);
     if (attempt.error == OK)
-        attempt.error = room_check(memory, file, size, failure);
+        attempt.error = room_take(memory, file, room, failure);
+    if (attempt.error == OK && size < file->inode->size_live && size < file->inode->room)
+        file->inode->room = size;
     if (attempt.error == OK)
         inode_resize(file->inode, size);
     unlock_mutex(memory);
     return attempt.error;
+}
+
+static enum error memory_reserve(struct disk_file *file, uint64_t size, struct failure *failure)
+{
+    struct memory_disk *memory = lock_mutex(&file->owner->disk);
+    struct attempt attempt = operation_begin(memory, OPERATION_GROW, "reserving", file->name, failure);
+    if (attempt.error == OK)
+        attempt.error = room_take(memory, file, size, failure);
+    unlock_mutex(memory);
+    return attempt.error;
+}
+
+static enum error memory_room(struct disk *disk, struct disk_room *room, struct failure *failure)
+{
+    (void)failure;
+    struct memory_disk *memory = lock_mutex(disk);
+    const uint64_t used = used_bytes(memory);
+    *room =
+        (struct disk_room){.total = memory->capacity, .free = memory->capacity > used ? memory->capacity - used : 0};
+    unlock_mutex(memory);
+    return OK;
 }
 
 static enum error memory_read(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure)
@@ -559,7 +586,7 @@ static enum error memory_write(struct disk_file *file, uint64_t offset, struct b
     struct memory_disk *memory = lock_mutex(&file->owner->disk);
     struct attempt attempt = operation_begin(memory, OPERATION_GROW, "writing", file->name, failure);
     if (attempt.error == OK)
-        attempt.error = room_check(memory, file, offset + data.size, failure);
+        attempt.error = room_take(memory, file, offset + data.size, failure);
     if (attempt.error == OK) {
         inode_write(file->inode, offset, data);
     } else if (attempt.is_half && offset % SECTOR_SIZE == 0 && offset + data.size <= file->inode->size_live) {
@@ -701,6 +728,8 @@ static const struct disk_operations memory_operations = {
     .size = memory_size,
     .drop_cache = memory_drop_cache,
     .allocate = memory_allocate_file,
+    .reserve = memory_reserve,
+    .room = memory_room,
     .read = memory_read,
     .write = memory_write,
     .sync = memory_sync,
@@ -822,6 +851,14 @@ void memory_disk_set_capacity(struct disk *disk, uint64_t bytes)
     unlock_mutex(memory);
 }
 
+uint64_t memory_disk_used(struct disk *disk)
+{
+    struct memory_disk *memory = lock_mutex(disk);
+    const uint64_t used = used_bytes(memory);
+    unlock_mutex(memory);
+    return used;
+}
+
 static struct inode *inode_of(struct memory_disk *memory, const char *name)
 {
     const struct entry *entry = folder_find(&memory->live, name);
@@ -854,6 +891,7 @@ void memory_disk_truncate(struct disk *disk, const char *name, uint64_t size)
     struct inode *inode = inode_of(memory, name);
     ASSERT(size <= inode->size_live);
     inode_resize(inode, size);
+    inode->room = size < inode->room ? size : inode->room;
     inode_sync(inode);
     unlock_mutex(memory);
 }
@@ -874,6 +912,7 @@ void memory_disk_put(struct disk *disk, const char *name, struct bytes content)
     /* First the new file: the content may be that of the one which it replaces. */
     struct inode *inode = inode_create(memory);
     inode_write(inode, 0, content);
+    inode->room = content.size;
     inode_sync(inode);
     if (folder_find(&memory->live, name) != NULL) {
         folder_remove(memory, &memory->live, name);

@@ -52,8 +52,12 @@ bool memory_disk_has_failed(struct disk *disk);
 /* Changes (create, allocate, write, sync, sync_folder, rename, remove) asked for since the beginning. */
 uint64_t memory_disk_operations(struct disk *disk);
 
-/* The sizes of all files together may not grow beyond this; UINT64_MAX: no limit. */
+/* What all files together take up may not grow beyond this: what is there, less what others use. UINT64_MAX: no limit.
+ * A hole takes up nothing, and what was reserved for a file is its own. */
 void memory_disk_set_capacity(struct disk *disk, uint64_t bytes);
+
+/* What they take up now. */
+uint64_t memory_disk_used(struct disk *disk);
 
 /* Damage, durable at once. The file must exist; the bit must lie inside it. */
 void memory_disk_flip_bit(struct disk *disk, const char *name, uint64_t offset_bits);

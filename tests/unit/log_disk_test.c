@@ -150,6 +150,17 @@ static void a_missing_folder_is_made_with_its_parents(void **state)
     assert_int_equal(status.st_mode & 0007, 0); /* what is in the log is nobody else's business */
 }
 
+/* A first start on a full disk has no folder yet, and says how much room is missing. */
+static void the_room_is_told_before_there_is_a_folder(void **state)
+{
+    struct fixture *fixture = *state;
+    struct disk_room before = {0}, after = {0};
+    assert_int_equal(fixture->disk->operations->room(fixture->disk, &before, NULL), OK);
+    assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
+    assert_int_equal(fixture->disk->operations->room(fixture->disk, &after, NULL), OK);
+    assert_true(before.total > 0 && before.total == after.total);
+}
+
 /* Whoever made it may have been killed before it was durable. */
 static void a_folder_that_is_there_is_made_durable_with_its_parent(void **state)
 {
@@ -588,7 +599,7 @@ static void a_segment_that_finds_no_room_is_gone_at_once(void **state)
     struct fixture *fixture = *state;
     assert_int_equal(fixture->disk->operations->lock(fixture->disk, NULL), OK);
     struct segment_draft draft;
-    segment_draft_init(&draft, fixture->disk);
+    segment_draft_init(&draft, fixture->disk, NULL);
     struct failure failure = {.error = OK};
     has_no_room = true;
     syncs = 0;
@@ -713,6 +724,7 @@ int main(void)
         WITH_DISK(a_write_aside_tells_what_has_not_arrived),
         WITH_DISK(large_files_give_way_or_hurry),
         WITH_DISK(a_missing_folder_is_made_with_its_parents),
+        WITH_DISK(the_room_is_told_before_there_is_a_folder),
         WITH_DISK(a_folder_that_is_there_is_made_durable_with_its_parent),
         WITH_DISK(a_folder_that_is_a_file_is_reported),
         WITH_DISK(a_folder_has_one_owner),

@@ -216,8 +216,14 @@ static void a_full_disk_takes_what_does_not_grow(void **state)
     struct disk *disk = disk_make(1, &file);
     memory_disk_set_capacity(disk, 5000);
     assert_int_equal(disk->operations->create(disk, "c", &other, NULL), OK);
-    assert_int_equal(disk->operations->allocate(other, 905, 0, NULL), ERROR_DISK_FULL);
-    assert_int_equal(disk->operations->allocate(other, 904, 0, NULL), OK);
+    assert_int_equal(disk->operations->allocate(other, 905, 905, NULL), ERROR_DISK_FULL);
+    assert_int_equal(disk->operations->allocate(other, 1000, 902, NULL), OK); /* the rest is a hole */
+    assert_int_equal(disk->operations->allocate(other, 904, 902, NULL), OK);
+    struct disk_room room;
+    assert_int_equal(disk->operations->room(disk, &room, NULL), OK);
+    assert_int_equal(room.free, 2);
+    assert_int_equal(disk->operations->reserve(other, 905, NULL), ERROR_DISK_FULL);
+    assert_int_equal(disk->operations->reserve(other, 904, NULL), OK);
     assert_int_equal(disk->operations->write(other, 903, BYTES("xy"), NULL), ERROR_DISK_FULL);
     assert_int_equal(disk->operations->write(other, 902, BYTES("xy"), NULL), OK);
     disk->operations->close(other);
