@@ -8,7 +8,7 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-pool campaign-relay campaign-takeover match-agree bench bench-large soak count asan tsan valgrind format format-check install clean
+.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-full-disk campaign-pool campaign-relay campaign-takeover match-agree bench bench-large soak count asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -21,6 +21,7 @@ help:
 	@echo 'make campaign      a million groups under kills: order, nothing lost, nothing twice (CAMPAIGN=options)'
 	@echo 'make campaign-pool   a million tickets, 64 matchers that race for them, the daemon killed every 3 s (CAMPAIGN=options)'
 	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
+	@echo 'make campaign-full-disk   20 times a disk that becomes full is drained, then a million messages (ROUNDS=20, CAMPAIGN=options)'
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
 	@echo 'make match-agree   the matcher held against a slow evaluator, on POOLS random pools ($(POOLS))'
 	@echo 'make bench         the numbers, each beside its reference'
@@ -85,6 +86,10 @@ campaign-pool: all
 
 campaign-relay: build
 	@/usr/bin/python3 -B tests/campaign/relay_campaign.py $(CAMPAIGN)
+
+ROUNDS ?= 20
+campaign-full-disk: build
+	@/usr/bin/python3 -B tests/campaign/full_disk_campaign.py --rounds $(ROUNDS) $(CAMPAIGN)
 
 campaign-takeover: build
 	@/usr/bin/python3 -B tests/campaign/takeover_campaign.py $(CAMPAIGN)

@@ -1,7 +1,7 @@
 /* Policy, and what SQS says of encryption: stored and shown. Source: reference, SQS, 2.1 and 5.2. */
 #include "api/queue_attributes.h"
 
-#include "api/memory_limit.h"
+#include "api/growth.h"
 #include "api/text.h"
 #include "auth/policy.h"
 
@@ -16,7 +16,7 @@ static enum error read_policy(struct call *call, const struct queue_attribute *a
         return queue_attribute_refuse(call, attribute, "The policy is longer than 32768 bytes.");
     if (text.size > 0 && !policy_parse(text, call->arena, &compact, &fault))
         return queue_attribute_refuse(call, attribute, fault);
-    enum error error = compact.size > settings->policy.size ? memory_limit_check(call, GROWTH_LITTLE) : OK;
+    enum error error = compact.size > settings->policy.size ? growth_check(call, GROWTH_LITTLE) : OK;
     settings->policy = compact;
     return error;
 }

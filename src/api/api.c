@@ -2,9 +2,10 @@
 
 #include "api/access.h"
 #include "api/calendar.h"
+#include "api/disk_limit.h"
 #include "api/firings.h"
 #include "api/grant.h"
-#include "api/memory_limit.h"
+#include "api/growth.h"
 #include "api/pool_wait.h"
 #include "api/reply.h"
 #include "api/state.h"
@@ -204,16 +205,20 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
     if (error == OK)
         error = access_check_action(&call);
     if (error == OK)
-        error = memory_limit_check(&call, action->growth);
+        error = disk_limit_check_action(&call);
+    if (error == OK)
+        error = growth_check(&call, action->growth);
     if (error == OK)
         error = run_action(&call, action);
     api->call_counts_owned[2 * (size_t)(action - actions) + (error != OK)]++;
-    decide_time_passed(call.core);
+    const bool is_spent = disk_limit_is_spent(api);
+    if (!is_spent)
+        decide_time_passed(call.core);
     if (error != OK)
         reply_fail(exchange, error, &failure);
     if (!call.is_waiting)
         api_finish(api, exchange);
-    if (!api_must_wait(api))
+    if (!api_must_wait(api) && !is_spent)
         wait_serve(api, now_ms);
 }
 
@@ -249,26 +254,38 @@ bool api_waits_for_memory(struct api *api, uint64_t now_ms)
     return has_news(api);
 }
 
+/* When somebody who waits has waited long enough. */
+static uint64_t deadline_ms(const struct api *api)
+{
+    uint64_t waiter_ms = heap_top_key(&api->waiter_deadlines);
+    uint64_t feed_ms = pool_wait_deadline_ms(api);
+    return feed_ms < waiter_ms ? feed_ms : waiter_ms;
+}
+
 uint64_t api_due_ms(const struct api *api)
 {
     const struct core *core = namespace_core(api->ns);
+    if (disk_limit_is_spent(api))
+        return deadline_ms(api); /* all else waits for room, and is looked at when there is some */
     if (pool_wait_has_portions(api) || (has_news(api) && !api_must_wait(api)))
         return 0;
     uint64_t core_ms = core_due_ms(core);
-    uint64_t waiter_ms = heap_top_key(&api->waiter_deadlines);
-    uint64_t feed_ms = pool_wait_deadline_ms(api);
-    waiter_ms = feed_ms < waiter_ms ? feed_ms : waiter_ms;
+    uint64_t waiter_ms = deadline_ms(api);
     return core_ms < waiter_ms ? core_ms : waiter_ms;
 }
 
 void api_tick(struct api *api, uint64_t now_ms)
 {
     struct core *core = namespace_begin(api->ns, now_ms);
-    decide_due(core);
-    firings_do_due(api, core);
-    wait_serve(api, now_ms);
+    const bool is_spent = disk_limit_is_spent(api);
+    if (!is_spent) {
+        decide_due(core);
+        firings_do_due(api, core);
+        wait_serve(api, now_ms);
+    }
     wait_expire(api, now_ms);
-    pool_wait_serve(api, now_ms);
+    if (!is_spent)
+        pool_wait_serve(api, now_ms);
     pool_wait_expire(api, now_ms);
 }
 

@@ -33,10 +33,12 @@ void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct lo
                                       .size = size,
                                       .entries = core_index_count(core),
                                       .word = -1};
-    void *shared =
-        mmap(NULL, sizeof(*checkpoint->is_hurried), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    checkpoint->is_hurried = shared == MAP_FAILED ? NULL : shared; /* without it snapshots always give way */
-    disk->is_hurried = checkpoint->is_hurried;
+    void *shared = mmap(NULL, sizeof(*checkpoint->flags), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return; /* snapshots always give way then */
+    checkpoint->flags = shared;
+    disk->is_hurried = &checkpoint->flags->is_hurried;
+    disk->is_short = &checkpoint->flags->is_short;
 }
 
 static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "two processes share one");
@@ -63,11 +65,11 @@ static void shared_destroy(struct checkpoint *checkpoint)
 void checkpoint_deinit(struct checkpoint *checkpoint)
 {
     shared_destroy(checkpoint);
-    if (checkpoint->is_hurried == NULL)
+    if (checkpoint->flags == NULL)
         return;
-    checkpoint->disk->is_hurried = NULL;
-    (void)munmap(checkpoint->is_hurried, sizeof(*checkpoint->is_hurried));
-    checkpoint->is_hurried = NULL;
+    checkpoint->disk->is_hurried = checkpoint->disk->is_short = NULL;
+    (void)munmap(checkpoint->flags, sizeof(*checkpoint->flags));
+    checkpoint->flags = NULL;
 }
 
 static void word_close(struct checkpoint *checkpoint)
@@ -389,8 +391,16 @@ struct disk_policy checkpoint_policy(const struct checkpoint *checkpoint)
 void checkpoint_hurry(struct checkpoint *checkpoint, const struct disk_sizes *sizes)
 {
     const struct disk_policy policy = checkpoint_policy(checkpoint);
-    if (checkpoint->is_hurried != NULL)
-        atomic_store_explicit(checkpoint->is_hurried, disk_snapshot_is_urgent(&policy, sizes), memory_order_relaxed);
+    if (checkpoint->flags != NULL)
+        atomic_store_explicit(&checkpoint->flags->is_hurried,
+                              disk_is_short(checkpoint->disk) || disk_snapshot_is_urgent(&policy, sizes),
+                              memory_order_relaxed);
+}
+
+void checkpoint_set_short(struct checkpoint *checkpoint, bool is_short)
+{
+    if (checkpoint->flags != NULL)
+        atomic_store_explicit(&checkpoint->flags->is_short, is_short, memory_order_relaxed);
 }
 
 uint64_t checkpoint_next_size(const struct checkpoint *checkpoint)

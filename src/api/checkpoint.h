@@ -18,6 +18,12 @@ struct checkpoint_shared {
     uint64_t needed[];      /* their ordinals, rising */
 };
 
+/* See struct disk. */
+struct checkpoint_flags {
+    atomic_bool is_hurried;
+    atomic_bool is_short;
+};
+
 /* How far the log is. */
 struct checkpoint_progress {
     uint64_t durable; /* sequence of the newest durable frame */
@@ -30,10 +36,10 @@ struct checkpoint {
     struct log *log;
     const struct core *core;
     const struct namespace_options *options;
-    uint64_t position;       /* of the newest published snapshot */
-    uint64_t size;           /* of that, in bytes, with or without its file's framing */
-    uint64_t entries;        /* of the index when that was taken (core_index_count()) */
-    atomic_bool *is_hurried; /* the disk's, in memory that a child shares; NULL: could not be had */
+    uint64_t position;              /* of the newest published snapshot */
+    uint64_t size;                  /* of that, in bytes, with or without its file's framing */
+    uint64_t entries;               /* of the index when that was taken (core_index_count()) */
+    struct checkpoint_flags *flags; /* the disk's, in memory that a child shares; NULL: could not be had */
 
     /* the one that is being taken */
     bool is_active;
@@ -74,6 +80,10 @@ uint64_t checkpoint_next_size(const struct checkpoint *checkpoint);
 
 /* Says, as often as sizes change, whether one that is being taken, and the removal after it, may give way to the log's syncs. */
 void checkpoint_hurry(struct checkpoint *checkpoint, const struct disk_sizes *sizes);
+
+/* Says that the disk is short of room, or that it has enough: then one that is being taken takes its time, and gives
+ * back what it does not need. */
+void checkpoint_set_short(struct checkpoint *checkpoint, bool is_short);
 
 /* Should one be taken now? `end`: position behind the newest closed frame. */
 bool checkpoint_is_due(const struct checkpoint *checkpoint, const struct disk_sizes *sizes, uint64_t end);

@@ -21,6 +21,10 @@
 #define SHARES 64u
 #define SHARE_MAX 56u
 
+/* Of the room that is left, what may be moved into it. */
+#define ROOM_SHARES 3u
+#define ROOM_SHARE_MAX 2u
+
 static bool is_damaged(const struct cleaner *cleaner, uint64_t ordinal)
 {
     for (unsigned i = 0; i < cleaner->damaged_count && i < CLEANER_DAMAGED_MAX; i++)
@@ -92,6 +96,24 @@ void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint6
     }
     if (cleaner->chosen_count == 0)
         return;
+    cleaner->slot = 1;
+    cleaner->rounds++;
+}
+
+void cleaner_begin_one(struct cleaner *cleaner, const struct extents *extents, uint64_t newest, uint64_t room)
+{
+    ASSERT(!cleaner_is_active(cleaner));
+    const struct extent *least = NULL;
+    for (size_t i = 0; i < extents_place(extents, newest); i++) {
+        const struct extent *extent = &extents->items_owned[i];
+        if (!is_damaged(cleaner, extent->ordinal) && (least == NULL || extent->live_bytes < least->live_bytes))
+            least = extent;
+    }
+    /* The events around the contents take room, too; and what is not worth the move stays. */
+    if (least == NULL || least->live_bytes > room / ROOM_SHARES * ROOM_SHARE_MAX)
+        return;
+    cleaner->chosen[0] = least->ordinal;
+    cleaner->chosen_count = 1;
     cleaner->slot = 1;
     cleaner->rounds++;
 }

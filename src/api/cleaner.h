@@ -40,6 +40,9 @@ static inline bool cleaner_is_active(const struct cleaner *cleaner)
 void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint64_t newest, uint64_t segment_bytes,
                    uint64_t wanted_bytes);
 
+/* Chooses the one before `newest` with the least living in it, if that takes at most `room` bytes at the log's end. */
+void cleaner_begin_one(struct cleaner *cleaner, const struct extents *extents, uint64_t newest, uint64_t room);
+
 /* What its rate depends on. */
 struct cleaner_mood {
     bool is_pressed; /* more is trapped than should be */

@@ -3,7 +3,8 @@
  * Order of the checks: the lists' lengths; each send by itself, each unit's batch and report, each delete's queue; the sum of
  * the sends; then what decide_commit() checks, receipt handles first. What an entry did wrong says which one it was. */
 #include "api/access.h"
-#include "api/memory_limit.h"
+#include "api/disk_limit.h"
+#include "api/growth.h"
 #include "api/send.h"
 #include "api/state.h"
 
@@ -76,6 +77,8 @@ static enum error explain(struct call *call, const struct commit *commit, const 
     case COMMIT_WHOLE:
         break;
     }
+    if (disk_limit_check_size(call) != OK)
+        return ERROR_DISK_IS_FULL;
     return call_fail(call, error,
                      "With the completion messages that it may make due this Commit takes up to %llu bytes; one record "
                      "takes %llu. Make it smaller.",
@@ -240,7 +243,7 @@ enum error action_commit(struct call *call)
     struct commit_fault fault;
     enum error error = read_commit(call, &commit);
     if (error == OK)
-        error = memory_limit_check(call, growth_of(&commit.command));
+        error = growth_check(call, growth_of(&commit.command));
     if (error != OK)
         return error;
     error = decide_commit(call->core, &commit.command, &fault);

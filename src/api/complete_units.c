@@ -1,5 +1,6 @@
 /* CompleteUnits: how external units ended. */
-#include "api/memory_limit.h"
+#include "api/disk_limit.h"
+#include "api/growth.h"
 #include "api/text.h"
 
 #define REPORTS_MAX 100000u
@@ -28,7 +29,7 @@ enum error call_read_report(struct call *call, yyjson_val *item, size_t index, s
             "The Detail of entry %zu has %zu bytes; the limit is %u, of the characters a message body may have.", index,
             report->detail.size, DETAIL_SIZE_MAX);
     report->outcome = is_failed ? UNIT_FAILED : UNIT_SUCCEEDED;
-    return report->detail.size > 0 ? memory_limit_check(call, GROWTH_LITTLE) : OK; /* it stays with the batch */
+    return report->detail.size > 0 ? growth_check(call, GROWTH_LITTLE) : OK; /* it stays with the batch */
 }
 
 static enum error read_reports(struct call *call, struct unit_report **reports, uint32_t *report_count)
@@ -61,6 +62,8 @@ static enum error explain(struct call *call, const struct batch *batch, enum err
     if (error == ERROR_UNSUPPORTED_OPERATION)
         return call_fail(call, error, "Batch '%.*s' has Tracking xor, which knows no keys; use XorUnits.",
                          BYTES_FORMAT(batch->id_owned));
+    if (error == ERROR_OVER_LIMIT && disk_limit_check_size(call) != OK)
+        return ERROR_DISK_IS_FULL;
     if (error == ERROR_OVER_LIMIT)
         return call_fail(call, error,
                          "The events of so many units, with the messages of this batch and of its parents, may be "

@@ -1,6 +1,6 @@
 /* CreateQueue: makes the queue, or answers with the one that has these attributes. */
 #include "api/access.h"
-#include "api/memory_limit.h"
+#include "api/growth.h"
 #include "api/queue_attributes.h"
 #include "api/queue_tags.h"
 #include "api/state.h"
@@ -45,7 +45,7 @@ static enum error make_queue(struct call *call, struct bytes name, const struct 
         error = queue_tags_read(call, "tags", name, &tags);
     if (error != OK)
         return error;
-    error = memory_limit_check(call, GROWTH_NEW);
+    error = growth_check(call, GROWTH_NEW);
     if (error != OK)
         return error;
     if (was_deleted_recently(call, name))

@@ -1,7 +1,8 @@
 /* How much disk a namespace may use, and what has to be done so that it does not use more: a pure function of sizes.
  *
- * The bound: 2.5 x live + snapshot-bytes + 8 segments, where live is the content of live messages and the newest snapshot. With the
- * defaults that is 2.5 x live + 256 MiB at most. The arithmetic is in docs/decisions/0011-cleaning.md. */
+ * The bound: 2.5 x live + snapshot-bytes + 8 segments, where live is the content of live messages and the newest
+ * snapshot. With the defaults that is 2.5 x live + 256 MiB at most. What is kept for a full disk comes on top of it,
+ * and of what is counted. The arithmetic is in docs/decisions/0011-cleaning.md. */
 #ifndef TALLY_API_DISK_POLICY_H
 #define TALLY_API_DISK_POLICY_H
 
@@ -24,6 +25,7 @@ struct disk_sizes {
     uint64_t content;        /* what lives in any */
     uint64_t snapshot;       /* the newest one */
     uint64_t snapshot_next;  /* about what the next one will take */
+    uint64_t reserve;        /* what is kept for a full disk, on top of all that */
     uint64_t grown;          /* the log since the newest snapshot */
 };
 

@@ -1,5 +1,5 @@
 /* FailMessage: ends this attempt now, with a reason. */
-#include "api/memory_limit.h"
+#include "api/growth.h"
 #include "api/text.h"
 
 static enum error read_reason(struct call *call, struct bytes *reason)
@@ -13,7 +13,7 @@ static enum error read_reason(struct call *call, struct bytes *reason)
     if (!text_is_allowed(*reason))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE,
                          "Reason contains characters that a message attribute can't have.");
-    return reason->size > 0 ? memory_limit_check(call, GROWTH_LITTLE) : OK; /* it stays with the message */
+    return reason->size > 0 ? growth_check(call, GROWTH_LITTLE) : OK; /* it stays with the message */
 }
 
 enum error action_fail_message(struct call *call)

@@ -1,13 +1,13 @@
 #include "api/firings.h"
 
 #include "api/calendar.h"
-#include "api/memory_limit.h"
+#include "api/growth.h"
 #include "api/state.h"
 #include "core/decide.h"
 
 #define FIRINGS_AT_ONCE 500u
 #define ZONE_PAUSE_MS 60000u /* a zone that can't be read is tried again after this */
-#define ROOM_PAUSE_MS 1000u  /* and a full memory */
+#define ROOM_PAUSE_MS 1000u  /* and a full memory, or a full disk */
 
 /* Says it once for as long as it lasts: each try of one that waits is another sign of it. */
 static void note_unreadable(struct api *api, const struct schedule *schedule, uint64_t now_ms)
@@ -39,7 +39,7 @@ static void fire(struct api *api, struct core *core, const struct schedule *sche
 
 void firings_do_due(struct api *api, struct core *core)
 {
-    bool has_room = !memory_limit_is_reached(api);
+    bool has_room = !growth_is_held(api);
     const struct schedule *schedule;
     uint64_t after_ms;
     for (unsigned i = 0; i < FIRINGS_AT_ONCE && !namespace_is_ample(api->ns); i++) {

@@ -100,7 +100,8 @@ static bool grant_is_long(const struct grant *grant)
 
 bool grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence)
 {
-    if (grant->stale_ms <= now_ms)
+    /* Without any room on the disk nothing can begin anew: a short lease is better than a reply that never leaves. */
+    if (grant->stale_ms <= now_ms && namespace_disk_level(ns) != DISK_SPENT)
         grant_renew(grant, ns, now_ms);
     /* Once is enough: only a disk that stalls at each flush makes it late again, and then
      * the reply would never leave. */

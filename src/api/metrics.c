@@ -29,6 +29,12 @@
     X(DISK_LIVE_BYTES, "tally_disk_live_bytes", "gauge", "Content of live messages, and the newest snapshot.")         \
     X(DISK_BOUND_BYTES, "tally_disk_bound_bytes", "gauge",                                                             \
       "What tally_disk_bytes is kept under; 0: no snapshots, no bound.")                                               \
+    X(DISK_RESERVE_BYTES, "tally_disk_reserve_bytes", "gauge", "Of that, what is kept for a full disk.")               \
+    X(DISK_RESERVE_MISSING, "tally_disk_reserve_missing_bytes", "gauge", "What could not be had of the reserve.")      \
+    X(DISK_FREE_BYTES, "tally_disk_free_bytes", "gauge", "What is free on the file system of the data folder.")        \
+    X(DISK_MIN_FREE_BYTES, "tally_disk_min_free_bytes", "gauge", "What must stay free (disk-min-free).")               \
+    X(DISK_LEVEL, "tally_disk_level", "gauge",                                                                         \
+      "0: the disk has room; 1: sends are refused; 2: whatever is written waits for a segment to come free.")          \
     X(SEGMENTS, "tally_log_segments", "gauge", "Segments of the log.")                                                 \
     X(CLEANING_ROUNDS, "tally_cleaning_rounds_total", "counter", "Rounds of cleaning begun since the start.")          \
     X(MOVED_BYTES, "tally_cleaning_moved_bytes_total", "counter", "Contents moved by cleaning since the start.")       \
@@ -104,6 +110,11 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_DISK_BYTES] = usage.disk_bytes;
     values[METRIC_DISK_LIVE_BYTES] = usage.live_bytes;
     values[METRIC_DISK_BOUND_BYTES] = usage.bound_bytes;
+    values[METRIC_DISK_RESERVE_BYTES] = usage.reserve_bytes;
+    values[METRIC_DISK_RESERVE_MISSING] = usage.missing_bytes;
+    values[METRIC_DISK_FREE_BYTES] = usage.free_bytes;
+    values[METRIC_DISK_MIN_FREE_BYTES] = usage.min_free_bytes;
+    values[METRIC_DISK_LEVEL] = (uint64_t)namespace_disk_level(api->ns);
     values[METRIC_SEGMENTS] = usage.segments;
     values[METRIC_CLEANING_ROUNDS] = usage.cleaning_rounds;
     values[METRIC_MOVED_BYTES] = usage.moved_bytes;

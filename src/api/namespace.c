@@ -2,12 +2,14 @@
 
 #include "api/checkpoint.h"
 #include "api/cleaner.h"
+#include "api/disk_guard.h"
 #include "api/grant.h"
 #include "base/list.h"
 #include "base/memory.h"
 #include "core/decide.h"
 #include "log/flusher.h"
 #include "log/log.h"
+#include "log/segment.h"
 #include <stdlib.h>
 
 #define RECOVERY_TOLD_EACH ((uint64_t)1 << 20)
@@ -42,14 +44,21 @@ struct namespace
     struct failure failure;
     struct checkpoint checkpoint;
     struct cleaner cleaner;
+    struct disk_guard guard;
     uint64_t cleaned_ms; /* when the cleaner was last let go on */
 };
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
+/* While the disk is short, a frame must end where there is room (log_set_tight()). */
+static size_t frame_size_max(const struct namespace *ns)
+{
+    return ns->guard.is_short ? log_tight_frame_size(ns->log) : log_frame_size_max(ns->log);
+}
+
 static size_t frame_full_size(const struct namespace *ns)
 {
-    return log_frame_size_max(ns->log) / NAMESPACE_FULL_SHARE;
+    return frame_size_max(ns) / NAMESPACE_FULL_SHARE;
 }
 
 static struct open_frame *frame_create(struct namespace *ns)
@@ -148,6 +157,8 @@ static void pass_time(struct namespace *ns, uint64_t now_ms)
 
 struct core *namespace_begin(struct namespace *ns, uint64_t now_ms)
 {
+    if (namespace_disk_level(ns) == DISK_SPENT)
+        now_ms = core_now_ms(ns->core); /* what happens in time could not be logged */
     if (ns->grants.due_ms <= now_ms)
         grants_keep(&ns->grants, ns, now_ms);
     /* A frame without events takes the present time; in one with events time goes on when
@@ -163,7 +174,7 @@ struct core *namespace_begin(struct namespace *ns, uint64_t now_ms)
 
 void namespace_note_durable(struct namespace *ns, uint64_t now_ms)
 {
-    if (ns->grants.hold_count > 0)
+    if (ns->grants.hold_count > 0 && namespace_disk_level(ns) != DISK_SPENT)
         grants_show_holds(&ns->grants, ns, namespace_durable(ns), now_ms);
 }
 
@@ -179,7 +190,7 @@ struct grants *namespace_grants(struct namespace *ns)
 
 uint64_t namespace_decision_size_max(const struct namespace *ns)
 {
-    return log_frame_size_max(ns->log) - frame_full_size(ns) - FRAME_HEADER_SIZE - FRAME_SECTOR_SIZE;
+    return frame_size_max(ns) - frame_full_size(ns) - FRAME_HEADER_SIZE - FRAME_SECTOR_SIZE;
 }
 
 uint64_t namespace_hold_sequence(const struct namespace *ns)
@@ -375,6 +386,21 @@ static void give_back(void *context, const uint8_t *end)
     *begin = memory_give_back(*begin, end);
 }
 
+/* What is missing, where the disk is too full to begin. */
+static enum error explain_full(const struct namespace *ns, struct failure *failure)
+{
+    struct disk_room room;
+    if (ns->disk->operations->room(ns->disk, &room, NULL) != OK)
+        return ERROR_DISK_FULL;
+    const uint64_t wanted = segment_room(ns->options.segment_size, ns->options.frame_size_max);
+    const struct failure cause = *failure;
+    return failure_set(
+        failure, ERROR_DISK_FULL,
+        "%s The log needs a segment to go on with, about %llu bytes, and %llu are free: make room for %llu more.",
+        cause.text, (unsigned long long)wanted, (unsigned long long)room.free,
+        (unsigned long long)(wanted > room.free ? wanted - room.free : 0));
+}
+
 static enum error recover(struct namespace *ns, struct failure *failure)
 {
     struct log_options options = {.segment_size = ns->options.segment_size,
@@ -382,8 +408,10 @@ static enum error recover(struct namespace *ns, struct failure *failure)
     struct buffer snapshot;
     buffer_init(&snapshot);
     /* What a killed process left is removed as fast as can be: nobody is being served whose syncs would wait. */
-    static const atomic_bool is_hurried = true;
+    static const atomic_bool is_hurried = true, is_short = true;
     ns->disk->is_hurried = &is_hurried;
+    ns->disk->is_short = &is_short;
+    disk_guard_init(&ns->guard, ns->disk, &ns->options);
     enum error error = log_open(ns->disk, &options, &ns->log, &snapshot, &ns->is_new, failure);
     uint8_t *begin = snapshot.data_owned;
     if (error == OK && snapshot.size > 0 && !core_decode(ns->core, buffer_bytes(&snapshot), give_back, &begin))
@@ -392,7 +420,8 @@ static enum error recover(struct namespace *ns, struct failure *failure)
             "%s: the snapshot's checksums are right but this version can't read it; start the newer version of "
             "tallyd that wrote it.",
             ns->disk->folder);
-    ns->disk->is_hurried = NULL;
+    ns->disk->is_hurried = ns->disk->is_short = NULL;
+    ns->guard.log = ns->log;
     if (error == OK)
         checkpoint_init(&ns->checkpoint, ns->disk, ns->log, ns->core, &ns->options, snapshot.size);
     buffer_deinit(&snapshot);
@@ -400,7 +429,7 @@ static enum error recover(struct namespace *ns, struct failure *failure)
         error = replay(ns, failure);
     if (error == OK && !ns->is_new)
         error = check_segments(ns, failure);
-    return error;
+    return error == ERROR_DISK_FULL ? explain_full(ns, failure) : error;
 }
 
 static void namespace_free(struct namespace *ns)
@@ -438,16 +467,72 @@ enum error namespace_recover(struct disk *disk, const struct namespace_options *
     return error;
 }
 
+/* --- room --------------------------------------------------------------------------------------------------------- */
+
+/* Looks now and then, and at once where a segment was taken from the reserve. */
+static void look_at_disk(struct namespace *ns, uint64_t now_ms)
+{
+    struct disk_guard *guard = &ns->guard;
+    const bool is_recent =
+        guard->looked_ms != 0 && now_ms >= guard->looked_ms && now_ms < guard->looked_ms + GUARD_LOOK_MS;
+    if (!ns->options.keeps_reserve || (is_recent && !disk_guard_has_given(guard)))
+        return;
+    const struct guard_view view = {.snapshot_position = ns->checkpoint.size == 0 ? 0 : ns->checkpoint.position,
+                                    .snapshot_next = checkpoint_next_size(&ns->checkpoint),
+                                    .segments = log_usage(ns->log).segment_count,
+                                    .is_busy = checkpoint_is_active(&ns->checkpoint)};
+    const bool was_short = guard->is_short;
+    disk_guard_look(guard, &view, now_ms);
+    if (guard->is_short == was_short)
+        return;
+    if (ns->frame != NULL)
+        close_frame(ns); /* its place was chosen by the other rule */
+    log_set_tight(ns->log, guard->is_short);
+    checkpoint_set_short(&ns->checkpoint, guard->is_short);
+    ns->cleaner.slot = 0; /* what is cleaned while there is room is too much while there is none */
+}
+
+/* How many segments must be left so that nothing is done about it while the disk is short. */
+#define SEGMENTS_LEFT 2
+
+/* While a segment is being emptied into the last one that there is, nobody else may take its room. */
+enum disk_level namespace_disk_level(const struct namespace *ns)
+{
+    if (!ns->guard.is_short)
+        return DISK_AMPLE;
+    if (disk_guard_is_spent(&ns->guard))
+        return DISK_SPENT;
+    const bool is_last = disk_guard_is_last(&ns->guard);
+    return is_last && cleaner_is_active(&ns->cleaner) ? DISK_SPENT : DISK_SHORT;
+}
+
+bool namespace_has_little_room(const struct namespace *ns)
+{
+    const struct disk_guard *guard = &ns->guard;
+    if (!guard->is_short || disk_guard_segments_ahead(guard) >= SEGMENTS_LEFT)
+        return true;
+    return guard->missing_bytes == 0 && guard->room.free > 0 && guard->room.free >= guard->min_free / 2;
+}
+
+uint64_t namespace_short_request_max(const struct namespace *ns)
+{
+    const uint64_t tight = log_tight_frame_size(ns->log);
+    return tight < log_frame_size_max(ns->log) ? tight / NAMESPACE_FULL_SHARE / 4 : UINT64_MAX;
+}
+
 enum error namespace_take_over(struct namespace *ns, uint64_t now_ms, const uint8_t key[CORE_KEY_SIZE],
                                struct failure *failure)
 {
     ASSERT(ns->flusher == NULL && ns->closed_sequence == 0);
     const uint64_t last_ms = core_now_ms(ns->core);
+    look_at_disk(ns, now_ms);
     open_frame(ns, ns->is_new ? now_ms : last_ms);
     if (ns->is_new)
         decide_found(ns->core, bytes_from_string(ns->options.name), key, log_segment_size(ns->log));
     decide_restart(ns->core, log_epoch(ns->log), now_ms > last_ms ? now_ms : last_ms);
-    const enum error error = namespace_flush(ns, failure);
+    enum error error = namespace_flush(ns, failure);
+    if (error == ERROR_DISK_FULL)
+        error = explain_full(ns, failure);
     if (error == OK && ns->options.has_flusher)
         ns->flusher = flusher_create(ns->log, ns->options.wake, ns->options.wake_context);
     return error;
@@ -499,6 +584,7 @@ static struct disk_sizes measure(const struct namespace *ns)
     const struct extents *extents = core_extents(ns->core);
     struct disk_sizes sizes = {.segment = usage.segment_bytes,
                                .segments = usage.bytes,
+                               .reserve = disk_guard_bytes(&ns->guard),
                                .content = extents->live_bytes,
                                .partly_content = extents->live_bytes,
                                .snapshot = ns->checkpoint.size,
@@ -518,12 +604,17 @@ struct namespace_usage namespace_usage(const struct namespace *ns)
     const struct disk_sizes sizes = measure(ns);
     const struct disk_policy policy = checkpoint_policy(&ns->checkpoint);
     uint64_t being_written = checkpoint_is_active(&ns->checkpoint) ? sizes.snapshot_next : 0;
-    return (struct namespace_usage){.disk_bytes = sizes.segments + sizes.snapshot + being_written,
+    return (struct namespace_usage){.disk_bytes = sizes.segments + sizes.snapshot + being_written + sizes.reserve,
                                     .live_bytes = sizes.content + sizes.snapshot,
-                                    .bound_bytes = policy.snapshot_least == 0 ? 0 : disk_bound(&policy, &sizes),
+                                    .bound_bytes =
+                                        policy.snapshot_least == 0 ? 0 : disk_bound(&policy, &sizes) + sizes.reserve,
                                     .segments = log_usage(ns->log).segment_count,
                                     .cleaning_rounds = ns->cleaner.rounds,
-                                    .moved_bytes = ns->cleaner.moved_bytes};
+                                    .moved_bytes = ns->cleaner.moved_bytes,
+                                    .reserve_bytes = sizes.reserve,
+                                    .missing_bytes = ns->guard.missing_bytes,
+                                    .free_bytes = ns->guard.room.free,
+                                    .min_free_bytes = ns->guard.min_free};
 }
 
 uint64_t namespace_end(const struct namespace *ns)
@@ -537,6 +628,38 @@ bool namespace_is_ample(const struct namespace *ns)
     return ns->frame != NULL && ns->frame->bytes.size >= frame_full_size(ns);
 }
 
+/* While the disk is short: could a snapshot let a segment go, and is one wanted, or does it let as much
+ * go as half of what it takes? */
+static bool is_snapshot_wanted(const struct namespace *ns, const struct disk_sizes *sizes)
+{
+    if (!ns->guard.is_short || sizes->idle == 0 || ns->options.snapshot_bytes == 0 || !disk_guard_may_try(&ns->guard))
+        return false;
+    return disk_guard_segments_ahead(&ns->guard) < SEGMENTS_LEFT || sizes->idle >= sizes->snapshot_next / 2;
+}
+
+/* Is a segment to be emptied while the disk is short? Where few are left, only if a
+ * snapshot alone would let none go. */
+static bool is_cleaning_wanted(const struct namespace *ns, const struct disk_policy *policy,
+                               const struct disk_sizes *sizes)
+{
+    const int64_t ahead = disk_guard_segments_ahead(&ns->guard);
+    if (ahead >= SEGMENTS_LEFT)
+        return disk_cleaning_due(policy, sizes) > 0;
+    return ahead >= 0 && sizes->idle == 0 && policy->snapshot_least > 0 && !checkpoint_is_active(&ns->checkpoint);
+}
+
+/* While the disk is short, one segment at a time: what is moved takes room before it frees any. */
+static void begin_cleaning(struct namespace *ns, const struct disk_policy *policy, const struct disk_sizes *sizes)
+{
+    const struct extents *extents = core_extents(ns->core);
+    const uint64_t newest = log_usage(ns->log).newest;
+    const uint64_t wanted_bytes = disk_cleaning_due(policy, sizes);
+    if (!ns->guard.is_short && wanted_bytes > 0)
+        cleaner_begin(&ns->cleaner, extents, newest, sizes->segment, wanted_bytes);
+    else if (ns->guard.is_short && is_cleaning_wanted(ns, policy, sizes))
+        cleaner_begin_one(&ns->cleaner, extents, newest, disk_guard_usable(&ns->guard));
+}
+
 enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct failure *failure)
 {
     if (now_ms == ns->cleaned_ms)
@@ -544,23 +667,28 @@ enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct fa
     ns->cleaned_ms = now_ms;
     checkpoint_release(&ns->checkpoint);
     checkpoint_watch(&ns->checkpoint, now_ms);
+    look_at_disk(ns, now_ms);
     const struct disk_sizes sizes = measure(ns);
     const struct disk_policy policy = checkpoint_policy(&ns->checkpoint);
     checkpoint_hurry(&ns->checkpoint, &sizes);
-    if (!cleaner_is_active(&ns->cleaner)) {
-        uint64_t wanted_bytes = disk_cleaning_due(&policy, &sizes);
-        if (wanted_bytes > 0)
-            cleaner_begin(&ns->cleaner, core_extents(ns->core), log_usage(ns->log).newest, sizes.segment, wanted_bytes);
-    }
-    cleaner_earn(
-        &ns->cleaner, namespace_end(ns), now_ms,
-        (struct cleaner_mood){.is_pressed = disk_cleaning_is_pressed(&policy, &sizes), .is_behind = is_behind(ns)});
-    return cleaner_is_active(&ns->cleaner) ? cleaner_step(&ns->cleaner, ns, now_ms, failure) : OK;
+    if (!cleaner_is_active(&ns->cleaner))
+        begin_cleaning(ns, &policy, &sizes);
+    const bool is_pressed = ns->guard.is_short || disk_cleaning_is_pressed(&policy, &sizes);
+    cleaner_earn(&ns->cleaner, namespace_end(ns), now_ms,
+                 (struct cleaner_mood){.is_pressed = is_pressed, .is_behind = is_behind(ns)});
+    if (!cleaner_is_active(&ns->cleaner) || disk_guard_is_spent(&ns->guard))
+        return OK;
+    return cleaner_step(&ns->cleaner, ns, now_ms, failure);
 }
+
+/* While the disk is short, a snapshot or a segment that goes may be what everybody waits for. */
+#define SHORT_STEP_MS 10u
 
 uint64_t namespace_clean_due_ms(const struct namespace *ns)
 {
-    return cleaner_is_active(&ns->cleaner) || ns->checkpoint.is_releasing ? ns->cleaned_ms + 1 : UINT64_MAX;
+    if ((cleaner_is_active(&ns->cleaner) && !disk_guard_is_spent(&ns->guard)) || ns->checkpoint.is_releasing)
+        return ns->cleaned_ms + 1;
+    return ns->guard.is_short ? ns->cleaned_ms + SHORT_STEP_MS : UINT64_MAX;
 }
 
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */
@@ -570,10 +698,13 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
     if (checkpoint_is_active(&ns->checkpoint)) {
         const struct checkpoint_progress progress = {
             .durable = namespace_durable(ns), .newest = namespace_hold_sequence(ns), .end = ns->closed_end};
-        return checkpoint_step(&ns->checkpoint, &progress, failure);
+        const enum error error = checkpoint_step(&ns->checkpoint, &progress, failure);
+        if (!checkpoint_is_active(&ns->checkpoint))
+            disk_guard_note_snapshot(&ns->guard, error == OK);
+        return error;
     }
     const struct disk_sizes sizes = measure(ns);
-    if (!checkpoint_is_due(&ns->checkpoint, &sizes, ns->closed_end))
+    if (!checkpoint_is_due(&ns->checkpoint, &sizes, ns->closed_end) && !is_snapshot_wanted(ns, &sizes))
         return OK;
     if (ns->frame != NULL)
         close_frame(ns); /* the state is now that of all closed frames */
@@ -581,7 +712,10 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
                                          .sequence = ns->closed_sequence,
                                          .position = ns->closed_end,
                                          .time_ms = ns->closed_time_ms}; /* the state's own may be later */
-    return checkpoint_start(&ns->checkpoint, &place, in_line, failure);
+    const enum error error = checkpoint_start(&ns->checkpoint, &place, in_line, failure);
+    if (error != OK)
+        disk_guard_note_snapshot(&ns->guard, false);
+    return error;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */

@@ -27,6 +27,8 @@ struct namespace_recovery {
     uint64_t replayed;      /* of those */
 };
 
+#define NAMESPACE_MIN_FREE_AUTO UINT64_MAX /* the smaller of a twentieth of the file system and 1 GiB */
+
 struct namespace_options {
     const char *name;              /* 12 digits, the account id; borrowed */
     uint64_t segment_size;         /* bytes */
@@ -34,6 +36,8 @@ struct namespace_options {
     uint64_t snapshot_bytes;       /* a snapshot is due when the log grew by this much since the last; 0: never */
     uint32_t snapshot_worth;       /* and by this many times the size of the last one */
     bool cleans_eagerly;           /* for tests: see api/disk_policy.h */
+    bool keeps_reserve;            /* for a full disk (api/disk_guard.h) */
+    uint64_t disk_min_free;        /* bytes of the file system; below: the disk is short. NAMESPACE_MIN_FREE_AUTO */
     uint32_t in_flight_max;        /* messages in flight per queue */
     struct frame_backlog *backlog; /* counts the frames that wait for the disk, or NULL; borrowed */
     bool has_flusher;              /* false: namespace_flush() writes in line */
@@ -64,7 +68,8 @@ enum error namespace_open(struct disk *disk, const struct namespace_options *opt
 void namespace_close(struct namespace *ns);
 
 /* Before a decision: opens a frame if none is open, and lets time pass to now_ms, or to FRAME_TIME_MS_MAX before it.
- * Leases of replies that are held do not end by that (grant.h). Returns the core. */
+ * Leases of replies that are held do not end by that (grant.h). While the disk has no room for a frame (DISK_SPENT) no
+ * time passes. Returns the core. */
 struct core *namespace_begin(struct namespace *ns, uint64_t now_ms);
 
 /* The leases that replies which have not left give. */
@@ -105,7 +110,23 @@ enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct fa
  * some tenths of one long. Failing is not fatal: the text says what stays where it is. */
 enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct failure *failure);
 
-/* When it next has something to do; UINT64_MAX: nothing is being cleaned. */
+/* How much room the disk has for what the log says. */
+enum disk_level {
+    DISK_AMPLE,
+    DISK_SHORT, /* too little: only what frees room, or takes hardly any, may go on, out of the reserve */
+    DISK_SPENT, /* none, until a snapshot lets a segment go: nothing may be decided */
+};
+enum disk_level namespace_disk_level(const struct namespace *ns);
+
+/* Is there room for what gives back about as much as it takes? While the disk is short, if half of what should be free
+ * is, or the log can go on for two segments. */
+bool namespace_has_little_room(const struct namespace *ns);
+
+/* A request whose body is larger may not go on while the disk is short: its events could
+ * need room that is not there. */
+uint64_t namespace_short_request_max(const struct namespace *ns);
+
+/* When it next has something to do; UINT64_MAX: nothing is being cleaned, and the disk has room. */
 uint64_t namespace_clean_due_ms(const struct namespace *ns);
 
 /* What the namespace takes up on the disk, and what was done about it. */
@@ -116,6 +137,10 @@ struct namespace_usage {
     uint64_t segments;
     uint64_t cleaning_rounds; /* since the start, as the next one */
     uint64_t moved_bytes;     /* of contents, by cleaning */
+    uint64_t reserve_bytes;   /* what is kept for a full disk; of disk_bytes and bound_bytes */
+    uint64_t missing_bytes;   /* of it, that could not be had */
+    uint64_t free_bytes;      /* of the file system, when it was last asked */
+    uint64_t min_free_bytes;  /* below which the disk is short */
 };
 struct namespace_usage namespace_usage(const struct namespace *ns);
 

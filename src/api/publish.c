@@ -4,7 +4,7 @@
  * row by row: is it known; its queue, or that of its receipt handle; then what SendMessage checks. A fault found there is that row's
  * result. */
 #include "api/access.h"
-#include "api/memory_limit.h"
+#include "api/growth.h"
 #include "api/publisher.h"
 #include "api/reach.h"
 #include "api/send.h"
@@ -192,7 +192,7 @@ static void note_fault(struct call *call, struct publication *publication, enum 
     const struct error_row *row = error_row(error);
     struct failure cut;
     failure_set(&cut, error, "%.*s", REASON_SIZE_MAX, call->failure->text[0] != '\0' ? call->failure->text : row->text);
-    if (memory_limit_check(call, GROWTH_LITTLE) != OK)
+    if (growth_check(call, GROWTH_LITTLE) != OK)
         cut.text[0] = '\0';
     decide_publish_fault(call->core, publication, fate, bytes_from_string(row->query), bytes_from_string(cut.text));
 }
@@ -215,7 +215,7 @@ static void publish_message(struct call *call, struct publication *publication, 
         return;
     }
     /* Refused row by row: rows that end messages, in this batch or behind it, must go on where memory is full. */
-    error = memory_limit_check(call, GROWTH_NEW);
+    error = growth_check(call, GROWTH_NEW);
     if (error != OK) {
         call->failure->text[0] = '\0'; /* what is said in general is kept for each of a thousand rows */
         note_fault(call, publication, ROW_BLOCKED, error);

@@ -1,7 +1,7 @@
 /* ReceiveMessage, at once or after a wait. */
 #include "api/access.h"
 #include "api/grant.h"
-#include "api/memory_limit.h"
+#include "api/growth.h"
 #include "api/state.h"
 #include "api/text.h"
 #include "core/deduplication.h"
@@ -178,7 +178,7 @@ static enum error take(struct call *call, struct queue *queue, const struct rece
         return call_fail(call, error, "The queue has %u messages in flight, its limit; delete some first.",
                          in_flight_max);
     /* A receive ends something and is never refused; what is remembered of it would be new. Its repeat is then another receive. */
-    if (has_attempt && *count > 0 && !memory_limit_is_reached(call->api))
+    if (has_attempt && *count > 0 && !growth_is_held(call->api))
         decide_remember_attempt(call->core, queue, command->attempt, messages, *count);
     return error;
 }

@@ -71,6 +71,8 @@
       "The server can't take this request now; try again.")                                                            \
     X(MEMORY_IS_FULL, "com.tally#MemoryIsFull", "MemoryIsFull", 503,                                                   \
       "The state of the server takes as much memory as it may; try again.")                                            \
+    X(DISK_IS_FULL, "com.tally#DiskIsFull", "DiskIsFull", 503,                                                         \
+      "The file system of the data folder is nearly full; try again.")                                                 \
     X(REQUEST_TOO_LARGE, "com.tally#RequestTooLarge", "RequestTooLarge", 413, "The request is too large.")             \
     X(NOT_FOUND, "com.tally#NotFound", "NotFound", 404, "There is nothing at this address.")                           \
     X(MALFORMED_REQUEST, "com.tally#MalformedRequest", "MalformedRequest", 400, "This is not HTTP/1.1.")               \

@@ -67,7 +67,7 @@ static void server_arm_due(struct server *server)
         return; /* the timer fires in time; if it fires early it is armed again */
     uint64_t now_ms = clock_now_ms(server->hub.clock);
     server->due_ms = due_ms;
-    /* At least a millisecond: time in the core stands still while a frame waits for the log, so what is due may stay so. */
+    /* At least a millisecond: what is due stays so while it waits for the log or for room. */
     uv_timer_start(&server->due, on_due, due_ms > now_ms ? due_ms - now_ms : 1, 0);
 }
 
@@ -136,6 +136,15 @@ static void server_flush(struct server *server, bool is_quiet)
         uv_idle_stop(&server->idle);
 }
 
+/* Whoever waits for room on the disk waits for a snapshot. */
+static bool server_is_short(const struct server *server)
+{
+    bool is_short = false;
+    for (size_t i = 0; i < server->hub.site_count; i++)
+        is_short |= namespace_disk_level(server->hub.sites_owned[i].ns) != DISK_AMPLE;
+    return is_short;
+}
+
 static void server_turn(struct server *server)
 {
     struct hub *hub = &server->hub;
@@ -154,7 +163,7 @@ static void server_turn(struct server *server)
     } while (connection_serve_ready(hub));
     server_clean(server);
     server_flush(server, is_quiet); /* what came of requests that stood behind those replies, and what was cleaned */
-    if (server->is_woken) {
+    if (server->is_woken || server_is_short(server)) {
         server->is_woken = false;
         server_step_snapshot(server);
     }

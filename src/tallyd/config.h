@@ -43,6 +43,9 @@
       "Messages in flight per queue; above: OverLimit.")                                                               \
     X(MEMORY_MAX, "memory-max", MEMORY, "50%", 0, 1048576 * GIB,                                                       \
       "Memory of all that is kept, bodies aside; above: sends get a 503. Share of the machine or cgroup; off: none.")  \
+    X(DISK_MIN_FREE, "disk-min-free", MIN_FREE, "auto", 0, UINT64_MAX,                                                 \
+      "Room that must stay free on the data folder's disk; below: sends get a 503. auto: 5%, at most 1GiB; off: "      \
+      "none.")                                                                                                         \
     X(INPUT_MEMORY_MAX, "input-memory-max", BUDGET, "auto", MIB, 1024 * GIB,                                           \
       "Memory of requests that have not arrived whole; above: 503. auto: 1GiB, or an eighth of the memory if less.")   \
     X(REPLY_MEMORY_MAX, "reply-memory-max", BUDGET, "auto", MIB, 1024 * GIB,                                           \

@@ -31,6 +31,7 @@ static const struct unit *unit_table(enum config_kind kind, size_t *count)
     case CONFIG_SIZE:
     case CONFIG_MEMORY:
     case CONFIG_BUDGET:
+    case CONFIG_MIN_FREE:
         *count = ARRAY_LENGTH(size_units);
         return size_units;
     case CONFIG_TIME:
@@ -103,6 +104,15 @@ static bool budget_parse(const char *text, uint64_t *number)
     return true;
 }
 
+static bool min_free_parse(const char *text, uint64_t *number)
+{
+    const bool is_auto = strcasecmp(text, "auto") == 0;
+    if (!is_auto && strcasecmp(text, "off") != 0)
+        return amount_parse(CONFIG_MIN_FREE, text, number);
+    *number = is_auto ? UINT64_MAX : 0;
+    return true;
+}
+
 bool config_value_parse(enum config_kind kind, const char *text, uint64_t *number)
 {
     switch (kind) {
@@ -115,6 +125,8 @@ bool config_value_parse(enum config_kind kind, const char *text, uint64_t *numbe
         return memory_parse(text, number);
     case CONFIG_BUDGET:
         return budget_parse(text, number);
+    case CONFIG_MIN_FREE:
+        return min_free_parse(text, number);
     default:
         return amount_parse(kind, text, number);
     }
@@ -144,6 +156,8 @@ const char *config_value_example(enum config_kind kind)
         return "a size in bytes such as 4GiB, a share of the memory such as 50%, or off";
     case CONFIG_BUDGET:
         return "a size in bytes such as 256MiB, or auto";
+    case CONFIG_MIN_FREE:
+        return "a size in bytes such as 2GiB, auto, or off";
     case CONFIG_TIME:
         return "a time such as 30s, 500ms, 5m or 1h";
     case CONFIG_SWITCH:

@@ -124,6 +124,8 @@ static enum error recover_one(struct served_namespace *served, const struct conf
         .frame_size_max = frame_size_max(config),
         .snapshot_bytes = config_number(config, CONFIG_SNAPSHOT_BYTES),
         .snapshot_worth = (uint32_t)config_number(config, CONFIG_SNAPSHOT_GROWTH),
+        .keeps_reserve = true,
+        .disk_min_free = config_number(config, CONFIG_DISK_MIN_FREE),
         .in_flight_max = (uint32_t)config_number(config, CONFIG_IN_FLIGHT_MAX),
         .backlog = server_backlog(server),
         .has_flusher = true,

@@ -70,6 +70,18 @@ static struct row_outcome delete_row(const struct reply_view *view, const struct
     return (struct row_outcome){.fate = ROW_IS_STORED, .is_done = true};
 }
 
+/* Does the server say that it has no room on the disk for what the row sends? */
+static bool is_short_of_room(const struct reply_view *view, int row_id)
+{
+    yyjson_val *items = yyjson_obj_get(view->root, "Results");
+    for (size_t i = 0; i < yyjson_arr_size(items); i++) {
+        yyjson_val *item = yyjson_arr_get(items, i);
+        if (number_in(view, item, "Id") == row_id)
+            return yyjson_equals_str(yyjson_obj_get(item, "Code"), error_row(ERROR_DISK_IS_FULL)->query);
+    }
+    return false;
+}
+
 static struct row_outcome send_row(const struct reply_view *view, const struct entry *row, int *sent)
 {
     struct model *model = &view->oracle->model;
@@ -77,6 +89,8 @@ static struct row_outcome send_row(const struct reply_view *view, const struct e
     bool is_duplicate = false;
     if (model_find_queue(model, entry.queue) == NONE)
         return (struct row_outcome){.fate = ROW_IS_BLOCKED, .error = ERROR_QUEUE_DOES_NOT_EXIST};
+    if (is_short_of_room(view, row->row_id))
+        return (struct row_outcome){.fate = ROW_IS_BLOCKED, .error = ERROR_DISK_IS_FULL};
     enum error error = model_send(model, entry.queue, &entry, sent, &is_duplicate);
     if (error != OK)
         return (struct row_outcome){.fate = ROW_IS_REFUSED, .error = error};

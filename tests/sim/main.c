@@ -110,6 +110,8 @@ static void print_summary(const struct arguments *arguments, const struct shared
         sum.messages += shared->reports[i].messages;
         sum.completions += shared->reports[i].completions;
         sum.segments += shared->reports[i].segments;
+        sum.refused_for_room += shared->reports[i].refused_for_room;
+        sum.full_seeds += shared->reports[i].full_seeds;
         sum.moved_bytes += shared->reports[i].moved_bytes;
         sum.stalls += shared->reports[i].stalls;
         sum.renewals += shared->reports[i].renewals;
@@ -118,9 +120,11 @@ static void print_summary(const struct arguments *arguments, const struct shared
     printf("T27, and T28 to T70 under kills: model and server agree: %" PRIu64
            " seeds in %.1f s, %.0f a second with %u jobs; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64
            " completions, %" PRIu64 " crashes, %" PRIu64 " segments, %" PRIu64 " bytes cleaned in %" PRIu64
-           " seeds, %" PRIu64 " stalls of the disk, %" PRIu64 " leases renewed\n",
+           " seeds, %" PRIu64 " stalls of the disk, %" PRIu64 " leases renewed, %" PRIu64
+           " requests refused for a full disk, on which %" PRIu64 " seeds were drained\n",
            done, elapsed_s, (double)done / elapsed_s, arguments->jobs, sum.operations, sum.messages, sum.completions,
-           sum.crashes, sum.segments, sum.moved_bytes, sum.cleaned_seeds, sum.stalls, sum.renewals);
+           sum.crashes, sum.segments, sum.moved_bytes, sum.cleaned_seeds, sum.stalls, sum.renewals,
+           sum.refused_for_room, sum.full_seeds);
 }
 
 static int run_many(const char *program, struct arguments *arguments)

@@ -63,6 +63,7 @@ const char *plant_name(enum plant plant)
         [PLANT_OLD_FRAME_TIME] = "old-frame-time",
         [PLANT_SHORT_LEASE] = "short-lease",
         [PLANT_LEASE_NOT_KEPT] = "lease-not-kept",
+        [PLANT_NO_RESERVE] = "reserve-not-there",
     };
     return names[plant];
 }
@@ -101,6 +102,14 @@ static enum error forget_sync(struct disk_file *file, struct failure *failure)
     return OK;
 }
 
+static enum error forget_reserve(struct disk_file *file, uint64_t size, struct failure *failure)
+{
+    (void)file;
+    (void)size;
+    (void)failure;
+    return OK;
+}
+
 static void forget_drop_cache(struct disk_file *file)
 {
     (void)file;
@@ -113,6 +122,8 @@ void plant_disk(struct disk *disk)
         planted.operations.sync_folder = forget_sync_folder;
     else if (planted.plant == PLANT_NO_SYNC)
         planted.operations.sync = forget_sync;
+    else if (planted.plant == PLANT_NO_RESERVE)
+        planted.operations.reserve = forget_reserve;
     else if (planted.plant == PLANT_NO_CACHE_DROP)
         planted.operations.drop_cache = forget_drop_cache;
     else

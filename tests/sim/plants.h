@@ -38,6 +38,7 @@ enum plant {
     PLANT_OLD_FRAME_TIME,          /* a frame keeps the time at which it was opened */
     PLANT_SHORT_LEASE,             /* a lease counts from its decision, however late its reply leaves */
     PLANT_LEASE_NOT_KEPT,          /* a lease may end while its reply is held */
+    PLANT_NO_RESERVE,              /* what is kept for a full disk has no room on it */
     PLANT_COUNT
 };
 

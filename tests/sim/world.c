@@ -42,6 +42,8 @@ struct world {
     bool is_quiet; /* no more faults */
     bool has_cleaned;
     bool is_full;      /* the disk has little room */
+    bool is_covered;   /* and the server had all of its reserve when that began: it must not end for want of room */
+    bool stays_full;   /* at the end, too: everything must be drained without a free byte */
     bool is_read_near; /* the fault that is armed refuses to read */
     bool is_stop_near; /* the fault that is armed takes the whole machine */
     struct random clock, network, faults;
@@ -90,6 +92,13 @@ static int trace_size(size_t size)
 /* --- the server's turns ------------------------------------------------------------------------------------------- */
 
 static void server_restart(struct world *world, bool is_power_lost);
+
+/* A server that keeps a reserve ends by no disk that is full, but by one that says so without being asked. */
+static void judge_end(const struct world *world, const struct failure *failure)
+{
+    if (world->is_covered && failure->error == ERROR_DISK_FULL && !memory_disk_has_failed(world->disk))
+        fail("the server ends on a full disk though it had its reserve: %s", failure->text);
+}
 
 static bool has_failed(const struct world *world)
 {
@@ -216,6 +225,7 @@ static void server_flush(struct world *world)
         return;
     }
     trace(world, "the log failed: %s", failure.text);
+    judge_end(world, &failure);
     server_restart(world, random_chance(&world->faults, 50));
 }
 
@@ -239,9 +249,17 @@ static void judge(struct world *world, struct connection *connection, uint64_t t
     const struct exchange *exchange = &connection->exchange;
     trace_reply(world, connection);
     begin_oracle(world, time_ms, exchange->hold_sequence);
+    connection->state = CONNECTION_HELD;
+    if (exchange->reply.error == ERROR_DISK_IS_FULL) {
+        /* Nothing has happened. */
+        if (namespace_disk_level(world->ns) == DISK_AMPLE)
+            fail("%s was refused for a full disk, which is not full", operation_target(&connection->operation));
+        connection->lesson = (struct lesson){0};
+        world->report->refused_for_room++;
+        return;
+    }
     oracle_judge(world->oracle, &connection->operation, exchange->reply.error, buffer_bytes(&exchange->reply.body),
                  &connection->lesson);
-    connection->state = CONNECTION_HELD;
 }
 
 static struct connection *take_finished(struct world *world)
@@ -339,7 +357,7 @@ static void hang_up(struct world *world, enum connection_state state)
 
 static void clear_disk(struct world *world)
 {
-    world->is_full = false;
+    world->is_full = world->is_covered = false;
     memory_disk_set_capacity(world->disk, UINT64_MAX);
 }
 
@@ -349,7 +367,8 @@ static void tick_at_length(struct world *world)
 {
     hang_up(world, CONNECTION_WAITING);
     memory_disk_fail_after(world->disk, UINT64_MAX, MEMORY_DISK_FAULT_NONE);
-    clear_disk(world);
+    if (!world->is_quiet)
+        clear_disk(world);
     world->is_read_near = world->is_stop_near = false;
     tick(world);
     server_flush(world);
@@ -358,6 +377,8 @@ static void tick_at_length(struct world *world)
 /* Lets what has fallen due happen. */
 static void server_tick(struct world *world)
 {
+    if (namespace_disk_level(world->ns) == DISK_SPENT)
+        return; /* all that is due waits */
     uint64_t due_bytes = model_due_bytes(&world->oracle->model, world->now_ms);
     if (world->pending_bytes + due_bytes <= ample_size(world) / 2) {
         tick(world);
@@ -389,18 +410,34 @@ static struct connection *judge_first(struct world *world, struct connection *co
     return NULL;
 }
 
+/* May it end units, and with them batches and their parents? */
+static bool may_complete(const struct operation *operation)
+{
+    switch (operation->kind) {
+    case OPERATION_DELETE:
+    case OPERATION_COMMIT:
+    case OPERATION_PUBLISH:
+    case OPERATION_COMPLETE_UNITS:
+    case OPERATION_RECEIVE:
+    case OPERATION_FAIL:
+    case OPERATION_ADD_UNITS: /* with a Total it may seal its batch */
+    case OPERATION_XOR_UNITS:
+    case OPERATION_SEAL_BATCH:
+    case OPERATION_CANCEL_BATCH:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* About how much the operation may log, completions included. */
 static size_t log_bytes(const struct operation *operation)
 {
-    size_t bytes = 300;
+    size_t bytes = may_complete(operation) ? 1800 : 300;
     bool is_send = operation->kind == OPERATION_SEND || operation->kind == OPERATION_COMMIT ||
                    operation->kind == OPERATION_PUBLISH;
     for (unsigned i = 0; i < operation->count; i++)
         bytes += is_send ? 350 + 200 * operation->entries[i].after_count + operation->entries[i].size : 100;
-    if (operation->kind == OPERATION_DELETE || operation->kind == OPERATION_COMMIT ||
-        operation->kind == OPERATION_PUBLISH || operation->kind == OPERATION_COMPLETE_UNITS ||
-        operation->kind == OPERATION_RECEIVE)
-        bytes += 1500;
     return bytes;
 }
 
@@ -562,6 +599,8 @@ static bool try_open(struct world *world)
     memory_disk_fail_after(world->disk, UINT64_MAX, MEMORY_DISK_FAULT_NONE);
     if (error == OK)
         return true;
+    if (!has_struck)
+        judge_end(world, &failure);
     if (world->is_full && failure.error == ERROR_DISK_FULL && !has_struck) {
         clear_disk(world);
         has_struck = true;
@@ -665,6 +704,16 @@ static void server_stop(struct world *world)
 
 /* --- one step ------------------------------------------------------------------------------------------------------- */
 
+/* What a server that is short of room does not remember, or refuses a part of; and a batch whose entries one frame may not hold. */
+static bool is_beyond_model(const struct world *world, const struct operation *operation)
+{
+    if (operation->kind == OPERATION_SEND && log_bytes(operation) > ample_size(world))
+        return true;
+    return namespace_disk_level(world->ns) != DISK_AMPLE &&
+           (operation->kind == OPERATION_PUBLISH ||
+            (operation->kind == OPERATION_RECEIVE && operation->attempt != NONE));
+}
+
 static void client_acts(struct world *world)
 {
     struct connection *connection = &world->connections[random_below(&world->network, CLIENTS)];
@@ -692,7 +741,8 @@ static void client_acts(struct world *world)
         clients_draw(&world->clients, world->oracle, &connection->operation);
         break;
     }
-    submit(world, connection);
+    if (!is_beyond_model(world, &connection->operation))
+        submit(world, connection);
 }
 
 static void take_snapshot_step(struct world *world)
@@ -717,6 +767,8 @@ static void take_clean_step(struct world *world)
     world->pending_bytes += namespace_end(world->ns) - end;
     moved = namespace_usage(world->ns).moved_bytes - moved;
     world->report->moved_bytes += moved;
+    if (namespace_disk_level(world->ns) != DISK_AMPLE)
+        hang_up(world, CONNECTION_WAITING); /* is_beyond_model() */
     world->has_cleaned |= moved > 0;
     if (moved > 0)
         trace(world, "%" PRIu64 " bytes of contents were moved", moved);
@@ -735,15 +787,13 @@ static void arm_fault(struct world *world)
     memory_disk_fail_after(world->disk, random_below(&world->faults, world->is_read_near ? 2 : 25), fault);
 }
 
-struct usage {
-    struct disk *disk;
-    uint64_t bytes;
-};
-
-static void add_usage(void *context, const char *name)
+/* Somebody else's files leave so little room, until somebody clears up. */
+static void fill_disk(struct world *world, uint32_t room)
 {
-    struct usage *usage = context;
-    usage->bytes += memory_disk_content(usage->disk, name).size;
+    world->is_full = true;
+    world->is_covered |= world->options.keeps_reserve && namespace_usage(world->ns).missing_bytes == 0;
+    memory_disk_set_capacity(world->disk, memory_disk_used(world->disk) + room);
+    trace(world, "the disk is nearly full%s", world->is_covered ? ", and the server has its reserve" : "");
 }
 
 /* The flush that begins now takes seconds, and requests go on. */
@@ -752,17 +802,6 @@ static void stall(struct world *world)
     world->stalled_until_ms = world->now_ms + random_between(&world->faults, 1000, 20000);
     world->report->stalls++;
     trace(world, "the disk stalls for %" PRIu64 " ms", world->stalled_until_ms - world->now_ms);
-}
-
-/* Somebody else's files leave little room, until somebody clears up. */
-static void fill_disk(struct world *world)
-{
-    struct usage usage = {.disk = world->disk};
-    struct failure failure;
-    (void)world->disk->operations->list(world->disk, add_usage, &usage, &failure);
-    world->is_full = true;
-    memory_disk_set_capacity(world->disk, usage.bytes + random_below(&world->faults, 64 * 1024));
-    trace(world, "the disk is nearly full");
 }
 
 static void take_step(struct world *world)
@@ -782,7 +821,7 @@ static void take_step(struct world *world)
     else if (random_chance(&world->faults, 50))
         arm_fault(world);
     else if (random_chance(&world->faults, 10))
-        fill_disk(world);
+        fill_disk(world, random_below(&world->faults, 64 * 1024));
     else if (random_chance(&world->faults, world->crash_percent))
         server_restart(world, random_chance(&world->faults, 70));
     else if (random_chance(&world->faults, 20))
@@ -865,6 +904,38 @@ static bool is_finished(const struct model *model)
     return true;
 }
 
+/* Lets the server do what it does for the disk's sake, until nothing more comes of it. */
+static void care_for_disk(struct world *world)
+{
+    for (unsigned turn = 0; turn < 6 && world->options.keeps_reserve; turn++) {
+        world->now_ms += 250;
+        where.now_ms = world->now_ms;
+        take_clean_step(world);
+        server_flush(world);
+        take_snapshot_step(world);
+        if (namespace_disk_level(world->ns) == DISK_AMPLE)
+            return;
+    }
+}
+
+/* Receives that end nothing: the log goes round and round without a free byte. */
+static void wear_out(struct world *world)
+{
+    fill_disk(world, 0);
+    unsigned count = random_below(&world->faults, 900);
+    for (unsigned i = 0; i < count; i++) {
+        int queue = (int)random_below(&world->faults, QUEUE_NAMES);
+        if (model_find_queue(&world->oracle->model, queue) == NONE)
+            continue;
+        call(world, &(struct operation){
+                        .kind = OPERATION_RECEIVE, .queue = queue, .receive_max = 1, .timeout_s = 0, .attempt = NONE});
+        if (random_chance(&world->faults, 20))
+            care_for_disk(world);
+        if (world->oracle->handle_count > HANDLES_MAX / 4 * 3)
+            return;
+    }
+}
+
 static void wind_up(struct world *world)
 {
     world->is_quiet = true;
@@ -874,7 +945,11 @@ static void wind_up(struct world *world)
     server_stop(world);
     for (unsigned i = 0; i < CLIENTS; i++)
         world->connections[i].state = CONNECTION_IDLE;
+    care_for_disk(world);
+    if (world->stays_full)
+        wear_out(world);
     for (unsigned round = 0; round < 300 && !is_finished(&world->oracle->model); round++) {
+        care_for_disk(world);
         server_tick(world);
         server_flush(world);
         let_all_go(world);
@@ -941,6 +1016,11 @@ static void world_init(struct world *world, uint64_t seed, bool is_traced, struc
                     .cleans_eagerly = true,
                     .in_flight_max = random_between(&settings, 1, random_chance(&settings, 20) ? 12 : 200)},
     };
+    world->options.keeps_reserve = random_chance(&settings, 60);
+    world->options.disk_min_free = random_below(&settings, 3) * segment_size;
+    world->stays_full = world->options.keeps_reserve && random_chance(&settings, 30);
+    if (world->stays_full && random_chance(&settings, 50))
+        world->options.snapshot_bytes = UINT64_C(1) << 30; /* none but for want of room */
     where = (struct world_where){.seed = seed, .now_ms = START_MS};
     buffer_init(&world->before);
     buffer_init(&world->after);
@@ -991,6 +1071,7 @@ void world_run(uint64_t seed, bool is_traced, struct world_report *report)
         report->completions += world.oracle->model.messages[i].completes == EVENT_COMPLETE_;
     report->messages += (uint64_t)world.oracle->model.message_count;
     report->cleaned_seeds += world.has_cleaned;
+    report->full_seeds += world.stays_full && world.is_covered;
     report->segments += log_next_place(namespace_log(world.ns)).position / world.options.segment_size + 1;
     world_deinit(&world);
 }

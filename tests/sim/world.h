@@ -9,8 +9,10 @@
 struct world_report {
     uint64_t operations;
     uint64_t crashes;
-    uint64_t segments;    /* how many the log went through */
-    uint64_t moved_bytes; /* of contents, by the cleaner; and in how many seeds it moved any */
+    uint64_t segments;         /* how many the log went through */
+    uint64_t refused_for_room; /* requests, for a full disk */
+    uint64_t full_seeds;       /* that were drained on one */
+    uint64_t moved_bytes;      /* of contents, by the cleaner; and in how many seeds it moved any */
     uint64_t cleaned_seeds;
     uint64_t messages;
     uint64_t completions;

@@ -88,6 +88,8 @@ void world_start(struct world *world)
         .snapshot_bytes = world->options.way == WORLD_SNAPSHOTS ? 1 : world->options.snapshot_bytes,
         .snapshot_worth = world->options.snapshot_worth,
         .cleans_eagerly = world->options.cleans_eagerly,
+        .keeps_reserve = world->options.keeps_reserve,
+        .disk_min_free = world->options.disk_min_free,
     };
     const struct api_options api_options = {
         .region = "us-east-1",
@@ -173,6 +175,17 @@ bool world_flush(struct world *world)
     ASSERT(namespace_flush(world->ns, &again) == world->failure.error && namespace_durable(world->ns) == durable);
     world_kill(world);
     return false;
+}
+
+void world_care_for_disk(struct world *world, unsigned turns)
+{
+    for (unsigned i = 0; i < turns; i++) {
+        world->now_ms += 250;
+        if (namespace_clean_step(world->ns, world->now_ms, &world->failure) != OK ||
+            namespace_flush(world->ns, &world->failure) != OK ||
+            namespace_snapshot_step(world->ns, true, &world->failure) != OK)
+            world_give_up(world, world->failure.text);
+    }
 }
 
 void world_snapshot(struct world *world)

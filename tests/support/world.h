@@ -34,6 +34,8 @@ struct world_options {
     bool cleans_eagerly;      /* api/disk_policy.h */
     const char *zones_folder; /* of the time-zone data; NULL: the system's */
     bool enforce_intervals;   /* the 60 seconds after PurgeQueue and DeleteQueue */
+    bool keeps_reserve;       /* for a full disk (api/disk_guard.h) */
+    uint64_t disk_min_free;
 };
 
 struct world {
@@ -163,6 +165,10 @@ void world_start(struct world *world);
 
 /* Makes everything durable; false as world_together_end(). */
 bool world_flush(struct world *world);
+
+/* Lets the namespace look at its disk, and do for it what it does: cleaning, and a snapshot where one is due.
+ * So many turns, 250 ms each. */
+void world_care_for_disk(struct world *world, unsigned turns);
 
 /* Takes a snapshot and publishes it. */
 void world_snapshot(struct world *world);

@@ -1,0 +1,195 @@
+#include "api/disk_guard.h"
+
+#include "base/kept.h"
+#include "log/reserve.h"
+#include "log/segment.h"
+#include "log/snapshot.h"
+
+/* The default of disk-min-free: this share of the file system, but not more than that. */
+#define MIN_FREE_SHARE 20u
+#define MIN_FREE_MAX (UINT64_C(1) << 30)
+#define HYSTERESIS_SHARE 16u /* so much more must be free before it counts as enough again */
+
+/* Room for a snapshot: what the next one takes and a quarter more; or what the state takes in memory, which is no
+ * less, but counts all namespaces, so not more than twice the one and some. And this share of a segment, for what is
+ * done while the disk is full. */
+#define SNAPSHOT_MARGIN 4u
+#define SNAPSHOT_GUESS (UINT64_C(32) << 20)
+#define SNAPSHOT_FLOOR_SHARE 16u
+
+#define RETRY_MS UINT64_C(1000) /* after a snapshot that failed */
+
+/* A full disk may be left by the log for a new segment only if so many would fit. */
+#define FREE_SEGMENTS 2u
+
+void disk_guard_init(struct disk_guard *guard, struct disk *disk, const struct namespace_options *options)
+{
+    *guard = (struct disk_guard){.disk = disk, .options = options, .is_stale = true};
+    disk->spare_segments = options->keeps_reserve ? GUARD_SEGMENTS : 0;
+    disk->spare_snapshots = options->keeps_reserve ? GUARD_SNAPSHOTS : 0;
+}
+
+static uint64_t segment_bytes(const struct disk_guard *guard)
+{
+    return segment_room(log_segment_size(guard->log), log_frame_size_max(guard->log));
+}
+
+static uint64_t min_free(const struct disk_guard *guard)
+{
+    if (guard->options->disk_min_free != NAMESPACE_MIN_FREE_AUTO)
+        return guard->options->disk_min_free;
+    const uint64_t share = guard->room.total / MIN_FREE_SHARE;
+    return share < MIN_FREE_MAX ? share : MIN_FREE_MAX;
+}
+
+/* --- the reserve -------------------------------------------------------------------------------------------------- */
+
+static unsigned segments_wanted(const struct guard_view *view)
+{
+    return view->segments > 1 ? GUARD_SEGMENTS : GUARD_SEGMENTS_LEAST;
+}
+
+static void make_segments(struct disk_guard *guard, const struct guard_view *view)
+{
+    const unsigned wanted = segments_wanted(view);
+    /* One that a crash left half made is good for nothing. */
+    if (!guard->is_checked)
+        (void)reserve_fill(guard->disk, RESERVE_SEGMENT, segment_bytes(guard), true, NULL);
+    guard->is_checked = true;
+    if (!log_recount_reserve(guard->log)) {
+        guard->is_stale = true; /* the log's thread is taking one: next time */
+        return;
+    }
+    enum error error = OK;
+    while (error == OK && log_reserve_segments(guard->log) < wanted) {
+        error = reserve_make(guard->disk, RESERVE_SEGMENT, segment_bytes(guard), NULL);
+        if (error == OK && !log_recount_reserve(guard->log))
+            return;
+    }
+    const unsigned count = log_reserve_segments(guard->log);
+    guard->missing_bytes += count < wanted ? (wanted - count) * segment_bytes(guard) : 0;
+}
+
+static uint64_t snapshot_room_wanted(const struct disk_guard *guard, const struct guard_view *view)
+{
+    const uint64_t least = view->snapshot_next + view->snapshot_next / SNAPSHOT_MARGIN;
+    const uint64_t most = 2 * view->snapshot_next + SNAPSHOT_GUESS;
+    const uint64_t in_memory = kept_in_use() < most ? kept_in_use() : most;
+    return (least > in_memory ? least : in_memory) + segment_bytes(guard) / SNAPSHOT_FLOOR_SHARE;
+}
+
+/* Gives all files for snapshots the room that the next ones may need, a little more than
+ * now, so that this is seldom. */
+static enum error fill_snapshots(struct disk_guard *guard, const struct guard_view *view, uint64_t room)
+{
+    if (guard->snapshot_room >= room)
+        return OK;
+    const uint64_t ample = room + room / SNAPSHOT_MARGIN / 2;
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t wanted = i == 0 ? ample : room;
+        enum error error = reserve_fill(guard->disk, RESERVE_SNAPSHOT, wanted, false, NULL);
+        if (error == OK && view->snapshot_position != 0)
+            error = snapshot_reserve(guard->disk, view->snapshot_position, wanted, NULL);
+        if (error == OK)
+            guard->snapshot_room = wanted;
+        if (error != ERROR_DISK_FULL)
+            return error;
+    }
+    return ERROR_DISK_FULL;
+}
+
+static void make_snapshots(struct disk_guard *guard, const struct guard_view *view)
+{
+    const unsigned wanted = GUARD_SNAPSHOTS - (view->snapshot_position != 0);
+    const uint64_t room = snapshot_room_wanted(guard, view);
+    enum error error = reserve_count(guard->disk, RESERVE_SNAPSHOT, &guard->spare_snapshots, NULL);
+    if (error == OK)
+        error = fill_snapshots(guard, view, room);
+    while (error == OK && guard->spare_snapshots < wanted) {
+        error = reserve_make(guard->disk, RESERVE_SNAPSHOT, guard->snapshot_room, NULL);
+        guard->spare_snapshots += error == OK;
+    }
+    if (error != OK)
+        guard->missing_bytes += room;
+}
+
+/* --- looking ------------------------------------------------------------------------------------------------------ */
+
+static bool has_enough(const struct disk_guard *guard)
+{
+    const uint64_t least = guard->is_short ? guard->min_free + guard->min_free / HYSTERESIS_SHARE : guard->min_free;
+    return guard->missing_bytes == 0 && guard->room.free >= least;
+}
+
+void disk_guard_look(struct disk_guard *guard, const struct guard_view *view, uint64_t now_ms)
+{
+    guard->looked_ms = now_ms;
+    if (!guard->options->keeps_reserve)
+        return;
+    const bool is_complete = guard->missing_bytes == 0 && !guard->is_short && !guard->is_stale &&
+                             guard->snapshot_room >= snapshot_room_wanted(guard, view) &&
+                             log_reserve_segments(guard->log) >= segments_wanted(view);
+    if (!view->is_busy && !is_complete) {
+        guard->is_stale = false;
+        guard->missing_bytes = 0;
+        make_segments(guard, view);
+        make_snapshots(guard, view);
+    }
+    guard->segments_seen = log_reserve_segments(guard->log);
+    /* A disk that does not tell is taken to be as it was. */
+    (void)guard->disk->operations->room(guard->disk, &guard->room, NULL);
+    guard->min_free = min_free(guard);
+    guard->is_short = !has_enough(guard);
+}
+
+bool disk_guard_has_given(const struct disk_guard *guard)
+{
+    return log_reserve_segments(guard->log) < guard->segments_seen;
+}
+
+void disk_guard_note_snapshot(struct disk_guard *guard, bool is_published)
+{
+    guard->failed_ms = is_published ? 0 : guard->looked_ms;
+    guard->is_stale = true;
+    guard->snapshot_room = 0;
+    guard->looked_ms = 0;
+}
+
+bool disk_guard_may_try(const struct disk_guard *guard)
+{
+    return guard->failed_ms == 0 || guard->looked_ms >= guard->failed_ms + RETRY_MS;
+}
+
+/* --- what is left ------------------------------------------------------------------------------------------------- */
+
+int64_t disk_guard_segments_ahead(const struct disk_guard *guard)
+{
+    return log_segments_ahead(guard->log);
+}
+
+static bool is_empty(const struct disk_guard *guard)
+{
+    return guard->is_short && guard->room.free < FREE_SEGMENTS * segment_bytes(guard);
+}
+
+bool disk_guard_is_spent(const struct disk_guard *guard)
+{
+    return is_empty(guard) && disk_guard_segments_ahead(guard) < 0;
+}
+
+bool disk_guard_is_last(const struct disk_guard *guard)
+{
+    return is_empty(guard) && disk_guard_segments_ahead(guard) <= 0;
+}
+
+uint64_t disk_guard_usable(const struct disk_guard *guard)
+{
+    return disk_guard_segments_ahead(guard) > 0 ? log_usable_bytes(guard->log) : log_usable_left(guard->log);
+}
+
+uint64_t disk_guard_bytes(const struct disk_guard *guard)
+{
+    if (!guard->options->keeps_reserve)
+        return 0;
+    return log_reserve_segments(guard->log) * segment_bytes(guard) + GUARD_SNAPSHOTS * guard->snapshot_room;
+}

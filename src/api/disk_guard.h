@@ -1,0 +1,72 @@
+/* The guard of the disk's room: looks how much is free, keeps the reserve (log/reserve.h) complete,
+ * and says what may still be taken.
+ *
+ * Pure bookkeeping and file operations; it takes no decisions of the core. docs/decisions/0016 has the arithmetic. */
+#ifndef TALLY_API_DISK_GUARD_H
+#define TALLY_API_DISK_GUARD_H
+
+#include "api/namespace.h"
+#include "log/log.h"
+
+/* Files that are kept: enough that the log can be written round and round, and one segment be
+ * emptied, without a free byte. */
+#define GUARD_SEGMENTS_LEAST 2u /* while the log is a single segment */
+#define GUARD_SEGMENTS 3u
+#define GUARD_SNAPSHOTS 2u /* the newest one counts */
+
+struct disk_guard {
+    struct disk *disk;
+    struct log *log;
+    const struct namespace_options *options;
+    bool is_short;
+    bool is_stale;      /* files may have changed their names: they are to be counted anew */
+    bool is_checked;    /* spare segments that an earlier owner left have all of their room, or are gone */
+    uint64_t looked_ms; /* when the disk was last asked; 0: never */
+    uint64_t failed_ms; /* when it was last asked before a snapshot failed; 0: none has since one was published */
+    struct disk_room room;
+    uint64_t min_free;
+    uint64_t snapshot_room;   /* that each file for a snapshot has, as far as is known */
+    unsigned spare_snapshots; /* there are */
+    unsigned segments_seen;   /* in the reserve, at the last look */
+    uint64_t missing_bytes;   /* of the reserve, that could not be had */
+};
+
+/* What the guard is told of the namespace. */
+struct guard_view {
+    uint64_t snapshot_position; /* of the newest published one; 0: there is none */
+    uint64_t snapshot_next;     /* about what the next one takes */
+    uint64_t segments;          /* in the table */
+    bool is_busy;               /* a snapshot is being taken: its files are let be */
+};
+
+/* How long a look is good for. */
+#define GUARD_LOOK_MS UINT64_C(250)
+
+/* Tells the disk what to keep. To be called before the log is opened. */
+void disk_guard_init(struct disk_guard *guard, struct disk *disk, const struct namespace_options *options);
+
+/* Looks, and makes what the reserve lacks. `is_short` may change: then no frame may be open (disk_guard_apply()). */
+void disk_guard_look(struct disk_guard *guard, const struct guard_view *view, uint64_t now_ms);
+
+/* Was a segment taken from the reserve since then? */
+bool disk_guard_has_given(const struct disk_guard *guard);
+
+/* A snapshot has been published, and its file and the one it replaced have changed places; or it has failed. */
+void disk_guard_note_snapshot(struct disk_guard *guard, bool is_published);
+
+/* Has it been long enough since one failed? */
+bool disk_guard_may_try(const struct disk_guard *guard);
+
+/* How many segments are left, beyond the one where the next frame goes, that need no free room; and can
+ * that frame be written at all? */
+int64_t disk_guard_segments_ahead(const struct disk_guard *guard);
+bool disk_guard_is_spent(const struct disk_guard *guard);
+bool disk_guard_is_last(const struct disk_guard *guard); /* is none left beyond it? */
+
+/* How many bytes may be moved to the log's end: what is sure to be there even if others use up the present segment. */
+uint64_t disk_guard_usable(const struct disk_guard *guard);
+
+/* The bytes that the reserve takes up. */
+uint64_t disk_guard_bytes(const struct disk_guard *guard);
+
+#endif
