@@ -133,6 +133,10 @@ static inline enum error disk_confirm(struct disk *disk, const struct disk_file 
 
 /* The real disk: `folder` is borrowed for the disk's life. Freed by disk_posix_destroy(), which drops the lock. */
 struct disk *disk_posix_create(const char *folder);
+
+/* The same, for reading alone: files are opened to be read, and lock() makes nothing: it keeps daemons out while the disk lives, and is
+ * ERROR_LOG_LOCKED where one has the folder. Nothing that changes a file may be called (disk_view.h swallows it). */
+struct disk *disk_posix_create_to_read(const char *folder);
 void disk_posix_destroy(struct disk *disk);
 
 #endif

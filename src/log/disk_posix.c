@@ -46,8 +46,9 @@
 
 struct disk_posix {
     struct disk disk;
-    int folder; /* descriptor, locked where the file system can do that; -1 until lock() */
-    int lock;   /* descriptor of the lock file, held; -1 */
+    int folder;      /* descriptor, locked where the file system can do that; -1 until lock() */
+    int lock;        /* descriptor of the lock file, held; -1 */
+    bool is_reading; /* disk_posix_create_to_read() */
 
     /* Duplicates of the folder's descriptor, which keep places free for files: whatever else the process opens, the log
      * finds one. -1: the place is in use, or about to be. */
@@ -279,6 +280,27 @@ static enum error locked(const struct disk *disk, int holder, struct failure *fa
                        disk->folder, pid[0] == '\0' ? "unknown" : pid);
 }
 
+/* Keeps daemons out without changing anything: the locks of folder and file are shared among readers. */
+static enum error lock_to_read(struct disk_posix *posix, struct failure *failure)
+{
+    struct disk *disk = &posix->disk;
+    if (posix->folder < 0)
+        posix->folder = open(disk->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (posix->folder < 0)
+        return failed(disk, NULL, failure, "opening");
+    const int descriptor = openat(posix->folder, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (descriptor < 0 && errno != ENOENT)
+        return failed(disk, LOCK_NAME, failure, "opening");
+    const bool is_taken = (flock(posix->folder, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
+                          (descriptor >= 0 && flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK);
+    const enum error error = is_taken ? locked(disk, descriptor, failure) : OK;
+    if (error == OK)
+        posix->lock = descriptor; /* a folder without a lock file has no daemon */
+    else if (descriptor >= 0)
+        (void)close(descriptor);
+    return error;
+}
+
 /* Locks the folder itself, so that nobody gets in because the lock file was removed. Before that file is made: who
  * is refused leaves none. */
 static enum error lock_folder(struct disk_posix *posix, struct failure *failure)
@@ -328,6 +350,8 @@ static enum error posix_lock(struct disk *disk, struct failure *failure)
     struct disk_posix *posix = disk_posix_of(disk);
     if (posix->lock >= 0)
         return OK;
+    if (posix->is_reading)
+        return lock_to_read(posix, failure);
     enum error error = folder_make(disk, failure);
     if (error == OK)
         error = lock_folder(posix, failure);
@@ -426,7 +450,7 @@ static enum error file_open(struct disk *disk, const char *name, int flags, stru
     struct disk_posix *posix = disk_posix_of(disk);
     ASSERT(posix->folder >= 0);
     ASSERT(strchr(name, '/') == NULL && strlen(name) <= NAME_MAX);
-    const int descriptor = descriptor_open(posix, name, flags | O_RDWR);
+    const int descriptor = descriptor_open(posix, name, flags | (posix->is_reading ? O_RDONLY : O_RDWR));
     if (descriptor < 0)
         return failed(disk, name, failure, (flags & O_CREAT) != 0 ? "creating" : "opening");
     struct disk_file *opened = memory_allocate_zeroed(sizeof(*opened));
@@ -798,6 +822,13 @@ struct disk *disk_posix_create(const char *folder)
     for (size_t i = 0; i < STOCK_SIZE; i++)
         atomic_init(&posix->stock[i], -1);
     return &posix->disk;
+}
+
+struct disk *disk_posix_create_to_read(const char *folder)
+{
+    struct disk *disk = disk_posix_create(folder);
+    disk_posix_of(disk)->is_reading = true;
+    return disk;
 }
 
 void disk_posix_destroy(struct disk *disk)

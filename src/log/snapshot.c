@@ -391,12 +391,14 @@ static enum error block_read(struct snapshot_reader *reader, struct buffer *payl
                                bytes_get_u32(header + 4));
     const size_t before = payload->size;
     error = operations->read(reader->file, at + BLOCK_HEADER_SIZE, buffer_extend(payload, size), size, failure);
-    if (error != OK)
+    if (error == OK && crc32c(0, bytes_make(payload->data_owned + before, size)) != bytes_get_u32(header + 12))
+        error = segment_damaged(failure, reader->disk, reader->name, at + BLOCK_HEADER_SIZE,
+                                "block %" PRIu64 " of the snapshot, %" PRIu32 " bytes, has a wrong checksum",
+                                reader->block_count, size);
+    if (error != OK) {
+        buffer_truncate(payload, before);
         return error;
-    if (crc32c(0, bytes_make(payload->data_owned + before, size)) != bytes_get_u32(header + 12))
-        return segment_damaged(failure, reader->disk, reader->name, at + BLOCK_HEADER_SIZE,
-                               "block %" PRIu64 " of the snapshot, %" PRIu32 " bytes, has a wrong checksum",
-                               reader->block_count, size);
+    }
     reader->offset = at + BLOCK_HEADER_SIZE + size;
     reader->block_count++;
     return OK;
@@ -465,19 +467,27 @@ enum error snapshot_reserve(struct disk *disk, uint64_t position, uint64_t room,
     return reserve_fill_file(disk, name, room, failure);
 }
 
-static enum error newest_read(struct disk *disk, uint64_t position, struct snapshot_place *place,
-                              struct buffer *payload, struct failure *failure)
+/* After an error `payload` has what stands before the damage. */
+static enum error one_read(struct disk *disk, uint64_t position, struct snapshot_place *place, struct buffer *payload,
+                           struct failure *failure)
 {
     struct snapshot_reader reader = {.disk = disk};
     name_make(position, suffix, reader.name);
     enum error error = disk->operations->open(disk, reader.name, &reader.file, failure);
     if (error != OK)
         return error;
-    const size_t before = payload->size;
     error = content_read(&reader, position, place, payload, failure);
+    disk->operations->close(reader.file);
+    return error;
+}
+
+static enum error newest_read(struct disk *disk, uint64_t position, struct snapshot_place *place,
+                              struct buffer *payload, struct failure *failure)
+{
+    const size_t before = payload->size;
+    const enum error error = one_read(disk, position, place, payload, failure);
     if (error != OK)
         buffer_truncate(payload, before);
-    disk->operations->close(reader.file);
     return error;
 }
 
@@ -510,6 +520,35 @@ enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct
         *is_found = true;
     }
 out:
+    name_list_deinit(&names);
+    return error;
+}
+
+static int position_compare_falling(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+enum error
+snapshot_load_readable(struct disk *disk, struct snapshot_place *place, struct buffer *payload, bool *is_found,
+                       void (*damaged)(void *context, uint64_t position, const char *text, struct bytes payload),
+                       void *context, struct failure *failure)
+{
+    ASSERT(payload->size == 0 && damaged != NULL);
+    struct name_list names = {0};
+    enum error error = disk->operations->list(disk, name_visit, &names, failure);
+    *is_found = false;
+    if (names.published_count > 1)
+        qsort(names.published_owned, names.published_count, sizeof(uint64_t), position_compare_falling);
+    for (size_t i = 0; error == OK && !*is_found && i < names.published_count; i++) {
+        struct failure found = {.error = OK};
+        *is_found = one_read(disk, names.published_owned[i], place, payload, &found) == OK;
+        if (!*is_found) {
+            damaged(context, names.published_owned[i], found.text, buffer_bytes(payload));
+            buffer_truncate(payload, 0);
+        }
+    }
     name_list_deinit(&names);
     return error;
 }

@@ -1,0 +1,255 @@
+/* A survey finds every whole frame behind damage, says where the damage is, and takes nothing for a frame that is none. */
+#include "log/segment.h"
+#include "log/survey.h"
+#include "support/log_rig.h"
+#include "support/memory_disk.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define FIRST "0000000000000000.segment"
+#define SECOND "0000000000002000.segment"
+#define THIRD "0000000000004000.segment"
+#define FRAMES_MAX 64u
+
+/* Frames of 1,536 bytes: three in each segment of 8,192, because the fourth might be as large as one can be. */
+#define PAYLOAD 1400u
+#define FRAME 1536u
+
+struct found {
+    uint64_t sequences[FRAMES_MAX];
+    unsigned frames;
+    char damages[FRAMES_MAX][320];
+    uint64_t offsets[FRAMES_MAX];
+    uint64_t sizes[FRAMES_MAX];
+    unsigned damage_count;
+    uint64_t broken; /* the newest frame whose body alone is wrong */
+    struct survey survey;
+};
+
+static void on_frame(void *context, const struct frame_view *frame)
+{
+    struct found *found = context;
+    uint8_t expected[PAYLOAD * 4];
+    assert_true(frame->payload.size <= sizeof(expected));
+    log_rig_payload(frame->sequence, frame->payload.size, expected);
+    assert_memory_equal(frame->payload.ptr, expected, frame->payload.size);
+    found->sequences[found->frames++] = frame->sequence;
+}
+
+static void on_damage(void *context, const struct survey_damage *damage)
+{
+    struct found *found = context;
+    (void)snprintf(found->damages[found->damage_count], sizeof(found->damages[0]), "%s: %s", damage->file,
+                   damage->text);
+    found->offsets[found->damage_count] = damage->offset;
+    found->sizes[found->damage_count++] = damage->size;
+    found->broken = damage->sequence != 0 ? damage->sequence : found->broken;
+}
+
+static struct found look(struct disk *disk)
+{
+    struct found found = {0};
+    const struct survey_visitor visitor = {.context = &found, .frame = on_frame, .damage = on_damage};
+    struct failure failure = {.error = OK};
+    if (survey_run(disk, &visitor, &found.survey, &failure) != OK)
+        fail_msg("%s", failure.text);
+    return found;
+}
+
+static struct disk *folder_make(unsigned count)
+{
+    struct disk *disk = memory_disk_create(1);
+    struct log_rig rig;
+    log_rig_init(&rig, disk);
+    assert_int_equal(log_rig_open(&rig), OK);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(log_rig_write(&rig, PAYLOAD), OK);
+    log_rig_deinit(&rig);
+    return disk;
+}
+
+static void overwrite(struct disk *disk, const char *name, uint64_t offset, uint64_t size, uint8_t byte)
+{
+    const struct bytes content = memory_disk_content(disk, name);
+    uint8_t *copy = malloc(content.size);
+    assert_non_null(copy);
+    memcpy(copy, content.ptr, content.size);
+    memset(copy + offset, byte, size);
+    memory_disk_put(disk, name, bytes_make(copy, content.size));
+    free(copy);
+}
+
+/* All frames from 1 to `count` but those from `first` to `last`. */
+static void assert_frames(const struct found *found, unsigned count, unsigned first, unsigned last)
+{
+    unsigned at = 0;
+    for (unsigned sequence = 1; sequence <= count; sequence++) {
+        if (sequence >= first && sequence <= last)
+            continue;
+        assert_true(at < found->frames && found->sequences[at] == sequence);
+        at++;
+    }
+    assert_int_equal(at, found->frames);
+}
+
+static void assert_damaged(const struct found *found, const char *words)
+{
+    for (unsigned i = 0; i < found->damage_count; i++)
+        if (strstr(found->damages[i], words) != NULL)
+            return;
+    fail_msg("no damage says \"%s\"; the first of %u: %s", words, found->damage_count, found->damages[0]);
+}
+
+static void a_sound_folder_has_all_frames_and_no_damage(void **state)
+{
+    (void)state;
+    for (unsigned count = 0; count <= 12; count++) {
+        struct disk *disk = folder_make(count);
+        const struct found found = look(disk);
+        assert_frames(&found, count, 0, 0);
+        assert_int_equal(found.damage_count, 0);
+        assert_int_equal(found.survey.sequence, count);
+        memory_disk_destroy(disk);
+    }
+}
+
+static void a_body_costs_its_frame_and_a_header_no_more(void **state)
+{
+    (void)state;
+    for (unsigned frame = 1; frame <= 3; frame++) {
+        const uint64_t offset = 512 + (frame - 1) * FRAME;
+        struct disk *disk = folder_make(10);
+        overwrite(disk, FIRST, offset + 700, 64, 0x5a);
+        struct found found = look(disk);
+        assert_frames(&found, 10, frame, frame);
+        assert_int_equal(found.broken, frame);
+        assert_int_equal(found.offsets[0], offset);
+        assert_int_equal(found.sizes[0], FRAME);
+
+        overwrite(disk, FIRST, offset, 64, 0x5a);
+        found = look(disk);
+        assert_frames(&found, 10, frame, frame);
+        assert_damaged(&found, "expected a frame, found bytes that are none");
+        memory_disk_destroy(disk);
+    }
+}
+
+static void a_lost_segment_costs_its_frames_alone(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(10);
+    overwrite(disk, SECOND, 0, 8192, 0);
+    struct found found = look(disk);
+    assert_frames(&found, 10, 4, 6);
+    assert_damaged(&found, "the segment's header has a wrong checksum");
+    memory_disk_remove(disk, SECOND);
+    found = look(disk);
+    assert_frames(&found, 10, 4, 6);
+    assert_damaged(&found, "this segment is missing");
+    memory_disk_destroy(disk);
+
+    disk = folder_make(10);
+    memory_disk_truncate(disk, FIRST, 512 + FRAME + 100);
+    found = look(disk);
+    assert_frames(&found, 10, 2, 3);
+    assert_damaged(&found, "the segment is truncated");
+    memory_disk_destroy(disk);
+}
+
+static void the_end_that_ended_a_segment_may_be_lost(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(6);
+    overwrite(disk, FIRST, 512 + 3 * FRAME, 512, 0);
+    struct found found = look(disk);
+    assert_frames(&found, 6, 0, 0);
+    assert_damaged(&found, "expected a frame, or that which ends the segment, found zeros");
+    memory_disk_destroy(disk);
+
+    /* The newest segment is gone: how much it held is not known. */
+    disk = folder_make(6);
+    memory_disk_remove(disk, SECOND);
+    if (memory_disk_has(disk, THIRD))
+        memory_disk_remove(disk, THIRD);
+    found = look(disk);
+    assert_frames(&found, 6, 4, 6);
+    assert_damaged(&found, SECOND ": this segment is missing");
+    memory_disk_destroy(disk);
+}
+
+static void a_torn_end_is_no_damage(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(3);
+    overwrite(disk, FIRST, 512 + 2 * FRAME + 512, 512, 0);
+    struct found found = look(disk);
+    assert_frames(&found, 3, 3, 3);
+    assert_int_equal(found.damage_count, 0);
+    overwrite(disk, FIRST, 512 + 2 * FRAME, 512, 0);
+    found = look(disk);
+    assert_frames(&found, 3, 3, 3);
+    assert_int_equal(found.damage_count, 0);
+    memory_disk_destroy(disk);
+}
+
+/* A client chooses what a body says. */
+static void a_frame_inside_a_body_is_none(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(3);
+    struct buffer forged;
+    buffer_init(&forged);
+    frame_begin(&forged);
+    memset(buffer_extend(&forged, 100), 'x', 100);
+    frame_seal(&forged, FRAME_EVENTS, 1, 1000000, 512 + FRAME + 512, 5);
+    const struct bytes content = memory_disk_content(disk, FIRST);
+    uint8_t *copy = malloc(content.size);
+    assert_non_null(copy);
+    memcpy(copy, content.ptr, content.size);
+    memcpy(copy + 512 + FRAME + 512, forged.data_owned, forged.size);
+    memory_disk_put(disk, FIRST, bytes_make(copy, content.size));
+    struct found found = look(disk); /* the header around it is right, so nothing inside is looked at */
+    assert_frames(&found, 3, 2, 2);
+    memset(copy + 512 + FRAME, 0x5a, 64);
+    memory_disk_put(disk, FIRST, bytes_make(copy, content.size));
+    found = look(disk); /* no frame of that number can stand there */
+    assert_frames(&found, 3, 2, 2);
+    free(copy);
+    buffer_deinit(&forged);
+    memory_disk_destroy(disk);
+}
+
+static void the_size_of_segments_is_learnt_without_headers(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(10);
+    overwrite(disk, FIRST, 0, 512, 0x5a);
+    overwrite(disk, SECOND, 0, 512, 0x5a);
+    if (memory_disk_has(disk, THIRD))
+        overwrite(disk, THIRD, 0, 512, 0x5a);
+    const struct found found = look(disk);
+    assert_int_equal(found.survey.segment_size, 8192);
+    assert_frames(&found, 10, 0, 0);
+    memory_disk_destroy(disk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sound_folder_has_all_frames_and_no_damage),
+        cmocka_unit_test(a_body_costs_its_frame_and_a_header_no_more),
+        cmocka_unit_test(a_lost_segment_costs_its_frames_alone),
+        cmocka_unit_test(the_end_that_ended_a_segment_may_be_lost),
+        cmocka_unit_test(a_torn_end_is_no_damage),
+        cmocka_unit_test(a_frame_inside_a_body_is_none),
+        cmocka_unit_test(the_size_of_segments_is_learnt_without_headers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
