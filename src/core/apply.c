@@ -233,8 +233,7 @@ static void join_batch(struct core *core, struct message *message, uint32_t batc
     }
 }
 
-/* Can the message be what the event says of its batch? */
-static bool sent_fits_batch(const struct core *core, const struct event_sent *sent, uint32_t batch_slot)
+bool sent_fits_batch(const struct core *core, const struct event_sent *sent, uint32_t batch_slot)
 {
     if (sent->batch == 0)
         return sent->completes == 0;
@@ -649,8 +648,7 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
-/* Can the batch be a unit of this parent, the next one? */
-static bool fits_parent(const struct batch *parent, const struct event_batch_created *created)
+bool batch_fits_parent(const struct batch *parent, const struct event_batch_created *created)
 {
     return parent->state == BATCH_OPEN && parent->depth + 1 < BATCH_DEPTH_MAX &&
            parent->ledger.count < LEDGER_UNITS_MAX && created->parent_unit == parent->ledger.count;
@@ -671,7 +669,7 @@ bool apply_batch_created(struct core *core, const struct event_batch_created *cr
     if (created->batch != core->batch_number + 1 || created->id.size == 0 || created->id.size > BATCH_ID_SIZE_MAX ||
         !batch_spec_decode(created->spec, &spec) || core_find_batch(core, created->id) != NULL ||
         !core_has_targets(core, &spec) || (created->parent != 0 && parent_slot == 0) ||
-        (parent_slot != 0 && !fits_parent(core_batch(core, parent_slot), created)))
+        (parent_slot != 0 && !batch_fits_parent(core_batch(core, parent_slot), created)))
         return false;
     core->batch_number = created->batch;
     uint32_t slot = core_add_batch(core, created->batch, created->id, created->spec);

@@ -10,4 +10,10 @@
 EVENT_LIST(APPLY_DECLARE)
 #undef APPLY_DECLARE
 
+/* Can the message be what the event says of its batch, in this slot (0: there is none)? */
+bool sent_fits_batch(const struct core *core, const struct event_sent *sent, uint32_t batch_slot);
+
+/* Can the batch be a unit of this parent, the next one? */
+bool batch_fits_parent(const struct batch *parent, const struct event_batch_created *created);
+
 #endif

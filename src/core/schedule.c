@@ -234,6 +234,13 @@ bool apply_schedule_fired(struct core *core, const struct event_schedule_fired *
     return true;
 }
 
+void schedule_skip_to(struct core *core, struct bytes name, uint64_t due_at_ms)
+{
+    uint32_t slot = find_slot(core, name);
+    if (slot != 0 && schedule_of(core, slot)->next_at_ms < due_at_ms)
+        set_next(core, slot, due_at_ms);
+}
+
 bool apply_schedule_deleted(struct core *core, const struct event_schedule_deleted *deleted)
 {
     struct schedules *schedules = &core->schedules;

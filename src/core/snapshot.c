@@ -6,6 +6,7 @@
 #include "core/snapshot.h"
 
 #include "core/identity.h"
+#include "core/salvage.h"
 #include "core/state.h"
 #include "core/tags.h"
 
@@ -688,5 +689,17 @@ bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *c
             return false;
         core_set_deadline(core, core->batch_order_owned[i].slot);
     }
+    return true;
+}
+
+bool core_salvage_decode(struct core *core, struct bytes start)
+{
+    ASSERT(core->digest_owned == NULL);
+    struct cursor cursor = cursor_make(start);
+    uint32_t version;
+    if (!read_identity(core, &cursor, &version) || !read_records(core, &cursor, read_queue))
+        return false;
+    /* What follows is replayed from the beginning, from before these were given out. */
+    core->now_ms = core->message_number = core->delivery_number = core->batch_number = core->sent_count = 0;
     return true;
 }

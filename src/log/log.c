@@ -12,6 +12,7 @@
 #include "log/recovery.h"
 #include "log/reserve.h"
 #include "log/segment.h"
+#include "log/segment_draft.h"
 #include "log/segment_table.h"
 #include "log/snapshot.h"
 #include <inttypes.h>
@@ -126,6 +127,32 @@ void log_close(struct log *log)
     segment_table_deinit(&log->table);
     reserve_deinit(&log->reserve);
     free(log);
+}
+
+enum error log_make(struct disk *disk, uint64_t segment_size, uint64_t sequence, uint64_t epoch, uint64_t position,
+                    struct failure *failure)
+{
+    ASSERT(position % segment_size == SEGMENT_HEADER_SIZE);
+    struct segment_draft draft;
+    segment_draft_init(&draft, disk, NULL);
+    enum error error = disk->operations->lock(disk, failure);
+    if (error == OK)
+        error = segment_draft_begin(&draft, position - SEGMENT_HEADER_SIZE, segment_size, SEGMENT_SIZE_MIN, failure);
+    if (error == OK)
+        error = segment_draft_finish(&draft, failure);
+    const struct segment_header header = {
+        .version = SEGMENT_VERSION,
+        .ordinal = position / segment_size,
+        .segment_size = segment_size,
+        .sequence = sequence + 1,
+        .epoch = epoch,
+    };
+    uint8_t sector[SEGMENT_HEADER_SIZE];
+    segment_header_encode(&header, sector);
+    if (error == OK)
+        error = disk_write_synced(disk, draft.file, 0, bytes_make(sector, sizeof(sector)), failure);
+    segment_draft_deinit(&draft);
+    return error;
 }
 
 enum error log_replay_next(struct log *log, struct frame_view *frame, bool *is_end, struct failure *failure)

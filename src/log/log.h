@@ -33,6 +33,11 @@ enum error log_open(struct disk *disk, const struct log_options *options, struct
                     bool *is_new, struct failure *failure);
 void log_close(struct log *log);
 
+/* Makes an empty log that goes on where another one ended: a folder with one segment, in whose first sector behind the header `position` lies.
+ * A snapshot of that position makes it a folder that log_open() takes. Durable. Errors as log_write(). */
+enum error log_make(struct disk *disk, uint64_t segment_size, uint64_t sequence, uint64_t epoch, uint64_t position,
+                    struct failure *failure);
+
 /* The next whole frame behind the snapshot, in order; `frame` is borrowed until the next call. *is_end is true, and
  * `frame` untouched, behind the last one: a torn tail has then been cut (zeroed, synced) and the log can be written.
  * Any other damage: ERROR_LOG_DAMAGED, naming file, offset, what was expected and what to do. */

@@ -29,6 +29,7 @@ struct arguments {
     unsigned jobs;
     bool is_traced;
     bool is_one;
+    bool wants_salvage;
     enum plant plant;
 };
 
@@ -55,15 +56,16 @@ void fail(const char *format, ...)
 static void print_replay(const char *program, const struct arguments *arguments, uint64_t seed)
 {
     bool is_planted = arguments->plant != PLANT_NONE;
-    printf("FAILED: seed %" PRIu64 "\nreplay it: %s --seed %" PRIu64 " --trace%s%s\n", seed, program, seed,
-           is_planted ? " --plant " : "", is_planted ? plant_name(arguments->plant) : "");
+    printf("FAILED: seed %" PRIu64 "\nreplay it: %s --seed %" PRIu64 " --trace%s%s%s\n", seed, program, seed,
+           arguments->wants_salvage ? " --salvage" : "", is_planted ? " --plant " : "",
+           is_planted ? plant_name(arguments->plant) : "");
 }
 
 static int run_one(const char *program, const struct arguments *arguments)
 {
     pid_t child = fork();
     if (child == 0) {
-        struct world_report report = {0};
+        struct world_report report = {.wants_salvage = arguments->wants_salvage};
         setvbuf(stdout, NULL, _IOLBF, 0); /* so that an assertion finds the trace written */
         world_run(arguments->seed, arguments->is_traced, &report);
         printf("seed %" PRIu64 ": ok; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64 " completions, %" PRIu64
@@ -85,7 +87,8 @@ static void run_job(const struct arguments *arguments, unsigned job, struct shar
 {
     for (uint64_t seed = arguments->first + job; seed < arguments->first + arguments->seeds; seed += arguments->jobs) {
         shared->running[job] = seed;
-        alarm(LIMIT_S);
+        alarm(arguments->wants_salvage ? 10 * LIMIT_S : LIMIT_S);
+        shared->reports[job].wants_salvage = arguments->wants_salvage;
         world_run(seed, false, &shared->reports[job]);
         shared->done[job]++;
     }
@@ -97,6 +100,28 @@ static double seconds(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void add_salvage(struct salvage_rig_report *sum, const struct salvage_rig_report *report)
+{
+    sum->tries += report->tries;
+    sum->refused += report->refused;
+    sum->unreadable += report->unreadable;
+    sum->cut += report->cut;
+    sum->messages += report->messages;
+    sum->kept += report->kept;
+    for (unsigned i = 0; i < SALVAGE_NOTE_COUNT; i++)
+        sum->notes[i] += report->notes[i];
+}
+
+static void print_salvage(const struct salvage_rig_report *report)
+{
+    printf("salvage: %" PRIu64 " damaged folders, %" PRIu64 " of them unreadable, %" PRIu64
+           " cut like a torn end; of %" PRIu64 " messages %" PRIu64 " were kept, the rest was noted\n ",
+           report->tries, report->unreadable, report->cut, report->messages, report->kept);
+    for (unsigned i = 0; i < SALVAGE_NOTE_COUNT; i++)
+        printf(" %s %" PRIu64, salvage_note_name((enum salvage_note_kind)i), report->notes[i]);
+    printf("\n");
 }
 
 static void print_summary(const struct arguments *arguments, const struct shared *shared, double elapsed_s)
@@ -116,6 +141,7 @@ static void print_summary(const struct arguments *arguments, const struct shared
         sum.stalls += shared->reports[i].stalls;
         sum.renewals += shared->reports[i].renewals;
         sum.cleaned_seeds += shared->reports[i].cleaned_seeds;
+        add_salvage(&sum.salvage, &shared->reports[i].salvage);
     }
     printf("T27, and T28 to T70 under kills: model and server agree: %" PRIu64
            " seeds in %.1f s, %.0f a second with %u jobs; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64
@@ -125,6 +151,8 @@ static void print_summary(const struct arguments *arguments, const struct shared
            done, elapsed_s, (double)done / elapsed_s, arguments->jobs, sum.operations, sum.messages, sum.completions,
            sum.crashes, sum.segments, sum.moved_bytes, sum.cleaned_seeds, sum.stalls, sum.renewals,
            sum.refused_for_room, sum.full_seeds);
+    if (arguments->wants_salvage)
+        print_salvage(&sum.salvage);
 }
 
 static int run_many(const char *program, struct arguments *arguments)
@@ -168,7 +196,8 @@ static int run_many(const char *program, struct arguments *arguments)
 static int usage(const char *program)
 {
     fprintf(stderr,
-            "usage: %s --seed N [--trace] | --seeds N [--first F] [--jobs J]   [--plant NAME]\nplants:", program);
+            "usage: %s --seed N [--trace] | --seeds N [--first F] [--jobs J]   [--plant NAME] [--salvage]\nplants:",
+            program);
     for (unsigned plant = 1; plant < PLANT_COUNT; plant++)
         fprintf(stderr, " %s", plant_name((enum plant)plant));
     fprintf(stderr, "\n");
@@ -182,6 +211,10 @@ int main(int count, char **words)
         const char *word = words[i], *value = i + 1 < count ? words[i + 1] : "";
         if (strcmp(word, "--trace") == 0) {
             arguments.is_traced = true;
+            continue;
+        }
+        if (strcmp(word, "--salvage") == 0) {
+            arguments.wants_salvage = true;
             continue;
         }
         if (strcmp(word, "--seed") == 0) {

@@ -1,6 +1,6 @@
 /* Pools under random calls of many matchers with stale views, with kills, lost power, disks that stop and snapshots; judged by pool_judge.c.
  *
- * usage: sim_pools [--seeds N] [--first F] [--seed S] [--plant NAME] */
+ * usage: sim_pools [--seeds N] [--first F] [--seed S] [--plant NAME] [--salvage on] */
 #include "fail.h"
 #include "pool_judge.h"
 #include "pool_plants.h"
@@ -8,6 +8,7 @@
 
 #include "core/identity.h"
 #include "core/state.h"
+#include "support/salvage_rig.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,10 @@ static struct {
     uint64_t seed;
     unsigned step;
 } where;
+
+/* Each folder that a kill leaves is damaged and salvaged, too; on a copy. */
+static bool wants_salvage;
+static struct salvage_rig_report salvage_report;
 
 void fail(const char *format, ...)
 {
@@ -515,6 +520,10 @@ static void act_kill(struct pools *pools)
     if (random_chance(&pools->random, 50))
         world_snapshot(pools->world);
     world_stop(pools->world, random_chance(&pools->random, 50));
+    char wrong[512];
+    if (wants_salvage &&
+        !salvage_rig_try(pools->world->disk, where.seed * 1000003 + where.step, &salvage_report, wrong))
+        fail("salvage: %s", wrong);
     world_start(pools->world);
     world_pass_time(pools->world, 0);
     judge_compare(true);
@@ -664,6 +673,8 @@ int main(int count, char **arguments)
             first = strtoull(arguments[i + 1], NULL, 10);
         else if (strcmp(arguments[i], "--seed") == 0)
             first = strtoull(arguments[i + 1], NULL, 10), seeds = 1;
+        else if (strcmp(arguments[i], "--salvage") == 0)
+            wants_salvage = strcmp(arguments[i + 1], "on") == 0;
         else if (strcmp(arguments[i], "--plant") != 0 || !pool_plant_choose(arguments[i + 1]))
             return 2;
     for (uint64_t seed = first; seed < first + seeds; seed++) {

@@ -657,6 +657,14 @@ static void server_start(struct world *world, bool has_before, uint64_t sequence
 }
 
 /* The process ends as it stands, and is started again. */
+/* The folder as the crash left it, and damaged besides: salvaged, and judged, on a copy. */
+static void try_salvage(struct world *world)
+{
+    char wrong[512];
+    if (!salvage_rig_try(world->disk, world->seed * 1000003 + world->step, &world->report->salvage, wrong))
+        fail("salvage: %s", wrong);
+}
+
 static void server_restart(struct world *world, bool is_power_lost)
 {
     uint64_t sequence = namespace_hold_sequence(world->ns), time_ms = namespace_time(world->ns);
@@ -683,6 +691,8 @@ static void server_restart(struct world *world, bool is_power_lost)
     else
         memory_disk_kill(world->disk);
     let_time_pass(world, world->jump_percent);
+    if (world->report->wants_salvage)
+        try_salvage(world);
     server_start(world, true, sequence, time_ms);
 }
 

@@ -5,6 +5,7 @@
 
 #include "clients.h"
 #include "plants.h"
+#include "support/salvage_rig.h"
 
 struct world_report {
     uint64_t operations;
@@ -16,8 +17,10 @@ struct world_report {
     uint64_t cleaned_seeds;
     uint64_t messages;
     uint64_t completions;
-    uint64_t stalls;   /* of the disk */
-    uint64_t renewals; /* of leases whose replies it held up */
+    uint64_t stalls;    /* of the disk */
+    uint64_t renewals;  /* of leases whose replies it held up */
+    bool wants_salvage; /* each folder that a crash leaves is damaged and salvaged, too; on a copy */
+    struct salvage_rig_report salvage;
 };
 
 /* Runs a seed to its end; fail()s if the server does anything wrong. */

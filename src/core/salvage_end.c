@@ -1,0 +1,147 @@
+/* The end of a salvage: what is doubtful is told, and the state made one that can be served. See salvage.h. */
+#include "core/salvage_state.h"
+
+#include "core/apply.h"
+#include "core/identity.h"
+
+/* So far every number jumps: what was given out in a gap, whose size nobody knows if it ends the log, must not be given out again. */
+#define NUMBER_MARGIN (UINT64_C(1) << 32)
+#define ID_MARGIN 65536u
+#define EPOCH_MARGIN 1000u
+#define RANGE_TOLD_MAX 1000000u /* ids of one gap that are told one by one */
+
+void core_salvage_found(struct core *core, struct bytes name, const uint8_t key[CORE_KEY_SIZE], uint64_t segment_size)
+{
+    struct event_founded founded = {.name = name, .segment_size = segment_size};
+    memcpy(founded.key, key, sizeof(founded.key));
+    const bool is_founded = apply_founded(core, &founded);
+    ASSERT(is_founded);
+}
+
+/* --- what is told ------------------------------------------------------------------------------------------------- */
+
+/* Messages that were sent in gaps, but for those that are known to have ended, and those whose content was found. */
+static void tell_sent(const struct core_salvage *salvage)
+{
+    for (size_t i = 0; i < salvage->range_count; i++) {
+        const struct number_range *range = &salvage->ranges_owned[i];
+        for (uint64_t number = range->first; number <= range->last && number - range->first < RANGE_TOLD_MAX; number++)
+            if (number_map_find(&salvage->ended, number) == 0 &&
+                number_map_find(&salvage->orphan_by_number, number) == 0)
+                salvage_tell(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
+    }
+    if (salvage->is_number_open)
+        salvage_tell(salvage, LOSS_SENT, 0, bytes_make(NULL, 0));
+}
+
+/* Messages that nothing was heard of since the last gap. */
+static void tell_ended(const struct core_salvage *salvage)
+{
+    for (uint32_t slot = 1; slot < salvage->core->messages.slot_end; slot++) {
+        const struct message *message = core_message(salvage->core, slot);
+        uint32_t heard = slot < salvage->heard_count ? salvage->heard_owned[slot] : 0;
+        if (message_is_used(message) && heard < salvage->gap_count && !core_message_is_dead(salvage->core, message))
+            salvage_tell(salvage, LOSS_ENDED, message->number, bytes_make(NULL, 0));
+    }
+}
+
+static void tell_others(const struct core_salvage *salvage)
+{
+    const struct core *core = salvage->core;
+    for (uint32_t i = 0; i < ticket_pool_count(core); i++)
+        salvage_tell(salvage, LOSS_POOL, 0, ticket_pool_at(core, i)->name_owned);
+    for (uint32_t slot = 1; slot < core->publishers.items.slot_end; slot++)
+        salvage_tell(salvage, LOSS_PUBLISHER, 0, bytes_make(publisher_at(core, slot)->id, PUBLISHER_ID_SIZE));
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+/* Gives the batch a unit that does not end by itself, so that it can't complete with fewer units than it had. One with a total has that
+ * safety already; one that tracks by xor gets a value that nobody takes out again. */
+static void add_unit(const struct core *core, struct batch *batch)
+{
+    if (batch->spec.tracking == BATCH_XOR)
+        batch->xor_value ^= identity_xor_unit(core->digest_owned, batch->number, true);
+    else if (!batch->spec.has_total && batch->ledger.count < LEDGER_UNITS_MAX &&
+             ledger_find(&batch->ledger, BYTES(SALVAGE_UNIT_KEY)) == LEDGER_NO_UNIT)
+        (void)ledger_add_key(&batch->ledger, BYTES(SALVAGE_UNIT_KEY), UNIT_KEYED);
+}
+
+/* Nothing may be due that nobody decided: a batch that would complete at once is open again, and one whose success was not told does not tell
+ * it any more. */
+static void settle(struct batch *batch)
+{
+    if (batch_due(batch, &(struct batch_after){0}) == 0)
+        return;
+    if (batch->state == BATCH_COMPLETED) {
+        batch->status = BATCH_SUCCEEDED;
+        batch->fired |= BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS) | BATCH_SUCCESS_WAS_LATE;
+        return;
+    }
+    batch->state = BATCH_OPEN;
+    batch->sealed_at_ms = 0;
+}
+
+static void doubt_batches(const struct core_salvage *salvage)
+{
+    struct core *core = salvage->core;
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        uint32_t slot = core->batch_order_owned[i].slot;
+        if (slot == 0)
+            continue;
+        struct batch *batch = core_batch(core, slot);
+        const bool is_doubtful =
+            batch->number <= salvage->batch_number || number_map_find(&salvage->doubtful, batch->number) != 0;
+        if (is_doubtful && batch->state != BATCH_COMPLETED) {
+            add_unit(core, batch);
+            salvage_tell(salvage, LOSS_BATCH, 0, batch->id_owned);
+        }
+        settle(batch);
+    }
+}
+
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
+
+/* Who follows a pool's feed reads the tickets anew. */
+static void skip_feeds(struct core *core)
+{
+    for (uint32_t i = 0; i < ticket_pool_count(core); i++) {
+        struct feed *feed = &ticket_pool_at(core, i)->feed;
+        const uint64_t last = feed->last + NUMBER_MARGIN;
+        feed_deinit(feed);
+        feed_init(feed);
+        feed_go_to(feed, last, false);
+        ticket_pool_begin_feed(ticket_pool_at(core, i));
+    }
+    core->feed_number += NUMBER_MARGIN;
+}
+
+static void skip_numbers(struct core *core)
+{
+    if (core->message_number < IDENTITY_NUMBER_MAX / 2)
+        core->message_number += NUMBER_MARGIN;
+    if (core->match_number < IDENTITY_NUMBER_MAX / 2)
+        core->match_number += NUMBER_MARGIN;
+    core->delivery_number += NUMBER_MARGIN;
+    core->batch_number += NUMBER_MARGIN;
+    core->ticket_number += NUMBER_MARGIN;
+    core->moves.number += NUMBER_MARGIN;
+    core->epoch += EPOCH_MARGIN;
+    if (core->queue_id < UINT32_MAX / 2)
+        core->queue_id += ID_MARGIN;
+    if (core->pool_id < UINT32_MAX / 2)
+        core->pool_id += ID_MARGIN;
+    skip_feeds(core);
+}
+
+void core_salvage_end(struct core_salvage *salvage)
+{
+    if (salvage->gap_count > 0) {
+        tell_sent(salvage);
+        tell_ended(salvage);
+        doubt_batches(salvage);
+        tell_others(salvage);
+        skip_numbers(salvage->core);
+    }
+    core_check(salvage->core);
+}
