@@ -8,7 +8,7 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-full-disk campaign-pool campaign-relay campaign-takeover match-agree bench bench-large soak count asan tsan valgrind format format-check install clean
+.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk campaign-pool campaign-relay campaign-takeover match-agree bench bench-large soak count asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -17,6 +17,7 @@ help:
 	@echo 'make unit          the unit tests'
 	@echo 'make system        the system tests: the real daemon, real SDKs'
 	@echo 'make sim SEEDS=N   the simulator, N seeds ($(SEEDS))'
+	@echo 'make campaign-salvage SEEDS=N   every folder of the simulator damaged, salvaged and judged'
 	@echo 'make fuzz SECONDS=N   each fuzz target for N seconds ($(SECONDS)); needs clang'
 	@echo 'make campaign      a million groups under kills: order, nothing lost, nothing twice (CAMPAIGN=options)'
 	@echo 'make campaign-pool   a million tickets, 64 matchers that race for them, the daemon killed every 3 s (CAMPAIGN=options)'
@@ -78,6 +79,10 @@ campaign: all
 	@rm -rf $(BUILD)/campaign $(BUILD)/campaign.log
 	@$(BUILD)/release/tests/campaign/groups --tallyd $(BUILD)/bin/tallyd --folder $(BUILD)/campaign $(CAMPAIGN)
 	@rm -rf $(BUILD)/campaign $(BUILD)/campaign.log
+
+campaign-salvage: all
+	$(BUILD)/release/tests/sim/sim --salvage --seeds $(SEEDS)
+	$(BUILD)/release/tests/sim/sim_pools --salvage on --seeds $(SEEDS)
 
 campaign-pool: all
 	@rm -rf $(BUILD)/campaign $(BUILD)/campaign.log

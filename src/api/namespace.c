@@ -348,8 +348,8 @@ static enum error replay(struct namespace *ns, struct failure *failure)
             failure_set(
                 failure, ERROR_LOG_DAMAGED,
                 "%s/%.*s: %s. The frame's checksum is right, so either a newer version of tallyd wrote it (start that "
-                "version) or the folder was changed by hand (restore it from a backup).",
-                ns->disk->folder, BYTES_FORMAT(buffer_bytes(&place)), found.text);
+                "version) or the folder was changed by hand. " SEGMENT_ADVICE,
+                ns->disk->folder, BYTES_FORMAT(buffer_bytes(&place)), found.text, ns->disk->folder, ns->disk->folder);
             buffer_deinit(&place);
             return ERROR_LOG_DAMAGED;
         }
@@ -367,11 +367,10 @@ static enum error check_segments(struct namespace *ns, struct failure *failure)
         struct buffer name;
         buffer_init(&name);
         log_name_position(ns->log, ordinal * size, &name);
-        failure_set(
-            failure, ERROR_LOG_DAMAGED,
-            "%s/%.*s: this segment is missing although waiting messages have their bodies in it; put the file back "
-            "from a backup of the folder.",
-            ns->disk->folder, BYTES_FORMAT(buffer_bytes(&name)));
+        failure_set(failure, ERROR_LOG_DAMAGED,
+                    "%s/%.*s: this segment is missing although waiting messages have their bodies in it; put the file "
+                    "back. " SEGMENT_ADVICE,
+                    ns->disk->folder, BYTES_FORMAT(buffer_bytes(&name)), ns->disk->folder, ns->disk->folder);
         buffer_deinit(&name);
         return ERROR_LOG_DAMAGED;
     }

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "log/disk.h"
 #include "log/page_check.h"
+#include "log/segment.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -562,9 +563,10 @@ static enum error posix_read(struct disk_file *file, uint64_t offset, void *data
             return failed_at(file, failure, "reading", size - done, offset + done);
         if (count == 0)
             return failure_set(failure, ERROR_LOG_DAMAGED,
-                               "%s/%s is truncated: it ends at offset %" PRIu64 " where %zu more bytes were expected. "
-                               "Restore the whole folder from a backup or a replica.",
-                               file->owner->disk.folder, file->name, offset + done, size - done);
+                               "%s/%s is truncated: it ends at offset %" PRIu64
+                               " where %zu more bytes were expected. " SEGMENT_ADVICE,
+                               file->owner->disk.folder, file->name, offset + done, size - done,
+                               file->owner->disk.folder, file->owner->disk.folder);
         done += (size_t)count;
     }
     return OK;
@@ -738,10 +740,9 @@ static enum error posix_map(struct disk_file *file, uint64_t size, const uint8_t
         return error;
     /* Touching a mapping behind the end of its file would kill the process. */
     if (size_now < size)
-        return failure_set(failure, ERROR_LOG_DAMAGED,
-                           "%s/%s is truncated: it has %" PRIu64 " of %" PRIu64 " bytes. Restore the whole folder from "
-                           "a backup or a replica.",
-                           file->owner->disk.folder, file->name, size_now, size);
+        return failure_set(
+            failure, ERROR_LOG_DAMAGED, "%s/%s is truncated: it has %" PRIu64 " of %" PRIu64 " bytes. " SEGMENT_ADVICE,
+            file->owner->disk.folder, file->name, size_now, size, file->owner->disk.folder, file->owner->disk.folder);
     void *mapped = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, file->descriptor, 0);
     if (mapped == MAP_FAILED)
         return failed(&file->owner->disk, file->name, failure, "mapping");

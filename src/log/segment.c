@@ -88,11 +88,8 @@ enum error segment_damaged_list(struct failure *failure, const struct disk *disk
     ASSERT(name != NULL && format != NULL);
     char what[256];
     (void)vsnprintf(what, sizeof(what), format, arguments);
-    return failure_set(failure, ERROR_LOG_DAMAGED,
-                       "%s/%s is damaged at offset %" PRIu64
-                       ": %s. Restore the whole folder from a backup or a replica, "
-                       "or move it away to begin with an empty one.",
-                       disk->folder, name, offset, what);
+    return failure_set(failure, ERROR_LOG_DAMAGED, "%s/%s is damaged at offset %" PRIu64 ": %s. " SEGMENT_ADVICE,
+                       disk->folder, name, offset, what, disk->folder, disk->folder);
 }
 
 enum error segment_damaged(struct failure *failure, const struct disk *disk, const char *name, uint64_t offset,

@@ -45,6 +45,11 @@ void segment_header_encode(const struct segment_header *header, uint8_t sector[S
 /* False, with *header untouched, if magic or checksum is wrong. Any version: the caller compares it. */
 bool segment_header_decode(struct bytes sector, struct segment_header *header);
 
+/* What a person can do about damage: a format, for the folder twice. */
+#define SEGMENT_ADVICE                                                                                                 \
+    "Restore the whole folder from a backup or a replica. Without one: \"tallyd --verify %s\" says what is affected, " \
+    "and \"tallyd --salvage %s --to NEW\" saves what can be read into a new data folder."
+
 /* Fills `failure` with ERROR_LOG_DAMAGED: file, offset, what is wrong and what a person can do. */
 enum error segment_damaged(struct failure *failure, const struct disk *disk, const char *name, uint64_t offset,
                            const char *format, ...) __attribute__((format(printf, 5, 6)));

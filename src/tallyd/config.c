@@ -135,9 +135,10 @@ static const char *flag_value(struct arguments *arguments, const char *equals, b
     return arguments->list[arguments->next++];
 }
 
-static enum error flag_without_value(const char *name, struct failure *failure)
+static enum error flag_without_value(const char *name, size_t size, struct failure *failure)
 {
-    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "--%s needs a value; tallyd --help says which.", name);
+    return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "--%.*s needs a value; tallyd --help says which.",
+                       (int)size, name);
 }
 
 /* The flags that are no keys. False: `name` is none of them. */
@@ -154,14 +155,27 @@ static bool config_take_word(struct config *config, const char *name)
     return true;
 }
 
-static enum error config_take_file(struct config *config, const char *name, struct failure *failure)
+static void path_set(char **path, const char *value)
 {
-    if (name == NULL)
-        return flag_without_value("config", failure);
-    free(config->file_owned);
-    config->file_owned = memory_allocate(strlen(name) + 1);
-    memcpy(config->file_owned, name, strlen(name) + 1);
-    return OK;
+    free(*path);
+    *path = memory_allocate(strlen(value) + 1);
+    memcpy(*path, value, strlen(value) + 1);
+}
+
+/* The flags that name a file or a folder and are no keys; NULL: `name` is none of them. */
+static char **config_path(struct config *config, const char *name, size_t size)
+{
+    struct {
+        const char *name;
+        char **path;
+    } paths[] = {{"config", &config->file_owned},
+                 {"verify", &config->verify_owned},
+                 {"salvage", &config->salvage_owned},
+                 {"to", &config->to_owned}};
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+        if (strlen(paths[i].name) == size && memcmp(paths[i].name, name, size) == 0)
+            return paths[i].path;
+    return NULL;
 }
 
 static enum error config_take_flag(struct config *config, struct arguments *arguments, struct failure *failure)
@@ -180,8 +194,14 @@ static enum error config_take_flag(struct config *config, struct arguments *argu
         return OK;
     const char *equals = strchr(name, '=');
     size_t name_size = equals == NULL ? strlen(name) : (size_t)(equals - name);
-    if (name_size == strlen("config") && memcmp(name, "config", name_size) == 0)
-        return config_take_file(config, flag_value(arguments, equals, false), failure);
+    char **path = config_path(config, name, name_size);
+    if (path != NULL) {
+        const char *value = flag_value(arguments, equals, false);
+        if (value == NULL || value[0] == '\0')
+            return flag_without_value(name, name_size, failure);
+        path_set(path, value);
+        return OK;
+    }
     enum config_key key = config_find(name, name_size);
     if (key == CONFIG_KEY_COUNT) {
         return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
@@ -189,7 +209,7 @@ static enum error config_take_flag(struct config *config, struct arguments *argu
     }
     const char *value = flag_value(arguments, equals, rows[key].kind == CONFIG_SWITCH);
     if (value == NULL)
-        return flag_without_value(rows[key].name, failure);
+        return flag_without_value(name, name_size, failure);
     return config_set(config, key, value, CONFIG_FLAG, failure);
 }
 
@@ -212,7 +232,7 @@ static enum error config_take_variables(struct config *config, struct failure *f
     }
     const char *file = variable_value("config");
     if (error == OK && config->file_owned == NULL && file != NULL)
-        error = config_take_file(config, file, failure);
+        path_set(&config->file_owned, file);
     return error;
 }
 
@@ -300,6 +320,22 @@ static enum error config_read_file(struct config *config, struct failure *failur
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
 
+/* What is looked at instead of serving: one folder, and where it goes. */
+static enum error check_paths(const struct config *config, struct failure *failure)
+{
+    if (config->verify_owned != NULL && config->salvage_owned != NULL)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "--verify and --salvage do not go together: type one of them.");
+    if (config->salvage_owned != NULL && config->to_owned == NULL)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "--salvage needs a new folder to write into: tallyd --salvage %s --to NEW.",
+                           config->salvage_owned);
+    if (config->salvage_owned == NULL && config->to_owned != NULL)
+        return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "--to %s says where --salvage writes, and there is no --salvage.", config->to_owned);
+    return OK;
+}
+
 enum error config_load(struct config *config, int argc, char **argv, struct failure *failure)
 {
     *config = (struct config){0};
@@ -311,6 +347,8 @@ enum error config_load(struct config *config, int argc, char **argv, struct fail
     enum error error = OK;
     while (error == OK && arguments.next < arguments.count)
         error = config_take_flag(config, &arguments, failure);
+    if (error == OK)
+        error = check_paths(config, failure);
     if (config->wants_help || config->wants_version)
         return OK; /* whoever asks for help gets it, whatever else is wrong */
     if (error == OK)
@@ -325,6 +363,9 @@ void config_deinit(struct config *config)
     for (size_t key = 0; key < CONFIG_KEY_COUNT; key++)
         free(config->values[key].text_owned);
     free(config->file_owned);
+    free(config->verify_owned);
+    free(config->salvage_owned);
+    free(config->to_owned);
     *config = (struct config){0};
 }
 
@@ -334,6 +375,8 @@ void config_help_print(FILE *stream)
             "tallyd %s: a durable queue server that speaks the Amazon SQS protocol\n"
             "\n"
             "  tallyd [--config FILE] [--KEY VALUE ...]\n"
+            "  tallyd --verify DIR\n"
+            "  tallyd --salvage DIR --to NEW\n"
             "\n"
             "It prints one line on standard output when it serves, and ends cleanly on SIGTERM and SIGINT.\n"
             "SIGHUP has it read the files of certificate and credentials again. GET /health and GET /metrics answer\n"
@@ -349,11 +392,19 @@ void config_help_print(FILE *stream)
         fprintf(stream, "  --%-17s %s%s%s%s\n", rows[key].name, rows[key].help, standard[0] == '\0' ? "" : " [",
                 standard, standard[0] == '\0' ? "" : "]");
     }
-    fprintf(stream, "\n"
-                    "  --config FILE       Read keys from FILE (TALLY_CONFIG).\n"
-                    "  --print-config      Print the configuration in force, in the form of the file, and end.\n"
-                    "  --version           Print the version and end.\n"
-                    "  --help              Print this and end.\n");
+    fprintf(
+        stream,
+        "\n"
+        "  --config FILE       Read keys from FILE (TALLY_CONFIG).\n"
+        "  --print-config      Print the configuration in force, in the form of the file, and end.\n"
+        "  --verify DIR        Read all of a data folder, or of one namespace's folder, check every checksum, change\n"
+        "                      nothing, and end: status 0 it is clean, 1 damaged, 2 could not be read. No tallyd may\n"
+        "                      have it.\n"
+        "  --salvage DIR --to NEW\n"
+        "                      Write what can be read of a damaged folder into a new one, with a list of what is\n"
+        "                      lost; DIR is not changed. Status 0 nothing is lost, 1 something is, 2 it failed.\n"
+        "  --version           Print the version and end.\n"
+        "  --help              Print this and end.\n");
 }
 
 void config_print(const struct config *config, FILE *stream)

@@ -71,7 +71,10 @@ struct config_value {
 
 struct config {
     struct config_value values[CONFIG_KEY_COUNT];
-    char *file_owned; /* NULL: none */
+    char *file_owned;    /* NULL: none; likewise the next */
+    char *verify_owned;  /* the folder to look at, instead of serving */
+    char *salvage_owned; /* the folder to save what can be read of, into the next */
+    char *to_owned;
     bool wants_help;
     bool wants_version;
     bool wants_print;

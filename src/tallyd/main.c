@@ -7,6 +7,7 @@
 #include "tallyd/config.h"
 #include "tallyd/credentials_file.h"
 #include "tallyd/descriptors.h"
+#include "tallyd/inspect.h"
 #include "tallyd/listeners.h"
 #include "tallyd/message_log.h"
 #include "tallyd/namespaces.h"
@@ -420,6 +421,10 @@ int main(int argc, char **argv)
         config_help_print(stdout);
     } else if (is_sound && daemon.config.wants_version) {
         printf("tallyd %s\n", TALLY_VERSION);
+    } else if (is_sound && daemon.config.verify_owned != NULL) {
+        status = inspect_verify(daemon.config.verify_owned);
+    } else if (is_sound && daemon.config.salvage_owned != NULL) {
+        status = inspect_salvage(daemon.config.salvage_owned, daemon.config.to_owned);
     } else if (!is_sound || check_config(&daemon, &failure) != OK) {
         complain_failure(&daemon, &failure);
         status = STATUS_MISUSED;

@@ -116,6 +116,7 @@ def refusal(world, path, *words, offset=None):
         assert f"at offset {offset}" in said, said
     for word in words:
         assert word in said, f"no {word!r} in: {said}"
+    assert f'"tallyd --verify {world.folder}"' in said and f'"tallyd --salvage {world.folder} --to NEW"' in said, said
     assert len(said.strip().splitlines()) == 1, said
     assert fingerprint(world.folder) == before
     return said

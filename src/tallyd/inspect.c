@@ -1,0 +1,321 @@
+#include "tallyd/inspect.h"
+
+#include "api/namespace.h"
+#include "base/memory.h"
+#include "log/disk_view.h"
+#include "tallyd/config_value.h"
+#include "tallyd/inspect_report.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STATUS_CLEAN = 0, STATUS_DAMAGED = 1, STATUS_FAILED = 2 };
+
+#define NAME_DIGITS 12u
+#define NAME_UNKNOWN "000000000000"
+#define UNFINISHED ".unfinished"
+#define NEW_FOLDER_MODE 0700
+
+/* What a view of a folder is recovered with: sizes are the folder's own. */
+#define SEGMENT_SIZE_ANY (44 * MIB)
+#define FRAME_SIZE_ANY (SEGMENT_SIZE_ANY / 2 - 4096)
+
+/* A namespace's folder. */
+struct target {
+    char path[PATH_MAX];
+    char name[NAME_DIGITS + 1]; /* its last part, if that is the name of a namespace; else "" */
+};
+
+struct targets {
+    struct target *items_owned; /* by name */
+    size_t count;
+};
+
+static int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static int complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)fprintf(stderr, "tallyd: ");
+    (void)vfprintf(stderr, format, arguments);
+    (void)fprintf(stderr, "\n");
+    va_end(arguments);
+    return STATUS_FAILED;
+}
+
+/* The worse of two. */
+static int worse(int one, int other)
+{
+    return one > other ? one : other;
+}
+
+/* --- which folders ------------------------------------------------------------------------------------------------ */
+
+static bool is_namespace_name(const char *name)
+{
+    return strlen(name) == NAME_DIGITS && strspn(name, "0123456789") == NAME_DIGITS;
+}
+
+static bool is_log_file(const char *name)
+{
+    const struct bytes view = bytes_from_string(name);
+    return bytes_ends_with(view, BYTES(".segment")) || bytes_ends_with(view, BYTES(".snapshot"));
+}
+
+/* False: the path is too long. */
+static bool add_target(struct targets *targets, const char *folder, const char *name)
+{
+    targets->items_owned = memory_resize(targets->items_owned, (targets->count + 1) * sizeof(*targets->items_owned));
+    struct target *target = &targets->items_owned[targets->count];
+    const char *slash = name[0] == '\0' ? "" : "/";
+    const int length = snprintf(target->path, sizeof(target->path), "%s%s%s", folder, slash, name);
+    if (length < 0 || (size_t)length >= sizeof(target->path))
+        return false;
+    char last[PATH_MAX];
+    (void)snprintf(last, sizeof(last), "%s", target->path);
+    for (size_t end = strlen(last); end > 1 && last[end - 1] == '/'; end--)
+        last[end - 1] = '\0';
+    const char *at = strrchr(last, '/');
+    at = at == NULL ? last : at + 1;
+    memset(target->name, 0, sizeof(target->name));
+    if (is_namespace_name(at))
+        memcpy(target->name, at, NAME_DIGITS);
+    targets->count++;
+    return true;
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+    return strcmp(((const struct target *)a)->path, ((const struct target *)b)->path);
+}
+
+/* The namespaces' folders in a data folder; or the folder itself, if it is one. */
+static int list_targets(const char *folder, struct targets *targets)
+{
+    DIR *opened = opendir(folder);
+    if (opened == NULL)
+        return complain("%s can't be read: %s.", folder, strerror(errno));
+    bool is_namespace = false, has_room = true;
+    for (const struct dirent *entry; (entry = readdir(opened)) != NULL;) {
+        is_namespace = is_namespace || is_log_file(entry->d_name);
+        if (is_namespace_name(entry->d_name))
+            has_room = has_room && add_target(targets, folder, entry->d_name);
+    }
+    (void)closedir(opened);
+    if (is_namespace) {
+        targets->count = 0;
+        has_room = add_target(targets, folder, "");
+    }
+    if (!has_room)
+        return complain("%s: the path is too long.", folder);
+    if (targets->count == 0)
+        return complain("%s holds no namespace: expected folders with names of 12 digits, or *.segment files.", folder);
+    qsort(targets->items_owned, targets->count, sizeof(*targets->items_owned), compare_targets);
+    return STATUS_CLEAN;
+}
+
+/* --- one namespace ------------------------------------------------------------------------------------------------ */
+
+static void options_fill(struct salvage_options *options, const struct target *target, struct inspect_report *report)
+{
+    *options = (struct salvage_options){
+        .name = target->name[0] == '\0' ? NAME_UNKNOWN : target->name, .tell = inspect_report_note, .context = report};
+    if (getrandom(options->key, sizeof(options->key), 0) != (ssize_t)sizeof(options->key))
+        memset(options->key, 0, sizeof(options->key));
+}
+
+/* Would a tallyd start on it? It is the very recovery, on a view that swallows every change. */
+static bool would_start(struct disk *disk, struct failure *failure)
+{
+    const struct namespace_options options = {
+        .name = NAME_UNKNOWN, .segment_size = SEGMENT_SIZE_ANY, .frame_size_max = FRAME_SIZE_ANY, .in_flight_max = 1};
+    struct disk *view = disk_view_create(disk);
+    struct namespace *ns;
+    const bool is_recovered = namespace_recover(view, &options, &ns, failure) == OK;
+    if (is_recovered)
+        namespace_close(ns);
+    disk_view_destroy(view);
+    return is_recovered;
+}
+
+static int verify_one(const struct target *target)
+{
+    struct inspect_report report = {.folder = target->path};
+    struct salvage_options options;
+    struct salvage *salvage;
+    struct failure failure = {.error = OK};
+    struct disk *disk = disk_posix_create_to_read(target->path);
+    options_fill(&options, target, &report);
+    int status = STATUS_CLEAN;
+    if (salvage_read(disk, &options, &salvage, &failure) != OK) {
+        status = failure.error == ERROR_LOG_DAMAGED ? STATUS_DAMAGED : STATUS_FAILED;
+        printf("%s: can't be read: %s\n", target->path, failure.text);
+    } else {
+        struct salvage_facts facts = salvage_facts(salvage);
+        const bool starts = facts.is_empty || would_start(disk, &failure);
+        bool is_clean = starts && !facts.has_loss && facts.notes[SALVAGE_DAMAGE] == 0;
+        inspect_report_end(&report, salvage, is_clean ? "clean." : "DAMAGED. What can be read:");
+        if (!is_clean && starts)
+            printf("  tallyd starts on it.\n");
+        if (!starts)
+            printf("  tallyd does not start on it: %s\n", failure.text);
+        status = is_clean ? STATUS_CLEAN : STATUS_DAMAGED;
+        salvage_destroy(salvage);
+    }
+    disk_posix_destroy(disk);
+    return status;
+}
+
+int inspect_verify(const char *folder)
+{
+    struct targets targets = {0};
+    int status = list_targets(folder, &targets);
+    for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
+        status = worse(status, verify_one(&targets.items_owned[i]));
+    free(targets.items_owned);
+    if (status == STATUS_DAMAGED)
+        printf("Next: restore the folder from a backup or a replica, or type: tallyd --salvage %s --to NEW\n", folder);
+    fflush(stdout);
+    return status;
+}
+
+/* --- salvage ------------------------------------------------------------------------------------------------------ */
+
+/* The new data folder: made, or there and empty. */
+static int make_new(const char *to)
+{
+    if (mkdir(to, NEW_FOLDER_MODE) == 0)
+        return STATUS_CLEAN;
+    DIR *opened = errno == EEXIST ? opendir(to) : NULL;
+    if (opened == NULL)
+        return complain("%s can't be made: %s.", to, strerror(errno));
+    unsigned count = 0;
+    while (readdir(opened) != NULL)
+        count++;
+    (void)closedir(opened);
+    return count <= 2 ? STATUS_CLEAN : complain("%s is not empty: --to names a new folder, or an empty one.", to);
+}
+
+static void sync_folder(const char *path)
+{
+    const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0)
+        return;
+    (void)fsync(descriptor);
+    (void)close(descriptor);
+}
+
+/* A new namespace's folder is whole when it has its name; until then it has another one, on which no tallyd starts. */
+struct new_folder {
+    char path[PATH_MAX];
+    char unfinished[PATH_MAX + sizeof(UNFINISHED)];
+};
+
+static bool name_new(struct new_folder *folder, const char *to, const char *name)
+{
+    const int length = snprintf(folder->path, sizeof(folder->path), "%s/%s", to, name);
+    (void)snprintf(folder->unfinished, sizeof(folder->unfinished), "%s" UNFINISHED, folder->path);
+    return length > 0 && (size_t)length < sizeof(folder->path) && mkdir(folder->unfinished, NEW_FOLDER_MODE) == 0;
+}
+
+static FILE *open_report(const struct new_folder *folder)
+{
+    char path[sizeof(folder->unfinished) + sizeof(INSPECT_REPORT_NAME)];
+    (void)snprintf(path, sizeof(path), "%s/" INSPECT_REPORT_NAME, folder->unfinished);
+    return fopen(path, "w");
+}
+
+/* Everything must be on the disk before the folder gets its name. */
+static bool close_report(FILE *file)
+{
+    const bool is_written = fflush(file) == 0 && fsync(fileno(file)) == 0 && ferror(file) == 0;
+    return fclose(file) == 0 && is_written;
+}
+
+/* Writes the new folder and looks whether a tallyd starts on it. */
+static int write_new(struct salvage *salvage, const struct new_folder *folder)
+{
+    struct failure failure = {.error = OK};
+    struct disk *disk = disk_posix_create(folder->unfinished);
+    bool is_good = salvage_write(salvage, disk, &failure) == OK;
+    disk_posix_destroy(disk);
+    if (!is_good)
+        return complain("%s could not be written: %s", folder->unfinished, failure.text);
+    disk = disk_posix_create_to_read(folder->unfinished);
+    is_good = disk->operations->lock(disk, &failure) == OK && would_start(disk, &failure);
+    disk_posix_destroy(disk);
+    return is_good ? STATUS_CLEAN : complain("the new folder is not good: %s", failure.text);
+}
+
+static int finish_new(const struct new_folder *folder, const char *to)
+{
+    sync_folder(folder->unfinished);
+    if (rename(folder->unfinished, folder->path) != 0)
+        return complain("%s can't be renamed to %s: %s.", folder->unfinished, folder->path, strerror(errno));
+    sync_folder(to);
+    return STATUS_CLEAN;
+}
+
+static int salvage_into(const struct target *target, const char *to, struct disk *disk)
+{
+    struct new_folder folder;
+    struct inspect_report report = {.folder = target->path};
+    if (!name_new(&folder, to, target->name[0] == '\0' ? NAME_UNKNOWN : target->name))
+        return complain("%s can't be made: %s.", folder.unfinished, strerror(errno));
+    report.file = open_report(&folder);
+    if (report.file == NULL)
+        return complain("%s: the report can't be made: %s.", folder.unfinished, strerror(errno));
+    struct salvage_options options;
+    struct salvage *salvage;
+    struct failure failure = {.error = OK};
+    options_fill(&options, target, &report);
+    if (salvage_read(disk, &options, &salvage, &failure) != OK) {
+        (void)fclose(report.file);
+        return complain("%s can't be read: %s", target->path, failure.text);
+    }
+    const struct salvage_facts facts = salvage_facts(salvage);
+    inspect_report_end(&report, salvage, facts.has_loss ? "What was saved:" : "All of it was saved:");
+    int status = facts.is_empty ? STATUS_CLEAN : write_new(salvage, &folder);
+    salvage_destroy(salvage);
+    if (!close_report(report.file) && status == STATUS_CLEAN)
+        status = complain("%s: the report could not be written: %s.", folder.unfinished, strerror(errno));
+    if (status == STATUS_CLEAN)
+        status = finish_new(&folder, to);
+    if (status == STATUS_CLEAN && report.is_headed)
+        printf("  The whole list: %s/" INSPECT_REPORT_NAME "\n", folder.path);
+    return status == STATUS_CLEAN && facts.has_loss ? STATUS_DAMAGED : status;
+}
+
+static int salvage_one(const struct target *target, const char *to)
+{
+    struct failure failure = {.error = OK};
+    struct disk *disk = disk_posix_create_to_read(target->path);
+    int status =
+        disk->operations->lock(disk, &failure) == OK ? salvage_into(target, to, disk) : complain("%s", failure.text);
+    disk_posix_destroy(disk);
+    return status;
+}
+
+int inspect_salvage(const char *folder, const char *to)
+{
+    struct targets targets = {0};
+    int status = list_targets(folder, &targets);
+    if (status == STATUS_CLEAN)
+        status = make_new(to);
+    for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
+        status = worse(status, salvage_one(&targets.items_owned[i], to));
+    free(targets.items_owned);
+    if (status != STATUS_FAILED)
+        printf("%s Next: tallyd --data %s\n", status == STATUS_CLEAN ? "Nothing is lost." : "Something is lost.", to);
+    fflush(stdout);
+    return status;
+}

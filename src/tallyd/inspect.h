@@ -1,0 +1,12 @@
+/* Looking at a data folder instead of serving it: `tallyd --verify` and `tallyd --salvage`.
+ *
+ * A data folder has a folder for each namespace; one of those can be named, too. Nothing in it is changed, and no daemon may have it: what is
+ * read would change under the reader. docs/damage.md is the page for people. */
+#ifndef TALLY_TALLYD_INSPECT_H
+#define TALLY_TALLYD_INSPECT_H
+
+/* Each prints what it finds on standard output and returns the exit status. */
+int inspect_verify(const char *folder);                  /* 0 clean, 1 damaged, 2 could not be read */
+int inspect_salvage(const char *folder, const char *to); /* 0 nothing is lost, 1 something is, 2 it failed */
+
+#endif
