@@ -8,7 +8,7 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk campaign-pool campaign-relay campaign-takeover match-agree bench bench-large soak count asan tsan valgrind format format-check install clean
+.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk campaign-pool campaign-relay campaign-takeover campaign-asan match-agree bench bench-large soak count asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -24,6 +24,7 @@ help:
 	@echo 'make campaign-relay   an outbox of 200,000 rows, everything killed 500 times (CAMPAIGN=options)'
 	@echo 'make campaign-full-disk   20 times a disk that becomes full is drained, then a million messages (ROUNDS=20, CAMPAIGN=options)'
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
+	@echo 'make campaign-asan SECONDS=N   random requests of every action to a daemon with sanitizers ($(SECONDS)), killed every few seconds'
 	@echo 'make match-agree   the matcher held against a slow evaluator, on POOLS random pools ($(POOLS))'
 	@echo 'make bench         the numbers, each beside its reference'
 	@echo 'make bench-large   50 million messages: sent, half deleted at random, kill -9, the rest drained (LARGE=options)'
@@ -98,6 +99,10 @@ campaign-full-disk: build
 
 campaign-takeover: build
 	@/usr/bin/python3 -B tests/campaign/takeover_campaign.py $(CAMPAIGN)
+
+# The sanitizers of gcc 12 can't place their shadow where a kernel spreads addresses over 32 bits.
+campaign-asan: asan
+	@setarch $$(uname -m) -R /usr/bin/python3 -B tests/campaign/asan_campaign.py --seconds $(SECONDS) $(CAMPAIGN)
 
 match-agree: all
 	@/usr/bin/python3 -B tests/match/agree.py $(BUILD)/release/tests/match/replay --pools $(POOLS) --jobs 2
