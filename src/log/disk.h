@@ -65,8 +65,9 @@ struct disk_operations {
 
     /* NULL, or: do the names of folder, lock file and `file` still lead to those that are open? ERROR_DISK_FAILED:
      * somebody removed, renamed or replaced one. Then nobody may find what is written, or another process may have
-     * taken the folder. Takes some microseconds; any thread. disk_confirm() calls it where it is there. */
-    enum error (*confirm)(struct disk *disk, const struct disk_file *file, struct failure *failure);
+     * taken the folder. Takes some microseconds, so a look that is at most `age_ms` old will do. One thread at a time.
+     * disk_confirm() calls it where it is there. */
+    enum error (*confirm)(struct disk *disk, const struct disk_file *file, uint64_t age_ms, struct failure *failure);
     enum error (*sync_folder)(struct disk *disk, struct failure *failure); /* makes create, rename, remove durable */
 
     /* Begins to carry written bytes to the disk without waiting for them, so that a later sync finds little to do. A
@@ -126,9 +127,10 @@ static inline enum error disk_write_synced(const struct disk *disk, struct disk_
     return error == OK ? operations->sync(file, failure) : error;
 }
 
-static inline enum error disk_confirm(struct disk *disk, const struct disk_file *file, struct failure *failure)
+static inline enum error disk_confirm(struct disk *disk, const struct disk_file *file, uint64_t age_ms,
+                                      struct failure *failure)
 {
-    return disk->operations->confirm == NULL ? OK : disk->operations->confirm(disk, file, failure);
+    return disk->operations->confirm == NULL ? OK : disk->operations->confirm(disk, file, age_ms, failure);
 }
 
 /* The real disk: `folder` is borrowed for the disk's life. Freed by disk_posix_destroy(), which drops the lock. */

@@ -47,9 +47,10 @@
 
 struct disk_posix {
     struct disk disk;
-    int folder;      /* descriptor, locked where the file system can do that; -1 until lock() */
-    int lock;        /* descriptor of the lock file, held; -1 */
-    bool is_reading; /* disk_posix_create_to_read() */
+    int folder;            /* descriptor, locked where the file system can do that; -1 until lock() */
+    int lock;              /* descriptor of the lock file, held; -1 */
+    bool is_reading;       /* disk_posix_create_to_read() */
+    uint64_t confirmed_ms; /* when the names were last looked up, by coarse_ms() */
 
     /* Duplicates of the folder's descriptor, which keep places free for files: whatever else the process opens, the log
      * finds one. -1: the place is in use, or about to be. */
@@ -382,10 +383,22 @@ static bool is_elsewhere(int folder, const char *name, int held)
                                       named.stx_dev_minor != ours.stx_dev_minor);
 }
 
-static enum error posix_confirm(struct disk *disk, const struct disk_file *file, struct failure *failure)
+/* Milliseconds of a clock that is cheap to read and never goes back. */
+static uint64_t coarse_ms(void)
 {
-    const struct disk_posix *posix = disk_posix_of(disk);
+    struct timespec now = {.tv_sec = 0};
+    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static enum error posix_confirm(struct disk *disk, const struct disk_file *file, uint64_t age_ms,
+                                struct failure *failure)
+{
+    struct disk_posix *posix = disk_posix_of(disk);
     ASSERT(posix->folder >= 0 && posix->lock >= 0);
+    const uint64_t now_ms = coarse_ms();
+    if (now_ms < posix->confirmed_ms + age_ms)
+        return OK;
     if (is_elsewhere(AT_FDCWD, disk->folder, posix->folder))
         return failure_set(
             failure, ERROR_DISK_FAILED,
@@ -403,6 +416,7 @@ static enum error posix_confirm(struct disk *disk, const struct disk_file *file,
                            "%s/%s was removed while it was in use: nothing more is acknowledged. Restore the whole "
                            "folder from a backup or a replica before you start again.",
                            disk->folder, file->name);
+    posix->confirmed_ms = now_ms;
     return OK;
 }
 

@@ -306,7 +306,7 @@ enum error log_write(struct log *log, struct bytes frame, struct failure *failur
 enum error log_confirm(struct log *log, struct failure *failure)
 {
     ASSERT(log_is_replayed(log));
-    return log_writer_confirm(&log->writer, failure);
+    return log_writer_confirm(&log->writer, 0, failure);
 }
 
 bool log_prepare(struct log *log)

@@ -109,7 +109,7 @@ unsigned log_reserve_segments(const struct log *log);
 enum error log_write(struct log *log, struct bytes frame, struct failure *failure);
 
 /* Are the folder and the segment that is written still where their names lead (disk.h, confirm)? log_write() asks
- * that of each frame; this is for a log that nobody writes to. An error is final, as one of log_write() is. On the
+ * that every few milliseconds; this is for a log that nobody writes to. An error is final, as one of log_write() is. On the
  * thread of log_write(), between two frames. */
 enum error log_confirm(struct log *log, struct failure *failure);
 

@@ -45,6 +45,6 @@ void log_writer_deinit(struct log_writer *writer);
 /* See log_write(), log_prepare() and log_confirm() in log.h. */
 enum error log_writer_write(struct log_writer *writer, struct bytes frame, struct failure *failure);
 bool log_writer_prepare(struct log_writer *writer);
-enum error log_writer_confirm(struct log_writer *writer, struct failure *failure);
+enum error log_writer_confirm(struct log_writer *writer, uint64_t age_ms, struct failure *failure);
 
 #endif

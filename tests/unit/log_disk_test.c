@@ -277,9 +277,10 @@ static void assert_noticed(struct fixture *fixture, void (*spoil)(const struct f
     struct failure failure = {.error = OK};
     assert_int_equal(disk->operations->lock(disk, NULL), OK);
     assert_int_equal(disk->operations->create(disk, "a", &file, NULL), OK);
-    assert_int_equal(disk->operations->confirm(disk, file, &failure), OK);
+    assert_int_equal(disk->operations->confirm(disk, file, 0, &failure), OK);
     spoil(fixture);
-    assert_int_equal(disk->operations->confirm(disk, file, &failure), ERROR_DISK_FAILED);
+    assert_int_equal(disk->operations->confirm(disk, file, 60000, &failure), OK); /* as it was a moment ago */
+    assert_int_equal(disk->operations->confirm(disk, file, 0, &failure), ERROR_DISK_FAILED);
     assert_non_null(strstr(failure.text, fixture->folder));
     assert_non_null(strstr(failure.text, words));
     disk->operations->close(file);
