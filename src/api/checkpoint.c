@@ -30,6 +30,7 @@ void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct lo
                                       .log = log,
                                       .core = core,
                                       .options = options,
+                                      .position = log_snapshot_position(log),
                                       .size = size,
                                       .entries = core_index_count(core),
                                       .word = -1};

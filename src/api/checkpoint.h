@@ -60,7 +60,7 @@ struct checkpoint {
     size_t shared_size;
 };
 
-/* All is borrowed. `size`: of the snapshot that the log was opened with, 0: none. Where the replay began is for the caller to fill in. */
+/* All is borrowed. `size`: of the snapshot that the log was opened with, 0: none. */
 void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct log *log, const struct core *core,
                      const struct namespace_options *options, uint64_t size);
 void checkpoint_deinit(struct checkpoint *checkpoint);

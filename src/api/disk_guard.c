@@ -62,8 +62,10 @@ static void make_segments(struct disk_guard *guard, const struct guard_view *vie
     }
     enum error error = OK;
     while (error == OK && log_reserve_segments(guard->log) < wanted) {
-        error = reserve_make(guard->disk, RESERVE_SEGMENT, segment_bytes(guard), NULL);
-        if (error == OK && !log_recount_reserve(guard->log))
+        bool is_made;
+        error = log_make_reserve(guard->log, segment_bytes(guard), &is_made, &guard->missing);
+        guard->is_stale |= error == OK && !is_made;
+        if (guard->is_stale)
             return;
     }
     const unsigned count = log_reserve_segments(guard->log);
@@ -87,9 +89,9 @@ static enum error fill_snapshots(struct disk_guard *guard, const struct guard_vi
     const uint64_t ample = room + room / SNAPSHOT_MARGIN / 2;
     for (unsigned i = 0; i < 2; i++) {
         const uint64_t wanted = i == 0 ? ample : room;
-        enum error error = reserve_fill(guard->disk, RESERVE_SNAPSHOT, wanted, false, NULL);
+        enum error error = reserve_fill(guard->disk, RESERVE_SNAPSHOT, wanted, false, &guard->missing);
         if (error == OK && view->snapshot_position != 0)
-            error = snapshot_reserve(guard->disk, view->snapshot_position, wanted, NULL);
+            error = snapshot_reserve(guard->disk, view->snapshot_position, wanted, &guard->missing);
         if (error == OK)
             guard->snapshot_room = wanted;
         if (error != ERROR_DISK_FULL)
@@ -102,11 +104,11 @@ static void make_snapshots(struct disk_guard *guard, const struct guard_view *vi
 {
     const unsigned wanted = GUARD_SNAPSHOTS - (view->snapshot_position != 0);
     const uint64_t room = snapshot_room_wanted(guard, view);
-    enum error error = reserve_count(guard->disk, RESERVE_SNAPSHOT, &guard->spare_snapshots, NULL);
+    enum error error = reserve_count(guard->disk, RESERVE_SNAPSHOT, &guard->spare_snapshots, &guard->missing);
     if (error == OK)
         error = fill_snapshots(guard, view, room);
     while (error == OK && guard->spare_snapshots < wanted) {
-        error = reserve_make(guard->disk, RESERVE_SNAPSHOT, guard->snapshot_room, NULL);
+        error = reserve_make(guard->disk, RESERVE_SNAPSHOT, guard->snapshot_room, &guard->missing);
         guard->spare_snapshots += error == OK;
     }
     if (error != OK)
@@ -115,10 +117,19 @@ static void make_snapshots(struct disk_guard *guard, const struct guard_view *vi
 
 /* --- looking ------------------------------------------------------------------------------------------------------ */
 
+/* Where the disk says that it has room for what is missing, it is tried again some times before that counts. */
+static bool is_reserve_there(const struct disk_guard *guard)
+{
+    if (guard->missing_bytes == 0)
+        return true;
+    return !guard->is_short && guard->room.free >= guard->min_free + guard->missing_bytes &&
+           guard->failed_tries < GUARD_TRIES;
+}
+
 static bool has_enough(const struct disk_guard *guard)
 {
     const uint64_t least = guard->is_short ? guard->min_free + guard->min_free / HYSTERESIS_SHARE : guard->min_free;
-    return guard->missing_bytes == 0 && guard->room.free >= least;
+    return is_reserve_there(guard) && guard->room.free >= least;
 }
 
 void disk_guard_look(struct disk_guard *guard, const struct guard_view *view, uint64_t now_ms)
@@ -132,14 +143,36 @@ void disk_guard_look(struct disk_guard *guard, const struct guard_view *view, ui
     if (!view->is_busy && !is_complete) {
         guard->is_stale = false;
         guard->missing_bytes = 0;
+        failure_init(&guard->missing);
         make_segments(guard, view);
         make_snapshots(guard, view);
+        guard->failed_tries = guard->missing_bytes == 0 ? 0 : guard->failed_tries + 1;
     }
     guard->segments_seen = log_reserve_segments(guard->log);
     /* A disk that does not tell is taken to be as it was. */
     (void)guard->disk->operations->room(guard->disk, &guard->room, NULL);
     guard->min_free = min_free(guard);
     guard->is_short = !has_enough(guard);
+}
+
+static void failure_say(struct failure *failure, const struct disk_guard *guard, const char *what, const char *why)
+{
+    (void)failure_set(failure, ERROR_DISK_FULL, "%s %s: %llu bytes are free, disk-min-free is %llu%s%s",
+                      guard->disk->folder, what, (unsigned long long)guard->room.free,
+                      (unsigned long long)guard->min_free,
+                      why[0] == '\0' ? "" : "; the reserve is not complete: ", why);
+}
+
+bool disk_guard_news(struct disk_guard *guard, struct failure *failure)
+{
+    if (guard->is_told == guard->is_short)
+        return false;
+    guard->is_told = guard->is_short;
+    if (guard->is_short)
+        failure_say(failure, guard, "is short of room, what adds something is refused", guard->missing.text);
+    else
+        failure_say(failure, guard, "has room again", "");
+    return true;
 }
 
 bool disk_guard_has_given(const struct disk_guard *guard)

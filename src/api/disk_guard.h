@@ -19,6 +19,7 @@ struct disk_guard {
     struct log *log;
     const struct namespace_options *options;
     bool is_short;
+    bool is_told;       /* that it is short (disk_guard_news()) */
     bool is_stale;      /* files may have changed their names: they are to be counted anew */
     bool is_checked;    /* spare segments that an earlier owner left have all of their room, or are gone */
     uint64_t looked_ms; /* when the disk was last asked; 0: never */
@@ -29,6 +30,8 @@ struct disk_guard {
     unsigned spare_snapshots; /* there are */
     unsigned segments_seen;   /* in the reserve, at the last look */
     uint64_t missing_bytes;   /* of the reserve, that could not be had */
+    unsigned failed_tries;    /* to get that, in a row */
+    struct failure missing;   /* why */
 };
 
 /* What the guard is told of the namespace. */
@@ -42,11 +45,18 @@ struct guard_view {
 /* How long a look is good for. */
 #define GUARD_LOOK_MS UINT64_C(250)
 
+/* The reserve lacks something although the disk says that it has room for it: so many attempts in a row, each with a look
+ * of its own, may fail by chance. A quota, or a folder that is read-only by now, does not go away. */
+#define GUARD_TRIES 4u
+
 /* Tells the disk what to keep. To be called before the log is opened. */
 void disk_guard_init(struct disk_guard *guard, struct disk *disk, const struct namespace_options *options);
 
 /* Looks, and makes what the reserve lacks. `is_short` may change: then no frame may be open (disk_guard_apply()). */
 void disk_guard_look(struct disk_guard *guard, const struct guard_view *view, uint64_t now_ms);
+
+/* Has `is_short` changed since this was last asked? Then `failure` says what the disk has, for whoever runs the daemon. */
+bool disk_guard_news(struct disk_guard *guard, struct failure *failure);
 
 /* Was a segment taken from the reserve since then? */
 bool disk_guard_has_given(const struct disk_guard *guard);

@@ -326,14 +326,12 @@ static enum error replay(struct namespace *ns, struct failure *failure)
 {
     struct namespace_recovery told = {.snapshot_size = ns->checkpoint.size, .log_size = log_replay_size(ns->log)};
     tell_progress(ns, &told);
-    for (bool is_first = true;; is_first = false) {
+    for (;;) {
         struct frame_view frame;
         bool is_end = false;
         enum error error = log_replay_next(ns->log, &frame, &is_end, failure);
         if (error != OK)
             return error;
-        if (is_first)
-            ns->checkpoint.position = is_end ? log_next_place(ns->log).position : frame.position;
         if (is_end)
             return OK;
         if (frame.position - ns->checkpoint.position >= told.replayed + RECOVERY_TOLD_EACH) {
@@ -511,6 +509,11 @@ bool namespace_has_little_room(const struct namespace *ns)
     if (!guard->is_short || disk_guard_segments_ahead(guard) >= SEGMENTS_LEFT)
         return true;
     return guard->missing_bytes == 0 && guard->room.free > 0 && guard->room.free >= guard->min_free / 2;
+}
+
+bool namespace_disk_news(struct namespace *ns, struct failure *failure)
+{
+    return disk_guard_news(&ns->guard, failure);
 }
 
 uint64_t namespace_short_request_max(const struct namespace *ns)

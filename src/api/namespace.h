@@ -144,6 +144,10 @@ struct namespace_usage {
 };
 struct namespace_usage namespace_usage(const struct namespace *ns);
 
+/* Has the disk become short of room, or ceased to be, since this was last asked? Then `failure` says so, for whoever
+ * runs the daemon. */
+bool namespace_disk_news(struct namespace *ns, struct failure *failure);
+
 /* The position behind the last byte of the log, the open frame's included; and is that frame so full that what can wait should? */
 uint64_t namespace_end(const struct namespace *ns);
 bool namespace_is_ample(const struct namespace *ns);

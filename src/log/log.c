@@ -22,8 +22,9 @@ struct log {
     struct disk *disk;
     uint64_t segment_size;
     uint64_t frame_size_max;
-    uint64_t epoch;       /* of this owner; 0 until the replay is done */
-    uint64_t replay_size; /* see log_replay_size() */
+    uint64_t epoch;             /* of this owner; 0 until the replay is done */
+    uint64_t snapshot_position; /* see log_snapshot_position() */
+    uint64_t replay_size;       /* see log_replay_size() */
     struct segment_table table;
     struct recovery recovery;
     struct reserve reserve;
@@ -96,6 +97,7 @@ enum error log_open(struct disk *disk, const struct log_options *options, struct
     if (error != OK)
         goto failed;
     opened->segment_size = opened->recovery.segment_size;
+    opened->snapshot_position = place.position;
     const uint64_t frame_size_limit = opened->segment_size / 2 - 2 * FRAME_SECTOR_SIZE;
     opened->frame_size_max = options->frame_size_max < frame_size_limit ? options->frame_size_max : frame_size_limit;
     if (opened->table.count > 0)
@@ -178,6 +180,11 @@ enum error log_replay_next(struct log *log, struct frame_view *frame, bool *is_e
         *frame = next;
     *is_end = is_last;
     return OK;
+}
+
+uint64_t log_snapshot_position(const struct log *log)
+{
+    return log->snapshot_position;
 }
 
 uint64_t log_replay_size(const struct log *log)
@@ -290,6 +297,11 @@ int64_t log_segments_ahead(const struct log *log)
 bool log_recount_reserve(struct log *log)
 {
     return reserve_recount(&log->reserve);
+}
+
+enum error log_make_reserve(struct log *log, uint64_t room, bool *is_made, struct failure *failure)
+{
+    return reserve_make_segment(&log->reserve, room, is_made, failure);
 }
 
 unsigned log_reserve_segments(const struct log *log)

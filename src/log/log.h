@@ -43,6 +43,10 @@ enum error log_make(struct disk *disk, uint64_t segment_size, uint64_t sequence,
  * Any other damage: ERROR_LOG_DAMAGED, naming file, offset, what was expected and what to do. */
 enum error log_replay_next(struct log *log, struct frame_view *frame, bool *is_end, struct failure *failure);
 
+/* Position of the snapshot that the log was opened with; 0: there was none. The first frame behind it may stand further on,
+ * in the next segment. */
+uint64_t log_snapshot_position(const struct log *log);
+
 /* Bytes of the log behind the snapshot, at most: the last segment counts whole, however little of it is written. */
 uint64_t log_replay_size(const struct log *log);
 
@@ -102,6 +106,10 @@ uint64_t log_tight_frame_size(const struct log *log);
 /* What is kept for a full disk (reserve.h): the folder's spare segments are counted anew; false: try again
  * later. On the loop's thread. */
 bool log_recount_reserve(struct log *log);
+
+/* One more, with so much room. *is_made is false if the log's thread is at the reserve just now: try again later. On the
+ * loop's thread. */
+enum error log_make_reserve(struct log *log, uint64_t room, bool *is_made, struct failure *failure);
 unsigned log_reserve_segments(const struct log *log);
 
 /* Writes a sealed frame at its place and makes it durable. Any error is final: the log takes no more frames and the

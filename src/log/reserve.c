@@ -241,6 +241,19 @@ enum error reserve_put_segment(struct reserve *reserve, const char *name, bool *
     return settle(reserve->disk, error, *is_kept, failure);
 }
 
+enum error reserve_make_segment(struct reserve *reserve, uint64_t room, bool *is_made, struct failure *failure)
+{
+    *is_made = false;
+    if (pthread_mutex_trylock(&reserve->mutex) != 0)
+        return OK;
+    const enum error error = reserve_make(reserve->disk, RESERVE_SEGMENT, room, failure);
+    *is_made = error == OK;
+    if (*is_made)
+        atomic_fetch_add(&reserve->segments, 1);
+    (void)pthread_mutex_unlock(&reserve->mutex);
+    return error;
+}
+
 bool reserve_recount(struct reserve *reserve)
 {
     if (pthread_mutex_trylock(&reserve->mutex) != 0)

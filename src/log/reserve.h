@@ -63,6 +63,10 @@ static inline unsigned reserve_segments(const struct reserve *reserve)
     return atomic_load_explicit(&reserve->segments, memory_order_acquire);
 }
 
+/* reserve_make() of a segment, counted. *is_made is false if somebody else is at the reserve: do it later. Never waits
+ * for that. */
+enum error reserve_make_segment(struct reserve *reserve, uint64_t room, bool *is_made, struct failure *failure);
+
 /* Counts those in the folder: after somebody else has put or removed some. False if that has to be done later, because
  * one is being taken or the folder can't be read. Never waits. */
 bool reserve_recount(struct reserve *reserve);

@@ -102,6 +102,8 @@ static void server_clean(struct server *server)
         failure_init(&failure);
         if (namespace_clean_step(server->hub.sites_owned[i].ns, clock_now_ms(server->hub.clock), &failure) != OK)
             server_report_trouble(server, "the log can't be cleaned", &failure);
+        if (namespace_disk_news(server->hub.sites_owned[i].ns, &failure))
+            server_report_trouble(server, "the disk", &failure);
     }
 }
 

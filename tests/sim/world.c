@@ -42,6 +42,7 @@ struct world {
     bool is_quiet; /* no more faults */
     bool has_cleaned;
     bool is_full;      /* the disk has little room */
+    bool was_full;     /* it had at some time: before that nobody may be refused for want of it */
     bool is_covered;   /* and the server had all of its reserve when that began: it must not end for want of room */
     bool stays_full;   /* at the end, too: everything must be drained without a free byte */
     bool is_read_near; /* the fault that is armed refuses to read */
@@ -252,7 +253,7 @@ static void judge(struct world *world, struct connection *connection, uint64_t t
     connection->state = CONNECTION_HELD;
     if (exchange->reply.error == ERROR_DISK_IS_FULL) {
         /* Nothing has happened. */
-        if (namespace_disk_level(world->ns) == DISK_AMPLE)
+        if (namespace_disk_level(world->ns) == DISK_AMPLE || !world->was_full)
             fail("%s was refused for a full disk, which is not full", operation_target(&connection->operation));
         connection->lesson = (struct lesson){0};
         world->report->refused_for_room++;
@@ -800,7 +801,7 @@ static void arm_fault(struct world *world)
 /* Somebody else's files leave so little room, until somebody clears up. */
 static void fill_disk(struct world *world, uint32_t room)
 {
-    world->is_full = true;
+    world->is_full = world->was_full = true;
     world->is_covered |= world->options.keeps_reserve && namespace_usage(world->ns).missing_bytes == 0;
     memory_disk_set_capacity(world->disk, memory_disk_used(world->disk) + room);
     trace(world, "the disk is nearly full%s", world->is_covered ? ", and the server has its reserve" : "");

@@ -86,6 +86,8 @@ def test_it_says_that_the_disk_is_full_and_goes_on_by_itself(daemon_factory, dis
         wait_until(lambda: metric(daemon, "tally_disk_level") == 0, 20, "room is noticed")
         line.ok(SQS + "SendMessage", {"QueueUrl": url, "MessageBody": "third"})
     assert daemon.stop() == 0
+    said = re.findall(r"the disk: .* (is short of room|has room again)", daemon.error_text())
+    assert said == ["is short of room", "has room again"], daemon.error_text()
 
 
 def test_a_first_start_on_a_full_disk_says_what_is_missing(daemon_factory, disk):

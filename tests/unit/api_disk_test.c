@@ -3,6 +3,7 @@
 #include "sqs.h"
 
 #include "api/action.h"
+#include "api/disk_guard.h"
 #include "api/grant.h"
 #include "log/log.h"
 #include "log/segment.h"
@@ -309,6 +310,75 @@ static void a_server_without_a_reserve_starts_and_says_what_is_missing(void **st
     sqs_close(world);
 }
 
+/* Where the frame behind a snapshot did not fit, it stands in the next segment: the snapshot's file has its name from the
+ * place where it was taken, and a start must find it to see that its room is there. */
+static void a_start_finds_the_room_of_a_snapshot_at_a_segments_end(void **state)
+{
+    struct world *world = small_world(state);
+    char large[SEGMENT / 5];
+    memset(large, 'x', sizeof(large) - 1);
+    large[sizeof(large) - 1] = '\0';
+    world->options.snapshot_bytes = 1; /* so that one is taken where it is asked for */
+    for (unsigned i = 0; i < 20; i++) {
+        EXPECT(world, world_call(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'%s'}", large).error == NULL);
+        world_forget(world);
+        world_snapshot(world);
+        world_stop(world, false);
+        world_start(world);
+        if (namespace_usage(world->ns).missing_bytes > 0)
+            fail_msg("start %u: the reserve lacks %llu", i,
+                     (unsigned long long)namespace_usage(world->ns).missing_bytes);
+    }
+    sqs_close(world);
+}
+
+/* A disk whose quota knows better than what it says is free. */
+static const struct disk_operations *whole_operations;
+static bool is_over_quota;
+
+static enum error reserve_under_quota(struct disk_file *file, uint64_t size, struct failure *failure)
+{
+    return is_over_quota ? failure_set(failure, ERROR_DISK_FULL, "over quota")
+                         : whole_operations->reserve(file, size, failure);
+}
+
+static bool has_news(struct world *world, const char *text)
+{
+    struct failure failure;
+    failure_init(&failure);
+    return namespace_disk_news(world->ns, &failure) && strstr(failure.text, text) != NULL;
+}
+
+/* One attempt may fail by chance: nobody is refused for it while the disk says that there is room. */
+static void a_reserve_that_cannot_be_had_counts_after_a_while(void **state)
+{
+    struct world *world = small_world(state);
+    whole_operations = world->disk->operations;
+    struct disk_operations operations = *whole_operations;
+    operations.reserve = reserve_under_quota;
+    world->disk->operations = &operations;
+    send_many(world, "q", 10);
+    is_over_quota = true;
+    world_snapshot(world);
+    for (unsigned i = 1; i < GUARD_TRIES; i++) {
+        world_care_for_disk(world, 1);
+        EXPECT(world, namespace_usage(world->ns).missing_bytes > 0 && level(world) == DISK_AMPLE);
+        send_many(world, "q", 1);
+    }
+    struct failure failure;
+    EXPECT(world, !namespace_disk_news(world->ns, &failure));
+    world_care_for_disk(world, 1);
+    EXPECT(world, level(world) == DISK_SHORT && has_news(world, "the reserve is not complete: over quota"));
+    sqs_expect_error(world, "SendMessage", "{'QueueUrl':'q','MessageBody':'x'}", "DiskIsFull", "lacks");
+    is_over_quota = false;
+    world_care_for_disk(world, 1);
+    EXPECT(world, level(world) == DISK_AMPLE && has_news(world, "has room again"));
+    EXPECT(world, !namespace_disk_news(world->ns, &failure));
+    send_many(world, "q", 1);
+    world->disk->operations = whole_operations;
+    sqs_close(world);
+}
+
 /* Where the log has come to the end of its last segment, and none can come free, all but reading waits for room. */
 static void without_any_room_only_reading_goes_on(void **state)
 {
@@ -395,6 +465,8 @@ int main(void)
         cmocka_unit_test(a_schedule_waits_for_room),
         cmocka_unit_test(a_server_starts_on_a_full_disk_and_serves_what_frees_room),
         cmocka_unit_test(a_server_without_a_reserve_starts_and_says_what_is_missing),
+        cmocka_unit_test(a_start_finds_the_room_of_a_snapshot_at_a_segments_end),
+        cmocka_unit_test(a_reserve_that_cannot_be_had_counts_after_a_while),
         cmocka_unit_test(without_any_room_only_reading_goes_on),
         cmocka_unit_test(without_any_room_no_lease_begins_anew_and_none_ends),
     };
