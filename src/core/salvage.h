@@ -35,7 +35,8 @@ struct core_finding {
 /* Name of the queue for messages whose queue is not known. A queue without a name is called SALVAGE_QUEUE_NAME "-" and its id. */
 #define SALVAGE_QUEUE_NAME "salvaged"
 
-/* Key of the unit that keeps a batch from completing; whoever knows that the batch's units are done completes it by hand. */
+/* Key of the unit that keeps a batch from completing; whoever knows that the batch's units are done completes it by hand. If one of that name has
+ * ended, since an earlier salvage, the key is SALVAGE_UNIT_KEY "-2", and so on. */
 #define SALVAGE_UNIT_KEY "tally-salvage"
 
 struct core_salvage;

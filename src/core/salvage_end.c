@@ -4,11 +4,16 @@
 #include "core/apply.h"
 #include "core/identity.h"
 
+#include "base/kept.h"
+#include <stdio.h>
+
 /* So far every number jumps: what was given out in a gap, whose size nobody knows if it ends the log, must not be given out again. */
 #define NUMBER_MARGIN (UINT64_C(1) << 32)
 #define ID_MARGIN 65536u
 #define EPOCH_MARGIN 1000u
 #define RANGE_TOLD_MAX 1000000u /* ids of one gap that are told one by one */
+
+#define SALVAGE_UNIT_KEY_SIZE 32u
 
 void core_salvage_found(struct core *core, struct bytes name, const uint8_t key[CORE_KEY_SIZE], uint64_t segment_size)
 {
@@ -56,15 +61,51 @@ static void tell_others(const struct core_salvage *salvage)
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
-/* Gives the batch a unit that does not end by itself, so that it can't complete with fewer units than it had. One with a total has that
- * safety already; one that tracks by xor gets a value that nobody takes out again. */
+/* The key of a unit that holds the batch: the first one in SALVAGE_UNIT_KEY, SALVAGE_UNIT_KEY "-2" and so on that is free. Empty: one of an
+ * earlier salvage holds it still. */
+static struct bytes choose_unit_key(const struct ledger *ledger, char key[SALVAGE_UNIT_KEY_SIZE])
+{
+    for (unsigned life = 1;; life++) {
+        const int size = life == 1 ? snprintf(key, SALVAGE_UNIT_KEY_SIZE, SALVAGE_UNIT_KEY)
+                                   : snprintf(key, SALVAGE_UNIT_KEY_SIZE, SALVAGE_UNIT_KEY "-%u", life);
+        const struct bytes view = bytes_make(key, (size_t)size);
+        const uint32_t unit = ledger_find(ledger, view);
+        if (unit == LEDGER_NO_UNIT)
+            return view;
+        if (ledger_state(ledger, unit) == UNIT_OUTSTANDING)
+            return bytes_make(NULL, 0);
+    }
+}
+
+static void raise_total(struct batch *batch)
+{
+    struct batch_spec spec = batch->spec;
+    spec.total++;
+    struct buffer encoded;
+    buffer_init(&encoded);
+    batch_spec_encode(&spec, &encoded); /* before the bytes go that its views point into */
+    kept_replace(&batch->spec_encoded_owned, buffer_bytes(&encoded));
+    buffer_deinit(&encoded);
+    const bool is_decoded = batch_spec_decode(batch->spec_encoded_owned, &batch->spec);
+    ASSERT(is_decoded);
+}
+
+/* Gives the batch a unit that does not end by itself, so that it can't complete with fewer units than it had. A total grows with it, for whoever
+ * sends all of them still may. One that tracks by xor gets a value that nobody takes out again: that of a batch number which is skipped, another
+ * one in each salvage, because the same one would take the first out. */
 static void add_unit(const struct core *core, struct batch *batch)
 {
-    if (batch->spec.tracking == BATCH_XOR)
-        batch->xor_value ^= identity_xor_unit(core->digest_owned, batch->number, true);
-    else if (!batch->spec.has_total && batch->ledger.count < LEDGER_UNITS_MAX &&
-             ledger_find(&batch->ledger, BYTES(SALVAGE_UNIT_KEY)) == LEDGER_NO_UNIT)
-        (void)ledger_add_key(&batch->ledger, BYTES(SALVAGE_UNIT_KEY), UNIT_KEYED);
+    if (batch->spec.tracking == BATCH_XOR) {
+        batch->xor_value ^= identity_xor_unit(core->digest_owned, core->batch_number + 1, true);
+        return;
+    }
+    char text[SALVAGE_UNIT_KEY_SIZE];
+    const struct bytes key = choose_unit_key(&batch->ledger, text);
+    if (key.size == 0 || batch->ledger.count == LEDGER_UNITS_MAX)
+        return;
+    if (batch->spec.has_total)
+        raise_total(batch);
+    (void)ledger_add_key(&batch->ledger, key, UNIT_KEYED);
 }
 
 /* Nothing may be due that nobody decided: a batch that would complete at once is open again, and one whose success was not told does not tell

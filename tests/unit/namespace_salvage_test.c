@@ -19,13 +19,41 @@ static void on_note(void *context, const struct salvage_note *note)
     (void)snprintf(notes->names[note->kind], sizeof(notes->names[0]), "%.*s", BYTES_FORMAT(note->name));
 }
 
+struct file_list {
+    const char *suffix;
+    char names[16][64];
+    size_t count;
+};
+
+static void on_name(void *context, const char *name)
+{
+    struct file_list *list = context;
+    const size_t size = strlen(name), suffix = strlen(list->suffix);
+    if (size >= suffix && strcmp(name + size - suffix, list->suffix) == 0 && list->count < 16)
+        (void)snprintf(list->names[list->count++], sizeof(list->names[0]), "%s", name);
+}
+
+static struct file_list list_files(struct world *world, const char *suffix)
+{
+    struct file_list list = {.suffix = suffix};
+    (void)world->disk->operations->lock(world->disk, NULL);
+    assert_int_equal(world->disk->operations->list(world->disk, on_name, &list, NULL), OK);
+    return list;
+}
+
 /* Breaks one byte of the first place where `text` stands. */
 static void break_text(struct world *world, const char *text)
 {
-    const struct bytes content = memory_disk_content(world->disk, SEGMENT);
-    const uint8_t *at = memmem(content.ptr, content.size, text, strlen(text));
-    assert_non_null(at);
-    memory_disk_flip_bit(world->disk, SEGMENT, (uint64_t)(at - content.ptr + 2) * 8);
+    const struct file_list segments = list_files(world, ".segment");
+    for (size_t i = 0; i < segments.count; i++) {
+        const struct bytes content = memory_disk_content(world->disk, segments.names[i]);
+        const uint8_t *at = memmem(content.ptr, content.size, text, strlen(text));
+        if (at == NULL)
+            continue;
+        memory_disk_flip_bit(world->disk, segments.names[i], (uint64_t)(at - content.ptr + 2) * 8);
+        return;
+    }
+    fail_msg("nowhere stands \"%s\"", text);
 }
 
 /* The world goes on with the new folder. The server is down. */
@@ -135,6 +163,108 @@ static void a_batch_that_may_lack_a_unit_does_not_complete(void **state)
     world_destroy(world);
 }
 
+/* A unit is lost, and behind it the one that made the total full and sealed the batch. */
+static void a_batch_with_a_total_does_not_complete_with_fewer_units(void **state)
+{
+    (void)state;
+    struct world *world = make_world();
+    struct taken taken[10];
+    EXPECT(world,
+           world_call(world, "Tally.CreateBatch", "{'BatchId':'b','Total':3,'OnComplete':{'QueueUrl':'done'}}").error ==
+               NULL);
+    send(world, "b", "unit one");
+    send(world, "b", "unit two");
+    send(world, "b", "unit three");
+    world_stop(world, true);
+    break_text(world, "unit two");
+    const struct notes notes = salvage_world(world);
+    assert_int_equal(notes.counts[SALVAGE_BATCH], 1);
+    assert_int_equal(notes.counts[SALVAGE_UNIT], 1);
+    world_start(world);
+    assert_int_equal(world_take(world, "jobs", 30, 10, taken), 2);
+    world_delete(world, "jobs", taken[0].handle);
+    world_delete(world, "jobs", taken[1].handle);
+    assert_int_equal(world_count_messages(world, "done"), 0);
+    EXPECT(world,
+           world_call(world, "Tally.CompleteUnits", "{'BatchId':'b','Units':[{'Unit':'tally-salvage'}]}").error ==
+               NULL);
+    assert_int_equal(world_count_messages(world, "done"), 1);
+    world_audit(world);
+    world_destroy(world);
+}
+
+/* Its owner goes on as if nothing had been: all of the total's units can still be sent. */
+static void a_total_that_was_not_full_takes_all_of_its_units(void **state)
+{
+    (void)state;
+    struct world *world = make_world();
+    struct taken taken[10];
+    EXPECT(world,
+           world_call(world, "Tally.CreateBatch", "{'BatchId':'b','Total':2,'OnComplete':{'QueueUrl':'done'}}").error ==
+               NULL);
+    send(world, NULL, "of no batch");
+    world_stop(world, true);
+    break_text(world, "of no batch");
+    (void)salvage_world(world);
+    world_start(world);
+    send(world, "b", "unit one");
+    send(world, "b", "unit two");
+    assert_int_equal(world_take(world, "jobs", 30, 10, taken), 2);
+    world_delete(world, "jobs", taken[0].handle);
+    world_delete(world, "jobs", taken[1].handle);
+    assert_int_equal(world_count_messages(world, "done"), 0);
+    EXPECT(world,
+           world_call(world, "Tally.CompleteUnits", "{'BatchId':'b','Units':[{'Unit':'tally-salvage'}]}").error ==
+               NULL);
+    assert_int_equal(world_count_messages(world, "done"), 1);
+    world_audit(world);
+    world_destroy(world);
+}
+
+/* Loses a message of no batch, and salvages. */
+static void lose_and_salvage(struct world *world, const char *text)
+{
+    send(world, NULL, text);
+    world_stop(world, true);
+    break_text(world, text);
+    const struct notes notes = salvage_world(world);
+    assert_int_equal(notes.counts[SALVAGE_BATCH], 1);
+    world_start(world);
+}
+
+/* Whoever completed the unit of the first salvage did not know of the second. */
+static void a_batch_that_is_salvaged_twice_is_held_twice(void **state)
+{
+    (void)state;
+    static const char *const tracking[] = {"exact", "xor"};
+    for (size_t i = 0; i < ARRAY_LENGTH(tracking); i++) {
+        struct world *world = make_world();
+        struct taken taken[10];
+        EXPECT(world, world_call(world, "Tally.CreateBatch",
+                                 "{'BatchId':'b','Tracking':'%s','OnComplete':{'QueueUrl':'done'}}", tracking[i])
+                              .error == NULL);
+        send(world, "b", "a unit");
+        lose_and_salvage(world, "the first to be lost");
+        if (i == 0)
+            EXPECT(
+                world,
+                world_call(world, "Tally.CompleteUnits", "{'BatchId':'b','Units':[{'Unit':'tally-salvage'}]}").error ==
+                    NULL);
+        lose_and_salvage(world, "the second to be lost");
+        EXPECT(world, world_call(world, "Tally.SealBatch", "{'BatchId':'b'}").error == NULL);
+        assert_int_equal(world_take(world, "jobs", 30, 10, taken), 1);
+        world_delete(world, "jobs", taken[0].handle);
+        assert_int_equal(world_count_messages(world, "done"), 0);
+        if (i == 0)
+            EXPECT(world,
+                   world_call(world, "Tally.CompleteUnits", "{'BatchId':'b','Units':[{'Unit':'tally-salvage-2'}]}")
+                           .error == NULL);
+        assert_int_equal(world_count_messages(world, "done"), i == 0);
+        world_audit(world);
+        world_destroy(world);
+    }
+}
+
 /* Its queue was created in a frame that is lost: the message is there, in a queue that is named after the lost one's number. */
 static void a_message_whose_queue_is_not_known_is_kept(void **state)
 {
@@ -179,17 +309,6 @@ static void numbers_go_on_far_behind_what_may_have_been_given_out(void **state)
     world_destroy(world);
 }
 
-struct snapshot_name {
-    char name[64];
-};
-
-static void find_snapshot(void *context, const char *name)
-{
-    struct snapshot_name *found = context;
-    if (strstr(name, ".snapshot") != NULL)
-        (void)snprintf(found->name, sizeof(found->name), "%s", name);
-}
-
 /* Its first block has the key and the queues; the messages stand in the segments that are left. */
 static void the_start_of_a_damaged_snapshot_has_the_queues(void **state)
 {
@@ -209,12 +328,10 @@ static void the_start_of_a_damaged_snapshot_has_the_queues(void **state)
     }
     world_snapshot(world);
     world_stop(world, true);
-    struct snapshot_name snapshot = {.name = ""};
-    (void)world->disk->operations->lock(world->disk, NULL);
-    assert_int_equal(world->disk->operations->list(world->disk, find_snapshot, &snapshot, NULL), OK);
-    assert_string_not_equal(snapshot.name, "");
-    assert_true(memory_disk_content(world->disk, snapshot.name).size > (1u << 20) + 10000);
-    memory_disk_flip_bit(world->disk, snapshot.name, ((1u << 20) + 5000) * 8);
+    const struct file_list snapshots = list_files(world, ".snapshot");
+    assert_int_equal(snapshots.count, 1);
+    assert_true(memory_disk_content(world->disk, snapshots.names[0]).size > (1u << 20) + 10000);
+    memory_disk_flip_bit(world->disk, snapshots.names[0], ((1u << 20) + 5000) * 8);
     memory_disk_remove(world->disk, SEGMENT);
     const struct notes notes = salvage_world(world);
     assert_int_equal(notes.counts[SALVAGE_FOUNDING], 0);
@@ -269,6 +386,9 @@ int main(void)
         cmocka_unit_test(a_lost_frame_costs_what_it_said),
         cmocka_unit_test(the_other_messages_of_a_damaged_frame_are_saved),
         cmocka_unit_test(a_batch_that_may_lack_a_unit_does_not_complete),
+        cmocka_unit_test(a_batch_with_a_total_does_not_complete_with_fewer_units),
+        cmocka_unit_test(a_total_that_was_not_full_takes_all_of_its_units),
+        cmocka_unit_test(a_batch_that_is_salvaged_twice_is_held_twice),
         cmocka_unit_test(a_message_whose_queue_is_not_known_is_kept),
         cmocka_unit_test(numbers_go_on_far_behind_what_may_have_been_given_out),
         cmocka_unit_test(the_start_of_a_damaged_snapshot_has_the_queues),
