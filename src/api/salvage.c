@@ -80,6 +80,15 @@ static void note_unknown_messages(struct salvage *salvage)
     salvage->has_unknown_messages = true;
 }
 
+/* One note for all from the finding's number to its last. */
+static void describe_rest(struct salvage *salvage, const struct core_finding *finding, char text[128])
+{
+    char id[IDENTITY_TEXT_SIZE];
+    id_of(salvage, finding->last, (struct bytes){NULL, 0}, id);
+    (void)snprintf(text, 128, "and the %" PRIu64 " that were sent behind it, up to %.*s",
+                   finding->last - finding->number, (int)sizeof(id), id);
+}
+
 /* What the core finds, as notes. */
 static void on_finding(void *context, const struct core_finding *finding)
 {
@@ -95,7 +104,10 @@ static void on_finding(void *context, const struct core_finding *finding)
         return;
     }
     if (finding->number != 0) {
-        note_message(salvage, kind, finding->number, NULL);
+        char text[128];
+        if (finding->last != 0)
+            describe_rest(salvage, finding, text);
+        note_message(salvage, kind, finding->number, finding->last == 0 ? NULL : text);
         return;
     }
     char id[IDENTITY_TEXT_SIZE];

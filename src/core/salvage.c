@@ -82,7 +82,8 @@ static void hear_of(struct core_salvage *salvage, uint64_t number, uint32_t gap_
 /* A content without a message: its `sent` event is lost. */
 static void keep_orphan(struct core_salvage *salvage, const struct event_content_moved *moved, uint64_t position)
 {
-    if (number_map_find(&salvage->ended, moved->number) != 0)
+    if (moved->number == 0 || moved->number > IDENTITY_NUMBER_MAX ||
+        number_map_find(&salvage->ended, moved->number) != 0)
         return;
     uint32_t index = number_map_find(&salvage->orphan_by_number, moved->number);
     if (index == 0) {
@@ -175,6 +176,8 @@ static void doubt_queue(struct core_salvage *salvage, uint32_t id)
 
 static void lose_sent(struct core_salvage *salvage, uint64_t number)
 {
+    if (number == 0 || number > IDENTITY_NUMBER_MAX) /* no message can have it, so there is no id to tell */
+        return;
     salvage_tell(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
     if (salvage->core->message_number == number - 1)
         salvage->core->message_number++;
@@ -246,15 +249,35 @@ static bool is_known_better(const struct core_salvage *salvage, const struct eve
             event->kind == EVENT_QUEUE_PAUSED || event->kind == EVENT_QUEUE_DELETED);
 }
 
-/* A queue is emptied. A message that nothing was heard of since a gap may have been elsewhere by then, and is lost here. */
+/* The message is about to be ended. If nothing was heard of it since a gap, it may have been elsewhere by then, and is lost here. */
+static void tell_if_unheard(const struct core_salvage *salvage, uint32_t slot)
+{
+    uint32_t heard = slot < salvage->heard_count ? salvage->heard_owned[slot] : 0;
+    if (heard < salvage->gap_count)
+        salvage_tell(salvage, LOSS_SENT, core_message(salvage->core, slot)->number, bytes_make(NULL, 0));
+}
+
 static void tell_emptied(const struct core_salvage *salvage, uint32_t id)
 {
     const struct queue *queue = core_find_queue_by_id(salvage->core, id);
     for (uint32_t slot = 1; queue != NULL && slot < salvage->core->messages.slot_end; slot++) {
         const struct message *message = core_message(salvage->core, slot);
-        uint32_t heard = slot < salvage->heard_count ? salvage->heard_owned[slot] : 0;
-        if (message_is_used(message) && message->shelf == queue->shelf && heard < salvage->gap_count)
-            salvage_tell(salvage, LOSS_SENT, message->number, bytes_make(NULL, 0));
+        if (message_is_used(message) && message->shelf == queue->shelf)
+            tell_if_unheard(salvage, slot);
+    }
+}
+
+/* Of the group alone: the others of its queue stay. */
+static void tell_cancelled(const struct core_salvage *salvage, const struct event_group_cancelled *cancelled)
+{
+    const struct core *core = salvage->core;
+    const struct queue *queue = core_find_queue_by_id(core, cancelled->queue);
+    uint32_t group = queue == NULL || cancelled->group.size == 0 ? 0 : group_find(core, queue->shelf, cancelled->group);
+    for (uint32_t slot = group == 0 ? 0 : core_group(core, group)->first; slot != 0;) {
+        const struct place *place = core_place_of(core, core_message(core, slot));
+        if (place->sequence <= cancelled->sequence)
+            tell_if_unheard(salvage, slot);
+        slot = place->next;
     }
 }
 
@@ -265,7 +288,7 @@ static void expect_emptied(const struct core_salvage *salvage, const struct even
     else if (event->kind == EVENT_QUEUE_DELETED)
         tell_emptied(salvage, event->queue_deleted.queue);
     else if (event->kind == EVENT_GROUP_CANCELLED)
-        tell_emptied(salvage, event->group_cancelled.queue);
+        tell_cancelled(salvage, &event->group_cancelled);
 }
 
 static bool take_event(struct core_salvage *salvage, struct event *event, uint64_t position, uint32_t gap_count)

@@ -12,9 +12,9 @@
 #include "core/core.h"
 
 enum core_loss {
-    LOSS_SENT, /* a message that was sent in a gap, or was moved in one out of a queue that was emptied then; it may have ended there,
-                         too. Number 0: since that gap none was sent, so the numbers
-                         of those that were sent in it are not known */
+    /* A message that was sent in a gap, or was moved in one out of a queue that was emptied then; it may have ended there, too. Number 0: since
+     * that gap none was sent, so the numbers of those that were sent in it are not known. */
+    LOSS_SENT,
     LOSS_ENDED,     /* a live message that may have ended in a gap: it may come twice */
     LOSS_QUEUE,     /* a queue that was created in a gap: its name and settings are not known */
     LOSS_BATCH,     /* a batch that was open in a gap: it does not complete by itself */
@@ -28,6 +28,7 @@ enum core_loss {
 struct core_finding {
     enum core_loss kind;
     uint64_t number;   /* of a message; else 0 */
+    uint64_t last;     /* LOSS_SENT: it stands for all messages up to this one, or 0: for itself alone */
     struct bytes name; /* of a queue, batch, pool, kind of event; else empty. A publisher's 16 bytes */
     uint64_t position; /* of an event; else 0 */
 };

@@ -110,6 +110,8 @@ void salvage_doubt_batch(struct core_salvage *salvage, uint64_t number)
 static void bridge_sent(struct core_salvage *salvage, uint64_t number, uint32_t queue, uint64_t *batch, uint32_t *unit,
                         uint8_t *completes)
 {
+    if (number == 0 || number > IDENTITY_NUMBER_MAX)
+        return; /* no message can have it: the event is refused */
     salvage_skip_messages(salvage, number - 1);
     (void)salvage_need_queue(salvage, queue);
     const struct event_sent sent = {.number = number, .batch = *batch, .unit = *unit, .completes = *completes};

@@ -25,16 +25,22 @@ void core_salvage_found(struct core *core, struct bytes name, const uint8_t key[
 
 /* --- what is told ------------------------------------------------------------------------------------------------- */
 
+static void tell_range(const struct core_salvage *salvage, const struct number_range *range)
+{
+    uint64_t number = range->first;
+    for (; number <= range->last && number - range->first < RANGE_TOLD_MAX; number++)
+        if (number_map_find(&salvage->ended, number) == 0 && number_map_find(&salvage->orphan_by_number, number) == 0)
+            salvage_tell(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
+    if (number <= range->last)
+        salvage->tell(salvage->context,
+                      &(struct core_finding){.kind = LOSS_SENT, .number = number, .last = range->last});
+}
+
 /* Messages that were sent in gaps, but for those that are known to have ended, and those whose content was found. */
 static void tell_sent(const struct core_salvage *salvage)
 {
-    for (size_t i = 0; i < salvage->range_count; i++) {
-        const struct number_range *range = &salvage->ranges_owned[i];
-        for (uint64_t number = range->first; number <= range->last && number - range->first < RANGE_TOLD_MAX; number++)
-            if (number_map_find(&salvage->ended, number) == 0 &&
-                number_map_find(&salvage->orphan_by_number, number) == 0)
-                salvage_tell(salvage, LOSS_SENT, number, bytes_make(NULL, 0));
-    }
+    for (size_t i = 0; i < salvage->range_count; i++)
+        tell_range(salvage, &salvage->ranges_owned[i]);
     if (salvage->is_number_open)
         salvage_tell(salvage, LOSS_SENT, 0, bytes_make(NULL, 0));
 }
