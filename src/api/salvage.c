@@ -177,8 +177,9 @@ static void begin_without_snapshot(struct salvage *salvage, bool has_founding)
 {
     struct core *core = core_create();
     bool has_queues = false;
+    struct salvage_numbers newest = {0};
     if (!has_founding && salvage->prefix.size > 0) {
-        has_queues = core_salvage_decode(core, buffer_bytes(&salvage->prefix));
+        has_queues = core_salvage_decode(core, buffer_bytes(&salvage->prefix), &newest);
         if (!has_queues) {
             core_destroy(core);
             core = core_create();
@@ -194,7 +195,7 @@ static void begin_without_snapshot(struct salvage *salvage, bool has_founding)
     }
     begin_with(salvage, core);
     if (has_queues)
-        core_salvage_know_queues(salvage->loose, salvage->prefix_position);
+        core_salvage_know_queues(salvage->loose, salvage->prefix_position, &newest);
 }
 
 /* Frames behind the newest that is in the state are missing, up to `last`; 0: it is not known how many. */

@@ -236,17 +236,21 @@ static void refuse(struct core_salvage *salvage, const struct event *event, uint
                                                                          : event->batch_fired.batch);
 }
 
-void core_salvage_know_queues(struct core_salvage *salvage, uint64_t position)
+void core_salvage_know_queues(struct core_salvage *salvage, uint64_t position, const struct salvage_numbers *newest)
 {
     salvage->queues_known_until = position;
+    salvage->known = *newest;
 }
 
-/* Does the event say of a queue what a snapshot of a later moment has said already? */
+/* Does the event say of a queue what a snapshot of a later moment has said already? One that was deleted before that moment is not in the snapshot;
+ * if messages that were sent to it have brought it back, it goes now. */
 static bool is_known_better(const struct core_salvage *salvage, const struct event *event, uint64_t position)
 {
     return position < salvage->queues_known_until &&
            (event->kind == EVENT_FOUNDED || event->kind == EVENT_QUEUE_CREATED || event->kind == EVENT_QUEUE_SET ||
-            event->kind == EVENT_QUEUE_PAUSED || event->kind == EVENT_QUEUE_DELETED);
+            event->kind == EVENT_QUEUE_PAUSED ||
+            (event->kind == EVENT_QUEUE_DELETED &&
+             core_find_queue_by_id(salvage->core, event->queue_deleted.queue) == NULL));
 }
 
 /* The message is about to be ended. If nothing was heard of it since a gap, it may have been elsewhere by then, and is lost here. */

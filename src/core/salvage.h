@@ -62,10 +62,19 @@ unsigned core_salvage_scrape(struct core_salvage *salvage, struct bytes payload,
 /* A namespace whose founding is lost gets a name and a key; those who hold receipt handles must receive again. */
 void core_salvage_found(struct core *core, struct bytes name, const uint8_t key[CORE_KEY_SIZE], uint64_t segment_size);
 
+/* The newest numbers that were given out by the moment of a snapshot, and the time then. */
+struct salvage_numbers {
+    uint64_t message;
+    uint64_t delivery;
+    uint64_t batch;
+    uint64_t now_ms;
+};
+
 /* Reads identity and queues from the start of an encoded state whose rest is lost, into a fresh core. False: not even those can be had; the
- * core must then be destroyed. What events before `position` say of these queues is older than that: core_salvage_know_queues(). */
-bool core_salvage_decode(struct core *core, struct bytes start);
-void core_salvage_know_queues(struct core_salvage *salvage, uint64_t position);
+ * core must then be destroyed. What events before `position` say of these queues is older than that: core_salvage_know_queues(), which also
+ * takes care that the numbers are not given out twice. */
+bool core_salvage_decode(struct core *core, struct bytes start, struct salvage_numbers *newest);
+void core_salvage_know_queues(struct core_salvage *salvage, uint64_t position, const struct salvage_numbers *newest);
 
 /* Behind the last frame: tells what is doubtful, and makes the state one that can be served. */
 void core_salvage_end(struct core_salvage *salvage);

@@ -181,9 +181,26 @@ static void skip_numbers(struct core *core)
     skip_feeds(core);
 }
 
+/* A damaged snapshot has said what was given out by its moment, and the events of that time may be lost. */
+static void raise_numbers(struct core_salvage *salvage)
+{
+    struct core *core = salvage->core;
+    const struct salvage_numbers *known = &salvage->known;
+    if (known->message > core->message_number) {
+        const bool is_open = salvage->is_number_open;
+        salvage_skip_messages(salvage, known->message);
+        salvage->is_number_open = is_open;
+    }
+    core->delivery_number = known->delivery > core->delivery_number ? known->delivery : core->delivery_number;
+    core->batch_number = known->batch > core->batch_number ? known->batch : core->batch_number;
+    if (known->now_ms > core->now_ms)
+        core_advance(core, known->now_ms);
+}
+
 void core_salvage_end(struct core_salvage *salvage)
 {
     if (salvage->gap_count > 0) {
+        raise_numbers(salvage);
         tell_sent(salvage);
         tell_ended(salvage);
         doubt_batches(salvage);

@@ -22,6 +22,7 @@ struct core_salvage {
     void (*tell)(void *context, const struct core_finding *finding);
     void *context;
     uint64_t queues_known_until; /* position; see core_salvage_know_queues() */
+    struct salvage_numbers known;
     uint32_t gap_count;
     bool is_number_open;     /* since the last gap no event has named a message's number */
     uint64_t message_number; /* the newest before that gap */

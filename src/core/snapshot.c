@@ -692,13 +692,17 @@ bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *c
     return true;
 }
 
-bool core_salvage_decode(struct core *core, struct bytes start)
+bool core_salvage_decode(struct core *core, struct bytes start, struct salvage_numbers *newest)
 {
     ASSERT(core->digest_owned == NULL);
     struct cursor cursor = cursor_make(start);
     uint32_t version;
     if (!read_identity(core, &cursor, &version) || !read_records(core, &cursor, read_queue))
         return false;
+    *newest = (struct salvage_numbers){.message = core->message_number,
+                                       .delivery = core->delivery_number,
+                                       .batch = core->batch_number,
+                                       .now_ms = core->now_ms};
     /* What follows is replayed from the beginning, from before these were given out. */
     core->now_ms = core->message_number = core->delivery_number = core->batch_number = core->sent_count = 0;
     return true;

@@ -150,12 +150,68 @@ static void a_number_that_is_impossible_is_an_event_that_does_not_fit(void **sta
     rig_deinit(&rig);
 }
 
+static void on_piece(void *context, struct bytes piece)
+{
+    buffer_append_bytes(context, piece);
+}
+
+/* What a damaged snapshot says of numbers holds, though no event is left that names them. */
+static void numbers_of_a_damaged_snapshot_are_not_given_out_again(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init(&rig);
+    send(&rig, 1, "");
+    replay(&rig);
+    rig.core->delivery_number = UINT64_C(1) << 40;
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_encode(rig.core, on_piece, &encoded);
+
+    struct core *core = core_create();
+    struct salvage_numbers newest;
+    assert_true(core_salvage_decode(core, buffer_bytes(&encoded), &newest));
+    struct core_salvage *salvage = core_salvage_create(core, on_finding, &rig);
+    core_salvage_know_queues(salvage, 2 << 20, &newest);
+    core_salvage_gap(salvage);
+    core_salvage_end(salvage);
+    assert_true(core->delivery_number > UINT64_C(1) << 40);
+    assert_int_equal(core->now_ms, NOW_MS);
+    assert_int_equal(rig.sent_first, 1);
+    assert_int_equal(rig.counts[LOSS_SENT], 2); /* that one, and those behind the snapshot */
+    core_salvage_destroy(salvage);
+    core_destroy(core);
+    buffer_deinit(&encoded);
+    rig_deinit(&rig);
+}
+
+/* The snapshot does not name it. Its messages, which stand before its end, need it for that long. */
+static void a_queue_that_was_deleted_before_a_damaged_snapshot_stays_deleted(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_init(&rig);
+    buffer_truncate(&rig.frame, 0);
+    core_salvage_know_queues(rig.salvage, 16 << 20, &(struct salvage_numbers){0});
+    core_salvage_gap(rig.salvage);
+    send(&rig, 1, "");
+    replay(&rig);
+    assert_non_null(core_find_queue_by_id(rig.core, QUEUE));
+    event_encode(&(struct event){.kind = EVENT_QUEUE_DELETED, .queue_deleted = {.queue = QUEUE}}, &rig.frame);
+    replay(&rig);
+    assert_null(core_find_queue_by_id(rig.core, QUEUE));
+    core_salvage_end(rig.salvage);
+    rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_gap_with_very_many_messages_the_rest_is_told_together),
         cmocka_unit_test(a_cancelled_group_costs_its_own_messages),
         cmocka_unit_test(a_number_that_is_impossible_is_an_event_that_does_not_fit),
+        cmocka_unit_test(numbers_of_a_damaged_snapshot_are_not_given_out_again),
+        cmocka_unit_test(a_queue_that_was_deleted_before_a_damaged_snapshot_stays_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
