@@ -145,13 +145,14 @@ static void begin_with(struct salvage *salvage, struct core *core)
     salvage->loose = core_salvage_create(core, on_finding, salvage);
 }
 
-static enum error read_snapshot(struct salvage *salvage, bool *is_found, struct failure *failure)
+static enum error read_snapshot(struct salvage *salvage, struct failure *failure)
 {
     struct buffer payload;
     buffer_init(&payload);
-    enum error error = snapshot_load_readable(salvage->from, &salvage->place, &payload, is_found, on_damaged_snapshot,
+    bool is_found = false;
+    enum error error = snapshot_load_readable(salvage->from, &salvage->place, &payload, &is_found, on_damaged_snapshot,
                                               salvage, failure);
-    if (error == OK && *is_found) {
+    if (error == OK && is_found) {
         struct core *core = core_create();
         if (core_decode(core, buffer_bytes(&payload), NULL, NULL)) {
             begin_with(salvage, core);
@@ -176,8 +177,8 @@ static enum error read_snapshot(struct salvage *salvage, bool *is_found, struct 
 static void begin_without_snapshot(struct salvage *salvage, bool has_founding)
 {
     struct core *core = core_create();
-    bool has_queues = false;
     struct salvage_numbers newest = {0};
+    bool has_queues = false;
     if (!has_founding && salvage->prefix.size > 0) {
         has_queues = core_salvage_decode(core, buffer_bytes(&salvage->prefix), &newest);
         if (!has_queues) {
@@ -258,39 +259,6 @@ static void on_damage(void *context, const struct survey_damage *damage)
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
-
-/* Does the folder tell the whole story without its snapshot, from the first frame to behind the snapshot's position? */
-struct story {
-    uint64_t sequence;
-    uint64_t end_position;
-    bool is_broken;
-};
-
-static void on_story_frame(void *context, const struct frame_view *frame)
-{
-    struct story *story = context;
-    if (frame->sequence != story->sequence + 1)
-        story->is_broken = true;
-    story->sequence = frame->sequence;
-    story->end_position = frame->position + frame_size(frame->payload.size);
-}
-
-static void on_story_damage(void *context, const struct survey_damage *damage)
-{
-    (void)context, (void)damage;
-}
-
-/* Without a snapshot the start of a damaged one helps only where the segments don't say it all. */
-static enum error weigh_prefix(struct salvage *salvage, struct failure *failure)
-{
-    struct story story = {0};
-    const struct survey_visitor visitor = {.context = &story, .frame = on_story_frame, .damage = on_story_damage};
-    struct survey survey;
-    const enum error error = survey_run(salvage->from, &visitor, &survey, failure);
-    if (error == OK && !story.is_broken && story.end_position >= salvage->prefix_position)
-        buffer_truncate(&salvage->prefix, 0);
-    return error;
-}
 
 static void note_content(struct salvage *salvage, uint64_t number, uint64_t position, uint32_t size)
 {
@@ -388,12 +356,9 @@ enum error salvage_read(struct disk *from, const struct salvage_options *options
     salvage->options = *options;
     salvage->from = from;
     buffer_init(&salvage->prefix);
-    bool is_found = false;
     enum error error = from->operations->lock(from, failure);
     if (error == OK)
-        error = read_snapshot(salvage, &is_found, failure);
-    if (error == OK && !is_found && salvage->prefix.size > 0)
-        error = weigh_prefix(salvage, failure);
+        error = read_snapshot(salvage, failure);
     if (error == OK)
         error = read_frames(salvage, failure);
     if (error != OK) {
