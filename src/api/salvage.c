@@ -187,8 +187,9 @@ static void begin_without_snapshot(struct salvage *salvage, bool has_founding)
         }
     }
     if (!has_founding && !has_queues) {
+        const uint64_t segment_size = salvage->survey.segment_size;
         core_salvage_found(core, bytes_from_string(salvage->options.name), salvage->options.key,
-                           salvage->survey.segment_size);
+                           segment_size == 0 ? salvage->options.segment_size : segment_size);
         salvage->has_lost_key = true;
         salvage_note(salvage, &(struct salvage_note){
                                   .kind = SALVAGE_FOUNDING,
@@ -238,6 +239,7 @@ static void meet_broken_frame(struct salvage *salvage, const struct survey_damag
         salvage_note(salvage,
                      &(struct salvage_note){
                          .kind = SALVAGE_RESCUED, .file = damage->file, .offset = damage->offset, .first = count});
+    salvage->is_end_lost = false;
     salvage->sequence = damage->sequence;
     salvage->end_ms = damage->time_ms;
 }
@@ -252,7 +254,9 @@ static void on_damage(void *context, const struct survey_damage *damage)
                                                  .text = damage->text});
     if (salvage->is_foreign || damage->position + damage->size <= salvage->place.position)
         return;
-    if (damage->sequence > salvage->sequence)
+    if (damage->is_other_log)
+        meet_gap(salvage, 0, 0);
+    else if (damage->sequence > salvage->sequence)
         meet_broken_frame(salvage, damage);
     else if (damage->sequence == 0 && damage->size > 0)
         salvage->is_end_lost = true;
@@ -312,10 +316,30 @@ static void read_orphans(struct salvage *salvage)
     }
 }
 
+/* Where the log goes on behind the newest snapshot, be that damaged or not; 0: there is none. */
+static uint64_t log_begin(const struct salvage *salvage)
+{
+    return salvage->prefix_position > salvage->place.position ? salvage->prefix_position : salvage->place.position;
+}
+
+/* Is something lost behind the last frame that was read? */
+static void meet_end(struct salvage *salvage)
+{
+    const struct survey *survey = &salvage->survey;
+    const uint64_t begin = log_begin(salvage);
+    const bool is_begin_lost =
+        begin != 0 && (survey->segment_size == 0 || survey->newest_ordinal < begin / survey->segment_size);
+    if (salvage->is_end_lost || is_begin_lost)
+        meet_gap(salvage, 0, 0);
+    else if (survey->sequence > salvage->sequence) /* the header of a segment without frames says so */
+        meet_gap(salvage, survey->sequence, 0);
+    salvage->sequence = survey->sequence > salvage->sequence ? survey->sequence : salvage->sequence;
+}
+
 static enum error read_frames(struct salvage *salvage, struct failure *failure)
 {
     const struct survey_visitor visitor = {.context = salvage, .frame = on_frame, .damage = on_damage};
-    const enum error error = survey_run(salvage->from, &visitor, &salvage->survey, failure);
+    const enum error error = survey_run(salvage->from, log_begin(salvage), &visitor, &salvage->survey, failure);
     if (error != OK)
         return error;
     if (salvage->is_foreign)
@@ -324,13 +348,8 @@ static enum error read_frames(struct salvage *salvage, struct failure *failure)
                            " has an event that this version does not know, at log position %" PRIu64
                            ": a newer version of tallyd wrote it. Use that one.",
                            salvage->from->folder, salvage->sequence, salvage->foreign_position);
-    const uint64_t segment_size = salvage->survey.segment_size;
-    const bool is_position_lost =
-        salvage->place.position != 0 &&
-        (segment_size == 0 || salvage->survey.newest_ordinal < salvage->place.position / segment_size);
-    if (salvage->is_end_lost || is_position_lost)
-        meet_gap(salvage, 0, 0);
-    if (segment_size == 0 && salvage->core != NULL)
+    meet_end(salvage);
+    if (salvage->survey.segment_size == 0 && salvage->core != NULL)
         salvage->survey.segment_size = core_segment_size(salvage->core);
     return OK;
 }

@@ -52,6 +52,7 @@ bool salvage_note_is_loss(enum salvage_note_kind kind);
 struct salvage_options {
     const char *name;           /* 12 digits, for a namespace whose founding is lost; borrowed */
     uint8_t key[CORE_KEY_SIZE]; /* random, for the same */
+    uint64_t segment_size;      /* for the same, where no segment is left either */
     /* Told each note; its views are borrowed until it returns. */
     void (*tell)(void *context, const struct salvage_note *note);
     void *context;

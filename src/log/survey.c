@@ -23,6 +23,7 @@ struct found_segment {
 struct surveyor {
     struct disk *disk;
     const struct survey_visitor *visitor;
+    uint64_t begin; /* survey_run() */
     struct survey *survey;
     struct found_segment *segments_owned; /* rising */
     size_t count;
@@ -202,20 +203,39 @@ static bool header_find(struct surveyor *surveyor, uint64_t offset, struct frame
            header_fits(surveyor, offset, header);
 }
 
-/* The next offset from this one on where a whole frame stands that fits; the end of the file if there is none. *remains_end: the end of the
- * last sector on the way that is not all zeros, or `offset`. */
-static uint64_t next_frame(struct surveyor *surveyor, uint64_t offset, uint64_t *remains_end)
+/* What stands between an offset and the next whole frame. */
+struct remains {
+    uint64_t end;    /* of the last sector that is not all zeros, or the offset */
+    bool has_header; /* the header of a frame stands there, in its place, though the frame is not whole */
+};
+
+/* The next offset from this one on where a whole frame stands that fits; the end of the file if there is none. */
+static uint64_t next_frame(struct surveyor *surveyor, uint64_t offset, struct remains *remains)
 {
-    *remains_end = offset;
+    *remains = (struct remains){.end = offset};
     for (; offset + FRAME_SECTOR_SIZE <= surveyor->size; offset += FRAME_SECTOR_SIZE) {
+        const struct bytes sector = bytes_read(surveyor, offset, FRAME_SECTOR_SIZE);
+        if (frame_bytes_are_zero(sector))
+            continue;
         struct frame_header header;
-        if (header_find(surveyor, offset, &header) &&
-            frame_is_whole(&header, bytes_read(surveyor, offset, header.size)))
-            return offset;
-        if (!frame_bytes_are_zero(bytes_read(surveyor, offset, FRAME_SECTOR_SIZE)))
-            *remains_end = offset + FRAME_SECTOR_SIZE;
+        if (frame_header_decode(sector, &header) && header.position == surveyor->start + offset) {
+            if (header_fits(surveyor, offset, &header) &&
+                frame_is_whole(&header, bytes_read(surveyor, offset, header.size)))
+                return offset;
+            remains->has_header = true;
+        }
+        remains->end = offset + FRAME_SECTOR_SIZE;
     }
     return surveyor->size;
+}
+
+/* Is everything from this offset to the end of the file zero? */
+static bool rest_is_zero(struct surveyor *surveyor, uint64_t offset)
+{
+    for (; offset + FRAME_SECTOR_SIZE <= surveyor->size; offset += FRAME_SECTOR_SIZE)
+        if (!frame_bytes_are_zero(bytes_read(surveyor, offset, FRAME_SECTOR_SIZE)))
+            return false;
+    return true;
 }
 
 /* What follows must lie behind this frame. */
@@ -256,11 +276,9 @@ static uint64_t broken_frame_meet(struct surveyor *surveyor, uint64_t offset, co
                                   bool is_newest)
 {
     const uint64_t end = offset + header->size;
-    uint64_t remains_end;
-    const uint64_t next = next_frame(surveyor, end, &remains_end);
-    struct bytes frame = bytes_read(surveyor, offset, header->size);
-    if (is_newest && next == surveyor->size && remains_end == end && frame_is_torn(header, frame))
+    if (is_newest && frame_is_torn(header, bytes_read(surveyor, offset, header->size)) && rest_is_zero(surveyor, end))
         return surveyor->size; /* the end of the log, where a crash cut the last frame off: no damage */
+    const struct bytes frame = bytes_read(surveyor, offset, header->size);
     place_take(surveyor, header);
     tell(surveyor,
          (struct survey_damage){.offset = offset,
@@ -275,11 +293,12 @@ static uint64_t broken_frame_meet(struct surveyor *surveyor, uint64_t offset, co
 /* No frame stands here. Returns where the next one does. */
 static uint64_t hole_meet(struct surveyor *surveyor, uint64_t offset, bool is_newest)
 {
-    uint64_t remains_end;
-    const uint64_t next = next_frame(surveyor, offset, &remains_end);
+    struct remains remains;
+    const uint64_t next = next_frame(surveyor, offset, &remains);
     const bool is_first_zero = frame_bytes_are_zero(bytes_read(surveyor, offset, FRAME_SECTOR_SIZE));
-    const bool is_torn =
-        is_first_zero && remains_end <= offset + surveyor->survey->segment_size / 2 && next == surveyor->size;
+    /* A header behind it proves that what stood here was durable (recovery.c, remains_find()). */
+    const bool is_torn = is_first_zero && remains.end <= offset + surveyor->survey->segment_size / 2 &&
+                         next == surveyor->size && !remains.has_header;
     if (is_newest && is_torn)
         return next; /* the end of the log, or a torn frame without its first sector */
     const char *expected = next == surveyor->size && !is_newest ? "a frame, or that which ends the segment" : "a frame";
@@ -287,8 +306,8 @@ static uint64_t hole_meet(struct surveyor *surveyor, uint64_t offset, bool is_ne
     if (next < surveyor->size)
         tell(surveyor, (struct survey_damage){.offset = offset, .size = next - offset},
              "expected %s, found %s; the next frame stands at offset %" PRIu64, expected, found, next);
-    else
-        tell(surveyor, (struct survey_damage){.offset = offset, .size = next - offset},
+    else /* to the end of the segment: of a truncated one the rest is as lost as this */
+        tell(surveyor, (struct survey_damage){.offset = offset, .size = surveyor->survey->segment_size - offset},
              "expected %s, found %s, and no frame behind it", expected, found);
     return next;
 }
@@ -307,7 +326,8 @@ static void lost_end_tell(struct surveyor *surveyor, const struct found_segment 
     else if (!found->has_header && !has_frame)
         tell(surveyor,
              (struct survey_damage){.offset = SEGMENT_HEADER_SIZE, .size = segment_size - SEGMENT_HEADER_SIZE},
-             "the segment before this one has ended, but no frame stands here");
+             "%s, but no frame stands here",
+             surveyor->end > 0 ? "the segment before this one has ended" : "the log has begun");
 }
 
 static void frames_read(struct surveyor *surveyor, bool is_newest)
@@ -332,16 +352,21 @@ static void frames_read(struct surveyor *surveyor, bool is_newest)
 
 /* --- segments ----------------------------------------------------------------------------------------------------- */
 
+/* Is what the file has behind its last whole sector zero, too? */
+static bool tail_is_zero(const struct surveyor *surveyor, const struct found_segment *found)
+{
+    uint8_t tail[FRAME_SECTOR_SIZE];
+    const size_t size = (size_t)(found->size - surveyor->size);
+    return size == 0 || (surveyor->file != NULL &&
+                         surveyor->disk->operations->read(surveyor->file, surveyor->size, tail, size, NULL) == OK &&
+                         frame_bytes_are_zero(bytes_make(tail, size)));
+}
+
 /* Is this segment as a crash leaves one that was made ahead of time: zeros of any length, perhaps with a header? */
 static bool segment_is_unused(struct surveyor *surveyor, const struct found_segment *found)
 {
-    if (found->size > surveyor->survey->segment_size)
-        return false;
-    const uint64_t first = found->has_header ? SEGMENT_HEADER_SIZE : 0;
-    for (uint64_t at = first; at + FRAME_SECTOR_SIZE <= surveyor->size; at += FRAME_SECTOR_SIZE)
-        if (!frame_bytes_are_zero(bytes_read(surveyor, at, FRAME_SECTOR_SIZE)))
-            return false;
-    return true;
+    return found->size <= surveyor->survey->segment_size &&
+           rest_is_zero(surveyor, found->has_header ? SEGMENT_HEADER_SIZE : 0) && tail_is_zero(surveyor, found);
 }
 
 static void header_check(const struct surveyor *surveyor, const struct found_segment *found)
@@ -360,7 +385,7 @@ static void header_check(const struct surveyor *surveyor, const struct found_seg
         tell(surveyor, damage, "the header is that of segment %" PRIu64 " with %" PRIu64 " bytes: another folder's?",
              found->header.ordinal, found->header.segment_size);
     else if (surveyor->link != 0 && found->header.link != surveyor->link)
-        tell(surveyor, damage,
+        tell(surveyor, (struct survey_damage){.is_other_log = true},
              "it does not continue the segment before it: expected link %08" PRIx32 ", found %08" PRIx32,
              surveyor->link, found->header.link);
 }
@@ -392,7 +417,7 @@ static void segment_close(struct surveyor *surveyor)
     surveyor->file = NULL;
 }
 
-/* The segment between two that are there, or behind the last one, is not. */
+/* The segment where the log goes on, between two that are there, or behind the last one, is not. */
 static void missing_tell(struct surveyor *surveyor, uint64_t start)
 {
     surveyor->start = start;
@@ -420,11 +445,14 @@ static bool segment_survey(struct surveyor *surveyor, size_t index)
     const struct found_segment *found = &surveyor->segments_owned[index];
     const uint64_t segment_size = surveyor->survey->segment_size;
     const bool is_last_used = is_newest(surveyor, index);
-    if (index > 0 && found->start != found[-1].start + segment_size)
-        missing_tell(surveyor, found[-1].start + segment_size);
+    const uint64_t expected =
+        index > 0 ? found[-1].start + segment_size : surveyor->begin - surveyor->begin % segment_size;
+    if (found->start > expected)
+        missing_tell(surveyor, expected);
     segment_open(surveyor, found);
-    /* Segment 0 is unused, too, where a crash came before the first frame. */
-    const bool is_unused = is_last_used && index == 0 && segment_is_unused(surveyor, found);
+    /* Segment 0 is unused, too, where a crash came before the first frame: it is the only file then. */
+    const bool is_unused =
+        surveyor->count == 1 && found->start == 0 && surveyor->begin == 0 && segment_is_unused(surveyor, found);
     if (!is_unused) {
         const uint64_t frames_before = surveyor->survey->frame_count;
         header_check(surveyor, found);
@@ -440,12 +468,12 @@ static bool segment_survey(struct surveyor *surveyor, size_t index)
     return !is_last_used || surveyor->has_ended;
 }
 
-enum error survey_run(struct disk *disk, const struct survey_visitor *visitor, struct survey *survey,
+enum error survey_run(struct disk *disk, uint64_t begin, const struct survey_visitor *visitor, struct survey *survey,
                       struct failure *failure)
 {
     ASSERT(visitor->frame != NULL && visitor->damage != NULL);
     *survey = (struct survey){0};
-    struct surveyor surveyor = {.disk = disk, .visitor = visitor, .survey = survey};
+    struct surveyor surveyor = {.disk = disk, .visitor = visitor, .begin = begin, .survey = survey};
     buffer_init(&surveyor.window);
     enum error error = disk->operations->list(disk, name_visit, &surveyor, failure);
     if (error == OK && surveyor.count > 1)

@@ -16,7 +16,8 @@ struct survey_damage {
     struct bytes payload; /* of a frame whose header is right and whose body is not; else empty */
     uint64_t sequence;    /* of that frame; 0: it is none. Likewise the next */
     uint64_t time_ms;
-    const char *text; /* what was expected and what was found */
+    bool is_other_log; /* what follows does not continue what came before: nobody knows what lies between */
+    const char *text;  /* what was expected and what was found */
 };
 
 /* What is found, in the order of the log. Views are borrowed until the function returns. */
@@ -33,14 +34,15 @@ struct survey {
     uint64_t bytes;          /* of all segments */
     uint64_t frame_count;    /* whole ones with events */
     uint64_t epoch;          /* of the newest; likewise the next two */
-    uint64_t sequence;
+    uint64_t sequence;       /* or, if a segment's header speaks of a later one, that */
     uint64_t time_ms;
 };
 
-/* Surveys the folder. Damage goes to the visitor and is no error.
+/* Surveys the folder. `begin`: the position where the log goes on behind the newest snapshot, 0: there is none, so a first segment of zeros may be
+ * what a start leaves that never came to its first frame. Damage goes to the visitor and is no error.
  * Errors: ERROR_LOG_DAMAGED where not even the size of the segments can be told or a newer program wrote them; ERROR_DISK_FAILED where the
  * folder can't be listed. */
-enum error survey_run(struct disk *disk, const struct survey_visitor *visitor, struct survey *survey,
+enum error survey_run(struct disk *disk, uint64_t begin, const struct survey_visitor *visitor, struct survey *survey,
                       struct failure *failure);
 
 #endif

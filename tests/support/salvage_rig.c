@@ -39,6 +39,7 @@ struct noted {
 struct trial {
     uint64_t random;
     struct disk *damaged;
+    unsigned damage_count;
     struct sight before, after;
     struct noted *notes_owned;
     size_t note_count;
@@ -385,9 +386,38 @@ static uint64_t hash_files(struct disk *disk)
     return hash;
 }
 
+static bool is_refused(struct trial *trial, struct namespace *truth)
+{
+    struct namespace_options options = namespace_options;
+    options.segment_size = log_segment_size(namespace_log(truth)); /* where no header is left to say it */
+    options.frame_size_max = options.segment_size / 8;
+    struct disk *copy = memory_disk_clone(trial->damaged, 1);
+    struct namespace *ns;
+    const bool is_recovered = namespace_recover(copy, &options, &ns, NULL) == OK;
+    if (is_recovered)
+        namespace_close(ns);
+    else
+        trial->report->refused++;
+    memory_disk_destroy(copy);
+    return !is_recovered;
+}
+
+/* What recovery refuses is damaged, and a salvage says so. A single damage that recovery sees is not taken for what a crash cuts off either. */
+static bool judge_refusal(struct trial *trial, struct namespace *truth, bool is_cut)
+{
+    if (!is_refused(trial, truth))
+        return true;
+    if (trial->note_count == 0)
+        return wrong(trial, "recovery refuses the folder, and no note says why");
+    if (is_cut && trial->damage_count == 1 && !has_note(trial, SALVAGE_GAP))
+        return wrong(trial, "recovery sees that the log's end is damaged, and no note says so");
+    return true;
+}
+
 static bool salvage_and_judge(struct trial *trial, struct namespace *truth)
 {
-    const struct salvage_options options = {.name = "000000000000", .key = "rig", .tell = on_note, .context = trial};
+    const struct salvage_options options = {
+        .name = "000000000000", .key = "rig", .segment_size = 64 << 10, .tell = on_note, .context = trial};
     const uint64_t hash = hash_files(trial->damaged);
     struct failure failure = {.error = OK};
     struct salvage *salvage;
@@ -403,15 +433,15 @@ static bool salvage_and_judge(struct trial *trial, struct namespace *truth)
     trial->has_open_end = trial->has_open_end || is_cut;
     trial->report->cut += is_cut;
     struct disk *to = memory_disk_create(1);
-    bool is_good = true;
-    if (salvage_core(salvage) != NULL) {
+    bool is_good = judge_refusal(trial, truth, is_cut);
+    if (is_good && salvage_core(salvage) != NULL) {
         core_check(salvage_core(salvage));
         is_good = salvage_write(salvage, to, &failure) == OK || wrong(trial, "writing: %s", failure.text);
         memory_disk_crash(to); /* all of it must be durable */
         is_good = is_good && judge_new(trial, to);
         memory_disk_kill(to);
         is_good = is_good && judge(trial, truth, to);
-    } else {
+    } else if (is_good) {
         trial->report->cut++; /* zeros alone are what a start leaves that never came to its first frame */
     }
     if (is_good && hash_files(trial->damaged) != hash)
@@ -419,17 +449,6 @@ static bool salvage_and_judge(struct trial *trial, struct namespace *truth)
     salvage_destroy(salvage);
     memory_disk_destroy(to);
     return is_good;
-}
-
-static void count_refusal(struct trial *trial)
-{
-    struct disk *copy = memory_disk_clone(trial->damaged, 1);
-    struct namespace *ns;
-    if (namespace_recover(copy, &namespace_options, &ns, NULL) == OK)
-        namespace_close(ns);
-    else
-        trial->report->refused++;
-    memory_disk_destroy(copy);
 }
 
 bool salvage_rig_try(struct disk *disk, uint64_t seed, struct salvage_rig_report *report, char wrong_text[512])
@@ -442,12 +461,11 @@ bool salvage_rig_try(struct disk *disk, uint64_t seed, struct salvage_rig_report
     bool is_good = recover(&trial, copy, "undamaged", &truth);
     if (is_good) {
         is_good = look(&trial, truth, &trial.before);
-        for (unsigned left = (unsigned)(draw(&trial) % 3 + 1); left > 0; left--)
+        trial.damage_count = (unsigned)(draw(&trial) % 3 + 1);
+        for (unsigned i = 0; i < trial.damage_count; i++)
             damage_once(&trial);
         report->tries++;
         report->messages += trial.before.count;
-        if (draw(&trial) % 4 == 0)
-            count_refusal(&trial);
         is_good = is_good && salvage_and_judge(&trial, truth);
         namespace_close(truth);
     }

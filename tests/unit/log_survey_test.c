@@ -58,7 +58,7 @@ static struct found look(struct disk *disk)
     struct found found = {0};
     const struct survey_visitor visitor = {.context = &found, .frame = on_frame, .damage = on_damage};
     struct failure failure = {.error = OK};
-    if (survey_run(disk, &visitor, &found.survey, &failure) != OK)
+    if (survey_run(disk, 0, &visitor, &found.survey, &failure) != OK)
         fail_msg("%s", failure.text);
     return found;
 }
@@ -152,7 +152,14 @@ static void a_lost_segment_costs_its_frames_alone(void **state)
     memory_disk_remove(disk, SECOND);
     found = look(disk);
     assert_frames(&found, 10, 4, 6);
-    assert_damaged(&found, "this segment is missing");
+    assert_damaged(&found, SECOND ": this segment is missing");
+    memory_disk_destroy(disk);
+
+    disk = folder_make(10);
+    memory_disk_remove(disk, FIRST);
+    found = look(disk);
+    assert_frames(&found, 10, 1, 3);
+    assert_damaged(&found, FIRST ": this segment is missing");
     memory_disk_destroy(disk);
 
     disk = folder_make(10);
@@ -196,6 +203,48 @@ static void a_torn_end_is_no_damage(void **state)
     found = look(disk);
     assert_frames(&found, 3, 3, 3);
     assert_int_equal(found.damage_count, 0);
+    memory_disk_destroy(disk);
+}
+
+/* Whoever knows from a snapshot that there was more must not take the hole for all that is lost. */
+static void of_a_truncated_segment_everything_behind_the_last_frame_is_lost(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(3);
+    memory_disk_truncate(disk, FIRST, 512 + FRAME + 700); /* in the second one */
+    const struct found found = look(disk);
+    assert_frames(&found, 3, 2, 3);
+    assert_damaged(&found, "expected a frame, found bytes that are none, and no frame behind it");
+    assert_int_equal(found.offsets[1], 512 + FRAME);
+    assert_int_equal(found.sizes[1], 8192 - 512 - FRAME);
+    memory_disk_destroy(disk);
+}
+
+/* A start that never came to its first frame leaves zeros of any length, and nothing else. */
+static void a_first_segment_with_a_few_bytes_is_not_unused(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(3);
+    memory_disk_truncate(disk, FIRST, 185);
+    struct found found = look(disk);
+    assert_damaged(&found, "the segment is truncated");
+    assert_damaged(&found, "the file ends here, behind the last frame that could be read");
+    overwrite(disk, FIRST, 0, 185, 0);
+    found = look(disk);
+    assert_int_equal(found.damage_count, 0);
+    memory_disk_destroy(disk);
+}
+
+/* One frame is on its way at a time: the header of the last one proves that the one before it was durable. */
+static void a_frame_behind_the_hole_is_no_torn_end(void **state)
+{
+    (void)state;
+    struct disk *disk = folder_make(3);
+    overwrite(disk, FIRST, 512 + FRAME, 512, 0);               /* the header of the second */
+    overwrite(disk, FIRST, 512 + 2 * FRAME + 512, 1024, 0x5a); /* the body of the third */
+    const struct found found = look(disk);
+    assert_frames(&found, 3, 2, 3);
+    assert_damaged(&found, "expected a frame, found zeros, and no frame behind it");
     memory_disk_destroy(disk);
 }
 
@@ -248,6 +297,9 @@ int main(void)
         cmocka_unit_test(a_lost_segment_costs_its_frames_alone),
         cmocka_unit_test(the_end_that_ended_a_segment_may_be_lost),
         cmocka_unit_test(a_torn_end_is_no_damage),
+        cmocka_unit_test(of_a_truncated_segment_everything_behind_the_last_frame_is_lost),
+        cmocka_unit_test(a_first_segment_with_a_few_bytes_is_not_unused),
+        cmocka_unit_test(a_frame_behind_the_hole_is_no_torn_end),
         cmocka_unit_test(a_frame_inside_a_body_is_none),
         cmocka_unit_test(the_size_of_segments_is_learnt_without_headers),
     };

@@ -3,9 +3,11 @@
 
 #include "api/salvage.h"
 #include "core/identity.h"
+#include "log/segment.h"
 #include "support/salvage_rig.h"
 
 #define SEGMENT "0000000000000000.segment"
+#define SEGMENT_SIZE (UINT64_C(512) << 10)
 
 struct notes {
     uint64_t counts[SALVAGE_NOTE_COUNT];
@@ -56,11 +58,21 @@ static void break_text(struct world *world, const char *text)
     fail_msg("nowhere stands \"%s\"", text);
 }
 
+static void fill_with_zeros(struct world *world, const char *name)
+{
+    const size_t size = memory_disk_content(world->disk, name).size;
+    uint8_t *zeros = calloc(1, size + 1);
+    assert_non_null(zeros);
+    memory_disk_put(world->disk, name, bytes_make(zeros, size));
+    free(zeros);
+}
+
 /* The world goes on with the new folder. The server is down. */
 static struct notes salvage_world(struct world *world)
 {
     struct notes notes = {{0}, {{0}}};
-    const struct salvage_options options = {.name = "000000000000", .tell = on_note, .context = &notes};
+    const struct salvage_options options = {
+        .name = "000000000000", .segment_size = SEGMENT_SIZE, .tell = on_note, .context = &notes};
     struct salvage *salvage;
     struct failure failure = {.error = OK};
     if (salvage_read(world->disk, &options, &salvage, &failure) != OK)
@@ -265,6 +277,132 @@ static void a_batch_that_is_salvaged_twice_is_held_twice(void **state)
     }
 }
 
+/* What is lost is noted where hardly anything is left to tell of it. Behind the segment in use stands one that was made ahead of time. */
+static void a_log_that_is_lost_as_a_whole_is_no_new_one(void **state)
+{
+    (void)state;
+    enum { ZEROS, REMOVED, SNAPSHOT_REMOVED, SNAPSHOT_ZEROS, SNAPSHOT_ALONE, SNAPSHOT_DAMAGED, CASE_COUNT };
+    for (unsigned round = 0; round < CASE_COUNT; round++) {
+        struct world *world = world_create(&(struct world_options){.seed = 17, .snapshot_bytes = 1});
+        world_create_queue(world, "jobs", "");
+        struct taken taken[10];
+        send(world, NULL, "done with");
+        assert_int_equal(world_take(world, "jobs", 30, 10, taken), 1);
+        world_delete(world, "jobs", taken[0].handle);
+        if (round >= SNAPSHOT_REMOVED) {
+            world_snapshot(world);
+            EXPECT(world, list_files(world, ".snapshot").count == 1);
+        }
+        send(world, NULL, "to be lost");
+        world_stop(world, true);
+        uint8_t *zeros = calloc(1, SEGMENT_SIZE);
+        assert_non_null(zeros);
+        memory_disk_put(world->disk, "0000000000080000.segment", bytes_make(zeros, SEGMENT_SIZE));
+        free(zeros);
+        if (round == ZEROS || round == SNAPSHOT_ZEROS)
+            fill_with_zeros(world, SEGMENT);
+        else
+            memory_disk_remove(world->disk, SEGMENT);
+        if (round == SNAPSHOT_ZEROS || round >= SNAPSHOT_ALONE)
+            memory_disk_remove(world->disk, "0000000000080000.segment");
+        if (round == SNAPSHOT_DAMAGED) {
+            const struct file_list snapshots = list_files(world, ".snapshot");
+            assert_int_equal(snapshots.count, 1);
+            memory_disk_flip_bit(world->disk, snapshots.names[0], 800);
+        }
+        const struct notes notes = salvage_world(world);
+        assert_int_equal(notes.counts[SALVAGE_GAP], 1);
+        assert_int_equal(notes.counts[SALVAGE_MESSAGE], 1);
+        world_start(world);
+        if (round >= SNAPSHOT_REMOVED && round != SNAPSHOT_DAMAGED)
+            assert_int_equal(world_count_messages(world, "jobs"), 0);
+        world_destroy(world);
+    }
+}
+
+/* Two segments are lost, the one where the log went on behind the snapshot among them; all that tells of their frames is the header of the next. */
+static void a_header_tells_of_frames_that_are_lost(void **state)
+{
+    (void)state;
+    struct world *world = world_create(
+        &(struct world_options){.seed = 17, .segment_size = 16384, .frame_size_max = 4096, .snapshot_bytes = 1});
+    world_create_queue(world, "jobs", "");
+    for (unsigned i = 0; i < 60; i++)
+        send(world, NULL, "a letter");
+    world_snapshot(world);
+    send(world, NULL, "to be lost");
+    world_stop(world, true);
+    const struct file_list segments = list_files(world, ".segment");
+    assert_true(segments.count >= 3 && memory_disk_has(world->disk, SEGMENT));
+    for (size_t i = 0; i < segments.count; i++)
+        if (strcmp(segments.names[i], SEGMENT) != 0)
+            memory_disk_remove(world->disk, segments.names[i]);
+    uint8_t *next = calloc(1, 16384);
+    assert_non_null(next);
+    const struct segment_header header = {
+        .version = SEGMENT_VERSION, .ordinal = 16, .segment_size = 16384, .sequence = 500, .epoch = 1};
+    segment_header_encode(&header, next);
+    memory_disk_put(world->disk, "0000000000040000.segment", bytes_make(next, 16384));
+    free(next);
+    const struct notes notes = salvage_world(world);
+    assert_int_equal(notes.counts[SALVAGE_GAP], 1);
+    assert_int_equal(notes.counts[SALVAGE_MESSAGE], 1);
+    world_start(world);
+    world_destroy(world);
+}
+
+/* The end of a segment is lost, and the body of the one frame behind it. Its header is right, so nothing is lost behind that. */
+static void a_broken_frame_behind_a_hole_is_the_end(void **state)
+{
+    (void)state;
+    struct world *world =
+        world_create(&(struct world_options){.seed = 17, .segment_size = 16384, .frame_size_max = 4096});
+    world_create_queue(world, "jobs", "");
+    do
+        send(world, NULL, "a letter");
+    while (!memory_disk_has(world->disk, "0000000000004000.segment") ||
+           memory_disk_content(world->disk, "0000000000004000.segment").ptr[512] == 0);
+    world_stop(world, true);
+    size_t end = 16384;
+    while (memory_disk_content(world->disk, SEGMENT).ptr[end - 1] == 0)
+        end--;
+    memory_disk_flip_bit(world->disk, SEGMENT, end / 512 * 512 * 8);
+    memory_disk_flip_bit(world->disk, "0000000000004000.segment", (512 + 100) * 8);
+    const struct notes notes = salvage_world(world);
+    assert_int_equal(notes.counts[SALVAGE_DAMAGE], 2);
+    assert_int_equal(notes.counts[SALVAGE_GAP], 1);
+    world_start(world);
+    world_destroy(world);
+}
+
+/* Its frames have the right numbers, but it is of another history of this folder: of one that was restored, say, and went on. */
+static void a_segment_of_another_log_is_a_gap(void **state)
+{
+    (void)state;
+    struct world *world =
+        world_create(&(struct world_options){.seed = 17, .segment_size = 16384, .frame_size_max = 4096});
+    world_create_queue(world, "jobs", "");
+    for (unsigned i = 0; i < 40; i++)
+        send(world, NULL, "a letter");
+    world_stop(world, true);
+    const struct bytes content = memory_disk_content(world->disk, "0000000000004000.segment");
+    struct segment_header header;
+    assert_true(segment_header_decode(content, &header));
+    uint8_t *copy = malloc(content.size);
+    assert_non_null(copy);
+    memcpy(copy, content.ptr, content.size);
+    header.link++;
+    segment_header_encode(&header, copy);
+    memory_disk_put(world->disk, "0000000000004000.segment", bytes_make(copy, content.size));
+    free(copy);
+    const struct notes notes = salvage_world(world);
+    assert_int_equal(notes.counts[SALVAGE_GAP], 1);
+    assert_true(notes.counts[SALVAGE_MAY_REPEAT] > 0 && notes.counts[SALVAGE_MAY_REPEAT] < 40);
+    world_start(world);
+    assert_int_equal(world_count_messages(world, "jobs"), 40);
+    world_destroy(world);
+}
+
 /* Its queue was created in a frame that is lost: the message is there, in a queue that is named after the lost one's number. */
 static void a_message_whose_queue_is_not_known_is_kept(void **state)
 {
@@ -389,6 +527,10 @@ int main(void)
         cmocka_unit_test(a_batch_with_a_total_does_not_complete_with_fewer_units),
         cmocka_unit_test(a_total_that_was_not_full_takes_all_of_its_units),
         cmocka_unit_test(a_batch_that_is_salvaged_twice_is_held_twice),
+        cmocka_unit_test(a_log_that_is_lost_as_a_whole_is_no_new_one),
+        cmocka_unit_test(a_header_tells_of_frames_that_are_lost),
+        cmocka_unit_test(a_broken_frame_behind_a_hole_is_the_end),
+        cmocka_unit_test(a_segment_of_another_log_is_a_gap),
         cmocka_unit_test(a_message_whose_queue_is_not_known_is_kept),
         cmocka_unit_test(numbers_go_on_far_behind_what_may_have_been_given_out),
         cmocka_unit_test(the_start_of_a_damaged_snapshot_has_the_queues),
