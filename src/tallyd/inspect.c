@@ -105,12 +105,16 @@ static int list_targets(const char *folder, struct targets *targets)
     if (opened == NULL)
         return complain("%s can't be read: %s.", folder, strerror(errno));
     bool is_namespace = false, has_room = true;
-    for (const struct dirent *entry; (entry = readdir(opened)) != NULL;) {
+    errno = 0; /* readdir() tells an error from the end by that alone */
+    for (const struct dirent *entry; (entry = readdir(opened)) != NULL; errno = 0) {
         is_namespace = is_namespace || is_log_file(entry->d_name);
         if (is_namespace_name(entry->d_name))
             has_room = has_room && add_target(targets, folder, entry->d_name);
     }
+    const int number = errno;
     (void)closedir(opened);
+    if (number != 0)
+        return complain("%s can't be read: %s.", folder, strerror(number));
     if (is_namespace) {
         targets->count = 0;
         has_room = add_target(targets, folder, "");
@@ -125,12 +129,19 @@ static int list_targets(const char *folder, struct targets *targets)
 
 /* --- one namespace ------------------------------------------------------------------------------------------------ */
 
-static void options_fill(struct salvage_options *options, const struct target *target, struct inspect_report *report)
+static const char *name_of(const struct target *target)
 {
-    *options = (struct salvage_options){
-        .name = target->name[0] == '\0' ? NAME_UNKNOWN : target->name, .tell = inspect_report_note, .context = report};
-    if (getrandom(options->key, sizeof(options->key), 0) != (ssize_t)sizeof(options->key))
-        memset(options->key, 0, sizeof(options->key));
+    return target->name[0] == '\0' ? NAME_UNKNOWN : target->name;
+}
+
+static enum error read_target(const struct target *target, struct disk *disk, struct inspect_report *report,
+                              struct salvage **salvage, struct failure *failure)
+{
+    struct salvage_options options = {
+        .name = name_of(target), .segment_size = SEGMENT_SIZE_ANY, .tell = inspect_report_note, .context = report};
+    if (getrandom(options.key, sizeof(options.key), 0) != (ssize_t)sizeof(options.key))
+        return failure_set(failure, ERROR_INTERNAL_FAILURE, "the system gave no random bytes: %s.", strerror(errno));
+    return salvage_read(disk, &options, salvage, failure);
 }
 
 /* Would a tallyd start on it? It is the very recovery, on a view that swallows every change. */
@@ -150,18 +161,16 @@ static bool would_start(struct disk *disk, struct failure *failure)
 static int verify_one(const struct target *target)
 {
     struct inspect_report report = {.folder = target->path};
-    struct salvage_options options;
     struct salvage *salvage;
     struct failure failure = {.error = OK};
     struct disk *disk = disk_posix_create_to_read(target->path);
-    options_fill(&options, target, &report);
     int status = STATUS_CLEAN;
-    if (salvage_read(disk, &options, &salvage, &failure) != OK) {
+    if (read_target(target, disk, &report, &salvage, &failure) != OK) {
         status = failure.error == ERROR_LOG_DAMAGED ? STATUS_DAMAGED : STATUS_FAILED;
         printf("%s: can't be read: %s\n", target->path, failure.text);
     } else {
         struct salvage_facts facts = salvage_facts(salvage);
-        const bool starts = facts.is_empty || would_start(disk, &failure);
+        const bool starts = would_start(disk, &failure);
         bool is_clean = starts && !facts.has_loss && facts.notes[SALVAGE_DAMAGE] == 0;
         inspect_report_end(&report, salvage, is_clean ? "clean." : "DAMAGED. What can be read:");
         if (!is_clean && starts)
@@ -190,9 +199,36 @@ int inspect_verify(const char *folder)
 
 /* --- salvage ------------------------------------------------------------------------------------------------------ */
 
-/* The new data folder: made, or there and empty. */
-static int make_new(const char *to)
+/* The folder that the last part of a path stands in. */
+static void name_parent(const char *path, char parent[PATH_MAX])
 {
+    (void)snprintf(parent, PATH_MAX, "%s", path);
+    size_t end = strlen(parent);
+    while (end > 1 && parent[end - 1] == '/')
+        end--;
+    while (end > 0 && parent[end - 1] != '/')
+        end--;
+    while (end > 1 && parent[end - 1] == '/')
+        end--;
+    (void)snprintf(parent + end, PATH_MAX - end, "%s", end == 0 ? "." : "");
+}
+
+/* Is the new folder the damaged one, or would it lie inside, where nothing may be changed? */
+static bool lies_inside(const char *to, const char *folder)
+{
+    char parent[PATH_MAX], inner[PATH_MAX], outer[PATH_MAX];
+    name_parent(to, parent);
+    if ((realpath(to, inner) == NULL && realpath(parent, inner) == NULL) || realpath(folder, outer) == NULL)
+        return false;
+    const size_t length = strlen(outer);
+    return strncmp(inner, outer, length) == 0 && (inner[length] == '/' || inner[length] == '\0');
+}
+
+/* The new data folder: made, or there and empty. */
+static int make_new(const char *to, const char *folder)
+{
+    if (lies_inside(to, folder))
+        return complain("%s lies in %s, which is only read: --to names a folder elsewhere.", to, folder);
     if (mkdir(to, NEW_FOLDER_MODE) == 0)
         return STATUS_CLEAN;
     DIR *opened = errno == EEXIST ? opendir(to) : NULL;
@@ -205,13 +241,15 @@ static int make_new(const char *to)
     return count <= 2 ? STATUS_CLEAN : complain("%s is not empty: --to names a new folder, or an empty one.", to);
 }
 
-static void sync_folder(const char *path)
+static int sync_folder(const char *path)
 {
     const int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0)
-        return;
-    (void)fsync(descriptor);
-    (void)close(descriptor);
+    /* Some file systems don't sync folders and say so. */
+    const bool is_synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
+    const int number = errno;
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return is_synced ? STATUS_CLEAN : complain("%s can't be synced: %s.", path, strerror(number));
 }
 
 /* A new namespace's folder is whole when it has its name; until then it has another one, on which no tallyd starts. */
@@ -220,17 +258,23 @@ struct new_folder {
     char unfinished[PATH_MAX + sizeof(UNFINISHED)];
 };
 
-static bool name_new(struct new_folder *folder, const char *to, const char *name)
+static void name_new(struct new_folder *folder, const char *to, const struct target *target)
 {
-    const int length = snprintf(folder->path, sizeof(folder->path), "%s/%s", to, name);
+    (void)snprintf(folder->path, sizeof(folder->path), "%s/%s", to, name_of(target));
     (void)snprintf(folder->unfinished, sizeof(folder->unfinished), "%s" UNFINISHED, folder->path);
-    return length > 0 && (size_t)length < sizeof(folder->path) && mkdir(folder->unfinished, NEW_FOLDER_MODE) == 0;
+}
+
+#define REPORT_PATH_MAX (PATH_MAX + sizeof(UNFINISHED) + sizeof(INSPECT_REPORT_NAME))
+
+static void name_report(const char *folder, char path[REPORT_PATH_MAX])
+{
+    (void)snprintf(path, REPORT_PATH_MAX, "%s/" INSPECT_REPORT_NAME, folder);
 }
 
 static FILE *open_report(const struct new_folder *folder)
 {
-    char path[sizeof(folder->unfinished) + sizeof(INSPECT_REPORT_NAME)];
-    (void)snprintf(path, sizeof(path), "%s/" INSPECT_REPORT_NAME, folder->unfinished);
+    char path[REPORT_PATH_MAX];
+    name_report(folder->unfinished, path);
     return fopen(path, "w");
 }
 
@@ -256,12 +300,18 @@ static int write_new(struct salvage *salvage, const struct new_folder *folder)
     return is_good ? STATUS_CLEAN : complain("the new folder is not good: %s", failure.text);
 }
 
-static int finish_new(const struct new_folder *folder, const char *to)
+/* Gives the folder its name. */
+static int finish_new(const struct target *target, const char *to)
 {
-    sync_folder(folder->unfinished);
-    if (rename(folder->unfinished, folder->path) != 0)
-        return complain("%s can't be renamed to %s: %s.", folder->unfinished, folder->path, strerror(errno));
-    sync_folder(to);
+    struct new_folder folder;
+    name_new(&folder, to, target);
+    if (rename(folder.unfinished, folder.path) != 0)
+        return complain("%s can't be renamed to %s: %s.", folder.unfinished, folder.path, strerror(errno));
+    char path[REPORT_PATH_MAX];
+    name_report(folder.path, path);
+    struct stat report;
+    if (stat(path, &report) == 0 && report.st_size > 0)
+        printf("The whole list: %s\n", path);
     return STATUS_CLEAN;
 }
 
@@ -269,16 +319,15 @@ static int salvage_into(const struct target *target, const char *to, struct disk
 {
     struct new_folder folder;
     struct inspect_report report = {.folder = target->path};
-    if (!name_new(&folder, to, target->name[0] == '\0' ? NAME_UNKNOWN : target->name))
+    name_new(&folder, to, target);
+    if (mkdir(folder.unfinished, NEW_FOLDER_MODE) != 0)
         return complain("%s can't be made: %s.", folder.unfinished, strerror(errno));
     report.file = open_report(&folder);
     if (report.file == NULL)
         return complain("%s: the report can't be made: %s.", folder.unfinished, strerror(errno));
-    struct salvage_options options;
     struct salvage *salvage;
     struct failure failure = {.error = OK};
-    options_fill(&options, target, &report);
-    if (salvage_read(disk, &options, &salvage, &failure) != OK) {
+    if (read_target(target, disk, &report, &salvage, &failure) != OK) {
         (void)fclose(report.file);
         return complain("%s can't be read: %s", target->path, failure.text);
     }
@@ -289,9 +338,7 @@ static int salvage_into(const struct target *target, const char *to, struct disk
     if (!close_report(report.file) && status == STATUS_CLEAN)
         status = complain("%s: the report could not be written: %s.", folder.unfinished, strerror(errno));
     if (status == STATUS_CLEAN)
-        status = finish_new(&folder, to);
-    if (status == STATUS_CLEAN && report.is_headed)
-        printf("  The whole list: %s/" INSPECT_REPORT_NAME "\n", folder.path);
+        status = sync_folder(folder.unfinished);
     return status == STATUS_CLEAN && facts.has_loss ? STATUS_DAMAGED : status;
 }
 
@@ -310,9 +357,14 @@ int inspect_salvage(const char *folder, const char *to)
     struct targets targets = {0};
     int status = list_targets(folder, &targets);
     if (status == STATUS_CLEAN)
-        status = make_new(to);
+        status = make_new(to, folder);
     for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
         status = worse(status, salvage_one(&targets.items_owned[i], to));
+    /* All or none: for a namespace whose folder is not there tallyd would make an empty one. */
+    for (size_t i = 0; i < targets.count && status != STATUS_FAILED; i++)
+        status = worse(status, finish_new(&targets.items_owned[i], to));
+    if (status != STATUS_FAILED)
+        status = worse(status, sync_folder(to));
     free(targets.items_owned);
     if (status != STATUS_FAILED)
         printf("%s Next: tallyd --data %s\n", status == STATUS_CLEAN ? "Nothing is lost." : "Something is lost.", to);

@@ -40,7 +40,8 @@ static const char *format_time(uint64_t time_ms, char text[32])
     if (time_ms == 0 || gmtime_r(&seconds, &parts) == NULL)
         return "?";
     char whole[24];
-    (void)strftime(whole, sizeof(whole), "%Y-%m-%dT%H:%M:%S", &parts);
+    if (strftime(whole, sizeof(whole), "%Y-%m-%dT%H:%M:%S", &parts) == 0)
+        return "?"; /* a year of more than four digits: no clock said that */
     (void)snprintf(text, 32, "%s.%03uZ", whole, (unsigned)(time_ms % 1000));
     return text;
 }

@@ -3,6 +3,7 @@
 The daemon refuses the folder and names both commands (test_damage.py says where else); --verify says where it is damaged; --salvage
 makes a folder that the daemon serves; what was acknowledged and is not in its list is there, byte for byte."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -149,6 +150,47 @@ def test_a_folder_that_is_none_is_said_to_be_none(make_world):
     ]:
         status, _, complaint = tallyd(*words)
         assert status == 2 and told in complaint, complaint
+
+
+def test_the_new_folder_does_not_lie_in_the_damaged_one(make_world):
+    world = make_world()
+    world.send(world.queue("q"), "a")
+    world.stop()
+    data = world.daemon.data
+    before = everything(data)
+    for folder, new in [(data, data / "new"), (world.folder, world.folder / "new"), (data, world.folder / "new")]:
+        status, _, complaint = tallyd("--salvage", folder, "--to", new)
+        assert status == 2 and f"{new} lies in {folder}, which is only read" in complaint, complaint
+    assert everything(data) == before
+
+
+def test_namespaces_get_their_new_folders_together_or_not_at_all(make_world):
+    world = make_world()
+    world.send(world.queue("q"), "a")
+    world.stop()
+    data, new = world.daemon.data, world.daemon.folder / "new"
+    other = data / "000000000001"
+    shutil.copytree(world.folder, other)
+    with open(other / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as a daemon that has it
+        status, said, complaint = tallyd("--salvage", data, "--to", new)
+    assert status == 2 and "belongs to another process" in complaint and "Next" not in said, (said, complaint)
+    assert [path.name for path in new.iterdir()] == [f"{NAMESPACE}.unfinished"]
+    shutil.rmtree(new)
+    status, said, complaint = tallyd("--salvage", data, "--to", new)
+    assert status == 0 and sorted(path.name for path in new.iterdir()) == [NAMESPACE, other.name], (said, complaint)
+
+
+def test_a_log_of_zeros_is_not_called_empty(make_world):
+    world = make_world()
+    world.send(world.queue("q"), "a")
+    world.stop()
+    for start in [0, SEGMENT]:  # the second one was made ahead of time, and a killed daemon leaves it
+        (world.folder / f"{start:016x}.segment").write_bytes(bytes(SEGMENT))
+    status, said, _ = tallyd("--verify", world.daemon.data)
+    assert status == 1 and "tallyd does not start on it" in said and "lost: the key of the namespace" in said, said
+    _, notes = salvage(world, expected=1)
+    assert {"founding", "gap", "message"} <= {note["kind"] for note in notes}
 
 
 # --- Damage of each kind ------------------------------------------------------------------------------------------------
