@@ -198,6 +198,28 @@ def daemon(daemon_factory):
         assert running.stop() == 0, running.error_text()
 
 
+def write_credentials(folder, text):
+    path = folder / "credentials"
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def credentials(tmp_path, request):
+    """The file of credentials with what the file of the test calls CREDENTIALS."""
+    return write_credentials(tmp_path, request.module.CREDENTIALS)
+
+
+@pytest.fixture
+def guarded(daemon_factory, credentials):
+    """A running daemon that knows CREDENTIALS."""
+    running = daemon_factory("--credentials", str(credentials)).start()
+    yield running
+    if running.process is not None:
+        assert running.stop() == 0, running.error_text()
+
+
 def status_bytes(process, name):
     """VmRSS, VmHWM, …: what /proc says of a process' memory."""
     with open(f"/proc/{process.pid}/status") as status:

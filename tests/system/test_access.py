@@ -7,7 +7,7 @@ import re
 import threading
 
 import pytest
-from conftest import ROOT, Daemon, hang_up_until, wait_until
+from conftest import ROOT, Daemon, hang_up_until, wait_until, write_credentials
 from test_auth import OTHER, OURS, arn, ask, url_of
 
 CREDENTIALS = f"""
@@ -41,22 +41,6 @@ def refused(daemon, key, error, action, parameters=None):
     status, answer = call(daemon, key, action, parameters)
     assert status >= 400 and answer["__type"].split("#")[1].removesuffix("Exception") == error, f"{key} {action}: {status} {answer}"
     return answer["message"]
-
-
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "credentials"
-    path.write_text(CREDENTIALS)
-    path.chmod(0o600)
-    return path
-
-
-@pytest.fixture
-def guarded(daemon_factory, file):
-    running = daemon_factory("--credentials", str(file)).start()
-    yield running
-    if running.process is not None:
-        assert running.stop() == 0, running.error_text()
 
 
 # --- The table ---
@@ -324,10 +308,7 @@ ROUGH = {
 def world_out(tmp_path_factory):
     """One daemon for all cells out of reach: none of them may change anything."""
     folder = tmp_path_factory.mktemp("access")
-    file = folder / "credentials"
-    file.write_text(CREDENTIALS)
-    file.chmod(0o600)
-    daemon = Daemon(folder, ["--credentials", str(file)]).start()
+    daemon = Daemon(folder, ["--credentials", str(write_credentials(folder, CREDENTIALS))]).start()
     yield World(daemon)
     assert daemon.stop() == 0, daemon.error_text()
 
@@ -575,8 +556,8 @@ class Waiting:
         return self.answer
 
 
-def renew(daemon, file, text):
-    file.write_text(text)
+def renew(daemon, credentials, text):
+    credentials.write_text(text)
     before = len(daemon.error_text())
     words = f"in force: {sum(1 for line in text.splitlines() if line)}."
     hang_up_until(daemon, lambda: words in daemon.error_text()[before:], words)
@@ -598,13 +579,13 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_receive_that_waits_ends_when_its_credential_would_be_refused(guarded, file, change):
+def test_a_receive_that_waits_ends_when_its_credential_would_be_refused(guarded, credentials, change):
     old, new, error = CHANGES[change]
     ok(guarded, "BOSS", "CreateQueue", {"QueueName": "mine-one"})
     polls = [Waiting(guarded, "MINER", "ReceiveMessage", POLL) for _ in range(3)]
     kept = Waiting(guarded, "MINE", "ReceiveMessage", POLL)
     assert CREDENTIALS.count(old) == 1
-    renew(guarded, file, CREDENTIALS.replace(old, new))
+    renew(guarded, credentials, CREDENTIALS.replace(old, new))
     for poll in polls:
         assert of_error(poll.ends(), error), poll.answer
     assert not kept.is_over
@@ -612,12 +593,12 @@ def test_a_receive_that_waits_ends_when_its_credential_would_be_refused(guarded,
     assert kept.ends()[1]["Messages"][0]["Body"] == "later"
 
 
-def test_a_feed_that_waits_ends_when_its_credential_would_be_refused(guarded, file):
+def test_a_feed_that_waits_ends_when_its_credential_would_be_refused(guarded, credentials):
     ok(guarded, "BOSS", "CreateQueue", {"QueueName": "mine-one"})
     ok(guarded, "BOSS", "Tally.CreatePool", {"PoolName": "pool", "Matcher": "external", "ResultQueueUrl": url_of("mine-one")})
     feed = {"PoolName": "pool", "From": 1, "WaitTimeSeconds": 20}
     gone, kept = (Waiting(guarded, key, "Tally.FeedTickets", feed) for key in ("MINER", "MINE"))
-    renew(guarded, file, CREDENTIALS.replace("queues=mine-*\nMINEW", "queues=mine-two\nMINEW"))
+    renew(guarded, credentials, CREDENTIALS.replace("queues=mine-*\nMINEW", "queues=mine-two\nMINEW"))
     assert of_error(gone.ends(), "PoolDoesNotExist"), gone.answer
     assert not kept.is_over
     ok(guarded, "BOSS", "Tally.OfferTickets", {"PoolName": "pool", "Tickets": [{"TicketId": "t"}]})

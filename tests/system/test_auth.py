@@ -133,23 +133,6 @@ def denied(daemon, key, action, parameters=None):
     return answer["message"]
 
 
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "credentials"
-    path.write_text(CREDENTIALS)
-    path.chmod(0o600)
-    return path
-
-
-@pytest.fixture
-def guarded(daemon_factory, file):
-    """A running daemon that knows CREDENTIALS."""
-    running = daemon_factory("--credentials", str(file)).start()
-    yield running
-    if running.process is not None:
-        assert running.stop() == 0, running.error_text()
-
-
 # --- Who is it ---
 
 
@@ -339,9 +322,9 @@ def test_presigned_urls_of_boto3(guarded, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("scenario", ["queues", "messages", "batches_of_sqs", "dead_letters_and_purge"])
-def test_the_sdk_for_javascript_signs_what_is_accepted(daemon_factory, file, scenario):
-    file.write_text(f"any thing {OURS} read,write,admin\n")  # whom sdk_life.mjs says it is
-    running = daemon_factory("--credentials", str(file)).start()
+def test_the_sdk_for_javascript_signs_what_is_accepted(daemon_factory, credentials, scenario):
+    credentials.write_text(f"any thing {OURS} read,write,admin\n")  # whom sdk_life.mjs says it is
+    running = daemon_factory("--credentials", str(credentials)).start()
     run_node("sdk_life.mjs", "@aws-sdk/client-sqs", running.endpoint, scenario)
     assert running.stop() == 0
 
@@ -677,10 +660,10 @@ def hang_up(daemon, words):
     hang_up_until(daemon, lambda: words in daemon.error_text()[before:], words)
 
 
-def test_sighup_reads_the_file_again(guarded, file):
+def test_sighup_reads_the_file_again(guarded, credentials):
     assert ask(guarded, "json", "ListQueues", key="NEW", secret="new-secret").code == "InvalidClientTokenId"
     text = CREDENTIALS.replace("boss-secret", "boss-changed")
-    file.write_text(f"{text}\nNEW new-secret {OURS} read\n".replace("READER", "READER2"))
+    credentials.write_text(f"{text}\nNEW new-secret {OURS} read\n".replace("READER", "READER2"))
     assert ask(guarded, "json", "ListQueues").status == 200
     hang_up(guarded, "in force: 9.")
     assert ask(guarded, "json", "ListQueues", key="NEW", secret="new-secret").status == 200
@@ -689,18 +672,18 @@ def test_sighup_reads_the_file_again(guarded, file):
     assert ask(guarded, "json", "ListQueues", key="READER").code == "InvalidClientTokenId"
 
 
-def test_a_file_that_is_wrong_leaves_the_old_credentials_in_force(guarded, file):
+def test_a_file_that_is_wrong_leaves_the_old_credentials_in_force(guarded, credentials):
     for text, words in ("BOSS hidden 12 read", "line 1"), ("", "no credential"):
-        file.write_text(text)
+        credentials.write_text(text)
         hang_up(guarded, words)
         assert ask(guarded, "json", "ListQueues").status == 200
-    file.unlink()
+    credentials.unlink()
     hang_up(guarded, "No such file")
     assert ask(guarded, "json", "ListQueues").status == 200
     assert "hidden" not in guarded.error_text()
 
 
-def test_receives_that_wait_outlive_a_new_file_with_their_credential(guarded, file):
+def test_receives_that_wait_outlive_a_new_file_with_their_credential(guarded, credentials):
     ok(guarded, "BOSS", "CreateQueue", {"QueueName": "q"})
     body, own = written("json", "ReceiveMessage", {**Q, "WaitTimeSeconds": 20})
     own = signed_headers("/", body, {**own, "Host": f"127.0.0.1:{guarded.port}"}, "READER", SECRETS["READER"])
@@ -708,7 +691,7 @@ def test_receives_that_wait_outlive_a_new_file_with_their_credential(guarded, fi
     waiting = threading.Thread(target=lambda: answers.append(guarded.request("POST", "/", body, own)))
     waiting.start()
     wait_until(lambda: b'tally_receives_waiting{namespace="000000000000"} 1' in guarded.request("GET", "/metrics")[2], what="the receive")
-    file.write_text(f"BOSS boss-secret {OURS} read,write,admin\nREADER reader-secret {OURS} read\n")
+    credentials.write_text(f"BOSS boss-secret {OURS} read,write,admin\nREADER reader-secret {OURS} read\n")
     hang_up(guarded, "in force: 2.")
     ok(guarded, "BOSS", "SendMessage", {**Q, "MessageBody": "m"})
     waiting.join()
@@ -734,17 +717,17 @@ def test_a_daemon_does_not_start_without_its_credentials(tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-def test_a_file_that_others_may_read_is_warned_of(daemon_factory, file):
-    file.chmod(0o644)
-    running = daemon_factory("--credentials", str(file)).start()
-    assert f"chmod o-r {file}" in running.error_text()
+def test_a_file_that_others_may_read_is_warned_of(daemon_factory, credentials):
+    credentials.chmod(0o644)
+    running = daemon_factory("--credentials", str(credentials)).start()
+    assert f"chmod o-r {credentials}" in running.error_text()
     assert ask(running, "json", "ListQueues").status == 200
 
 
-def test_any_address_may_be_served_with_credentials_only(daemon_factory, file, tmp_path):
+def test_any_address_may_be_served_with_credentials_only(daemon_factory, credentials, tmp_path):
     said = refused_start("--data", tmp_path / "data", "--listen", "0.0.0.0:0")
     assert "--credentials" in said
-    running = daemon_factory("--credentials", str(file))
+    running = daemon_factory("--credentials", str(credentials))
     running.options += ["--listen", f"0.0.0.0:{running.port}"]
     running.start()
     assert running.ready_line.startswith("tallyd ready on http://0.0.0.0:")

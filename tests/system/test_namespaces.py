@@ -20,17 +20,14 @@ SECRETS = {"ONE": "one-secret", "TWO": "two-secret", "THREE": "three-secret"}
 
 
 @pytest.fixture
-def file(tmp_path, monkeypatch):
+def credentials(credentials, monkeypatch):
     monkeypatch.setattr("test_auth.SECRETS", SECRETS)
-    path = tmp_path / "credentials"
-    path.write_text(CREDENTIALS)
-    path.chmod(0o600)
-    return path
+    return credentials
 
 
 @pytest.fixture
-def daemon(daemon_factory, file):
-    running = daemon_factory("--credentials", str(file)).start()
+def daemon(daemon_factory, credentials):
+    running = daemon_factory("--credentials", str(credentials)).start()
     yield running
     assert running.stop() == 0, running.error_text()
 
@@ -130,9 +127,9 @@ def test_a_recovery_that_takes_more_than_a_second_says_how_far_it_is(daemon):
     assert daemon.ready_line.startswith("tallyd ready on ")
 
 
-def test_a_new_namespace_wants_a_restart(daemon, file):
+def test_a_new_namespace_wants_a_restart(daemon, credentials):
     third = f"{CREDENTIALS}\nTHREE three-secret 222222222222 admin\n"
-    file.write_text(third)
+    credentials.write_text(third)
     hang_up(daemon, "namespace 222222222222 is new")
     status, answer = call(daemon, "THREE", "ListQueues")
     assert status == 403 and answer["__type"].endswith("#UnrecognizedClientException")
@@ -141,12 +138,12 @@ def test_a_new_namespace_wants_a_restart(daemon, file):
     ok(daemon, "THREE", "CreateQueue", {"QueueName": "q"})
 
 
-def test_there_are_64_at_most(daemon_factory, file, tmp_path, monkeypatch):
+def test_there_are_64_at_most(daemon_factory, credentials, tmp_path, monkeypatch):
     def write(count):
-        file.write_text("".join(f"KEY{i} secret-{i} {i:012} read,write,admin\n" for i in range(count)))
+        credentials.write_text("".join(f"KEY{i} secret-{i} {i:012} read,write,admin\n" for i in range(count)))
 
-    small = ("--body-max", "64KiB", "--segment-size", "5MiB", "--credentials", str(file))
-    refusal = f"{file} has credentials of more than 64 namespaces"
+    small = ("--body-max", "64KiB", "--segment-size", "5MiB", "--credentials", str(credentials))
+    refusal = f"{credentials} has credentials of more than 64 namespaces"
     write(65)
     assert refusal in refused_start("--data", tmp_path / "data", "--listen", "127.0.0.1:0", *small)
     assert not (tmp_path / "data").exists()

@@ -488,14 +488,6 @@ GUEST   guest-secret   {OTHER}  read,write,admin
 """
 
 
-@pytest.fixture
-def credentials(tmp_path):
-    path = tmp_path / "credentials"
-    path.write_text(CREDENTIALS)
-    path.chmod(0o600)
-    return path
-
-
 def ask_socket(path, target, body="{}", headers=()):
     """An unsigned request over a Unix socket: (status, body)."""
     connection = http.client.HTTPConnection("localhost", timeout=20 * PATIENCE)
