@@ -31,7 +31,6 @@ from wire import Connection, Lost, request_bytes  # noqa: E402
 PROCESSES = 4
 LINES = 6  # connections of each
 ENTRIES = 10
-LEASE_S = 10
 QUEUE = "full"
 UNSENT, SENT, ENDED = 0, 1, 2
 MESSAGE = re.compile(rb'"ReceiptHandle":"([^"]+)".*?"Body":"(\d+)')
@@ -98,13 +97,13 @@ def send_all(port, url, states, numbers, size, stops_when_full, counts):
             time.sleep(0.05)
 
 
-def drain(port, url, states, is_over, spared, counts, seed, lag):
+def drain(port, url, states, is_over, spared, counts, seed, lag, lease_s):
     """Receives and deletes until is_over. Up to `lag` messages are held, and deleted in no order. One in so many as `spared` says is not
     deleted while it says so: then in every segment something lives."""
     draw = random.Random(seed)
     lines = Lines(port)
     receive = request_bytes("AmazonSQS.ReceiveMessage", {
-        "QueueUrl": url, "MaxNumberOfMessages": ENTRIES, "VisibilityTimeout": LEASE_S})
+        "QueueUrl": url, "MaxNumberOfMessages": ENTRIES, "VisibilityTimeout": lease_s})
     held = []
     while True:
         fresh = 0
@@ -261,7 +260,8 @@ class Campaign:
         spared = multiprocessing.Value("i", self.draw.choice((0, 50, 400)))
         begun = time.monotonic()
         processes = self.run_all(drain, [
-            (self.daemon.port, self.url_text, self.states, is_over, spared, self.counts, self.draw.random(), lag)
+            (self.daemon.port, self.url_text, self.states, is_over, spared, self.counts, self.draw.random(), lag,
+             self.options.lease)
             for _ in range(PROCESSES)])
         todo = sum(1 for state in self.states if state == SENT)
         base = self.counts[3]
@@ -339,7 +339,7 @@ class Campaign:
             self.check_refused()
         counted = sum(1 for state in self.states if state == SENT)
         filled = time.monotonic() - begun
-        took = self.drain_all(self.draw.choice((0, 3000)), self.draw.choice((0, 1, 3)), 600)
+        took = self.drain_all(self.draw.choice((0, 300)) * self.options.lease, self.draw.choice((0, 1, 3)), 600)
         if hog.thread.is_alive():
             hog.__exit__()
         self.check_taken_again()
@@ -379,9 +379,11 @@ class Campaign:
         }
 
 
-def run_campaign(folder, rounds, disk, messages, million, seed, daemon=None):
+def run_campaign(folder, rounds, disk, messages, million, seed, daemon=None, lease=10):
     """What it counted. Raises NoMount."""
-    options = argparse.Namespace(rounds=rounds, disk=disk, messages=messages, million=million, seed=seed, daemon=daemon)
+    options = argparse.Namespace(
+        rounds=rounds, disk=disk, messages=messages, million=million, seed=seed, daemon=daemon, lease=lease
+    )
     return run(pathlib.Path(folder), options)
 
 
@@ -401,6 +403,7 @@ def main():
     parser.add_argument("--disk", type=int, default=640, help="MiB of the file system")
     parser.add_argument("--messages", type=int, default=400000, help="at most, in a round")
     parser.add_argument("--million", type=int, default=1000000, help="messages of the last round, on a disk that stays full; 0: none")
+    parser.add_argument("--lease", type=int, default=10, help="seconds that a killed client's messages are held")
     parser.add_argument("--daemon", help="options of the daemon, in one word")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
