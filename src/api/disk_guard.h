@@ -45,8 +45,8 @@ struct guard_view {
 /* How long a look is good for. */
 #define GUARD_LOOK_MS UINT64_C(250)
 
-/* The reserve lacks something although the disk says that it has room for it: so many attempts in a row, each with a look
- * of its own, may fail by chance. A quota, or a folder that is read-only by now, does not go away. */
+/* The reserve lacks something although the disk says that it has room for it: so many attempts in a row, each with a
+ * look of its own, may fail by chance. A quota, or a folder that is read-only by now, does not go away. */
 #define GUARD_TRIES 4u
 
 /* Tells the disk what to keep. To be called before the log is opened. */
@@ -55,7 +55,8 @@ void disk_guard_init(struct disk_guard *guard, struct disk *disk, const struct n
 /* Looks, and makes what the reserve lacks. `is_short` may change: then no frame may be open (disk_guard_apply()). */
 void disk_guard_look(struct disk_guard *guard, const struct guard_view *view, uint64_t now_ms);
 
-/* Has `is_short` changed since this was last asked? Then `failure` says what the disk has, for whoever runs the daemon. */
+/* Has `is_short` changed since this was last asked? Then `failure` says what the disk has, for whoever runs the
+ * daemon. */
 bool disk_guard_news(struct disk_guard *guard, struct failure *failure);
 
 /* Was a segment taken from the reserve since then? */

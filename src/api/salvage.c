@@ -70,7 +70,8 @@ static void note_message(struct salvage *salvage, enum salvage_note_kind kind, u
     salvage_note(salvage, &(struct salvage_note){.kind = kind, .name = bytes_make(id, sizeof(id)), .text = text});
 }
 
-/* Nobody can tell the ids of messages that were sent in a gap where the key is lost, or where no later message says how far numbers went. */
+/* Nobody can tell the ids of messages that were sent in a gap where the key is lost, or where no later message says how
+ * far numbers went. */
 static void note_unknown_messages(struct salvage *salvage)
 {
     if (!salvage->has_unknown_messages)
@@ -172,8 +173,8 @@ static enum error read_snapshot(struct salvage *salvage, struct failure *failure
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
-/* The state begins where the first frame does: with the founding, or, where that is lost, with what the start of a damaged snapshot says, or
- * with a new key. */
+/* The state begins where the first frame does: with the founding, or, where that is lost, with what the start of a
+ * damaged snapshot says, or with a new key. */
 static void begin_without_snapshot(struct salvage *salvage, bool has_founding)
 {
     struct core *core = core_create();

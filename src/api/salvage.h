@@ -1,8 +1,10 @@
-/* Salvage of a namespace: reads what can be read of its folder, whatever is damaged, and writes it into a new folder that a tallyd starts on.
+/* Salvage of a namespace: reads what can be read of its folder, whatever is damaged, and writes it into a new folder
+ * that a tallyd starts on.
  *
- * The folder is only read. What was read is a state like any other; what is lost or doubtful is told in notes, one by one. The new folder is a
- * snapshot of that state, behind which its log begins with the contents of all messages (docs/decisions/0017). core/salvage.h says what becomes
- * of a state when some of its log is lost, log/survey.h how frames are found behind damage. */
+ * The folder is only read. What was read is a state like any other; what is lost or doubtful is told in notes, one by
+ * one. The new folder is a snapshot of that state, behind which its log begins with the contents of all messages
+ * (docs/decisions/0017). core/salvage.h says what becomes of a state when some of its log is lost, log/survey.h how
+ * frames are found behind damage. */
 #ifndef TALLY_API_SALVAGE_H
 #define TALLY_API_SALVAGE_H
 
@@ -70,8 +72,8 @@ struct salvage_facts {
     bool has_loss;
 };
 
-/* Reads the folder and every content in it. Errors: ERROR_LOG_LOCKED; ERROR_DISK_FAILED where the folder can't be listed; ERROR_LOG_DAMAGED
- * where nothing can be read, or where a newer version wrote it. */
+/* Reads the folder and every content in it. Errors: ERROR_LOG_LOCKED; ERROR_DISK_FAILED where the folder can't be
+ * listed; ERROR_LOG_DAMAGED where nothing can be read, or where a newer version wrote it. */
 enum error salvage_read(struct disk *from, const struct salvage_options *options, struct salvage **salvage,
                         struct failure *failure);
 void salvage_destroy(struct salvage *salvage);
@@ -80,7 +82,8 @@ void salvage_destroy(struct salvage *salvage);
 const struct core *salvage_core(const struct salvage *salvage);
 struct salvage_facts salvage_facts(const struct salvage *salvage);
 
-/* Writes all of it into an empty folder, durably. Once; the state is spent then. Errors as log_open() and log_write(). */
+/* Writes all of it into an empty folder, durably. Once; the state is spent then. Errors as log_open() and
+ * log_write(). */
 enum error salvage_write(struct salvage *salvage, struct disk *to, struct failure *failure);
 
 #endif

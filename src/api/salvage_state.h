@@ -23,7 +23,8 @@ struct content_reader {
 void content_reader_init(struct content_reader *reader, struct disk *disk, uint64_t segment_size);
 void content_reader_deinit(struct content_reader *reader);
 
-/* The content at that place of the log, with its checksum right; borrowed until the next call. False if it can't be had. */
+/* The content at that place of the log, with its checksum right; borrowed until the next call. False if it can't be
+ * had. */
 bool content_reader_read(struct content_reader *reader, uint64_t position, uint32_t size, struct bytes *encoded);
 
 struct salvage {

@@ -1,8 +1,9 @@
 /* Salvage of a namespace: writing the new folder. See salvage.h.
  *
- * First the snapshot of the state, as if it had been taken by the owner before; then, in the frames behind it, what the salvage decides:
- * messages without a content end, contents without a message are sent, and every other content moves here. So nothing in the new folder refers
- * to the old one, and the code that reads it is recovery's own. A folder that is left unfinished is refused by recovery, because bodies miss. */
+ * First the snapshot of the state, as if it had been taken by the owner before; then, in the frames behind it, what the
+ * salvage decides: messages without a content end, contents without a message are sent, and every other content moves
+ * here. So nothing in the new folder refers to the old one, and the code that reads it is recovery's own. A folder that
+ * is left unfinished is refused by recovery, because bodies miss. */
 #include "api/salvage_state.h"
 
 #include "base/assert.h"

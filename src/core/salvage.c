@@ -138,7 +138,8 @@ size_t core_salvage_orphans(const struct core_salvage *salvage, const struct sal
 
 /* --- events ------------------------------------------------------------------------------------------------------- */
 
-/* The message that an event shows to be alive; 0: none. Contents are moved of messages that only wait to be ended, too. */
+/* The message that an event shows to be alive; 0: none. Contents are moved of messages that only wait to be ended,
+ * too. */
 static uint64_t shown_alive(const struct event *event)
 {
     switch (event->kind) {
@@ -242,8 +243,8 @@ void core_salvage_know_queues(struct core_salvage *salvage, uint64_t position, c
     salvage->known = *newest;
 }
 
-/* Does the event say of a queue what a snapshot of a later moment has said already? One that was deleted before that moment is not in the snapshot;
- * if messages that were sent to it have brought it back, it goes now. */
+/* Does the event say of a queue what a snapshot of a later moment has said already? One that was deleted before that
+ * moment is not in the snapshot; if messages that were sent to it have brought it back, it goes now. */
 static bool is_known_better(const struct core_salvage *salvage, const struct event *event, uint64_t position)
 {
     return position < salvage->queues_known_until &&
@@ -253,7 +254,8 @@ static bool is_known_better(const struct core_salvage *salvage, const struct eve
              core_find_queue_by_id(salvage->core, event->queue_deleted.queue) == NULL));
 }
 
-/* The message is about to be ended. If nothing was heard of it since a gap, it may have been elsewhere by then, and is lost here. */
+/* The message is about to be ended. If nothing was heard of it since a gap, it may have been elsewhere by then, and is
+ * lost here. */
 static void tell_if_unheard(const struct core_salvage *salvage, uint32_t slot)
 {
     uint32_t heard = slot < salvage->heard_count ? salvage->heard_owned[slot] : 0;
@@ -336,14 +338,16 @@ bool core_salvage_frame(struct core_salvage *salvage, struct bytes payload, uint
 
 /* --- damaged frames ----------------------------------------------------------------------------------------------- */
 
-/* Does the content prove itself: by its checksum, and by the id that only this namespace gives to the message of that number? */
+/* Does the content prove itself: by its checksum, and by the id that only this namespace gives to the message of that
+ * number? */
 static bool is_proven(const struct core *core, struct bytes encoded, uint64_t number)
 {
     struct content content;
     return content_decode(encoded, &content) && identity_message_number(core->digest_owned, content.id) == number;
 }
 
-/* An event of a damaged frame that can be believed. Its other fields have no checksum of their own, so they must be possible. */
+/* An event of a damaged frame that can be believed. Its other fields have no checksum of their own, so they must be
+ * possible. */
 static bool is_believed(const struct core *core, struct event *event, size_t frame_size)
 {
     /* A frame of that size can hold no more messages. */
@@ -367,7 +371,8 @@ static bool is_believed(const struct core *core, struct event *event, size_t fra
     }
 }
 
-/* It looks at every byte, because what stands between two events may be damaged: an event is known by its kind and by sizes that agree. */
+/* It looks at every byte, because what stands between two events may be damaged: an event is known by its kind and by
+ * sizes that agree. */
 unsigned core_salvage_scrape(struct core_salvage *salvage, struct bytes payload, uint64_t position, uint64_t time_ms)
 {
     ASSERT(salvage->gap_count > 0 && salvage->core->frame == NULL);

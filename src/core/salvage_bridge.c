@@ -1,5 +1,6 @@
-/* Bridging a gap: what is changed in the state, or in an event, so that the event fits although others before it are lost. What an event
- * proves is taken for true: a number that was given out, a queue that existed, a name that was free. See salvage.h. */
+/* Bridging a gap: what is changed in the state, or in an event, so that the event fits although others before it are
+ * lost. What an event proves is taken for true: a number that was given out, a queue that existed, a name that was
+ * free. See salvage.h. */
 #include "core/salvage_state.h"
 
 #include "core/apply.h"
@@ -143,8 +144,8 @@ static void bridge_message_moved(struct core_salvage *salvage, struct event_mess
         moved->sequence = 0;
 }
 
-/* A batch under an id that another one has: that one was completed, and forgotten, in the gap. One whose parent is not known, or has no room,
- * stands alone. */
+/* A batch under an id that another one has: that one was completed, and forgotten, in the gap. One whose parent is not
+ * known, or has no room, stands alone. */
 static void bridge_batch_created(struct core_salvage *salvage, struct event_batch_created *created)
 {
     struct core *core = salvage->core;

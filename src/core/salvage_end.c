@@ -7,7 +7,8 @@
 #include "base/kept.h"
 #include <stdio.h>
 
-/* So far every number jumps: what was given out in a gap, whose size nobody knows if it ends the log, must not be given out again. */
+/* So far every number jumps: what was given out in a gap, whose size nobody knows if it ends the log, must not be given
+ * out again. */
 #define NUMBER_MARGIN (UINT64_C(1) << 32)
 #define ID_MARGIN 65536u
 #define EPOCH_MARGIN 1000u
@@ -67,8 +68,8 @@ static void tell_others(const struct core_salvage *salvage)
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
-/* The key of a unit that holds the batch: the first one in SALVAGE_UNIT_KEY, SALVAGE_UNIT_KEY "-2" and so on that is free. Empty: one of an
- * earlier salvage holds it still. */
+/* The key of a unit that holds the batch: the first one in SALVAGE_UNIT_KEY, SALVAGE_UNIT_KEY "-2" and so on that is
+ * free. Empty: one of an earlier salvage holds it still. */
 static struct bytes choose_unit_key(const struct ledger *ledger, char key[SALVAGE_UNIT_KEY_SIZE])
 {
     for (unsigned life = 1;; life++) {
@@ -96,9 +97,10 @@ static void raise_total(struct batch *batch)
     ASSERT(is_decoded);
 }
 
-/* Gives the batch a unit that does not end by itself, so that it can't complete with fewer units than it had. A total grows with it, for whoever
- * sends all of them still may. One that tracks by xor gets a value that nobody takes out again: that of a batch number which is skipped, another
- * one in each salvage, because the same one would take the first out. */
+/* Gives the batch a unit that does not end by itself, so that it can't complete with fewer units than it had. A total
+ * grows with it, for whoever sends all of them still may. One that tracks by xor gets a value that nobody takes out
+ * again: that of a batch number which is skipped, another one in each salvage, because the same one would take the
+ * first out. */
 static void add_unit(const struct core *core, struct batch *batch)
 {
     if (batch->spec.tracking == BATCH_XOR) {
@@ -114,8 +116,8 @@ static void add_unit(const struct core *core, struct batch *batch)
     (void)ledger_add_key(&batch->ledger, key, UNIT_KEYED);
 }
 
-/* Nothing may be due that nobody decided: a batch that would complete at once is open again, and one whose success was not told does not tell
- * it any more. */
+/* Nothing may be due that nobody decided: a batch that would complete at once is open again, and one whose success was
+ * not told does not tell it any more. */
 static void settle(struct batch *batch)
 {
     if (batch_due(batch, &(struct batch_after){0}) == 0)

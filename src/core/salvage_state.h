@@ -44,13 +44,15 @@ struct core_salvage {
 /* Makes room for an event behind a gap: may change the state and the event. */
 void salvage_bridge(struct core_salvage *salvage, struct event *event);
 
-/* Does the event leave the state sound where the state is not the one that it was decided in? For the few whose apply function relies on it. */
+/* Does the event leave the state sound where the state is not the one that it was decided in? For the few whose apply
+ * function relies on it. */
 bool salvage_is_safe(const struct core *core, const struct event *event);
 
 /* The queue of that id; made if none was ever known under it. NULL: there was one, and it is gone. */
 struct queue *salvage_need_queue(struct core_salvage *salvage, uint32_t id);
 
-/* Of a queue whose own settings are not known: what SQS gives to a new one, but for the retention, which is as long as can be. */
+/* Of a queue whose own settings are not known: what SQS gives to a new one, but for the retention, which is as long as
+ * can be. */
 struct queue_settings salvage_queue_settings(void);
 
 void salvage_tell(const struct core_salvage *salvage, enum core_loss kind, uint64_t number, struct bytes name);

@@ -97,7 +97,8 @@ const struct schedule *schedule_next_due(const struct core *core, uint64_t *afte
 /* One that is due is looked at again at `to_ms`, a later time. Nothing is logged: a restart looks at it at once. */
 void schedule_put_off(struct core *core, const struct schedule *schedule, uint64_t to_ms);
 
-/* For a salvage: firings before due_at_ms are lost; the schedule is due then. Nothing if there is no such schedule, or it is due later. */
+/* For a salvage: firings before due_at_ms are lost; the schedule is due then. Nothing if there is no such schedule, or
+ * it is due later. */
 void schedule_skip_to(struct core *core, struct bytes name, uint64_t due_at_ms);
 
 void schedule_encode(const struct core *core, struct core_writer *writer);

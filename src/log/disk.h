@@ -48,7 +48,8 @@ struct disk_operations {
      * it until the file is cut short or removed. OK, too, where the file system knows no such promise. */
     enum error (*reserve)(struct disk_file *file, uint64_t size, struct failure *failure);
 
-    /* Of the file system, also while there is no folder yet, or it is not locked: a start that finds no room says how much is missing. */
+    /* Of the file system, also while there is no folder yet, or it is not locked: a start that finds no room says how
+     * much is missing. */
     enum error (*room)(struct disk *disk, struct disk_room *room, struct failure *failure);
 
     /* Reads exactly `size` bytes; a short file is ERROR_LOG_DAMAGED. */
@@ -136,8 +137,9 @@ static inline enum error disk_confirm(struct disk *disk, const struct disk_file 
 /* The real disk: `folder` is borrowed for the disk's life. Freed by disk_posix_destroy(), which drops the lock. */
 struct disk *disk_posix_create(const char *folder);
 
-/* The same, for reading alone: files are opened to be read, and lock() makes nothing: it keeps daemons out while the disk lives, and is
- * ERROR_LOG_LOCKED where one has the folder. Nothing that changes a file may be called (disk_view.h swallows it). */
+/* The same, for reading alone: files are opened to be read, and lock() makes nothing: it keeps daemons out while the
+ * disk lives, and is ERROR_LOG_LOCKED where one has the folder. Nothing that changes a file may be called (disk_view.h
+ * swallows it). */
 struct disk *disk_posix_create_to_read(const char *folder);
 void disk_posix_destroy(struct disk *disk);
 

@@ -1,5 +1,5 @@
-/* A view of a disk that changes nothing: it reads what is there, and whatever would change it seems to work and does nothing. So the very code
- * that a daemon starts with can be run over a folder to see what would come of it. */
+/* A view of a disk that changes nothing: it reads what is there, and whatever would change it seems to work and does
+ * nothing. So the very code that a daemon starts with can be run over a folder to see what would come of it. */
 #ifndef TALLY_LOG_DISK_VIEW_H
 #define TALLY_LOG_DISK_VIEW_H
 

@@ -33,8 +33,9 @@ enum error log_open(struct disk *disk, const struct log_options *options, struct
                     bool *is_new, struct failure *failure);
 void log_close(struct log *log);
 
-/* Makes an empty log that goes on where another one ended: a folder with one segment, in whose first sector behind the header `position` lies.
- * A snapshot of that position makes it a folder that log_open() takes. Durable. Errors as log_write(). */
+/* Makes an empty log that goes on where another one ended: a folder with one segment, in whose first sector behind the
+ * header `position` lies. A snapshot of that position makes it a folder that log_open() takes. Durable. Errors as
+ * log_write(). */
 enum error log_make(struct disk *disk, uint64_t segment_size, uint64_t sequence, uint64_t epoch, uint64_t position,
                     struct failure *failure);
 
@@ -43,8 +44,8 @@ enum error log_make(struct disk *disk, uint64_t segment_size, uint64_t sequence,
  * Any other damage: ERROR_LOG_DAMAGED, naming file, offset, what was expected and what to do. */
 enum error log_replay_next(struct log *log, struct frame_view *frame, bool *is_end, struct failure *failure);
 
-/* Position of the snapshot that the log was opened with; 0: there was none. The first frame behind it may stand further on,
- * in the next segment. */
+/* Position of the snapshot that the log was opened with; 0: there was none. The first frame behind it may stand further
+ * on, in the next segment. */
 uint64_t log_snapshot_position(const struct log *log);
 
 /* Bytes of the log behind the snapshot, at most: the last segment counts whole, however little of it is written. */
@@ -107,8 +108,8 @@ uint64_t log_tight_frame_size(const struct log *log);
  * later. On the loop's thread. */
 bool log_recount_reserve(struct log *log);
 
-/* One more, with so much room. *is_made is false if the log's thread is at the reserve just now: try again later. On the
- * loop's thread. */
+/* One more, with so much room. *is_made is false if the log's thread is at the reserve just now: try again later. On
+ * the loop's thread. */
 enum error log_make_reserve(struct log *log, uint64_t room, bool *is_made, struct failure *failure);
 unsigned log_reserve_segments(const struct log *log);
 
@@ -116,8 +117,8 @@ unsigned log_reserve_segments(const struct log *log);
  * process must end (invariant R10), because what the disk then holds is unknown until it is read again. */
 enum error log_write(struct log *log, struct bytes frame, struct failure *failure);
 
-/* Are the folder and the segment that is written still where their names lead (disk.h, confirm)? log_write() asks
- * that every few milliseconds; this is for a log that nobody writes to. An error is final, as one of log_write() is. On the
+/* Are the folder and the segment that is written still where their names lead (disk.h, confirm)? log_write() asks that
+ * every few milliseconds; this is for a log that nobody writes to. An error is final, as one of log_write() is. On the
  * thread of log_write(), between two frames. */
 enum error log_confirm(struct log *log, struct failure *failure);
 

@@ -53,8 +53,9 @@ void snapshot_discard(struct disk *disk);
 enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct buffer *payload, bool *is_found,
                          struct failure *failure);
 
-/* For a salvage, which changes nothing: the newest snapshot that can be read whole; *is_found is false where there is none. `damaged` is told of
- * each newer one that can't be: its position, what is wrong, and the payload that stands before the damage, borrowed until it returns. */
+/* For a salvage, which changes nothing: the newest snapshot that can be read whole; *is_found is false where there is
+ * none. `damaged` is told of each newer one that can't be: its position, what is wrong, and the payload that stands
+ * before the damage, borrowed until it returns. */
 enum error
 snapshot_load_readable(struct disk *disk, struct snapshot_place *place, struct buffer *payload, bool *is_found,
                        void (*damaged)(void *context, uint64_t position, const char *text, struct bytes payload),

@@ -93,8 +93,9 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Without headers: a size of a file that suits the files' names; or, where all are truncated, what the names have in common. That may be more
- * than one segment, which does no harm: the frames in each file are found all the same. 0: nothing can be told. */
+/* Without headers: a size of a file that suits the files' names; or, where all are truncated, what the names have in
+ * common. That may be more than one segment, which does no harm: the frames in each file are found all the same. 0:
+ * nothing can be told. */
 static uint64_t size_guess(const struct surveyor *surveyor)
 {
     uint64_t common = 0, largest = SEGMENT_SIZE_MIN;
@@ -146,7 +147,8 @@ static void sectors_read(const struct surveyor *surveyor, uint64_t offset, uint8
             memset(into + at, UNREADABLE_BYTE, FRAME_SECTOR_SIZE);
 }
 
-/* The bytes of the present segment at [offset, offset + size), which lie inside the file; borrowed until the next call. */
+/* The bytes of the present segment at [offset, offset + size), which lie inside the file; borrowed until the next
+ * call. */
 static struct bytes bytes_read(struct surveyor *surveyor, uint64_t offset, uint64_t size)
 {
     ASSERT(offset + size <= surveyor->size && offset % FRAME_SECTOR_SIZE == 0);
@@ -183,9 +185,9 @@ static void tell(const struct surveyor *surveyor, struct survey_damage damage, c
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
-/* Does a header at this offset belong there, and behind everything that was read so far? A frame takes a sector at least, so there is a limit
- * to how many can be missing since the last one, or since the segment began: what a client wrote into a body must not pass for a frame of a far
- * future. */
+/* Does a header at this offset belong there, and behind everything that was read so far? A frame takes a sector at
+ * least, so there is a limit to how many can be missing since the last one, or since the segment began: what a client
+ * wrote into a body must not pass for a frame of a far future. */
 static bool header_fits(const struct surveyor *surveyor, uint64_t offset, const struct frame_header *header)
 {
     const struct survey *survey = surveyor->survey;
@@ -270,8 +272,8 @@ static void frame_take(struct surveyor *surveyor, const struct frame_header *hea
     surveyor->visitor->frame(surveyor->visitor->context, &view);
 }
 
-/* A frame whose header is right and whose body is not. Returns where to go on; nothing inside the frame is taken for a frame, because
- * clients choose what bodies say. */
+/* A frame whose header is right and whose body is not. Returns where to go on; nothing inside the frame is taken for a
+ * frame, because clients choose what bodies say. */
 static uint64_t broken_frame_meet(struct surveyor *surveyor, uint64_t offset, const struct frame_header *header,
                                   bool is_newest)
 {
@@ -312,7 +314,8 @@ static uint64_t hole_meet(struct surveyor *surveyor, uint64_t offset, bool is_ne
     return next;
 }
 
-/* What stands behind the last frame of a segment that has lost its end, or of the newest one that has lost more than that, is not known. */
+/* What stands behind the last frame of a segment that has lost its end, or of the newest one that has lost more than
+ * that, is not known. */
 static void lost_end_tell(struct surveyor *surveyor, const struct found_segment *found, uint64_t frames_before)
 {
     const uint64_t segment_size = surveyor->survey->segment_size;

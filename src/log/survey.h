@@ -1,7 +1,9 @@
-/* A survey: reads every frame of a folder that is still whole, past whatever is damaged, and says where the damage is. It changes nothing.
+/* A survey: reads every frame of a folder that is still whole, past whatever is damaged, and says where the damage is.
+ * It changes nothing.
  *
- * Recovery (recovery.h) decides whether a daemon may start, and stops at the first thing that is wrong. A survey goes on behind it:
- * frames begin on sectors and carry their position, so the next whole one can be found. docs/formats/log.md has the rules. */
+ * Recovery (recovery.h) decides whether a daemon may start, and stops at the first thing that is wrong. A survey goes
+ * on behind it: frames begin on sectors and carry their position, so the next whole one can be found.
+ * docs/formats/log.md has the rules. */
 #ifndef TALLY_LOG_SURVEY_H
 #define TALLY_LOG_SURVEY_H
 
@@ -38,10 +40,11 @@ struct survey {
     uint64_t time_ms;
 };
 
-/* Surveys the folder. `begin`: the position where the log goes on behind the newest snapshot, 0: there is none, so a first segment of zeros may be
- * what a start leaves that never came to its first frame. Damage goes to the visitor and is no error.
- * Errors: ERROR_LOG_DAMAGED where not even the size of the segments can be told or a newer program wrote them; ERROR_DISK_FAILED where the
- * folder can't be listed. */
+/* Surveys the folder. `begin`: the position where the log goes on behind the newest snapshot, 0: there is none, so a
+ * first segment of zeros may be what a start leaves that never came to its first frame. Damage goes to the visitor and
+ * is no error.
+ * Errors: ERROR_LOG_DAMAGED where not even the size of the segments can be told or a newer program wrote them;
+ * ERROR_DISK_FAILED where the folder can't be listed. */
 enum error survey_run(struct disk *disk, uint64_t begin, const struct survey_visitor *visitor, struct survey *survey,
                       struct failure *failure);
 

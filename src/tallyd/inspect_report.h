@@ -1,4 +1,5 @@
-/* What is found in a folder, for people on standard output and, in a salvage, for programs in a file: one JSON object a line. */
+/* What is found in a folder, for people on standard output and, in a salvage, for programs in a file: one JSON object a
+ * line. */
 #ifndef TALLY_TALLYD_INSPECT_REPORT_H
 #define TALLY_TALLYD_INSPECT_REPORT_H
 

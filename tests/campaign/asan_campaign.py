@@ -142,7 +142,7 @@ class Campaign:
         self.daemon, self.memories, self.rounds, self.kills, self.tours = None, {}, 0, 0, collections.Counter()
         self.cleaned, self.snapshots = 0, 0  # rounds of cleaning; rounds of ours that ended with a snapshot
 
-    # --- clients -------------------------------------------------------------------------------------------------------
+    # --- clients ------------------------------------------------------------------------------------------------------
 
     def work(self, number, until):
         chance = random.Random(f"{self.seed} {self.rounds} {number}")
@@ -191,7 +191,7 @@ class Campaign:
             self.tours[repr(error)[:300]] += 1
             client.line.close()
 
-    # --- the daemon ----------------------------------------------------------------------------------------------------
+    # --- the daemon ---------------------------------------------------------------------------------------------------
 
     def begin_folder(self):
         """A daemon of its own, with one namespace or several."""

@@ -431,7 +431,8 @@ WEIGHTS = [weight for weight, _ in DRAWS.values()]
 
 
 def bulk(chance, memory):
-    """A request of what fills segments with messages of which nearly all end soon, and a few stay: the cleaner has to move these."""
+    """A request of what fills segments with messages of which nearly all end soon, and a few stay: the cleaner has to
+    move these."""
     at, kept = {"QueueUrl": memory.url("bulk")}, {"QueueUrl": memory.url("kept")}
     queue = chance.choice(["bulk", "kept"])
     if not memory.seen["bulk"] or chance.random() < 0.02:
@@ -451,7 +452,7 @@ def draw(chance, memory):
     return action, DRAWS[action][1](chance, memory)
 
 
-# --- a tour ------------------------------------------------------------------------------------------------------------
+# --- a tour -----------------------------------------------------------------------------------------------------------
 
 
 class Tour:

@@ -37,7 +37,8 @@ MESSAGE = re.compile(rb'"ReceiptHandle":"([^"]+)".*?"Body":"(\d+)')
 
 
 class Lines:
-    """Some connections that ask at once. Whatever is lost is asked again, as often as it takes: all that is asked may be repeated."""
+    """Some connections that ask at once. Whatever is lost is asked again, as often as it takes: all that is asked may
+    be repeated."""
 
     def __init__(self, port):
         self.connections = [Connection(port) for _ in range(LINES)]
@@ -68,7 +69,8 @@ def body_of(number, size):
 
 
 def send_all(port, url, states, numbers, size, stops_when_full, counts):
-    """Sends these numbers; the states say which were acknowledged. A send whose reply was lost is not repeated: nobody knows of it."""
+    """Sends these numbers; the states say which were acknowledged. A send whose reply was lost is not repeated: nobody
+    knows of it."""
     lines = Lines(port)
     todo = list(numbers)
     while todo:
@@ -216,7 +218,7 @@ class Campaign:
             metrics = {"error": str(error)}
         return {**metrics, "free": free_bytes(self.folder / "disk")}
 
-    # --- a round -------------------------------------------------------------------------------------------------------
+    # --- a round ------------------------------------------------------------------------------------------------------
 
     def url(self):
         with Connection(self.daemon.port) as line:

@@ -1,4 +1,5 @@
-/* A folder of the real log with bytes overwritten: whatever they are, a salvage ends, and what it writes is a folder that recovery takes.
+/* A folder of the real log with bytes overwritten: whatever they are, a salvage ends, and what it writes is a folder
+ * that recovery takes.
  *
  * The input is a run of patches: u8 which file, u16 where, u8 how many bytes, the bytes. */
 #include "api/salvage.h"

@@ -17,8 +17,8 @@
 /* A message as clients know it. */
 struct seen {
     uint8_t id[MESSAGE_ID_SIZE];
-    uint8_t number_id
-        [MESSAGE_ID_SIZE]; /* the id that its number gives: another one for messages of the server's own, and redriven ones */
+    /* The id that its number gives: another one for messages of the server's own, and redriven ones. */
+    uint8_t number_id[MESSAGE_ID_SIZE];
     uint64_t number;
     bool is_own;         /* its id says nothing of any number: a lost one is noted under that of its number */
     char *content_owned; /* all of it, encoded */
@@ -273,7 +273,8 @@ static bool judge_kept(struct trial *trial)
             continue;
         }
         trial->report->kept++;
-        /* A batch that has lost a unit tells of its failure under the id under which it would have told of its success. */
+        /* A batch that has lost a unit tells of its failure under the id under which it would have told of its
+         * success. */
         bool is_own = memcmp(seen->id, seen->number_id, MESSAGE_ID_SIZE) != 0 && has_note(trial, SALVAGE_CONTENT);
         if (!is_own &&
             (found->size != seen->size || memcmp(found->content_owned, seen->content_owned, seen->size) != 0))
@@ -326,7 +327,8 @@ static bool judge_batches(struct trial *trial, const struct core *truth, const s
     return true;
 }
 
-/* Without a loss the state is the same but for where contents stand, so a core that is asked for anything gives the same. */
+/* Without a loss the state is the same but for where contents stand, so a core that is asked for anything gives the
+ * same. */
 static bool judge_same(struct trial *trial, const struct core *truth, const struct core *core)
 {
     if (trial->has_open_end)
@@ -402,7 +404,8 @@ static bool is_refused(struct trial *trial, struct namespace *truth)
     return !is_recovered;
 }
 
-/* What recovery refuses is damaged, and a salvage says so. A single damage that recovery sees is not taken for what a crash cuts off either. */
+/* What recovery refuses is damaged, and a salvage says so. A single damage that recovery sees is not taken for what a
+ * crash cuts off either. */
 static bool judge_refusal(struct trial *trial, struct namespace *truth, bool is_cut)
 {
     if (!is_refused(trial, truth))
@@ -427,7 +430,8 @@ static bool salvage_and_judge(struct trial *trial, struct namespace *truth)
             fprintf(stderr, "unreadable: %s\n", failure.text);
         return failure.error == ERROR_LOG_DAMAGED || wrong(trial, "unexpected: %s", failure.text);
     }
-    /* What looks like the torn end of a log is one, for whoever knows the truth only from the folder (docs/formats/log.md). */
+    /* What looks like the torn end of a log is one, for whoever knows the truth only from the folder
+     * (docs/formats/log.md). */
     const bool is_cut =
         !trial->has_open_end && salvage_facts(salvage).newest + 1 < log_next_place(namespace_log(truth)).sequence;
     trial->has_open_end = trial->has_open_end || is_cut;

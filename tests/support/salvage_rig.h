@@ -1,7 +1,7 @@
 /* Damage on purpose, and a judge of what a salvage makes of it.
  *
- * The judge knows the truth: the same folder without the damage. Whatever is not in the salvage's notes must be as it was, byte for byte;
- * whatever is in them may be otherwise, but only in the way that the note says. */
+ * The judge knows the truth: the same folder without the damage. Whatever is not in the salvage's notes must be as it
+ * was, byte for byte; whatever is in them may be otherwise, but only in the way that the note says. */
 #ifndef TALLY_TESTS_SUPPORT_SALVAGE_RIG_H
 #define TALLY_TESTS_SUPPORT_SALVAGE_RIG_H
 
@@ -18,8 +18,9 @@ struct salvage_rig_report {
     uint64_t notes[SALVAGE_NOTE_COUNT];
 };
 
-/* Damages a copy of the folder as the seed says, salvages that into a new folder, opens this one as a daemon would, and judges. False, with
- * what is wrong in `wrong`: the salvage is. The disk stays as it is; it must be one that recovery takes. */
+/* Damages a copy of the folder as the seed says, salvages that into a new folder, opens this one as a daemon would, and
+ * judges. False, with what is wrong in `wrong`: the salvage is. The disk stays as it is; it must be one that recovery
+ * takes. */
 bool salvage_rig_try(struct disk *disk, uint64_t seed, struct salvage_rig_report *report, char wrong[512]);
 
 #endif

@@ -1,4 +1,4 @@
-/* A shim for LD_PRELOAD: from the n-th call on, one kind of operation fails, or waits, on files whose path has a given ending.
+/* A shim for LD_PRELOAD: from the n-th call on, one kind of operation fails, or waits, on files whose path ends so.
  *
  *   FAIL_CALL    pwrite | fdatasync | fsync | fallocate | renameat
  *   FAIL_SUFFIX  ending of the path, such as .segment; for renameat, of the old name

@@ -153,7 +153,8 @@ def of_publisher(**parameters):
 ENTRY = {"Id": "1", "MessageBody": "m", "ReceiptHandle": "x", "VisibilityTimeout": 1}
 ROWS = [{"Id": 1, "Uid": UUID % 5, "QueueUrl": "mine-two", "MessageBody": "row"}]
 
-# Each action's parameters, by which half of the world they are about; in this order, since some end what others look at.
+# Each action's parameters, by which half of the world they are about; in this order, since some end what others look
+# at.
 CELLS = {
     "SendMessage": of_queue(MessageBody="m"),
     "SendMessageBatch": of_queue(Entries=[ENTRY]),
@@ -444,7 +445,8 @@ def dead_letter(world, queue):
 
 
 def test_dead_letters_of_queues_out_of_reach(world):
-    """They are read where they are, without the name of their queue, and go back only with those who cover that queue."""
+    """They are read where they are, without the name of their queue, and go back only with those who cover that
+    queue."""
     world.boss("SetQueueAttributes", QueueUrl=url_of("bank-two"), Attributes=redrive("mine-dead"))
     start = {"SourceArn": arn("mine-dead")}
     ok(world.daemon, "MINE", "StartMessageMoveTask", start)

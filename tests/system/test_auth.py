@@ -181,7 +181,8 @@ def test_health_and_metrics_are_for_everybody(guarded):
 
 
 def test_with_credentials_the_name_is_what_was_signed(guarded):
-    """Whoever can sign is no page. What needs no signature answers everybody, as load balancers and Prometheus ask for it."""
+    """Whoever can sign is no page. What needs no signature answers everybody, as load balancers and Prometheus ask for
+    it."""
     assert ask(guarded, "json", "ListQueues", host="evil.example").status == 200
     assert ask(guarded, "json", "ListQueues", headers={"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}).status == 200
     for path in "/health", "/metrics":

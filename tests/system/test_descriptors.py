@@ -1,4 +1,5 @@
-"""File descriptors: the log has its own whatever relays and connections do; what is above the rest is refused by name."""
+"""File descriptors: the log has its own whatever relays and connections do; what is above the rest is refused by
+name."""
 
 import contextlib
 import json
@@ -64,7 +65,7 @@ def create(daemon, name, url, source=None):
         "Sink": {"Type": "http", "Url": url, "TimeoutSeconds": 60}})
 
 
-# --- the start ----------------------------------------------------------------------------------------------------------------
+# --- the start --------------------------------------------------------------------------------------------------------
 
 
 def test_a_limit_too_low_for_the_connections_that_were_asked_for_is_refused(daemon_factory):
@@ -103,12 +104,13 @@ def test_the_soft_limit_is_raised_to_the_hard_one(daemon_factory):
     assert daemon.stop() == 0
 
 
-# --- everything at once -------------------------------------------------------------------------------------------------------
+# --- everything at once -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("limit", [100, 128, 200, 1024])
 def test_the_log_goes_on_whatever_relays_and_connections_take(daemon_factory, limit):
-    """60 relays with hooks that hang, 300 connections that idle, and a log that goes from segment to segment and takes snapshots."""
+    """60 relays with hooks that hang, 300 connections that idle, and a log that goes from segment to segment and takes
+    snapshots."""
     daemon = limited(daemon_factory, limit, *SMALL).start()
     idle, refused = [], []
     with hung_hook() as (url, held), Connection(daemon.port) as client:
@@ -157,7 +159,7 @@ def metric_of(client, name):
     return int(re.search(rf"^{name}(?:{{[^}}]*}})? (\d+)$", client.answer().body.decode(), re.M)[1])
 
 
-# --- relays -------------------------------------------------------------------------------------------------------------------
+# --- relays -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_relay_that_does_not_fit_any_more_waits_for_descriptors_and_says_so(daemon_factory):

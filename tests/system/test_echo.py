@@ -1,4 +1,5 @@
-"""Whatever bytes a request has, and wherever a reply repeats them: replies are ASCII heads and bodies that strict readers take."""
+"""Whatever bytes a request has, and wherever a reply repeats them: replies are ASCII heads and bodies that strict
+readers take."""
 
 import json
 import re
@@ -11,7 +12,8 @@ from conftest import PATIENCE, ROOT
 
 NAMESPACE = "000000000000"
 
-# Bytes that are no text: alone, cut off, overlong, surrogates, beyond Unicode; and those that are but that XML can't have.
+# Bytes that are no text: alone, cut off, overlong, surrogates, beyond Unicode; and those that are but that XML can't
+# have.
 NO_TEXT = [b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff\x80\x80\x80", b"\xf8\x88\x80\x80\x80"]
 ODD_TEXT = [b"\x01", b"\x1f", b"\x7f", "\ufffe".encode(), "\uffff".encode(), "\x85".encode(), "😀".encode(), b"]]>", b"<&\"'>"]
 CREDENTIALS = f"BOSS secret-of-BOSS {NAMESPACE} read,write,admin\n"

@@ -1,4 +1,5 @@
-"""The data folder under a running daemon: its lock file, its files or the folder itself are removed, renamed, replaced."""
+"""The data folder under a running daemon: its lock file, its files or the folder itself are removed, renamed,
+replaced."""
 
 import contextlib
 import http.client
@@ -102,7 +103,8 @@ def test_a_folder_that_was_renamed_and_is_put_back_has_what_was_acknowledged(ser
 
 
 def test_a_second_daemon_is_kept_out_though_the_lock_file_was_removed(served):
-    """The first one notices the removal. Until it has ended the second is refused, and never are there two that acknowledge."""
+    """The first one notices the removal. Until it has ended the second is refused, and never are there two that
+    acknowledge."""
     served.call("AmazonSQS.PurgeQueue", {"QueueUrl": "q"})
     port = free_port()
     remove_lock(served)

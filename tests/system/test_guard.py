@@ -12,7 +12,8 @@ NAMESPACE = "000000000000"
 
 
 def in_each_way(daemon, headers, port=None):
-    """Statuses and codes of every kind of request with these headers: pages of the server, both forms, a method that nothing answers."""
+    """Statuses and codes of every kind of request with these headers: pages of the server, both forms, a method that
+    nothing answers."""
     target = {"X-Amz-Target": "AmazonSQS.ListQueues"}
     ways = [
         ("GET", "/health", None, {}), ("HEAD", "/health", None, {}), ("GET", "/metrics", None, {}), ("GET", "/", None, {}),
@@ -47,7 +48,8 @@ def test_without_credentials_no_page_of_another_site_is_obeyed(daemon):
 
 
 def test_without_credentials_only_names_of_the_daemon_are_answered(daemon_factory):
-    """DNS rebinding: a page asks its own origin, which now is at 127.0.0.1. Nothing but its Host tells it from another program."""
+    """DNS rebinding: a page asks its own origin, which now is at 127.0.0.1. Nothing but its Host tells it from another
+    program."""
     daemon = daemon_factory("--allow-host", "tally, queues.example ,[fd00::5]", "--public-url", "https://public.example:8443/x").start()
     daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})
     port = daemon.port
@@ -106,7 +108,8 @@ def all_actions(daemon):
 
 
 def test_without_credentials_a_get_only_reads(daemon):
-    """An old browser does not say which page had it send one; in an image's address there may be any action, but no header."""
+    """An old browser does not say which page had it send one; in an image's address there may be any action, but no
+    header."""
     targets = all_actions(daemon)
     assert len(targets) > 70
     browsers = {"Accept-Language": "en"}, {"Referer": "https://evil.example/"}

@@ -286,7 +286,8 @@ def silent_hello(secure, line):
 
 
 def test_handshakes_that_never_end_count_as_requests_and_give_way(secure):
-    """OpenSSL takes 30 KB for each. Where the budget of requests is spent new ones are refused, until those that take long are cut off."""
+    """OpenSSL takes 30 KB for each. Where the budget of requests is spent new ones are refused, until those that take
+    long are cut off."""
     count = scaled(1500, least=600)
     with bounded(secure, f"{count} handshakes that never end") as allowed:
         lines = connect(secure.secure_port, count)

@@ -17,7 +17,7 @@ from test_damage import SEGMENT, World, flipped, frames_of, make_world, refusal,
 NAMESPACE = "000000000000"
 
 
-# --- The commands -------------------------------------------------------------------------------------------------------
+# --- The commands -----------------------------------------------------------------------------------------------------
 
 
 def tallyd(*words, before=()):
@@ -87,7 +87,7 @@ def overwrite(path, offset, content):
         file.write(content)
 
 
-# --- What --verify says -------------------------------------------------------------------------------------------------
+# --- What --verify says -----------------------------------------------------------------------------------------------
 
 
 def test_verify_calls_a_sound_folder_clean_and_changes_nothing(rolled_world):
@@ -193,7 +193,7 @@ def test_a_log_of_zeros_is_not_called_empty(make_world):
     assert {"founding", "gap", "message"} <= {note["kind"] for note in notes}
 
 
-# --- Damage of each kind ------------------------------------------------------------------------------------------------
+# --- Damage of each kind ----------------------------------------------------------------------------------------------
 
 
 def segments_with_frames(world):
@@ -294,7 +294,8 @@ def test_a_damaged_snapshot_costs_nothing_while_the_log_tells_it_all(make_world)
 
 
 def test_a_damaged_snapshot_and_no_beginning(snapshot_world):
-    """Queues get their names from the part of the snapshot that can be read, or are named anew: the bodies are there in any case."""
+    """Queues get their names from the part of the snapshot that can be read, or are named anew: the bodies are there in
+    any case."""
     world = snapshot_world
     overwrite(world.snapshot, 100, os.urandom(64))
     (world.folder / f"{0:016x}.segment").unlink()
@@ -323,7 +324,7 @@ def test_a_folder_on_a_read_only_mount_can_be_salvaged(rolled_world):
     judge(world, new, report_of(new), [world.url])
 
 
-# --- What hangs on what is lost -----------------------------------------------------------------------------------------
+# --- What hangs on what is lost ---------------------------------------------------------------------------------------
 
 
 def test_a_batch_that_may_lack_a_unit_waits_for_a_person(make_world):

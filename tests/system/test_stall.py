@@ -90,7 +90,8 @@ def test_what_is_asked_for_late_in_a_stall_lasts_as_long_as_it_says(daemon_facto
 
 
 def test_a_stall_that_is_longer_than_a_lease_gives_it_to_one_worker(daemon_factory):
-    """Two receives and a long poll wait for the same disk; one gets the message, with its whole lease, and the poll is next."""
+    """Two receives and a long poll wait for the same disk; one gets the message, with its whole lease, and the poll is
+    next."""
     daemon, stall = start(daemon_factory, f_fifo={"VisibilityTimeout": "2"})
     message = {"QueueUrl": "f.fifo", "MessageBody": "m", "MessageGroupId": "g", "MessageDeduplicationId": "1"}
     daemon.call("AmazonSQS.SendMessage", message)
@@ -120,7 +121,8 @@ def test_a_heartbeat_in_a_stall_keeps_the_message_with_its_worker(daemon_factory
 
 
 def test_a_lease_begins_when_its_reply_leaves_also_behind_another_reply_of_its_connection(daemon_factory):
-    """Two receives in one write. The first waits once more, because its lease is long; so does the second, behind it."""
+    """Two receives in one write. The first waits once more, because its lease is long; so does the second, behind
+    it."""
     daemon, stall = start(daemon_factory, long={}, short={})
     for queue in "long", "short":
         daemon.call("AmazonSQS.SendMessage", {"QueueUrl": queue, "MessageBody": queue})

@@ -1,4 +1,5 @@
-"""Standard error and standard output that nobody reads, or that nobody has any more: the daemon serves and ends as ever."""
+"""Standard error and standard output that nobody reads, or that nobody has any more: the daemon serves and ends as
+ever."""
 
 import contextlib
 import os

@@ -310,8 +310,8 @@ static void a_server_without_a_reserve_starts_and_says_what_is_missing(void **st
     sqs_close(world);
 }
 
-/* Where the frame behind a snapshot did not fit, it stands in the next segment: the snapshot's file has its name from the
- * place where it was taken, and a start must find it to see that its room is there. */
+/* Where the frame behind a snapshot did not fit, it stands in the next segment: the snapshot's file has its name from
+ * the place where it was taken, and a start must find it to see that its room is there. */
 static void a_start_finds_the_room_of_a_snapshot_at_a_segments_end(void **state)
 {
     struct world *world = small_world(state);

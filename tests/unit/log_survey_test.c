@@ -1,4 +1,5 @@
-/* A survey finds every whole frame behind damage, says where the damage is, and takes nothing for a frame that is none. */
+/* A survey finds every whole frame behind damage, says where the damage is, and takes nothing for a frame that is
+ * none. */
 #include "log/segment.h"
 #include "log/survey.h"
 #include "support/log_rig.h"

@@ -277,7 +277,8 @@ static void a_batch_that_is_salvaged_twice_is_held_twice(void **state)
     }
 }
 
-/* What is lost is noted where hardly anything is left to tell of it. Behind the segment in use stands one that was made ahead of time. */
+/* What is lost is noted where hardly anything is left to tell of it. Behind the segment in use stands one that was made
+ * ahead of time. */
 static void a_log_that_is_lost_as_a_whole_is_no_new_one(void **state)
 {
     (void)state;
@@ -320,7 +321,8 @@ static void a_log_that_is_lost_as_a_whole_is_no_new_one(void **state)
     }
 }
 
-/* Two segments are lost, the one where the log went on behind the snapshot among them; all that tells of their frames is the header of the next. */
+/* Two segments are lost, the one where the log went on behind the snapshot among them; all that tells of their frames
+ * is the header of the next. */
 static void a_header_tells_of_frames_that_are_lost(void **state)
 {
     (void)state;
@@ -351,7 +353,8 @@ static void a_header_tells_of_frames_that_are_lost(void **state)
     world_destroy(world);
 }
 
-/* The end of a segment is lost, and the body of the one frame behind it. Its header is right, so nothing is lost behind that. */
+/* The end of a segment is lost, and the body of the one frame behind it. Its header is right, so nothing is lost behind
+ * that. */
 static void a_broken_frame_behind_a_hole_is_the_end(void **state)
 {
     (void)state;
@@ -375,7 +378,8 @@ static void a_broken_frame_behind_a_hole_is_the_end(void **state)
     world_destroy(world);
 }
 
-/* Its frames have the right numbers, but it is of another history of this folder: of one that was restored, say, and went on. */
+/* Its frames have the right numbers, but it is of another history of this folder: of one that was restored, say, and
+ * went on. */
 static void a_segment_of_another_log_is_a_gap(void **state)
 {
     (void)state;
@@ -403,7 +407,8 @@ static void a_segment_of_another_log_is_a_gap(void **state)
     world_destroy(world);
 }
 
-/* Its queue was created in a frame that is lost: the message is there, in a queue that is named after the lost one's number. */
+/* Its queue was created in a frame that is lost: the message is there, in a queue that is named after the lost one's
+ * number. */
 static void a_message_whose_queue_is_not_known_is_kept(void **state)
 {
     (void)state;
