@@ -1,14 +1,15 @@
 #!/usr/bin/python3
-"""The campaign of every action: a daemon built with sanitizers gets random requests of all actions, in both wire forms, on several connections
-and in several namespaces. Queues, batches, pools, schedules and relays are deleted in the middle; clients go away; the daemon is killed or
-stopped every few seconds, its clock jumps ahead, its time zones go away, its memory is short, and its segments are small, so that it cleans
-and takes snapshots.
+"""The campaign of every action: a daemon built with sanitizers gets random requests of all actions, in both wire forms,
+on several connections and in several namespaces. Queues, batches, pools, schedules and relays are deleted in the
+middle; clients go away; the daemon is killed or stopped every few seconds, its clock jumps ahead, its time zones go
+away, its memory is short, and its segments are small, so that it cleans and takes snapshots.
 
     make campaign-asan SECONDS=3600
     tests/campaign/asan_campaign.py --seconds 60 --seed 7 --tallyd build/asan/src/tallyd
 
-Standard output: how often each action was called and how often it went well, then one line of JSON. Exit status 0: no sanitizer had anything
-to say, the daemon never ended by itself, each reply could be read, and each action went well at least once."""
+Standard output: how often each action was called and how often it went well, then one line of JSON. Exit status 0: no
+sanitizer had anything to say, the daemon never ended by itself, each reply could be read, and each action went well at
+least once."""
 
 import argparse
 import collections
@@ -88,11 +89,13 @@ class Client:
         is_query = action.startswith("AmazonSQS.") and self.chance.random() < 0.35
         name = action.split(".", 1)[1]
         body = sqs.form(name, parameters) if is_query else json.dumps(parameters)
-        headers = {"Host": "127.0.0.1", "Content-Type": "application/x-www-form-urlencoded" if is_query else "application/x-amz-json-1.0"}
+        headers = {"Host": "127.0.0.1",
+                   "Content-Type": "application/x-www-form-urlencoded" if is_query else "application/x-amz-json-1.0"}
         if not is_query:
             headers["X-Amz-Target"] = action
         if key is not None:
-            headers = signed_headers("/", body, headers, key, f"{key}-secret", at=time.time() + self.campaign.clock.seconds)
+            headers = signed_headers("/", body, headers, key, f"{key}-secret",
+                                     at=time.time() + self.campaign.clock.seconds)
         lines = "".join(f"{field}: {value}\r\n" for field, value in headers.items())
         body = body.encode()
         return is_query, b"POST / HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n" % (lines.encode(), len(body)) + body
@@ -206,7 +209,8 @@ class Campaign:
         self.memories = {key: Memory(namespace) for key, namespace in names.items()}
         if self.has_keys:
             file = folder / "credentials"
-            file.write_text("".join(f"{key}  {key}-secret  {namespace}  read,write,admin\n" for key, namespace in KEYS.items()))
+            file.write_text("".join(f"{key}  {key}-secret  {namespace}  read,write,admin\n"
+                                    for key, namespace in KEYS.items()))
             file.chmod(0o600)
             self.plain += ["--credentials", str(file)]
 
@@ -216,7 +220,8 @@ class Campaign:
         chance = self.chance
         is_short = self.rounds % 3 == 2
         self.daemon.options = [*self.plain, "--memory-max", f"{chance.choice([2, 3, 5])}MiB" if is_short else "off"]
-        self.daemon.options += chance.choice([[], ["--in-flight-max", "20"], ["--purge-interval", "on"], ["--reply-memory-max", "1MiB"]])
+        self.daemon.options += chance.choice([[], ["--in-flight-max", "20"], ["--purge-interval", "on"],
+                                              ["--reply-memory-max", "1MiB"]])
         self.takes_tour = not is_short
         # Ahead only: a daemon whose clock was set back goes on from its log's time, and believes no signature.
         self.clock.set(self.clock.seconds + chance.choice([0, 0, 30, 90, 4000, 100000]))
@@ -251,7 +256,8 @@ class Campaign:
         if status is not None:
             raise Fault(f"the daemon ended by itself, status {status}: {self.report() or self.daemon.error_text()[-3000:]}")
         metrics = self.daemon.request("GET", "/metrics")[2].decode()
-        self.cleaned += sum(int(count) for count in re.findall(r"^tally_cleaning_rounds_total\S* (\d+)", metrics, re.MULTILINE))
+        self.cleaned += sum(int(count)
+                            for count in re.findall(r"^tally_cleaning_rounds_total\S* (\d+)", metrics, re.MULTILINE))
         self.snapshots += any(self.daemon.data.rglob("*.snapshot"))
         if self.rounds % 2 == 0:
             self.daemon.kill9()
@@ -302,9 +308,11 @@ def main():
         print(f"{action:45} {counts.called[action]:9,} called {counts.good[action]:9,} good")
     for fault in counts.faults:
         print(f"FAULT: {fault}")
-    print(json.dumps({"seed": seed, "seconds": round(time.monotonic() - started), "rounds": campaign.rounds, "kills": campaign.kills,
+    print(json.dumps({"seed": seed, "seconds": round(time.monotonic() - started), "rounds": campaign.rounds,
+                      "kills": campaign.kills,
                       "cleaned": campaign.cleaned, "snapshots": campaign.snapshots, "tours": campaign.tours["whole"],
-                      "calls": sum(counts.called.values()), "good": sum(counts.good.values()), "faults": len(counts.faults)}))
+                      "calls": sum(counts.called.values()), "good": sum(counts.good.values()),
+                      "faults": len(counts.faults)}))
     if counts.faults:
         sys.exit(f"the folder {folder} is left as it is")
     print("no report")

@@ -1,4 +1,5 @@
-"""Requests of every action, drawn at random over few names, so that they meet: what one asks about, another has just deleted.
+"""Requests of every action, drawn at random over few names, so that they meet: what one asks about, another has just
+deleted.
 
     memory = Memory(namespace)
     action, parameters = draw(chance, memory)      # like "Tally.Commit"
@@ -79,7 +80,8 @@ def a_body(chance):
 
 def an_antecedent(chance, memory):
     queue, message = memory.some(chance, "message", ("a", str(uuid.UUID(int=1))))
-    return chance.choice([f"message:{message}", f"batch:{chance.choice(BATCHES)}", f"dedup:{queue}/d{chance.randrange(20)}"])
+    return chance.choice([f"message:{message}", f"batch:{chance.choice(BATCHES)}",
+                          f"dedup:{queue}/d{chance.randrange(20)}"])
 
 
 def own_attributes(chance, memory):
@@ -135,13 +137,17 @@ def entries(chance, memory, make):
 
 def attributes(chance, memory, queue):
     dead = "dead.fifo" if queue.endswith(".fifo") else "dead"
-    rows = [("VisibilityTimeout", chance.choice("0012")), ("Tally.DeduplicationWindow", chance.choice(["0", "300", "-1"])),
+    rows = [("VisibilityTimeout", chance.choice("0012")),
+            ("Tally.DeduplicationWindow", chance.choice(["0", "300", "-1"])),
             ("ReceiveMessageWaitTimeSeconds", "0"), ("MessageRetentionPeriod", chance.choice(["60", "3600"])),
-            ("RedrivePolicy", json.dumps({"deadLetterTargetArn": memory.arn(dead), "maxReceiveCount": chance.randrange(1, 4)})),
-            ("Tally.Backoff", '{"min": 0, "max": 1}'), ("Tally.RateLimit", chance.choice(["", '{"queue": {"rate": 500, "burst": 50}}']))]
+            ("RedrivePolicy", json.dumps({"deadLetterTargetArn": memory.arn(dead),
+                                          "maxReceiveCount": chance.randrange(1, 4)})),
+            ("Tally.Backoff", '{"min": 0, "max": 1}'),
+            ("Tally.RateLimit", chance.choice(["", '{"queue": {"rate": 500, "burst": 50}}']))]
     if queue.endswith(".fifo"):
         rows += [("ContentBasedDeduplication", "true"), ("Tally.StrictOrder", chance.choice(["true", "false"])),
-                 ("Tally.OnGroupFailure", chance.choice(["skip", "cancel-rest"] if "once" in queue else ["skip", "hold", "cancel-rest"]))]
+                 ("Tally.OnGroupFailure", chance.choice(["skip", "cancel-rest"] if "once" in queue else ["skip", "hold",
+                     "cancel-rest"]))]
     else:
         rows += [("Tally.GroupConcurrency", chance.choice("012")), ("DelaySeconds", chance.choice("01"))]
     drawn = dict(chance.sample(rows, chance.randrange(1, 5)))
@@ -201,7 +207,8 @@ def publish(chance, memory):
         row = {"Id": at, "Uid": str(uuid.UUID(int=(at << 64) + int(publisher[-1], 16)))}
         rows.append({**row, "ReceiptHandle": a_handle(chance, memory)["ReceiptHandle"]} if chance.random() < 0.2
                     else {**row, **a_send(chance, memory)})
-    return {"Publisher": publisher, "Epoch": epoch, "Owner": owner, "Batch": max(1, batch), "ConfirmedBatch": max(0, batch - 1),
+    return {"Publisher": publisher, "Epoch": epoch, "Owner": owner, "Batch": max(1, batch),
+            "ConfirmedBatch": max(0, batch - 1),
             "Order": chance.choice(["group", "strict"]), "Refused": chance.choice(["park", "block"]), "Rows": rows}
 
 
@@ -280,11 +287,13 @@ def create_queue(chance, memory):
 
 def proposals(chance, memory):
     pool = chance.choice(["team", "outside"])
-    versions = [(ticket, version) for name, ticket, version in list(memory.seen["version"]) if name == pool] or [("t1", 1), ("t2", 1)]
+    versions = [(ticket, version) for name, ticket, version in list(memory.seen["version"]) if name == pool] or [("t1",
+        1), ("t2", 1)]
     made = []
     for _ in range(chance.randrange(1, 6)):
         members = chance.sample(versions, min(len(versions), 2 if pool == "outside" else 4))
-        made.append({"ProposalId": f"p{chance.randrange(50)}", "Members": [{"TicketId": name, "Version": version} for name, version in members]})
+        made.append({"ProposalId": f"p{chance.randrange(50)}",
+                     "Members": [{"TicketId": name, "Version": version} for name, version in members]})
     return {"PoolName": pool, "Proposals": made}
 
 
@@ -295,7 +304,8 @@ def a_match(chance, memory):
 
 def schedule(chance, memory):
     queue = a_queue(chance)
-    made = {"Name": f"s{chance.randrange(5)}", "Cron": chance.choice(["* * * * *", "*/7 * * * *", "30 2 * * *", "0 0 30 2 *"]),
+    made = {"Name": f"s{chance.randrange(5)}",
+            "Cron": chance.choice(["* * * * *", "*/7 * * * *", "30 2 * * *", "0 0 30 2 *"]),
             "TimeZone": chance.choice(["UTC", "Europe/Berlin"]), "QueueUrl": memory.url(queue), "MessageBody": "tick",
             "CatchUp": chance.choice(["one", "none", "all"])}
     return {**made, "MessageGroupId": "clock"} if queue.endswith(".fifo") else made
@@ -341,12 +351,14 @@ DRAWS = {
     "AmazonSQS.ReceiveMessage": (22, receive),
     "AmazonSQS.DeleteMessage": (8, a_handle),
     "AmazonSQS.DeleteMessageBatch": (5, lambda chance, memory: entries(chance, memory, lambda c, m, q: a_handle(c, m))),
-    "AmazonSQS.ChangeMessageVisibility": (4, lambda chance, memory: {**a_handle(chance, memory), "VisibilityTimeout": chance.randrange(3)}),
+    "AmazonSQS.ChangeMessageVisibility": (4,
+        lambda chance, memory: {**a_handle(chance, memory), "VisibilityTimeout": chance.randrange(3)}),
     "AmazonSQS.ChangeMessageVisibilityBatch": (3, lambda chance, memory: entries(
         chance, memory, lambda c, m, q: {**a_handle(c, m), "VisibilityTimeout": c.randrange(3)})),
     "AmazonSQS.CreateQueue": (8, create_queue),
     "AmazonSQS.GetQueueUrl": (1, lambda chance, memory: {"QueueName": a_queue(chance)}),
-    "AmazonSQS.ListQueues": (1, lambda chance, memory: {"QueueNamePrefix": chance.choice(["", "a", "dead"]), **page(chance, memory)}),
+    "AmazonSQS.ListQueues": (1, lambda chance, memory: {"QueueNamePrefix": chance.choice(["", "a", "dead"]),
+        **page(chance, memory)}),
     "AmazonSQS.DeleteQueue": (2, of_queue()),
     "AmazonSQS.PurgeQueue": (1, of_queue()),
     "AmazonSQS.GetQueueAttributes": (2, of_queue(lambda chance, memory: {"AttributeNames": ["All"]})),
@@ -360,15 +372,19 @@ DRAWS = {
     "AmazonSQS.RemovePermission": (1, of_queue(lambda chance, memory: {"Label": f"l{chance.randrange(4)}"})),
     "AmazonSQS.ListDeadLetterSourceQueues": (1, of_queue()),
     "AmazonSQS.StartMessageMoveTask": (2, lambda chance, memory: {
-        "SourceArn": memory.arn(chance.choice(["dead", "dead.fifo"])), **({"MaxNumberOfMessagesPerSecond": 5} if chance.random() < 0.5 else {})}),
+        "SourceArn": memory.arn(chance.choice(["dead", "dead.fifo"])),
+        **({"MaxNumberOfMessagesPerSecond": 5} if chance.random() < 0.5 else {})}),
     "AmazonSQS.CancelMessageMoveTask": (1, lambda chance, memory: {"TaskHandle": memory.some(chance, "task", "x")}),
-    "AmazonSQS.ListMessageMoveTasks": (1, lambda chance, memory: {"SourceArn": memory.arn(chance.choice(["dead", "dead.fifo"])), "MaxResults": 10}),
+    "AmazonSQS.ListMessageMoveTasks": (1,
+        lambda chance, memory: {"SourceArn": memory.arn(chance.choice(["dead", "dead.fifo"])), "MaxResults": 10}),
     "Tally.CreateBatch": (4, batch),
     "Tally.AddUnits": (3, UNITS),
     "Tally.CompleteUnits": (4, of_batch(lambda chance, memory: {"Units": [
-        {"Unit": str(chance.randrange(4)), "Status": chance.choice(["succeeded", "failed"]), "Detail": "why" * 9} for _ in range(2)]})),
+        {"Unit": str(chance.randrange(4)), "Status": chance.choice(["succeeded", "failed"]), "Detail": "why" * 9}
+        for _ in range(2)]})),
     "Tally.XorUnits": (2, of_batch(lambda chance, memory: {
-        "Value": f"{chance.getrandbits(64):016x}", "RequestToken": f"t{chance.randrange(30)}", "Registered": chance.randrange(3), "Finished": 0})),
+        "Value": f"{chance.getrandbits(64):016x}", "RequestToken": f"t{chance.randrange(30)}",
+        "Registered": chance.randrange(3), "Finished": 0})),
     "Tally.SealBatch": (2, of_batch()),
     "Tally.CancelBatch": (1, of_batch()),
     "Tally.DescribeBatch": (2, of_batch()),
@@ -378,7 +394,8 @@ DRAWS = {
     "Tally.Commit": (5, commit),
     "Tally.OpenPublisher": (1, open_publisher),
     "Tally.Publish": (4, publish),
-    "Tally.PutTypeOrder": (1, lambda chance, memory: {"Name": f"o{chance.randrange(3)}", "Types": chance.sample(TYPES, 2)}),
+    "Tally.PutTypeOrder": (1, lambda chance, memory: {"Name": f"o{chance.randrange(3)}",
+        "Types": chance.sample(TYPES, 2)}),
     "Tally.ListTypeOrders": (1, page),
     "Tally.DeleteTypeOrder": (1, lambda chance, memory: {"Name": f"o{chance.randrange(3)}"}),
     "Tally.PutSchedule": (2, schedule),
@@ -401,19 +418,25 @@ DRAWS = {
     "Tally.ResumeQueue": (3, of_queue()),
     "Tally.PauseGroup": (1, of_group()),
     "Tally.ResumeGroup": (3, of_group()),
-    "Tally.ReleaseGroup": (3, of_group(lambda chance, memory: {"Action": chance.choice(["retry", "skip", "cancel-rest"])})),
+    "Tally.ReleaseGroup": (3, of_group(lambda chance, memory: {"Action": chance.choice(["retry", "skip",
+        "cancel-rest"])})),
     "Tally.ListGroups": (2, of_queue(lambda chance, memory: {
-        **({"State": chance.choice(["held", "paused", "ready", "busy"])} if chance.random() < 0.7 else {}), **page(chance, memory)})),
+        **({"State": chance.choice(["held", "paused", "ready", "busy"])} if chance.random() < 0.7 else {}),
+        **page(chance, memory)})),
     "Tally.ExplainMessage": (2, an_explained),
     "Tally.CreatePool": (2, lambda chance, memory: pool_arguments(chance, memory, a_pool(chance))),
     "Tally.UpdatePool": (1, of_pool(lambda chance, memory: {"Rules": [
-        {"type": "equal", "attr": "mode"}, {"type": "near", "attr": "mmr", "max": chance.randrange(1, 4), "expand": [{"after": "1s", "max": 9}]}]})),
+        {"type": "equal", "attr": "mode"},
+        {"type": "near", "attr": "mmr", "max": chance.randrange(1, 4), "expand": [{"after": "1s", "max": 9}]}]})),
     "Tally.DescribePool": (1, of_pool()),
     "Tally.ListPools": (1, page),
     "Tally.DeletePool": (1, of_pool()),
-    "Tally.OfferTickets": (6, of_pool(lambda chance, memory: {"Tickets": [a_ticket(chance) for _ in range(chance.randrange(1, 15))]})),
-    "Tally.UpdateTicket": (2, of_pool(lambda chance, memory: {"TicketId": f"t{chance.randrange(60)}", "Attributes": {"mmr": 2, "mode": "x"}})),
-    "Tally.CancelTickets": (2, of_pool(lambda chance, memory: {"TicketIds": [f"t{chance.randrange(60)}" for _ in range(4)]})),
+    "Tally.OfferTickets": (6, of_pool(lambda chance, memory: {"Tickets": [a_ticket(chance)
+        for _ in range(chance.randrange(1, 15))]})),
+    "Tally.UpdateTicket": (2, of_pool(lambda chance, memory: {"TicketId": f"t{chance.randrange(60)}",
+        "Attributes": {"mmr": 2, "mode": "x"}})),
+    "Tally.CancelTickets": (2, of_pool(lambda chance, memory: {"TicketIds": [f"t{chance.randrange(60)}"
+        for _ in range(4)]})),
     "Tally.GetTicket": (1, of_pool(lambda chance, memory: {"TicketId": f"t{chance.randrange(60)}"})),
     "Tally.ListTickets": (2, of_pool(page)),
     "Tally.CountTickets": (1, of_pool()),
@@ -456,8 +479,9 @@ def draw(chance, memory):
 
 
 class Tour:
-    """Each action once and with success, under names of its own. call(action, parameters) gives the answer of one that must go well;
-    what it raises ends the tour. `hook`: where an HTTP server closes each connection without an answer."""
+    """Each action once and with success, under names of its own. call(action, parameters) gives the answer of one that
+    must go well; what it raises ends the tour. `hook`: where an HTTP server closes each connection without an
+    answer."""
 
     def __init__(self, call, memory, name, hook):
         self.call, self.memory, self.name, self.hook = call, memory, name, hook
@@ -489,12 +513,14 @@ class Tour:
         self.call("Tally.ExplainMessage", {**at, "MessageId": sent["MessageId"]})
         self.call("AmazonSQS.DeleteMessage", {**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]})
         held = [{"Id": str(i), "ReceiptHandle": self.take(at)["ReceiptHandle"]} for i in range(2)]
-        self.call("AmazonSQS.ChangeMessageVisibilityBatch", {**at, "Entries": [{**entry, "VisibilityTimeout": 9} for entry in held]})
+        self.call("AmazonSQS.ChangeMessageVisibilityBatch",
+                  {**at, "Entries": [{**entry, "VisibilityTimeout": 9} for entry in held]})
         self.call("AmazonSQS.DeleteMessageBatch", {**at, "Entries": held})
         handle = self.take(at)["ReceiptHandle"]
         self.call("AmazonSQS.ChangeMessageVisibility", {**at, "ReceiptHandle": handle, "VisibilityTimeout": 9})
         self.call("Tally.FailMessage", {**at, "ReceiptHandle": handle, "Reason": "of the tour"})
-        self.call("Tally.Commit", {"Sends": [{**at, "MessageBody": "c"}], "Deletes": [{**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]}]})
+        self.call("Tally.Commit", {"Sends": [{**at, "MessageBody": "c"}],
+                                   "Deletes": [{**at, "ReceiptHandle": self.take(at)["ReceiptHandle"]}]})
 
     def queues(self):
         at = self.queue("managed")
@@ -506,7 +532,8 @@ class Tour:
         self.call("AmazonSQS.TagQueue", {**at, "Tags": {"a": "b"}})
         self.call("AmazonSQS.ListQueueTags", at)
         self.call("AmazonSQS.UntagQueue", {**at, "TagKeys": ["a"]})
-        self.call("AmazonSQS.AddPermission", {**at, "Label": "l", "AWSAccountIds": ["111111111111"], "Actions": ["SendMessage"]})
+        self.call("AmazonSQS.AddPermission",
+                  {**at, "Label": "l", "AWSAccountIds": ["111111111111"], "Actions": ["SendMessage"]})
         self.call("AmazonSQS.RemovePermission", {**at, "Label": "l"})
         self.call("AmazonSQS.PurgeQueue", at)
         self.call("Tally.PauseQueue", at)
@@ -516,7 +543,8 @@ class Tour:
     def groups(self):
         at = self.queue("line.fifo", FifoQueue="true", **{"Tally.OnGroupFailure": "hold"})
         for number in range(2):
-            self.call("AmazonSQS.SendMessage", {**at, "MessageBody": "m", "MessageGroupId": "g", "MessageDeduplicationId": str(number)})
+            self.call("AmazonSQS.SendMessage",
+                      {**at, "MessageBody": "m", "MessageGroupId": "g", "MessageDeduplicationId": str(number)})
         self.call("Tally.PauseGroup", {**at, "MessageGroupId": "g"})
         self.call("Tally.ListGroups", at)
         self.call("Tally.ResumeGroup", {**at, "MessageGroupId": "g"})
@@ -532,14 +560,16 @@ class Tour:
             source = self.queue(f"source-of-{name}", RedrivePolicy=policy)
             for _ in range(3):
                 self.call("AmazonSQS.SendMessage", {**source, "MessageBody": "m"})
-                self.call("Tally.FailMessage", {**source, "ReceiptHandle": self.take(source)["ReceiptHandle"], "Reason": "broken"})
+                self.call("Tally.FailMessage", {**source, "ReceiptHandle": self.take(source)["ReceiptHandle"],
+                                                "Reason": "broken"})
             if target is once:
                 self.call("AmazonSQS.DeleteQueue", source)
         for _ in range(3):
             self.take(once, AttributeNames=["All"], MessageAttributeNames=["All"])
         name = dead["QueueUrl"].rsplit("/", 1)[-1]
         self.call("AmazonSQS.ListDeadLetterSourceQueues", dead)
-        task = self.call("AmazonSQS.StartMessageMoveTask", {"SourceArn": self.memory.arn(name), "MaxNumberOfMessagesPerSecond": 1})
+        task = self.call("AmazonSQS.StartMessageMoveTask",
+                         {"SourceArn": self.memory.arn(name), "MaxNumberOfMessagesPerSecond": 1})
         self.call("AmazonSQS.ListMessageMoveTasks", {"SourceArn": self.memory.arn(name)})
         self.call("AmazonSQS.CancelMessageMoveTask", {"TaskHandle": task["TaskHandle"]})
 
@@ -574,7 +604,8 @@ class Tour:
     def pools(self):
         at, pool = self.queue("results"), {"PoolName": f"{self.name}-pool"}
         self.call("Tally.CreatePool", {
-            **pool, "ResultQueueUrl": at["QueueUrl"], "Attributes": {"mmr": "num"}, "Matcher": "external", "ConfirmSeconds": 60})
+            **pool, "ResultQueueUrl": at["QueueUrl"], "Attributes": {"mmr": "num"}, "Matcher": "external",
+            "ConfirmSeconds": 60})
         tickets = [{"TicketId": f"t{i}", "Attributes": {"mmr": i}} for i in range(6)]
         self.call("Tally.OfferTickets", {**pool, "Tickets": tickets})
         self.call("Tally.UpdateTicket", {**pool, "TicketId": "t5", "Attributes": {"mmr": 9}})

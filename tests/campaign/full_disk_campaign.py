@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The campaign of the full disk: a daemon on a small file system that becomes full, by Tally itself or by somebody else, is drained while
-it stays full, killed in the middle, started again, and goes on by itself when there is room.
+"""The campaign of the full disk: a daemon on a small file system that becomes full, by Tally itself or by somebody
+else, is drained while it stays full, killed in the middle, started again, and goes on by itself when there is room.
 
 What must hold:
   - every message whose send was acknowledged is received, and none is received after its deletion was acknowledged;
@@ -100,8 +100,8 @@ def send_all(port, url, states, numbers, size, stops_when_full, counts):
 
 
 def drain(port, url, states, is_over, spared, counts, seed, lag, lease_s):
-    """Receives and deletes until is_over. Up to `lag` messages are held, and deleted in no order. One in so many as `spared` says is not
-    deleted while it says so: then in every segment something lives."""
+    """Receives and deletes until is_over. Up to `lag` messages are held, and deleted in no order. One in so many as
+    `spared` says is not deleted while it says so: then in every segment something lives."""
     draw = random.Random(seed)
     lines = Lines(port)
     receive = request_bytes("AmazonSQS.ReceiveMessage", {
@@ -213,7 +213,8 @@ class Campaign:
         metrics = {}
         try:
             text = self.daemon.request("GET", "/metrics")[2].decode()
-            metrics = dict(re.findall(r"^(tally_disk_[a-z_]+|tally_messages|tally_log_segments)[^ ]* (\S+)$", text, re.M))
+            metrics = dict(re.findall(r"^(tally_disk_[a-z_]+|tally_messages|tally_log_segments)[^ ]* (\S+)$", text,
+                                      re.M))
         except OSError as error:
             metrics = {"error": str(error)}
         return {**metrics, "free": free_bytes(self.folder / "disk")}
@@ -227,7 +228,8 @@ class Campaign:
     def fill(self, limit, size, stops_when_full):
         ranges = [range(at, limit, PROCESSES) for at in range(PROCESSES)]
         return self.run_all(send_all, [
-            (self.daemon.port, self.url_text, self.states, each, size, stops_when_full, self.counts) for each in ranges])
+            (self.daemon.port, self.url_text, self.states, each, size, stops_when_full, self.counts)
+            for each in ranges])
 
     def check_refused(self):
         """What grows is refused, as soon as the daemon has looked."""
@@ -290,7 +292,8 @@ class Campaign:
         """Are there messages in the queue?"""
         try:
             with Connection(self.daemon.port) as line:
-                answer = line.call("AmazonSQS.GetQueueAttributes", {"QueueUrl": self.url_text, "AttributeNames": ["All"]})
+                answer = line.call("AmazonSQS.GetQueueAttributes",
+                                   {"QueueUrl": self.url_text, "AttributeNames": ["All"]})
                 attributes = answer.json()["Attributes"]
         except Lost:
             if self.daemon.process.poll() is not None:
@@ -299,7 +302,8 @@ class Campaign:
                 self.daemon.kill9()
                 self.start()
             return True
-        names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed")
+        names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+                 "ApproximateNumberOfMessagesDelayed")
         return any(int(attributes[name]) for name in names)
 
     def settle(self):
@@ -347,7 +351,8 @@ class Campaign:
         self.check_taken_again()
         self.settle()
         print(f"round {number + 1}: full by {way}, {counted} messages of {size} bytes in {filled:.0f} s, drained in {took:.0f} s; "
-              f"{self.kills} kills, {self.unasked_ends} ends by itself, {self.lost} lost, {self.counts[2]} twice", file=sys.stderr)
+              f"{self.kills} kills, {self.unasked_ends} ends by itself, {self.lost} lost, {self.counts[2]} twice",
+              file=sys.stderr)
         if self.draw.random() < 0.5:
             self.kill_and_start()
 
@@ -376,7 +381,8 @@ class Campaign:
             assert status == 0, status
         return {
             "rounds": self.options.rounds, "messages": self.sent, **counted, "kills": self.kills, "lost": self.lost,
-            "twice": self.counts[2], "ended_by_itself": self.unasked_ends, "longest_down_seconds": round(self.longest_down, 2),
+            "twice": self.counts[2], "ended_by_itself": self.unasked_ends,
+            "longest_down_seconds": round(self.longest_down, 2),
             "refused_sends": self.counts[0], "refused_others": self.counts[1], "seed": self.options.seed,
         }
 
@@ -404,7 +410,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--disk", type=int, default=640, help="MiB of the file system")
     parser.add_argument("--messages", type=int, default=400000, help="at most, in a round")
-    parser.add_argument("--million", type=int, default=1000000, help="messages of the last round, on a disk that stays full; 0: none")
+    parser.add_argument("--million", type=int, default=1000000,
+                        help="messages of the last round, on a disk that stays full; 0: none")
     parser.add_argument("--lease", type=int, default=10, help="seconds that a killed client's messages are held")
     parser.add_argument("--daemon", help="options of the daemon, in one word")
     parser.add_argument("--seed", type=int, default=int(time.time()))

@@ -1,6 +1,7 @@
 """A file system of a few hundred MiB, and somebody who takes all of its room.
 
-    with small_disk(tmp_path / "disk", 384) as folder:      # ext4 in a file, or a tmpfs where that can't be mounted; else skipped
+    with small_disk(tmp_path / "disk", 384) as folder:      # ext4 in a file, or a tmpfs where that can't be mounted;
+    else skipped
         with Hog(folder) as hog:        # from now on every byte that comes free is taken
             hog.wait_until_full()
 """

@@ -1,5 +1,5 @@
-"""What a credential with queues= may do and see: each action of the table in docs/access.md, within its reach and out of it, with each right;
-and what becomes of requests that wait when credentials or policies change."""
+"""What a credential with queues= may do and see: each action of the table in docs/access.md, within its reach and out
+of it, with each right; and what becomes of requests that wait when credentials or policies change."""
 
 import base64
 import json
@@ -64,7 +64,8 @@ def text(value, kind="String"):
 
 
 def send(queue, **attributes):
-    return {"QueueUrl": url_of(queue), "MessageBody": "m", "MessageAttributes": {f"Tally.{name}": text(value) for name, value in attributes.items()}}
+    return {"QueueUrl": url_of(queue), "MessageBody": "m",
+            "MessageAttributes": {f"Tally.{name}": text(value) for name, value in attributes.items()}}
 
 
 def target(queue):
@@ -93,8 +94,10 @@ class World:
             self.boss("Tally.AddUnits", BatchId=f"{half}-batch", Units=["u", "v", "w"])
             self.boss("Tally.CreateBatch", BatchId=f"{half}-xor", Tracking="xor", OnComplete=target(f"{half}-two"))
             self.boss("Tally.CreateBatch", BatchId=f"{half}-over", Total=0, OnComplete=target(f"{half}-two"))
-            self.boss("Tally.PutSchedule", Name=f"{half}-schedule", Cron="0 0 1 1 *", MessageBody="m", QueueUrl=url_of(f"{half}-two"))
-            self.boss("Tally.CreatePool", PoolName=f"{half}-pool", Matcher="external", ResultQueueUrl=url_of(f"{half}-two"))
+            self.boss("Tally.PutSchedule", Name=f"{half}-schedule", Cron="0 0 1 1 *", MessageBody="m",
+                      QueueUrl=url_of(f"{half}-two"))
+            self.boss("Tally.CreatePool", PoolName=f"{half}-pool", Matcher="external",
+                      ResultQueueUrl=url_of(f"{half}-two"))
             self.boss("Tally.OfferTickets", PoolName=f"{half}-pool", Tickets=[{"TicketId": "t"}])
             self.ids[half] = self.boss("SendMessage", **send(f"{half}-one", Batch=f"{half}-batch"))["MessageId"]
             self.boss("SendMessage", **send(f"{half}-one", After=f"batch:{half}-batch"))
@@ -120,10 +123,13 @@ class World:
 
     def foreign(self):
         """What must not change, whatever the one half does."""
-        seen = [self.boss("Tally.DescribeBatch", BatchId=name) for name in ("bank-batch", "bank-xor", "bank-over", "mixed", "parent", "child", "loose")]
+        seen = [self.boss("Tally.DescribeBatch", BatchId=name)
+                for name in ("bank-batch", "bank-xor", "bank-over", "mixed", "parent", "child", "loose")]
         seen += [self.boss("Tally.ListUnits", BatchId=name) for name in ("bank-batch", "mixed", "parent")]
-        seen += [self.boss("Tally.DescribeSchedule", Name="bank-schedule"), self.boss("Tally.ListTickets", PoolName="bank-pool")["Tickets"]]
-        seen += [self.boss("ListQueueTags", QueueUrl=url_of("bank-one")), self.boss("Tally.ListTypeOrders"), self.boss("Tally.ListRelays")]
+        seen += [self.boss("Tally.DescribeSchedule", Name="bank-schedule"),
+                 self.boss("Tally.ListTickets", PoolName="bank-pool")["Tickets"]]
+        seen += [self.boss("ListQueueTags", QueueUrl=url_of("bank-one")), self.boss("Tally.ListTypeOrders"),
+                 self.boss("Tally.ListRelays")]
         seen += [self.boss("Tally.OpenPublisher", Publisher=UUID % 1, Epoch=1, Owner=UUID % 9)]
         for queue in "bank-one", "bank-two", "bank-dead", "bank-gone":
             seen.append(self.boss("GetQueueAttributes", QueueUrl=url_of(queue), AttributeNames=["All"])["Attributes"])
@@ -196,7 +202,8 @@ CELLS = {
     "DeleteBatch": of_batch("over"),
     "OpenPublisher": of_publisher(),
     "Publish": of_publisher(Batch=1, ConfirmedBatch=0, Rows=ROWS),
-    "PutSchedule": lambda half: {"Name": f"{half}-schedule", "Cron": "0 0 1 1 *", "MessageBody": "m", "QueueUrl": url_of("mine-two")},
+    "PutSchedule": lambda half: {"Name": f"{half}-schedule", "Cron": "0 0 1 1 *", "MessageBody": "m",
+                                 "QueueUrl": url_of("mine-two")},
     "DescribeSchedule": of_schedule(),
     "PauseSchedule": of_schedule(),
     "ResumeSchedule": of_schedule(),
@@ -214,22 +221,27 @@ CELLS = {
     "ConfirmMatch": of_pool(MatchId=UUID % 1, TicketId="t"),
     "ExplainTicket": of_pool(TicketId="t"),
     "CancelTickets": of_pool(TicketIds=["t"]),
-    "CreateRelay": lambda _: {"RelayName": "r", "Source": {"Type": "queue", "QueueUrl": "mine-one"}, "Sink": {"Type": "queue"}},
+    "CreateRelay": lambda _: {"RelayName": "r", "Source": {"Type": "queue", "QueueUrl": "mine-one"},
+                              "Sink": {"Type": "queue"}},
     "PutTypeOrder": lambda _: {"Name": "order", "Types": ["second", "first"]},
     "DeleteTypeOrder": lambda _: {"Name": "order"},
-    **{action: lambda _: {"RelayName": "r"} for action in ("DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts")},
+    **{action: lambda _: {"RelayName": "r"}
+       for action in ("DescribeRelay", "PauseRelay", "ResumeRelay", "DeleteRelay", "ListDoubts")},
     "ResolveDoubt": lambda _: {"RelayName": "r", "Id": 1, "Action": "send"},
-    **{action: lambda _: {} for action in ("ListQueues", "ListBatches", "ListSchedules", "ListPools", "ListTypeOrders", "ListRelays")},
+    **{action: lambda _: {} for action in ("ListQueues", "ListBatches", "ListSchedules", "ListPools", "ListTypeOrders",
+                                           "ListRelays")},
     "DeletePool": of_pool(),
     "DeleteSchedule": of_schedule(),
     "PurgeQueue": of_queue(),
     "DeleteQueue": lambda half: {"QueueUrl": url_of(f"{half}-gone")},
 }
-LISTS = {"ListQueues": "mine-one", "ListBatches": "mine-batch", "ListSchedules": "mine-schedule", "ListPools": "mine-pool"}
+LISTS = {"ListQueues": "mine-one", "ListBatches": "mine-batch", "ListSchedules": "mine-schedule",
+         "ListPools": "mine-pool"}
 
 # How what is out of reach is refused, where it is not as the reach of its action says.
 REFUSED = {"queue": "AccessDenied", "publisher": "AccessDenied", "namespace": "AccessDenied"}
-ABSENT = {"batch": "BatchDoesNotExist", "pool": "PoolDoesNotExist", "schedule": "ScheduleDoesNotExist", "each": "BatchDoesNotExist"}
+ABSENT = {"batch": "BatchDoesNotExist", "pool": "PoolDoesNotExist", "schedule": "ScheduleDoesNotExist",
+          "each": "BatchDoesNotExist"}
 ODD = {"CreateBatch": "AccessDenied"}
 
 
@@ -300,8 +312,10 @@ def test_an_action_within_reach_is_not_refused_for_its_reach(guarded):
 
 # Parameters that name nothing that is there: past the checks of access they fail.
 ROUGH = {
-    "DeleteMessage", "ChangeMessageVisibility", "FailMessage", "CancelMessageMoveTask", "ReleaseGroup", "RemovePermission",
-    "PutBackMatch", "ConfirmMatch", "XorUnits", "Publish", "DeleteMessageBatch", "ChangeMessageVisibilityBatch", "UpdateTicket",
+    "DeleteMessage", "ChangeMessageVisibility", "FailMessage", "CancelMessageMoveTask", "ReleaseGroup",
+    "RemovePermission",
+    "PutBackMatch", "ConfirmMatch", "XorUnits", "Publish", "DeleteMessageBatch", "ChangeMessageVisibilityBatch",
+    "UpdateTicket",
 }
 
 
@@ -332,13 +346,16 @@ def test_a_batch_with_a_queue_out_of_reach_or_with_none_is_not_there(world, batc
     for action in "DescribeBatch", "ListUnits", "SealBatch", "CancelBatch", "DeleteBatch":
         refused(world.daemon, "MINE", "BatchDoesNotExist", f"Tally.{action}", {"BatchId": batch})
     refused(world.daemon, "MINE", "BatchDoesNotExist", "Tally.AddUnits", {"BatchId": batch, "Units": ["x"]})
-    refused(world.daemon, "MINE", "BatchDoesNotExist", "Tally.CompleteUnits", {"BatchId": batch, "Units": [{"Unit": "x"}]})
+    refused(world.daemon, "MINE", "BatchDoesNotExist", "Tally.CompleteUnits",
+            {"BatchId": batch, "Units": [{"Unit": "x"}]})
     refused(world.daemon, "MINE", "BatchDoesNotExist", "Tally.Commit", {"Units": [{"BatchId": batch, "Unit": "x"}]})
     refused(world.daemon, "MINE", "BatchDoesNotExist", "SendMessage", send("mine-one", Batch=batch))
     refused(world.daemon, "MINE", "BatchDoesNotExist", "Tally.Commit", {"Sends": [send("mine-one", Batch=batch)]})
     refused(world.daemon, "MINE", "DependencyDoesNotExist", "SendMessage", send("mine-one", After=f"batch:{batch}"))
-    refused(world.daemon, "MINE", "BatchDoesNotExist", "Tally.CreateBatch", {"BatchId": "x", "Parent": batch, "OnComplete": target("mine-two")})
-    refused(world.daemon, "MINE", "BatchAlreadyExists", "Tally.CreateBatch", {"BatchId": batch, "OnComplete": target("mine-two")})
+    refused(world.daemon, "MINE", "BatchDoesNotExist", "Tally.CreateBatch",
+            {"BatchId": "x", "Parent": batch, "OnComplete": target("mine-two")})
+    refused(world.daemon, "MINE", "BatchAlreadyExists", "Tally.CreateBatch",
+            {"BatchId": batch, "OnComplete": target("mine-two")})
     absent = refused(world.daemon, "MINE", "BatchDoesNotExist", "Tally.DescribeBatch", {"BatchId": "x"})
     hidden = refused(world.daemon, "MINE", "BatchDoesNotExist", "Tally.DescribeBatch", {"BatchId": batch})
     assert absent == hidden.replace(batch, "x")
@@ -355,7 +372,8 @@ def test_the_queues_of_a_batch_are_known_behind_a_restart(world):
 def test_a_confined_credential_works_with_batches_of_its_own(world):
     assert "OnComplete" in refused(world.daemon, "MINE", "AccessDenied", "Tally.CreateBatch", {"BatchId": "loose-too"})
     ok(world.daemon, "MINE", "Tally.CreateBatch", {"BatchId": "job", "OnComplete": target("mine-two")})
-    ok(world.daemon, "MINE", "Tally.CreateBatch", {"BatchId": "part", "Parent": "job", "OnComplete": target("mine-two")})
+    ok(world.daemon, "MINE", "Tally.CreateBatch",
+       {"BatchId": "part", "Parent": "job", "OnComplete": target("mine-two")})
     ok(world.daemon, "MINE", "SendMessage", send("mine-two", Batch="part"))
     ok(world.daemon, "MINE", "Tally.SealBatch", {"BatchId": "part"})
     ok(world.daemon, "MINE", "Tally.SealBatch", {"BatchId": "job"})
@@ -369,7 +387,8 @@ def test_a_confined_credential_works_with_batches_of_its_own(world):
 
 def test_pages_of_batches_do_not_tell_of_those_out_of_reach(world):
     page = ok(world.daemon, "MINE", "Tally.ListBatches", {"MaxResults": 3})
-    assert [batch["BatchId"] for batch in page["Batches"]] == ["mine-batch", "mine-xor", "mine-over"] and "NextToken" not in page
+    assert [batch["BatchId"] for batch in page["Batches"]] == ["mine-batch", "mine-xor",
+        "mine-over"] and "NextToken" not in page
     page = ok(world.daemon, "MINE", "Tally.ListBatches", {"MaxResults": 2})
     rest = ok(world.daemon, "MINE", "Tally.ListBatches", {"MaxResults": 2, "NextToken": page["NextToken"]})
     assert [batch["BatchId"] for batch in rest["Batches"]] == ["mine-over"] and "NextToken" not in rest
@@ -379,13 +398,16 @@ def test_a_message_waits_only_for_what_its_sender_reaches(world):
     world.boss("CreateQueue", QueueName="mine-once", Attributes={"Tally.DeduplicationWindow": "600"})
     alive = world.boss("SendMessage", **send("mine-one"))["MessageId"]
     once = world.boss("SendMessage", **send("mine-once"), MessageDeduplicationId="first")["MessageId"]
-    ok(world.daemon, "MINE", "SendMessage", send("mine-two", After=f"message:{alive}, message:{world.ids['mine']}, batch:mine-batch"))
+    ok(world.daemon, "MINE", "SendMessage",
+       send("mine-two", After=f"message:{alive}, message:{world.ids['mine']}, batch:mine-batch"))
     for item in f"message:{world.ids['bank']}", "batch:bank-batch", f"message:{UUID % 1}", "batch:none":
-        refused(world.daemon, "MINE", "DependencyDoesNotExist", "SendMessage", send("mine-two", After=f"message:{alive},{item}"))
+        refused(world.daemon, "MINE", "DependencyDoesNotExist", "SendMessage",
+                send("mine-two", After=f"message:{alive},{item}"))
     refused(world.daemon, "MINE", "AccessDenied", "SendMessage", send("mine-two", After="dedup:bank-one/first"))
     handle = receive(world.daemon, "mine-once")[0]["ReceiptHandle"]
     world.boss("DeleteMessage", QueueUrl=url_of("mine-once"), ReceiptHandle=handle)
-    ended = refused(world.daemon, "MINE", "DependencyDoesNotExist", "SendMessage", send("mine-two", After=f"message:{once}"))
+    ended = refused(world.daemon, "MINE", "DependencyDoesNotExist", "SendMessage",
+                    send("mine-two", After=f"message:{once}"))
     assert "dedup:" in ended
     ok(world.daemon, "MINE", "SendMessage", send("mine-two", After="dedup:mine-once/first"))
     ok(world.daemon, "ALL", "SendMessage", send("mine-two", After=f"message:{once}"))
@@ -415,7 +437,8 @@ def test_explain_message_tells_nothing_of_messages_of_other_queues(world):
     assert explained(world, ended) == explained(world, UUID % 1) == {"State": "unknown", "Why": []}
 
 
-@pytest.mark.parametrize("after, code", [("message:{bank}", "Message"), ("batch:bank-batch", "Batch"), ("batch:mixed", "Batch")])
+@pytest.mark.parametrize("after, code",
+                         [("message:{bank}", "Message"), ("batch:bank-batch", "Batch"), ("batch:mixed", "Batch")])
 def test_explain_message_names_nothing_that_is_out_of_reach(world, after, code):
     """The sender covered both halves; who asks covers one."""
     waits = world.boss("SendMessage", **send("mine-two", After=after.format(**world.ids)))["MessageId"]
@@ -460,7 +483,8 @@ def test_dead_letters_of_queues_out_of_reach(world):
     world.daemon.restart()
     refused(world.daemon, "MINE", "AccessDenied", "StartMessageMoveTask", start)
     world.boss("StartMessageMoveTask", **start, DestinationArn=arn("bank-two"))
-    wait_until(lambda: world.boss("ListMessageMoveTasks", **start)["Results"][0]["Status"] == "COMPLETED", what="the move")
+    wait_until(lambda: world.boss("ListMessageMoveTasks", **start)["Results"][0]["Status"] == "COMPLETED",
+               what="the move")
     assert "bank" not in json.dumps(ok(world.daemon, "MINE", "ListMessageMoveTasks", start))
     assert "bank" in json.dumps(world.boss("ListMessageMoveTasks", **start))
     ok(world.daemon, "MINE", "StartMessageMoveTask", {**start, "DestinationArn": arn("mine-two")})
@@ -491,7 +515,8 @@ def test_a_publisher_is_for_those_who_cover_the_queues_that_its_rows_name(world)
     for key in "MINE", "WIDE":
         refused(world.daemon, key, "AccessDenied", "Tally.OpenPublisher", opening(7, 2, 8))
         rows = [{"Id": 9, "Uid": UUID % 6, "QueueUrl": url_of("mine-one"), "MessageBody": "row"}]
-        refused(world.daemon, key, "AccessDenied", "Tally.Publish", {**claim, "Batch": 4, "ConfirmedBatch": 0, "Rows": rows})
+        refused(world.daemon, key, "AccessDenied", "Tally.Publish",
+                {**claim, "Batch": 4, "ConfirmedBatch": 0, "Rows": rows})
 
 
 def test_what_acknowledges_counts_as_naming_its_queue(world):
@@ -499,7 +524,8 @@ def test_what_acknowledges_counts_as_naming_its_queue(world):
     ok(world.daemon, "MINE", "Tally.OpenPublisher", claim)
     handle = receive(world.daemon, "bank-one")[0]["ReceiptHandle"]
     row = {"Id": 1, "Uid": UUID % 1, "ReceiptHandle": handle}
-    blocked = ok(world.daemon, "MINE", "Tally.Publish", {**claim, "Batch": 1, "ConfirmedBatch": 0, "Rows": [row]})["Results"][0]
+    blocked = ok(world.daemon, "MINE", "Tally.Publish",
+                 {**claim, "Batch": 1, "ConfirmedBatch": 0, "Rows": [row]})["Results"][0]
     assert blocked["Status"] == "blocked" and "bank" not in blocked["Message"]
     ok(world.daemon, "BOSS", "Tally.Publish", {**claim, "Batch": 2, "ConfirmedBatch": 0, "Rows": [row]})
     refused(world.daemon, "MINE", "AccessDenied", "Tally.OpenPublisher", opening(7, 2, 8))
@@ -597,7 +623,8 @@ def test_a_receive_that_waits_ends_when_its_credential_would_be_refused(guarded,
 
 def test_a_feed_that_waits_ends_when_its_credential_would_be_refused(guarded, credentials):
     ok(guarded, "BOSS", "CreateQueue", {"QueueName": "mine-one"})
-    ok(guarded, "BOSS", "Tally.CreatePool", {"PoolName": "pool", "Matcher": "external", "ResultQueueUrl": url_of("mine-one")})
+    ok(guarded, "BOSS", "Tally.CreatePool",
+       {"PoolName": "pool", "Matcher": "external", "ResultQueueUrl": url_of("mine-one")})
     feed = {"PoolName": "pool", "From": 1, "WaitTimeSeconds": 20}
     gone, kept = (Waiting(guarded, key, "Tally.FeedTickets", feed) for key in ("MINER", "MINE"))
     renew(guarded, credentials, CREDENTIALS.replace("queues=mine-*\nMINEW", "queues=mine-two\nMINEW"))
@@ -621,7 +648,8 @@ def test_a_feed_of_a_pool_that_sends_elsewhere_now_is_not_told_what_comes(guarde
 def test_a_receive_of_another_namespace_ends_when_the_policy_lets_it_in_no_more(guarded, how):
     queue = {"QueueUrl": url_of("mine-one")}
     ok(guarded, "BOSS", "CreateQueue", {"QueueName": "mine-one"})
-    ok(guarded, "BOSS", "AddPermission", {**queue, "Label": "l", "AWSAccountIds": [OTHER], "Actions": ["ReceiveMessage"]})
+    ok(guarded, "BOSS", "AddPermission",
+       {**queue, "Label": "l", "AWSAccountIds": [OTHER], "Actions": ["ReceiveMessage"]})
     guest, own = (Waiting(guarded, key, "ReceiveMessage", POLL) for key in ("GUEST", "MINER"))
     ok(guarded, "BOSS", "SetQueueAttributes", {**queue, "Attributes": {"DelaySeconds": "0"}})
     ok(guarded, "BOSS", "AddPermission", {**queue, "Label": "m", "AWSAccountIds": [OTHER], "Actions": ["SendMessage"]})

@@ -184,7 +184,8 @@ def test_with_credentials_the_name_is_what_was_signed(guarded):
     """Whoever can sign is no page. What needs no signature answers everybody, as load balancers and Prometheus ask for
     it."""
     assert ask(guarded, "json", "ListQueues", host="evil.example").status == 200
-    assert ask(guarded, "json", "ListQueues", headers={"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}).status == 200
+    assert ask(guarded, "json", "ListQueues",
+               headers={"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}).status == 200
     for path in "/health", "/metrics":
         assert guarded.request("GET", path, None, {"Host": "tally:9324"})[0] == 200
     assert guarded.request("GET", "/health", None, {"Host": b"\xff"})[0] == 400
@@ -564,11 +565,13 @@ def test_patterns_bound_the_queues_wherever_one_is_named(guarded):
         assert "does not cover" in denied(guarded, "SHOP", action, parameters)
     taken = call(guarded, "SHOP", "Tally.CreatePool", {"PoolName": "loans", "ResultQueueUrl": url_of("shop-1")})[1]
     assert taken["__type"] == "com.tally#PoolAlreadyExists"
-    absent_schedules = [(f"Tally.{action}", {"Name": "rent"}) for action in ("DescribeSchedule", "PauseSchedule", "ResumeSchedule", "DeleteSchedule")]
+    absent_schedules = [(f"Tally.{action}", {"Name": "rent"})
+                        for action in ("DescribeSchedule", "PauseSchedule", "ResumeSchedule", "DeleteSchedule")]
     absent_pools = [
         (f"Tally.{action}", {"PoolName": pool, "ResultQueueUrl": url_of("shop-1")})
         for pool in ("loans", "late")
-        for action in ("DescribePool", "UpdatePool", "DeletePool", "OfferTickets", "CancelTickets", "GetTicket", "ListTickets", "CountTickets",
+        for action in ("DescribePool", "UpdatePool", "DeletePool", "OfferTickets", "CancelTickets", "GetTicket",
+                       "ListTickets", "CountTickets",
                        "FeedTickets", "ProposeMatches", "PutBackMatch", "ConfirmMatch", "UpdateTicket", "ExplainTicket")
     ]
     for action, parameters in absent_schedules + absent_pools:

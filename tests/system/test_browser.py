@@ -1,8 +1,9 @@
 """Pages that a real browser shows, and a daemon without credentials on the same machine.
 
-Chromium is told that evil.example and queues.example are at 127.0.0.1, as rebound names would be. A page is loaded from a small server; where it
-must be of one origin with the daemon, the daemon takes over the server's port afterwards: from then on the page asks the daemon itself, over
-connections of the browser, and the address behind its name has never changed.
+Chromium is told that evil.example and queues.example are at 127.0.0.1, as rebound names would be. A page is loaded from
+a small server; where it must be of one origin with the daemon, the daemon takes over the server's port afterwards: from
+then on the page asks the daemon itself, over connections of the browser, and the address behind its name has never
+changed.
 
 Skipped where there is no Chromium: Ubuntu has it as a snap only, which may not use folders under /tmp."""
 
@@ -21,7 +22,8 @@ from conftest import PATIENCE, free_port, wait_until
 
 CHROMIUM = shutil.which("chromium")
 IS_SNAP = CHROMIUM is not None and "snap" in pathlib.Path(CHROMIUM).resolve().parts
-pytestmark = pytest.mark.skipif(CHROMIUM is None or IS_SNAP, reason="there is no Chromium that is no snap: ./setup test")
+pytestmark = pytest.mark.skipif(CHROMIUM is None or IS_SNAP,
+                                reason="there is no Chromium that is no snap: ./setup test")
 
 SECRET = "the secret of a message"
 QUEUE = "/000000000000/q"
@@ -184,7 +186,8 @@ class Site:
 @contextlib.contextmanager
 def browser(folder, url):
     command = [
-        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
+        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-dev-shm-usage",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
         "--host-resolver-rules=MAP evil.example 127.0.0.1, MAP queues.example 127.0.0.1",
         "--remote-debugging-port=0",  # or it would end when the page is loaded
@@ -205,7 +208,8 @@ def frames(urls):
 
 
 def page(control, base=None, names=None):
-    return PAGE % {"control": json.dumps(f"http://evil.example:{control.port}"), "names": json.dumps(names), "base": json.dumps(base),
+    return PAGE % {"control": json.dumps(f"http://evil.example:{control.port}"), "names": json.dumps(names),
+                   "base": json.dumps(base),
                    "tries": TRIES}
 
 
@@ -217,7 +221,8 @@ def with_secret(daemon):
 
 def requests_seen(daemon):
     _, _, text = daemon.request("GET", "/metrics")
-    return next(int(line.split()[1]) for line in text.decode().splitlines() if line.startswith("tally_http_requests_total "))
+    return next(int(line.split()[1])
+                for line in text.decode().splitlines() if line.startswith("tally_http_requests_total "))
 
 
 def assert_is_untouched(daemon):
@@ -237,7 +242,8 @@ def assert_learned_nothing(told):
     assert len(told) > 20, told
     for name, answer in told.items():
         text = json.dumps(answer)
-        assert SECRET not in text and "QueueUrl" not in text and "tally_" not in text and '"ok"' not in text, (name, text)
+        assert SECRET not in text and "QueueUrl" not in text and "tally_" not in text and '"ok"' not in text, (name,
+            text)
         assert answer != "open", name
         if isinstance(answer, list):
             assert answer[:2] in (["opaque", 0], ["basic", 403]), (name, text)
@@ -280,7 +286,8 @@ def test_a_page_of_one_origin_with_the_daemon_is_obeyed_only_under_a_name_of_its
     rebound = control.told.pop("evil.example")
     assert_learned_nothing(rebound)
     kind, status, text = rebound["receive"]
-    assert (kind, status) == ("basic", 403) and f"Host 'evil.example:{daemon.port}'" in text and "--allow-host evil.example" in text
+    assert (kind, status) == ("basic",
+        403) and f"Host 'evil.example:{daemon.port}'" in text and "--allow-host evil.example" in text
     for host, told in control.told.items():
         for name, (kind, status, text) in told.items():
             assert (kind, status) == ("basic", 200), (host, name, text)

@@ -85,9 +85,10 @@ class World:
 
 
 def fingerprint(folder):
-    """Names and contents of a folder, but for the lock, whose text is the last owner, unfinished snapshots, those kept in reserve, and the segment
-    that is made ahead of time."""
-    contents = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.name != "lock" and path.suffix not in (".tmp", ".reserve")}
+    """Names and contents of a folder, but for the lock, whose text is the last owner, unfinished snapshots, those kept
+    in reserve, and the segment that is made ahead of time."""
+    contents = {path.name: path.read_bytes()
+                for path in sorted(folder.iterdir()) if path.name != "lock" and path.suffix not in (".tmp", ".reserve")}
     return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items() if any(content[:4096]) or not content}
 
 
@@ -549,7 +550,8 @@ def test_a_full_disk(daemon_factory, tmp_path):
         url = world.queue("q")
         answer = None
         for number in range(2000):
-            answer = world.line.call("AmazonSQS.SendMessage", {"QueueUrl": url, "MessageBody": f"{number} " + "x" * 60000})
+            answer = world.line.call("AmazonSQS.SendMessage",
+                                     {"QueueUrl": url, "MessageBody": f"{number} " + "x" * 60000})
             if answer.status != 200:
                 break
             world.acknowledged[answer.json()["MessageId"]] = f"{number} " + "x" * 60000
@@ -560,7 +562,8 @@ def test_a_full_disk(daemon_factory, tmp_path):
         daemon.start()
         # With room it goes on.
         subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
-        wait_until(lambda: re.search(r"^tally_disk_level\S* 0$", daemon.request("GET", "/metrics")[2].decode(), re.M), 20, "room")
+        wait_until(lambda: re.search(r"^tally_disk_level\S* 0$", daemon.request("GET", "/metrics")[2].decode(), re.M),
+                   20, "room")
         world.send(url, "there is room again")
         check_all_there(world, url)
         world.stop()
@@ -573,7 +576,8 @@ def test_a_full_disk_from_the_beginning(daemon_factory, tmp_path):
         status, said = run_to_end(daemon)
         assert status == 1
         assert "failed: No space left on device. Make room on this file system." in said, said
-        assert re.search(r"needs a segment to go on with, about \d+ bytes, and \d+ are free: make room for \d+ more\.", said), said
+        assert re.search(r"needs a segment to go on with, about \d+ bytes, and \d+ are free: make room for \d+ more\.",
+                         said), said
         assert str(daemon.data / "000000000000") in said
 
 

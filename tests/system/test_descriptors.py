@@ -150,7 +150,8 @@ def test_the_log_goes_on_whatever_relays_and_connections_take(daemon_factory, li
     assert "Too many open files" not in text and "no snapshot" not in text, text[-2000:]
     daemon.restart()
     attributes = {"QueueUrl": "q", "AttributeNames": ["ApproximateNumberOfMessages"]}
-    assert int(daemon.call("AmazonSQS.GetQueueAttributes", attributes)[1]["Attributes"]["ApproximateNumberOfMessages"]) == count
+    assert int(daemon.call("AmazonSQS.GetQueueAttributes",
+                           attributes)[1]["Attributes"]["ApproximateNumberOfMessages"]) == count
     assert daemon.stop() == 0
 
 
@@ -229,7 +230,8 @@ def test_a_relay_opens_no_more_than_is_kept_for_it(daemon_factory, tmp_path, pos
             messages = line.ok("AmazonSQS.GetQueueAttributes", wanted)["Attributes"]
             return int(messages["ApproximateNumberOfMessages"]) + len(held)
 
-        sinks = [{"Type": "http", "Url": url, "TimeoutSeconds": 60}, {"Type": "http", "Url": url.replace("127.0.0.1", "localhost")},
+        sinks = [{"Type": "http", "Url": url, "TimeoutSeconds": 60},
+                 {"Type": "http", "Url": url.replace("127.0.0.1", "localhost")},
                  {"Type": "sqs", "QueueUrl": url + "000000000000/other"}, {"Type": "queue", "QueueUrl": "to"}]
         sources = [{"Type": "queue", "QueueUrl": "from"}, {"Type": "sqlite", "Connection": str(outbox.path)}]
         if postgres_or_none is not None:
@@ -249,7 +251,8 @@ def test_a_relay_opens_no_more_than_is_kept_for_it(daemon_factory, tmp_path, pos
                 most = most_descriptors(daemon, lambda: arrived() > arrived_before) - before
                 assert most <= kept, (source["Type"], sink["Type"])
                 good(daemon, "DeleteRelay", RelayName="r")
-                wait_until(lambda: metric(daemon, "tally_descriptors_of_relays") == 0, seconds=90, what="the end of the relay")
+                wait_until(lambda: metric(daemon, "tally_descriptors_of_relays") == 0, seconds=90,
+                           what="the end of the relay")
                 outbox.ask("DELETE FROM tally_outbox")
     assert daemon.stop(90) == 0
 

@@ -15,7 +15,8 @@ from wire import Connection, Lost, scaled
 OPTIONS = ["--body-max", "64KiB", "--segment-size", "5MiB", "--snapshot-bytes", "2MiB"]
 BODY = 7500
 ROUNDS = scaled(2000, least=40)
-ROUNDS_THAT_TELL = 1000  # what so many send is far above the bound; ./test runs so many, and fewer only under sanitizers and valgrind
+# what so many send is far above the bound; ./test runs so many, and fewer only under sanitizers and valgrind
+ROUNDS_THAT_TELL = 1000
 CLEANED_WITHIN = 3000  # rounds: so much lives beside what has ended by then that something is moved
 
 

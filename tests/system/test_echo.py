@@ -14,8 +14,10 @@ NAMESPACE = "000000000000"
 
 # Bytes that are no text: alone, cut off, overlong, surrogates, beyond Unicode; and those that are but that XML can't
 # have.
-NO_TEXT = [b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xff\x80\x80\x80", b"\xf8\x88\x80\x80\x80"]
-ODD_TEXT = [b"\x01", b"\x1f", b"\x7f", "\ufffe".encode(), "\uffff".encode(), "\x85".encode(), "😀".encode(), b"]]>", b"<&\"'>"]
+NO_TEXT = [b"\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80",
+           b"\xff\x80\x80\x80", b"\xf8\x88\x80\x80\x80"]
+ODD_TEXT = [b"\x01", b"\x1f", b"\x7f", "\ufffe".encode(), "\uffff".encode(), "\x85".encode(), "😀".encode(), b"]]>",
+            b"<&\"'>"]
 CREDENTIALS = f"BOSS secret-of-BOSS {NAMESPACE} read,write,admin\n"
 
 
@@ -98,25 +100,34 @@ def requests(bad):
         b"AWS4-HMAC-SHA256 " + bad + b"=a, Credential=BOSS/20260101/us-east-1/sqs/aws4_request",
     ):
         for date in (b"20260101T000000Z", bad):
-            yield "Authorization", http(b"/", b"{}", b"POST", b"localhost", b"X-Amz-Target: AmazonSQS.ListQueues", b"X-Amz-Date: " + date,
+            yield "Authorization", http(b"/", b"{}", b"POST", b"localhost", b"X-Amz-Target: AmazonSQS.ListQueues",
+                                        b"X-Amz-Date: " + date,
                                         b"Authorization: " + value)
     for name in ("Algorithm", "Credential", "Date", "SignedHeaders", "Expires", "Signature", "Security-Token"):
         for text in (bad, escaped):
             yield f"X-Amz-{name}", http(b"/?Action=ListQueues&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=BOSS%2F20260101%2Fus-east-1%2F"
                                         b"sqs%2Faws4_request&X-Amz-SignedHeaders=host&X-Amz-Signature=0&X-Amz-" + name.encode() + b"=" + text, b"", b"GET")
-    members = ["QueueUrl", "QueueName", "MessageBody", "ReceiptHandle", "BatchId", "Units", "Name", "Cron", "PoolName", "RelayName", "TicketId",
-               "TicketIds", "MessageId", "NextToken", "MessageGroupId", "Attributes", "AttributeNames", "Entries", "Label", "TaskHandle", "Publisher",
-               "TypeOrderName", "Types", "Tags", "TagKeys", "SourceArn", "Source", "Sink", "Rules", "OnComplete", "Tickets", "Filter"]
+    members = ["QueueUrl", "QueueName", "MessageBody", "ReceiptHandle", "BatchId", "Units", "Name", "Cron", "PoolName",
+               "RelayName", "TicketId",
+               "TicketIds", "MessageId", "NextToken", "MessageGroupId", "Attributes", "AttributeNames", "Entries",
+               "Label", "TaskHandle", "Publisher",
+               "TypeOrderName", "Types", "Tags", "TagKeys", "SourceArn", "Source", "Sink", "Rules", "OnComplete",
+               "Tickets", "Filter"]
     for target in all_actions():
         for member in members:
-            texts = (b'"' + bad + b'"', b'["' + bad + b'"]', b'{"' + bad + b'":"' + bad + b'"}', b'[{"Id":"' + bad + b'","a":"b"}]')
+            texts = (b'"' + bad + b'"', b'["' + bad + b'"]', b'{"' + bad + b'":"' + bad + b'"}',
+                     b'[{"Id":"' + bad + b'","a":"b"}]')
             text = texts[(len(target) + len(member)) % len(texts)]
-            yield f"{member} of {target}", with_line(b"X: y", b'{"%s":%s,"QueueUrl":"q"}' % (member.encode(), text), target.encode())
+            yield f"{member} of {target}", with_line(b"X: y", b'{"%s":%s,"QueueUrl":"q"}' % (member.encode(), text),
+                target.encode())
         name = target.split(".")[1].encode()
         if target.startswith("AmazonSQS."):
-            for field in (b"QueueUrl", b"QueueName", b"ReceiptHandle", b"Attribute.1.Name", b"AttributeName.1", b"Label", b"Tag.1.Key",
-                          name + b"RequestEntry.1.Id", b"SourceArn", b"MessageBody", b"MessageAttribute.1.Name", b"VisibilityTimeout"):
-                yield f"{field} of {name}", http(b"/", b"Action=%s&%s=%s&Tag.1.Value=%s&Attribute.1.Value=%s" % (name, field, escaped, escaped, escaped))
+            for field in (b"QueueUrl", b"QueueName", b"ReceiptHandle", b"Attribute.1.Name", b"AttributeName.1",
+                          b"Label", b"Tag.1.Key",
+                          name + b"RequestEntry.1.Id", b"SourceArn", b"MessageBody", b"MessageAttribute.1.Name",
+                          b"VisibilityTimeout"):
+                yield f"{field} of {name}", http(b"/",
+                    b"Action=%s&%s=%s&Tag.1.Value=%s&Attribute.1.Value=%s" % (name, field, escaped, escaped, escaped))
                 yield f"{field} of {name}, raw", http(b"/", b"Action=%s&%s=%s" % (name, field, bad))
 
 

@@ -23,5 +23,6 @@ def test_no_action_makes_the_sanitizers_speak_and_each_goes_well(tmp_path):
     assert ended.returncode == 0, ended.stdout + ended.stderr
     counted = json.loads(next(line for line in ended.stdout.splitlines() if line.startswith("{")))
     assert counted["faults"] == 0 and counted["kills"] > 0 and counted["tours"] > 0, counted
-    good = [int(line.split()[3].replace(",", "")) for line in ended.stdout.splitlines() if re.search(" called .* good$", line)]
+    good = [int(line.split()[3].replace(",", ""))
+            for line in ended.stdout.splitlines() if re.search(" called .* good$", line)]
     assert len(good) > 70 and min(good) > 0, ended.stdout

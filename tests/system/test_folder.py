@@ -25,7 +25,8 @@ def send(daemon, body):
 
 def bodies(daemon):
     found = []
-    while messages := daemon.call("AmazonSQS.ReceiveMessage", {"QueueUrl": "q", "MaxNumberOfMessages": 10})[1].get("Messages"):
+    while messages := daemon.call("AmazonSQS.ReceiveMessage",
+                                  {"QueueUrl": "q", "MaxNumberOfMessages": 10})[1].get("Messages"):
         found += [message["Body"] for message in messages]
     return sorted(found)
 
@@ -71,7 +72,8 @@ def replace(daemon):
     shutil.copytree(daemon.folder / "elsewhere", folder_of(daemon))
 
 
-SPOILS = [(remove_lock, "lock was removed or replaced"), (remove, "was removed or renamed"), (rename, "was removed or renamed"),
+SPOILS = [(remove_lock, "lock was removed or replaced"), (remove, "was removed or renamed"),
+          (rename, "was removed or renamed"),
           (rename_data, "was removed or renamed"), (replace, "was removed or renamed")]
 
 
@@ -108,7 +110,8 @@ def test_a_second_daemon_is_kept_out_though_the_lock_file_was_removed(served):
     served.call("AmazonSQS.PurgeQueue", {"QueueUrl": "q"})
     port = free_port()
     remove_lock(served)
-    second = subprocess.Popen([*WRAPPER, str(BIN / "tallyd"), "--data", str(served.data), "--listen", f"127.0.0.1:{port}"],
+    second = subprocess.Popen([*WRAPPER, str(BIN / "tallyd"), "--data", str(served.data), "--listen",
+                               f"127.0.0.1:{port}"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment())
     try:
         line = second.stdout.readline()  # empty: refused

@@ -1,7 +1,8 @@
-"""A full disk: what grows is refused, what ends goes on, a start is possible, and with room all is as before. On a real small file system.
+"""A full disk: what grows is refused, what ends goes on, a start is possible, and with room all is as before. On a real
+small file system.
 
-tests/campaign/full_disk_campaign.py does and judges most of it; `make campaign-full-disk ROUNDS=20` is the whole of it, with a million
-messages that are drained without a free byte.
+tests/campaign/full_disk_campaign.py does and judges most of it; `make campaign-full-disk ROUNDS=20` is the whole of it,
+with a million messages that are drained without a free byte.
 """
 
 import os

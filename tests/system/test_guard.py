@@ -1,4 +1,5 @@
-"""What a daemon without credentials answers: requests for names of its own, that no page of another site sent; and with GET what reads.
+"""What a daemon without credentials answers: requests for names of its own, that no page of another site sent; and with
+GET what reads.
 
 The same with a real browser: test_browser.py."""
 
@@ -16,10 +17,12 @@ def in_each_way(daemon, headers, port=None):
     nothing answers."""
     target = {"X-Amz-Target": "AmazonSQS.ListQueues"}
     ways = [
-        ("GET", "/health", None, {}), ("HEAD", "/health", None, {}), ("GET", "/metrics", None, {}), ("GET", "/", None, {}),
+        ("GET", "/health", None, {}), ("HEAD", "/health", None, {}), ("GET", "/metrics", None, {}),
+        ("GET", "/", None, {}),
         ("GET", "/?Action=ListQueues", None, {}), ("POST", "/", "Action=ListQueues", {}), ("POST", "/", "{}", target),
         ("GET", "/", "{}", target), ("POST", f"/{NAMESPACE}/q?Action=PurgeQueue", "", {}), ("OPTIONS", "/", None, {}),
-        ("PUT", "/", "{}", target), ("POST", "/", "{}", {"X-Amz-Target": "Tally.ListBatches"}), ("POST", "/", "{", target),
+        ("PUT", "/", "{}", target), ("POST", "/", "{}", {"X-Amz-Target": "Tally.ListBatches"}),
+        ("POST", "/", "{", target),
     ]
     return {daemon.request(method, path, body, {**headers, **more})[0] for method, path, body, more in ways}
 
@@ -50,16 +53,20 @@ def test_without_credentials_no_page_of_another_site_is_obeyed(daemon):
 def test_without_credentials_only_names_of_the_daemon_are_answered(daemon_factory):
     """DNS rebinding: a page asks its own origin, which now is at 127.0.0.1. Nothing but its Host tells it from another
     program."""
-    daemon = daemon_factory("--allow-host", "tally, queues.example ,[fd00::5]", "--public-url", "https://public.example:8443/x").start()
+    daemon = daemon_factory("--allow-host", "tally, queues.example ,[fd00::5]", "--public-url",
+                            "https://public.example:8443/x").start()
     daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})
     port = daemon.port
     own = [
-        f"127.0.0.1:{port}", "127.0.0.1", f"localhost:{port}", "LOCALHOST.", "tally.localhost", "[::1]", f"[::ffff:127.0.0.1]:{port}",
+        f"127.0.0.1:{port}", "127.0.0.1", f"localhost:{port}", "LOCALHOST.", "tally.localhost", "[::1]",
+        f"[::ffff:127.0.0.1]:{port}",
         "tally", f"Tally:{port}", "queues.example", "public.example", "public.example:8443", "[fd00:0::5]:1",
     ]
     foreign = [
-        "evil.example", f"evil.example:{port}", "127.0.0.1.evil.com", "localhost.evil.com", "evillocalhost", "127.1", "0x7f.1",
-        "2130706433", "0.0.0.0", "[::]", "[::2]", "sub.queues.example", "tally.evil.com", "10.0.0.1", "host.docker.internal",
+        "evil.example", f"evil.example:{port}", "127.0.0.1.evil.com", "localhost.evil.com", "evillocalhost", "127.1",
+        "0x7f.1",
+        "2130706433", "0.0.0.0", "[::]", "[::2]", "sub.queues.example", "tally.evil.com", "10.0.0.1",
+        "host.docker.internal",
     ]
     malformed = ["", "a b", "a,b", "a/b", "a@b", "\xe9", "\xff\xfe", "a:b", "a:99999", "[::1", "..", "a..b"]
     for status, hosts in (403, foreign), (400, malformed):
@@ -96,9 +103,12 @@ def test_http_1_0_without_host_is_answered(daemon):
 
 
 ONLY_READS = {
-    "GetQueueUrl", "ListQueues", "GetQueueAttributes", "ListQueueTags", "ListDeadLetterSourceQueues", "ListMessageMoveTasks",
-    "DescribeBatch", "ListBatches", "ListUnits", "ListTypeOrders", "DescribeSchedule", "ListSchedules", "DescribeRelay", "ListRelays",
-    "ListDoubts", "ListGroups", "ExplainMessage", "DescribePool", "ListPools", "GetTicket", "ListTickets", "CountTickets", "ExplainTicket",
+    "GetQueueUrl", "ListQueues", "GetQueueAttributes", "ListQueueTags", "ListDeadLetterSourceQueues",
+    "ListMessageMoveTasks",
+    "DescribeBatch", "ListBatches", "ListUnits", "ListTypeOrders", "DescribeSchedule", "ListSchedules", "DescribeRelay",
+    "ListRelays",
+    "ListDoubts", "ListGroups", "ExplainMessage", "DescribePool", "ListPools", "GetTicket", "ListTickets",
+    "CountTickets", "ExplainTicket",
 }
 
 

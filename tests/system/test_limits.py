@@ -1,5 +1,6 @@
-"""What docs/limits.md says that connections, requests and replies take, held against the resident memory of a real daemon under the loads
-that reach it. The numbers of a connection are read from that page, so that a row that is not true fails here."""
+"""What docs/limits.md says that connections, requests and replies take, held against the resident memory of a real
+daemon under the loads that reach it. The numbers of a connection are read from that page, so that a row that is not
+true fails here."""
 
 import contextlib
 import re
@@ -304,7 +305,8 @@ def test_handshakes_that_never_end_count_as_requests_and_give_way(secure):
     wait_until(lambda: metric(secure, "tally_http_input_bytes") == 0, what="the end of the handshakes")
 
 
-@pytest.mark.parametrize("begun", [b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b""], ids=["a byte", "half a hello", "nothing"])
+@pytest.mark.parametrize("begun", [b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b""],
+                         ids=["a byte", "half a hello", "nothing"])
 def test_handshakes_that_have_not_begun_take_no_more_than_connections_at_rest(secure, begun):
     count = scaled(2000, least=600)
     with bounded(secure, f"{count} handshakes that have not begun") as allowed:

@@ -542,10 +542,12 @@ def test_a_relay_from_a_queue_parks_with_credentials_too(daemon_factory, credent
     daemon = daemon_factory("--credentials", credentials).start()
     ok(daemon, "BOSS", "CreateQueue", {"QueueName": "calls"})
     receiver.answer = lambda hit: "close"
-    ok(daemon, "BOSS", "Tally.CreateRelay", {"RelayName": "out", "Source": {"Type": "queue", "QueueUrl": "calls"}, "Sink": {
+    ok(daemon, "BOSS", "Tally.CreateRelay",
+       {"RelayName": "out", "Source": {"Type": "queue", "QueueUrl": "calls"}, "Sink": {
         "Type": "http", "Url": receiver.url, "Mode": "at-most-once"}})
     ok(daemon, "BOSS", "SendMessage", {"QueueUrl": "calls", "MessageBody": "a"})
-    (doubt,) = wait_until(lambda: ok(daemon, "BOSS", "Tally.ListDoubts", {"RelayName": "out"})["Doubts"], what="a doubt")
+    (doubt,) = wait_until(lambda: ok(daemon, "BOSS", "Tally.ListDoubts", {"RelayName": "out"})["Doubts"],
+                          what="a doubt")
     assert doubt["IsInDoubt"] and len(receiver.hits) == 1
     names = [url.rsplit("/", 1)[-1] for url in ok(daemon, "BOSS", "ListQueues")["QueueUrls"]]
     assert names == ["calls", "out-parked"]

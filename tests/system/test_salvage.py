@@ -1,7 +1,8 @@
 """`tallyd --verify` and `tallyd --salvage` on folders of the real daemon that were damaged on purpose.
 
-The daemon refuses the folder and names both commands (test_damage.py says where else); --verify says where it is damaged; --salvage
-makes a folder that the daemon serves; what was acknowledged and is not in its list is there, byte for byte."""
+The daemon refuses the folder and names both commands (test_damage.py says where else); --verify says where it is
+damaged; --salvage makes a folder that the daemon serves; what was acknowledged and is not in its list is there, byte
+for byte."""
 
 import fcntl
 import hashlib
@@ -12,7 +13,8 @@ import subprocess
 
 import pytest
 from conftest import BIN, PATIENCE, WRAPPER, clean_environment
-from test_damage import SEGMENT, World, flipped, frames_of, make_world, refusal, rolled_world, snapshot_world  # noqa: F401
+# noqa: F401
+from test_damage import SEGMENT, World, flipped, frames_of, make_world, refusal, rolled_world, snapshot_world
 
 NAMESPACE = "000000000000"
 
@@ -33,7 +35,8 @@ def everything(folder):
     for path in sorted(folder.rglob("*")):
         status = path.lstat()
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-        found[str(path.relative_to(folder))] = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode, content)
+        found[str(path.relative_to(folder))] = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode,
+                                                content)
     return found
 
 
@@ -105,9 +108,11 @@ def test_verify_calls_a_sound_folder_clean_and_changes_nothing(rolled_world):
 def test_verify_and_salvage_refuse_a_folder_that_a_daemon_has(make_world):
     world = make_world()
     world.send(world.queue("q"), "a")
-    for words in [["--verify", world.daemon.data], ["--salvage", world.daemon.data, "--to", world.daemon.folder / "new"]]:
+    for words in [["--verify", world.daemon.data],
+                  ["--salvage", world.daemon.data, "--to", world.daemon.folder / "new"]]:
         status, said, complaint = tallyd(*words)
-        assert status == 2 and f"belongs to another process (pid {world.daemon.pid})" in said + complaint, (said, complaint)
+        assert status == 2 and f"belongs to another process (pid {world.daemon.pid})" in said + complaint, (said,
+            complaint)
     world.stop()
 
 
@@ -133,7 +138,8 @@ def test_a_folder_that_is_none_is_said_to_be_none(make_world):
     world.stop()
     empty, new = world.daemon.folder / "empty", world.daemon.folder / "new"
     empty.mkdir()
-    for folder, words in [(empty, "holds no namespace"), (world.daemon.folder / "absent", "can't be read: No such file")]:
+    for folder, words in [(empty, "holds no namespace"),
+                          (world.daemon.folder / "absent", "can't be read: No such file")]:
         status, _, complaint = tallyd("--verify", folder)
         assert status == 2 and words in complaint, complaint
         status, _, complaint = tallyd("--salvage", folder, "--to", new)
@@ -239,11 +245,13 @@ def a_truncated_segment(world):
 
 def two_gaps(world):
     segment = a_frame_header(world)
-    overwrite(segments_with_frames(world)[0], frames_of(segments_with_frames(world)[0])[9].offset + 100, os.urandom(3000))
+    overwrite(segments_with_frames(world)[0], frames_of(segments_with_frames(world)[0])[9].offset + 100,
+              os.urandom(3000))
     return segment
 
 
-KINDS = [a_frame_header, a_payload, a_segment_header, a_missing_segment, a_segment_of_zeros, a_truncated_segment, two_gaps]
+KINDS = [a_frame_header, a_payload, a_segment_header, a_missing_segment, a_segment_of_zeros, a_truncated_segment,
+         two_gaps]
 
 
 @pytest.mark.parametrize("damage", KINDS)
@@ -316,7 +324,8 @@ def test_a_folder_on_a_read_only_mount_can_be_salvaged(rolled_world):
     world = rolled_world
     a_payload(world)
     data, new = world.daemon.data, world.daemon.folder / "new"
-    mounted = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && shift 0; exec "$@"', str(data)]
+    mounted = ["unshare", "-m", "sh", "-c",
+               'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && shift 0; exec "$@"', str(data)]
     if subprocess.run([*mounted, "sh", "-c", f'! touch "{data}/x" 2>/dev/null'], capture_output=True).returncode != 0:
         pytest.skip("no mount can be made here")
     assert tallyd("--verify", data, before=mounted)[0] == 1

@@ -1,5 +1,5 @@
-"""A disk that stands still for seconds while requests come: what is decided meanwhile counts from when it was asked for,
-and a lease from when its reply leaves."""
+"""A disk that stands still for seconds while requests come: what is decided meanwhile counts from when it was asked
+for, and a lease from when its reply leaves."""
 
 import threading
 import time

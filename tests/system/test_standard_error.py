@@ -47,7 +47,8 @@ class Unread(Daemon):
         """Has it say so many lines of half a kilobyte."""
         for number in range(count):
             source = {"Type": "sqlite", "Connection": f"/nonexistent/{LONG}"}
-            status, answer = self.call("Tally.CreateRelay", {"RelayName": f"r{number}", "Source": source, "Sink": {"Type": "queue"}})
+            status, answer = self.call("Tally.CreateRelay",
+                                       {"RelayName": f"r{number}", "Source": source, "Sink": {"Type": "queue"}})
             assert status == 200, answer
 
     def read_until(self, words, seconds=20):
@@ -134,7 +135,8 @@ def test_a_refusal_to_start_ends_though_nobody_reads_why(tmp_path):
     reading, writing = os.pipe()
     fill(writing)
     begun = time.monotonic()
-    ended = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--data", str(tmp_path / "data"), "--connections-max", "none"],
+    ended = subprocess.run([*WRAPPER, str(BIN / "tallyd"), "--data", str(tmp_path / "data"), "--connections-max",
+                            "none"],
                            stdout=subprocess.DEVNULL, stderr=writing, env=clean_environment(), timeout=20 * PATIENCE)
     os.close(reading)
     os.close(writing)
