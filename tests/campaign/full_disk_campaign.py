@@ -32,7 +32,7 @@ PROCESSES = 4
 LINES = 6  # connections of each
 ENTRIES = 10
 QUEUE = "full"
-UNSENT, SENT, ENDED = 0, 1, 2
+UNSENT, SENT, ENDED, LATE = 0, 1, 2, 3  # late: deleted when the lease may have been over, so it may come back once
 MESSAGE = re.compile(rb'"ReceiptHandle":"([^"]+)".*?"Body":"(\d+)')
 
 
@@ -110,6 +110,7 @@ def drain(port, url, states, is_over, spared, counts, seed, lag, lease_s):
     while True:
         fresh = 0
         over = is_over.value
+        lease_ends = time.monotonic() + lease_s
         for answer in lines.ask([receive] * LINES):
             if answer is None or answer.status == 503:
                 counts[1] += answer is not None
@@ -122,7 +123,7 @@ def drain(port, url, states, is_over, spared, counts, seed, lag, lease_s):
                     counts[2] += 1
                     print(f"message {number} came back after its deletion", file=sys.stderr)
                 if not spared.value or number % spared.value:
-                    held.append((handle.decode(), number))
+                    held.append((handle.decode(), number, lease_ends))
         draw.shuffle(held)
         while len(held) > (lag if fresh and not over else 0):
             held = delete_some(lines, url, states, held, counts)
@@ -137,7 +138,7 @@ def delete_some(lines, url, states, held, counts):
     batches = [held[at : at + ENTRIES] for at in range(0, min(len(held), LINES * ENTRIES), ENTRIES)]
     requests = [
         request_bytes("AmazonSQS.DeleteMessageBatch", {"QueueUrl": url, "Entries": [
-            {"Id": str(place), "ReceiptHandle": handle} for place, (handle, _) in enumerate(batch)]})
+            {"Id": str(place), "ReceiptHandle": handle} for place, (handle, _, _) in enumerate(batch)]})
         for batch in batches
     ]
     left = held[len(batches) * ENTRIES :]
@@ -147,11 +148,13 @@ def delete_some(lines, url, states, held, counts):
             left += batch
             continue
         assert answer.status == 200, answer.body
-        # Where a lease is over, a message may be among those held twice.
-        ended = {batch[int(each["Id"])][1] for each in answer.json().get("Successful", [])}
-        for number in ended:
-            states[number] = ENDED
-        counts[3] += len(ended)
+        # On a machine that is busy with other work a lease may be over: then a message may be among those held twice.
+        now = time.monotonic()
+        ended = {batch[int(each["Id"])][1:] for each in answer.json().get("Successful", [])}
+        for number, lease_ends in ended:
+            if states[number] != ENDED:
+                states[number] = ENDED if now < lease_ends else LATE
+        counts[3] += len({number for number, _ in ended})
         for each in answer.json().get("Failed", []):
             # On a machine that is busy with other work a lease may be over: then it is somebody else's by now.
             assert each["SenderFault"] and each["Code"] == "InvalidParameterValue", each
@@ -310,7 +313,7 @@ class Campaign:
         """What the round's numbers came to."""
         lost = [number for number, state in enumerate(self.states) if state == SENT]
         self.lost += len(lost)
-        self.sent += sum(1 for state in self.states if state == ENDED)
+        self.sent += sum(1 for state in self.states if state in (ENDED, LATE))
         if lost:
             print(f"lost: {lost[:20]}", file=sys.stderr)
 
