@@ -247,7 +247,8 @@ struct tally_message {
     const char *body;
     size_t body_size; /* bytes, without the NUL */
     const char *receipt_handle;
-    const struct tally_attribute *attributes; /* as the sender set them, in the order of the answer */
+    const struct tally_attribute *attributes; /* as the sender set them, in the order of the answer; and, where an
+                                               * attempt has failed, Tally.FailureReason */
     size_t attribute_count;
     uint64_t receive_count; /* this one included */
     uint64_t sent_at_ms;    /* since the epoch; 0 where the server did not say */

@@ -301,6 +301,18 @@ static bool is_asked_for(struct bytes name, yyjson_val *names)
     return false;
 }
 
+bool attributes_ask_for_own(yyjson_val *names, const char *name)
+{
+    size_t index, count;
+    yyjson_val *item;
+    yyjson_arr_foreach(names, index, count, item)
+    {
+        if (yyjson_equals_str(item, name) || yyjson_equals_str(item, "Tally.*"))
+            return true;
+    }
+    return false;
+}
+
 static void write_attribute(struct writer *writer, const struct attribute *attribute)
 {
     writer_name(writer, attribute->name);
@@ -317,20 +329,15 @@ static void write_attribute(struct writer *writer, const struct attribute *attri
 struct written {
     struct writer *writer;
     struct buffer *hashed;
-    yyjson_val *names;
     unsigned count;
 };
 
-/* True if it was written. */
-static bool write_if_asked_for(struct written *written, const struct attribute *attribute)
+static void write_next(struct written *written, const struct attribute *attribute)
 {
-    if (!is_asked_for(attribute->name, written->names))
-        return false;
     if (written->count++ == 0)
         writer_object_begin(written->writer, "MessageAttributes");
     attribute_append_hashed(attribute, written->hashed);
     write_attribute(written->writer, attribute);
-    return true;
 }
 
 void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], const struct attributes *own,
@@ -338,7 +345,7 @@ void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZ
 {
     struct cursor cursor = cursor_make(encoded);
     uint16_t count = encoded.size == 0 ? 0 : cursor_u16(&cursor);
-    struct written written = {.writer = writer, .hashed = scratch, .names = names};
+    struct written written = {.writer = writer, .hashed = scratch};
     uint32_t next_own = 0;
     unsigned stored_count = 0;
     buffer_truncate(scratch, 0);
@@ -346,13 +353,15 @@ void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZ
         struct attribute attribute = attribute_decode(&cursor);
         ASSERT(!cursor.is_failed); /* the content's checksum was right */
         while (next_own < own->count && bytes_compare(own->items[next_own].name, attribute.name) < 0)
-            write_if_asked_for(&written, &own->items[next_own++]);
+            write_next(&written, &own->items[next_own++]);
         /* A message that was sent on with what came with it says the sender's; ours is the one that counts. */
-        if (attributes_find(own, attribute.name) == NULL)
-            stored_count += write_if_asked_for(&written, &attribute);
+        if (attributes_find(own, attribute.name) != NULL || !is_asked_for(attribute.name, names))
+            continue;
+        write_next(&written, &attribute);
+        stored_count++;
     }
     while (next_own < own->count)
-        write_if_asked_for(&written, &own->items[next_own++]);
+        write_next(&written, &own->items[next_own++]);
     if (written.count == 0)
         return;
     writer_object_end(writer);

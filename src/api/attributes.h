@@ -42,9 +42,14 @@ void attributes_encode(const struct attributes *attributes, struct buffer *out);
 void attributes_md5(const struct attributes *attributes, struct digest *digest, struct buffer *scratch,
                     uint8_t md5[DIGEST_MD5_SIZE]);
 
-/* Writes MessageAttributes and MD5OfMessageAttributes of those among `encoded` (or empty: there are none) and `own` that `names`
- * (a list of texts, or NULL) asks for; nothing if none is. `own` are those that the receive adds, sorted; they stand in place
- * of what was sent under their names. `all_md5` is the digest of all that were sent; that of the reply covers what it has. */
+/* Does a receive's list ask for an attribute that the receive adds? Only its name and "Tally.*" do: "All" and ".*"
+ * ask for what the sender gave, so that a message can be sent on as it came. */
+bool attributes_ask_for_own(yyjson_val *names, const char *name);
+
+/* Writes MessageAttributes and MD5OfMessageAttributes: of those among `encoded` (or empty: there are none) that
+ * `names` (a list of texts, or NULL) asks for, and all of `own`; nothing if there is none. `own` are those that the
+ * receive adds, sorted; they stand in place of what was sent under their names. `all_md5` is the digest of all that
+ * were sent; that of the reply covers what it has. */
 void attributes_write(struct bytes encoded, const uint8_t all_md5[DIGEST_MD5_SIZE], const struct attributes *own,
                       yyjson_val *names, struct digest *digest, struct buffer *scratch, struct writer *writer);
 

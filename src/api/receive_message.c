@@ -11,17 +11,22 @@
 
 #define ATTEMPT_SIZE_MAX 128u
 
+/* What a receive adds to what was sent. */
+#define FENCING_TOKEN "Tally.FencingToken"
+#define FAILURE_REASON "Tally.FailureReason"
+
 /* --- writing a message -------------------------------------------------------------------------------------------- */
 
-/* Is the system attribute among those asked for, in either of the two lists? */
-static bool is_asked(const struct receive_command *command, const char *name)
+/* Is the system attribute among those asked for, in either of the two lists? `all`: what asks for it besides its name,
+ * or NULL. */
+static bool is_asked(const struct receive_command *command, const char *name, const char *all)
 {
     for (unsigned i = 0; i < ARRAY_LENGTH(command->attribute_names); i++) {
         size_t index, count;
         yyjson_val *item;
         yyjson_arr_foreach(command->attribute_names[i], index, count, item)
         {
-            if (yyjson_equals_str(item, name) || yyjson_equals_str(item, "All"))
+            if (yyjson_equals_str(item, name) || (all != NULL && yyjson_equals_str(item, all)))
                 return true;
         }
     }
@@ -29,15 +34,20 @@ static bool is_asked(const struct receive_command *command, const char *name)
 }
 
 /* Writes one system attribute, as text, beginning the object before the first. */
-static void write_system(struct writer *writer, const struct receive_command *command, bool *has_any, const char *name,
-                         struct bytes value)
+static void write_system_value(struct writer *writer, bool *has_any, const char *name, struct bytes value)
 {
-    if (value.size == 0 || !is_asked(command, name))
-        return;
     if (!*has_any)
         writer_object_begin(writer, "Attributes");
     *has_any = true;
     writer_text(writer, name, value);
+}
+
+static void write_system(struct writer *writer, const struct receive_command *command, bool *has_any, const char *name,
+                         struct bytes value)
+{
+    if (value.size == 0 || !is_asked(command, name, "All"))
+        return;
+    write_system_value(writer, has_any, name, value);
 }
 
 static struct bytes decimal(struct arena *arena, uint64_t value)
@@ -79,22 +89,28 @@ static void write_system_attributes(struct call *call, const struct receive_comm
     write_system(call->reply, command, &has_any, "MessageDeduplicationId", deduplication);
     write_system(call->reply, command, &has_any, "AWSTraceHeader", content->trace);
     write_system(call->reply, command, &has_any, "DeadLetterQueueSourceArn", origin);
+    if (is_asked(command, FENCING_TOKEN, NULL)) /* SQS has no such attribute, so All does not mean it */
+        write_system_value(call->reply, &has_any, FENCING_TOKEN, decimal(call->arena, message->handle.delivery));
     if (has_any)
         writer_object_end(call->reply);
 }
 
-/* The message's attributes, and the two that the receive adds: the fencing token, and why the newest failed attempt failed. */
+/* The message's attributes, and of the two that the receive adds those asked for: the fencing token, and why the
+ * newest failed attempt failed. */
 static void write_message_attributes(struct call *call, const struct receive_command *command,
                                      const struct received_message *message, const struct content *content)
 {
     struct attributes own = {.count = 0};
-    if (message->reason.size > 0)
-        attributes_add(&own, BYTES("Tally.FailureReason"), message->reason);
-    attributes_add(&own, BYTES("Tally.FencingToken"), decimal(call->arena, message->handle.delivery));
-    own.items[own.count - 1].type = BYTES("Number");
+    yyjson_val *names = command->message_attribute_names;
+    if (message->reason.size > 0 && attributes_ask_for_own(names, FAILURE_REASON))
+        attributes_add(&own, BYTES(FAILURE_REASON), message->reason);
+    if (attributes_ask_for_own(names, FENCING_TOKEN)) {
+        attributes_add(&own, BYTES(FENCING_TOKEN), decimal(call->arena, message->handle.delivery));
+        own.items[own.count - 1].type = BYTES("Number");
+    }
     attributes_sort(&own);
-    attributes_write(content->attributes, content->attributes_md5, &own, command->message_attribute_names,
-                     call_digest(call), call_scratch(call), call->reply);
+    attributes_write(content->attributes, content->attributes_md5, &own, names, call_digest(call), call_scratch(call),
+                     call->reply);
 }
 
 static void write_message(struct call *call, const struct receive_command *command, bool is_fifo,

@@ -112,19 +112,26 @@ enum tally_status tally_send_batch(struct tally_client *client, const char *queu
 
 /* ---- Receiving --------------------------------------------------------------------------------------------------- */
 
-static void read_attributes(yyjson_val *map, struct tally_attribute *attributes)
+#define FENCING_TOKEN "Tally.FencingToken"
+
+/* All but the fencing token, which is a field of the message: so they can be sent on as they came. How many there
+ * are. */
+static size_t read_attributes(yyjson_val *map, struct tally_attribute *attributes)
 {
-    size_t i, max;
+    size_t i, max, count = 0;
     yyjson_val *name, *value;
     yyjson_obj_foreach(map, i, max, name, value)
     {
         const char *text = json_text(value, "StringValue");
-        attributes[i] = (struct tally_attribute){
+        if (yyjson_equals_str(name, FENCING_TOKEN))
+            continue;
+        attributes[count++] = (struct tally_attribute){
             .name = yyjson_get_str(name),
             .type = json_text(value, "DataType"),
             .value = text == NULL ? json_text(value, "BinaryValue") : text,
         };
     }
+    return count;
 }
 
 static bool read_message(yyjson_val *value, struct tally_message *message, struct tally_attribute **attributes)
@@ -139,18 +146,15 @@ static bool read_message(yyjson_val *value, struct tally_message *message, struc
         .body_size = yyjson_get_len(body),
         .receipt_handle = json_text(value, "ReceiptHandle"),
         .attributes = *attributes,
-        .attribute_count = yyjson_obj_size(map),
+        .attribute_count = read_attributes(map, *attributes),
         .receive_count = json_number(system, "ApproximateReceiveCount"),
         .sent_at_ms = json_number(system, "SentTimestamp"),
-        .fencing_token = json_number(system, "Tally.FencingToken"),
+        .fencing_token = json_number(yyjson_obj_get(map, FENCING_TOKEN), "StringValue"),
         .group_id = json_text(system, "MessageGroupId"),
         .sequence_number = json_text(system, "SequenceNumber"),
         .deduplication_id = json_text(system, "MessageDeduplicationId"),
     };
-    read_attributes(map, *attributes);
     *attributes += message->attribute_count;
-    if (message->fencing_token == 0 && tally_message_attribute(message, "Tally.FencingToken") != NULL)
-        message->fencing_token = strtoull(tally_message_attribute(message, "Tally.FencingToken"), NULL, 10);
     return message->id != NULL && message->body != NULL && message->receipt_handle != NULL;
 }
 
@@ -194,6 +198,7 @@ enum tally_status tally_receive(struct tally_client *client, const char *queue,
     struct json_body body;
     struct tally_reply reply;
     enum tally_status status;
+    yyjson_mut_val *names;
 
     json_body_init(&body);
     json_add_text(&body, body.root, "QueueUrl", queue);
@@ -205,7 +210,10 @@ enum tally_status tally_receive(struct tally_client *client, const char *queue,
         json_add_number(&body, body.root, "VisibilityTimeout", given->visibility_s);
     json_add_text(&body, body.root, "ReceiveRequestAttemptId", given->attempt_id);
     yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "MessageSystemAttributeNames"), "All");
-    yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "MessageAttributeNames"), "All");
+    /* Amazon SQS takes a filter that finds nothing here, but no system attribute that it does not know. */
+    names = json_add_array(&body, body.root, "MessageAttributeNames");
+    yyjson_mut_arr_add_str(body.doc_owned, names, "All");
+    yyjson_mut_arr_add_str(body.doc_owned, names, "Tally.*");
     status = json_body_call(&body, client, "AmazonSQS.ReceiveMessage", &reply);
     if (status != TALLY_OK)
         return status;

@@ -290,7 +290,8 @@ static void write_receive(const struct operation *operation, struct buffer *out)
 {
     write_queue_url(operation->queue, out);
     buffer_append_format(out,
-                         ",\"MaxNumberOfMessages\":%u,\"WaitTimeSeconds\":%d,\"MessageAttributeNames\":[\"All\"],"
+                         ",\"MaxNumberOfMessages\":%u,\"WaitTimeSeconds\":%d,\"MessageAttributeNames\":[\"All\","
+                         "\"Tally.*\"],"
                          "\"MessageSystemAttributeNames\":[\"All\"]",
                          operation->receive_max, operation->wait_s);
     if (operation->timeout_s != NONE)

@@ -73,7 +73,7 @@ unsigned world_take(struct world *world, const char *queue, unsigned timeout_s, 
     struct answer answer = {0};
     while (!world_try(world, &answer, "ReceiveMessage",
                       "{'QueueUrl':'%s','MaxNumberOfMessages':%u,'VisibilityTimeout':%u,'WaitTimeSeconds':0,"
-                      "'MessageAttributeNames':['All'],'MessageSystemAttributeNames':['All']}",
+                      "'MessageAttributeNames':['All','Tally.*'],'MessageSystemAttributeNames':['All']}",
                       queue, max, timeout_s))
         if (core_metrics(world_core(world)).delivered > delivered)
             world_pass_time(world, (uint64_t)timeout_s * 1000);

@@ -120,7 +120,6 @@ def test_q5_q6_messages(aws, tmp_path):
     everything = ["--max-number-of-messages", "10", "--attribute-names", "All", "--message-attribute-names", "All"]
     taken = aws("receive-message", *queue, *everything, "--wait-time-seconds", "5")["Messages"]
     again = next(message for message in taken if message["MessageId"] == sent["MessageId"])
-    assert again["MessageAttributes"].pop("Tally.FencingToken")["DataType"] == "Number"
     assert again["MessageAttributes"] == attributes and again["Attributes"]["ApproximateReceiveCount"] == "2"
     if len(taken) < 5:
         taken += aws("receive-message", *queue, *everything, "--wait-time-seconds", "20")["Messages"]

@@ -569,12 +569,14 @@ def test_the_fencing_token_grows_with_every_delivery_in_the_namespace(sqs):
     sqs.send("q", "a", MessageAttributes=own)
     sqs.send("q.fifo", "a", "g")
     tokens = []
-    for queue, names in [("q", ["All"]), ("q.fifo", ["All"]), ("q", ["Tally.FencingToken"]), ("q", [".*"]), ("q.fifo", ["Tally.*"]), ("q", ["Z*", "Tally.*", "Zebra"])]:
-        (message,) = sqs.receive(queue, MessageAttributeNames=names)
+    both = ["All", "Tally.*"]
+    for queue, names in [("q", both), ("q.fifo", both), ("q", ["Tally.FencingToken"]), ("q", [".*", "Tally.FencingToken"]), ("q.fifo", ["Tally.*"]), ("q", ["Z*", "Tally.*", "Zebra"])]:
+        (message,) = sqs.receive(queue, MessageAttributeNames=names, AttributeNames=["Tally.FencingToken"])
         attributes = message["MessageAttributes"]
         assert message["MD5OfMessageAttributes"] == attributes_md5(attributes)
         token = attributes["Tally.FencingToken"]
         assert token["DataType"] == "Number"
+        assert message["Attributes"] == {"Tally.FencingToken": token["StringValue"]}
         tokens.append(int(token["StringValue"]))
         if queue == "q" and names[0] in ["All", ".*"]:
             assert set(attributes) == set(own) and attributes["Zebra"] == own["Zebra"]
@@ -583,6 +585,31 @@ def test_the_fencing_token_grows_with_every_delivery_in_the_namespace(sqs):
     assert set(message["MessageAttributes"]) == {"Able", "Zebra"}
     assert message["MD5OfMessageAttributes"] == attributes_md5(message["MessageAttributes"])
     assert "MessageAttributes" not in sqs.receive("q.fifo")[0]
+
+
+def test_what_a_message_was_sent_with_is_all_that_All_gives(sqs):
+    """So it can be sent on as it came, with ten attributes too, even where one of them bears the name of what a receive adds."""
+    sqs.make("q", VisibilityTimeout="0")
+    own = {f"a{n}": text(str(n)) for n in range(9)} | {"Tally.FencingToken": text("7", "Number")}
+    sent = sqs.send("q", "a", MessageAttributes=own)
+    sqs.ok("Tally.FailMessage", QueueUrl="q", ReceiptHandle=sqs.receive("q", VisibilityTimeout=60)[0]["ReceiptHandle"], Reason="no")
+    for name in ["All", ".*", "*"]:
+        (message,) = sqs.receive("q", MessageAttributeNames=[name], AttributeNames=["All"])
+        assert message["MessageAttributes"] == own and "Tally.FencingToken" not in message["Attributes"]
+        assert message["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"] == attributes_md5(own)
+    (message,) = sqs.receive("q", MessageAttributeNames=["Tally.FailureReason"])
+    assert message["MessageAttributes"] == {"Tally.FailureReason": text("no")}
+    (message,) = sqs.receive("q", MessageAttributeNames=["Tally.*"])
+    assert set(message["MessageAttributes"]) == {"Tally.FailureReason", "Tally.FencingToken"}
+    assert message["MessageAttributes"]["Tally.FencingToken"] != own["Tally.FencingToken"]
+
+
+def test_what_Tally_itself_sent_a_message_with_is_among_All(sqs):
+    sqs.make("q")
+    sqs.ok("Tally.CreateBatch", BatchId="b", Total=0, OnComplete={"QueueUrl": "q"})
+    (message,) = sqs.receive("q", MessageAttributeNames=["All"])
+    assert message["MessageAttributes"] == {"Tally.Batch.Completed": text("b"), "Tally.Batch.Event": text("complete")}
+    assert message["MD5OfMessageAttributes"] == attributes_md5(message["MessageAttributes"])
 
 
 def test_at_most_once(sqs):
@@ -605,7 +632,7 @@ def test_a_message_that_failed_is_tried_again_with_its_reason(sqs):
     sqs.refused(MISSING, "The request must contain the parameter ReceiptHandle.", "Tally.FailMessage", QueueUrl="q.fifo")
     sqs.refused("ReceiptHandleIsInvalid", None, "Tally.FailMessage", QueueUrl="q.fifo", ReceiptHandle="garbage")
     sqs.ok("Tally.FailMessage", QueueUrl="q.fifo", ReceiptHandle=message["ReceiptHandle"], Reason='no "such" post 🎉')
-    (message,) = sqs.receive("q.fifo", MessageAttributeNames=["All"], AttributeNames=["All"])
+    (message,) = sqs.receive("q.fifo", MessageAttributeNames=["Tally.*"], AttributeNames=["All"])
     assert message["Attributes"]["ApproximateReceiveCount"] == "2"
     assert message["MessageAttributes"]["Tally.FailureReason"] == text('no "such" post 🎉')
     assert message["MD5OfMessageAttributes"] == attributes_md5(message["MessageAttributes"])

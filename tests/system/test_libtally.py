@@ -148,6 +148,7 @@ static void order(struct tally_client *client)
     assert(strcmp(received.items_owned[0].body, "first") == 0 && strcmp(received.items_owned[0].group_id, "g") == 0);
     assert(strcmp(received.items_owned[0].sequence_number, sent[0].sequence_number) == 0);
     assert(strcmp(received.items_owned[0].deduplication_id, "1") == 0 && received.items_owned[0].fencing_token > 0);
+    assert(received.items_owned[0].attribute_count == 0); /* so they can be sent on as they came */
     assert(strcmp(received.items_owned[0].receipt_handle, same.items_owned[0].receipt_handle) == 0);
     CHECK(tally_fail(client, "line.fifo", received.items_owned[0].receipt_handle, "no such page", true));
     assert(tally_fail(client, "line.fifo", received.items_owned[0].receipt_handle, NULL, false) == TALLY_REFUSED);

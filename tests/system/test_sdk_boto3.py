@@ -93,8 +93,13 @@ def test_messages(sqs):
     handle = {"QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"]}
     sqs.change_message_visibility(**handle, VisibilityTimeout=0)
     (message,) = receive(sqs, url, MessageAttributeNames=["All"], VisibilityTimeout=0)
+    assert message["MessageAttributes"] == attributes
+    assert message["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"]
+    names = {"MessageAttributeNames": ["Tally.*"], "AttributeNames": ["Tally.FencingToken"]}
+    (message,) = receive(sqs, url, **names, VisibilityTimeout=0)
     token = message["MessageAttributes"].pop("Tally.FencingToken")
-    assert token["DataType"] == "Number" and message["MessageAttributes"] == attributes
+    assert token["DataType"] == "Number" and message["MessageAttributes"] == {}
+    assert message["Attributes"] == {"Tally.FencingToken": token["StringValue"]}
     (message,) = receive(sqs, url, MessageAttributeNames=["color"])
     assert message["MD5OfMessageAttributes"] == "da1b33cc3cbfe8b1630921e78e6b9880"
     sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
@@ -224,6 +229,17 @@ def test_a_fifo_queue(sqs):
     assert sqs.send_message(QueueUrl=url, MessageBody="a1", MessageGroupId="a")["MessageId"] == first["MessageId"]
 
 
+def test_a_message_with_ten_attributes_is_forwarded_as_it_came(sqs):
+    here, there = (sqs.create_queue(QueueName=name)["QueueUrl"] for name in ["here", "there"])
+    ten = {f"a{n}": text(str(n)) for n in range(9)} | {"blob": {"DataType": "Binary", "BinaryValue": b"\0\xff"}}
+    sent = sqs.send_message(QueueUrl=here, MessageBody="a", MessageAttributes=ten)
+    (message,) = receive(sqs, here, MessageAttributeNames=["All"])
+    on = sqs.send_message(QueueUrl=there, MessageBody=message["Body"], MessageAttributes=message["MessageAttributes"])
+    (message,) = receive(sqs, there, MessageAttributeNames=["All"])
+    assert message["MessageAttributes"] == ten
+    assert message["MD5OfMessageAttributes"] == on["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"]
+
+
 def test_attributes_of_tally_through_the_sdk(sqs):
     attributes = {"Tally.Backoff": '{"min":60,"max":900,"factor":2,"jitter":0}', "Tally.DeduplicationWindow": "-1"}
     url = sqs.create_queue(QueueName="q", Attributes=attributes)["QueueUrl"]
@@ -233,7 +249,7 @@ def test_attributes_of_tally_through_the_sdk(sqs):
     assert sqs.send_message(QueueUrl=url, MessageBody="a", MessageAttributes=numbered)["MessageId"] == first["MessageId"]
     after = {"Tally.After": text(f"message:{first['MessageId']}")}
     sqs.send_message(QueueUrl=url, MessageBody="b", MessageAttributes=after)
-    (message,) = receive(sqs, url, MessageAttributeNames=["All"])
+    (message,) = receive(sqs, url, MessageAttributeNames=["Tally.FencingToken"])
     assert message["Body"] == "a" and int(message["MessageAttributes"]["Tally.FencingToken"]["StringValue"]) > 0
     sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
     (message,) = receive(sqs, url, WaitTimeSeconds=5)

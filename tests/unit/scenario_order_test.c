@@ -664,7 +664,7 @@ static void T67_a_dead_letter_keeps_reason_attempts_and_id(struct world *world)
     answer = change(world, "dead.fifo", &dead[0], 0);
     EXPECT(world, answer.error == NULL || world->restart_count > 0);
     answer = world_call(world, "ReceiveMessage",
-                        "{'QueueUrl':'dead.fifo','MessageAttributeNames':['All'],'AttributeNames':['All'],"
+                        "{'QueueUrl':'dead.fifo','MessageAttributeNames':['Tally.*'],'AttributeNames':['All'],"
                         "'ReceiveRequestAttemptId':'once'}");
     yyjson_val *message = yyjson_arr_get_first(yyjson_obj_get(answer.root, "Messages"));
     yyjson_val *reason = yyjson_obj_get(yyjson_obj_get(message, "MessageAttributes"), "Tally.FailureReason");
