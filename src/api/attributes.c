@@ -35,7 +35,7 @@ static bool name_is_valid(struct bytes name)
     for (size_t i = 1; i < name.size; i++)
         if (name.ptr[i] == '.' && name.ptr[i - 1] == '.')
             return false;
-    return text_is_attribute_name(name); /* AWS takes letters beyond ASCII, whatever its documentation says */
+    return text_is_attribute_name(name);
 }
 
 #define NUMBER_DIGITS_MAX 38u
@@ -127,7 +127,7 @@ static enum error check_attribute(struct failure *failure, const struct attribut
     if (!name_is_valid(attribute->name))
         return failure_set(
             failure, ERROR_INVALID_PARAMETER_VALUE,
-            "The name of message (user) attribute '%.*s' is invalid. It can contain alphanumeric characters, "
+            "The name of message (user) attribute '%.*s' is invalid. It can contain A-Z, a-z, 0-9, "
             "hyphens, underscores and single periods, at most 256, and must not begin with AWS. or Amazon.",
             name_size, name);
     bool is_text = has_base_type(attribute->type, BYTES("String"));

@@ -32,7 +32,20 @@ static struct queue *find_by_parts(const struct call *call, const struct bytes p
     return is_ours ? core_find_queue(call->core, parts[5]) : NULL;
 }
 
-/* The queue that parameter `name` names. ERROR_INVALID_PARAMETER_VALUE: it is no ARN; ERROR_ACCESS_DENIED; ERROR_RESOURCE_NOT_FOUND. */
+/* The queue of the ARN that parameter `name` holds. ERROR_ACCESS_DENIED, ERROR_RESOURCE_NOT_FOUND. */
+static enum error find_by_arn(struct call *call, const char *name, const struct bytes parts[ARN_PARTS],
+                              struct queue **queue)
+{
+    *queue = find_by_parts(call, parts);
+    enum error error = access_check_queue(call, parts[5], *queue);
+    if (error != OK)
+        return error;
+    return *queue != NULL ? OK
+                          : call_fail(call, ERROR_RESOURCE_NOT_FOUND,
+                                      "The resource that you specified for the %s parameter doesn't exist.", name);
+}
+
+/* The same; ERROR_INVALID_PARAMETER_VALUE: it is no ARN. */
 static enum error find_queue(struct call *call, const char *name, struct bytes arn, struct queue **queue)
 {
     struct bytes parts[ARN_PARTS];
@@ -41,13 +54,7 @@ static enum error find_queue(struct call *call, const char *name, struct bytes a
                          "You must use this format to specify the %s: "
                          "arn:<partition>:<service>:<region>:<account-id>:<resource-id>",
                          name);
-    *queue = find_by_parts(call, parts);
-    enum error error = access_check_queue(call, parts[5], *queue);
-    if (error != OK)
-        return error;
-    return *queue != NULL ? OK
-                          : call_fail(call, ERROR_RESOURCE_NOT_FOUND,
-                                      "The resource that you specified for the %s parameter doesn't exist.", name);
+    return find_by_arn(call, name, parts, queue);
 }
 
 static enum error find_source(struct call *call, struct queue **source)
@@ -89,11 +96,10 @@ static bool read_handle(struct call *call, struct bytes handle, struct bytes *id
     return id->size > 0 && split_arn(params_bytes(yyjson_obj_get(object, "sourceArn")), parts);
 }
 
-/* The task that the handle names, or NULL. */
-static const struct move_task *find_task(struct call *call, struct bytes id, const struct bytes parts[ARN_PARTS])
+/* The task of that id, or NULL. */
+static const struct move_task *find_task(struct call *call, struct bytes id, const struct queue *source)
 {
-    const struct queue *source = find_by_parts(call, parts);
-    for (uint32_t i = 0; source != NULL && i < source->move_count; i++)
+    for (uint32_t i = 0; i < source->move_count; i++)
         if (bytes_equal(task_id(call, move_at(call->core, source, i)), id))
             return move_at(call->core, source, i);
     return NULL;
@@ -176,10 +182,11 @@ enum error action_cancel_message_move_task(struct call *call)
         return error;
     if (!read_handle(call, handle, &id, parts))
         return call_fail(call, ERROR_INVALID_PARAMETER_VALUE, "Value for parameter TaskHandle is invalid.");
-    error = access_check_queue(call, parts[5], find_by_parts(call, parts));
+    struct queue *source;
+    error = find_by_arn(call, "SourceArn", parts, &source);
     if (error != OK)
         return error;
-    const struct move_task *task = find_task(call, id, parts);
+    const struct move_task *task = find_task(call, id, source);
     if (task == NULL)
         return call_fail(call, ERROR_RESOURCE_NOT_FOUND, "Task does not exist.");
     if (task->status != MOVE_RUNNING)

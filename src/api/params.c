@@ -3,8 +3,8 @@
 #include "auth/json_tree.h"
 #include <stdalign.h>
 
-/* How much of a value a message repeats. */
-#define SHOWN_SIZE_MAX 120u
+/* A message repeats a value whole, as SQS does; of one that is longer, its beginning and its size. */
+#define SHOWN_SIZE_MAX 1500u
 
 enum error params_parse(struct bytes body, struct arena *arena, struct failure *failure, struct params *params)
 {
@@ -182,7 +182,9 @@ bool params_scalar_text(yyjson_val *value, struct arena *arena, struct bytes *te
 enum error params_invalid(const struct params *params, const char *name, struct bytes value, const char *reason)
 {
     if (value.size > SHOWN_SIZE_MAX)
-        value.size = SHOWN_SIZE_MAX;
+        return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE,
+                           "Value %.*s... (%zu bytes) for parameter %s is invalid. Reason: %s", (int)SHOWN_SIZE_MAX,
+                           (const char *)value.ptr, value.size, name, reason);
     return failure_set(params->failure, ERROR_INVALID_PARAMETER_VALUE,
                        "Value %.*s for parameter %s is invalid. Reason: %s", BYTES_FORMAT(value), name, reason);
 }

@@ -133,7 +133,10 @@ bool text_is_tag(struct bytes text)
 
 bool text_is_attribute_name(struct bytes text)
 {
-    return is_made_of_letters_and(text, "_-.");
+    for (size_t i = 0; i < text.size; i++)
+        if (!is_word_character(text.ptr[i]) && text.ptr[i] != '.')
+            return false;
+    return true;
 }
 
 /* --- base64 -------------------------------------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ size_t text_length(struct bytes text);
 /* Only what a tag may hold: letters and digits of any language, spaces and _ . : / = + - @. */
 bool text_is_tag(struct bytes text);
 
-/* Only what the name of a message attribute may hold: letters and digits of any language, _ - and . */
+/* Only what the name of a message attribute may hold: A-Z a-z 0-9 _ - and . */
 bool text_is_attribute_name(struct bytes text);
 
 /* 1 to size_max of A-Z a-z 0-9 _ - : queue names, ids of batch entries. */

@@ -143,7 +143,7 @@ const struct error_row *error_row(enum error error);
 /* An error with what a person needs to mend it; passed by pointer, filled on failure only. */
 struct failure {
     enum error error;
-    char text[1024]; /* NUL-terminated; empty: the row's text says it all */
+    char text[2048]; /* NUL-terminated; empty: the row's text says it all */
 };
 
 /* None yet. The text is not all zeroed: in a place that every request comes by that would be the dearest line. */

@@ -30,7 +30,7 @@ def test_Q26_the_limit_counts_bytes_of_body_and_attributes(sqs):
     sqs.make("big")
     blob = {"DataType": "Binary", "BinaryValue": base64.b64encode(b"\0" * 10).decode()}
     # name, type and value; of a binary value its raw bytes.
-    for attributes, size in [({}, 0), ({"abc": string("1234")}, 13), ({"b": blob}, 17), ({"ä": number("1")}, 9)]:
+    for attributes, size in [({}, 0), ({"abc": string("1234")}, 13), ({"b": blob}, 17), ({"ab": number("1")}, 9)]:
         for body in ["x" * (1024 - size), "ä" * ((1024 - size) // 2) + "x" * (size % 2)]:
             assert sqs.send("q", body, MessageAttributes=attributes)
             sqs.refused(IPV, too_long(1024), "SendMessage", QueueUrl="q", MessageBody=body + "x", MessageAttributes=attributes)
@@ -95,10 +95,10 @@ def test_Q29_message_attributes(sqs):
     for kind in ["string", "Text", "", "Stringy", "NUMBER"]:
         rule = "The type of message (user) attribute 'a' is invalid. You must use only the following supported type prefixes: Binary, Number, String."
         refuse(rule, {"a": {"DataType": kind, "StringValue": "v"}})
-    for name in [".a", "a.", "a..b", "AWS.a", "aWs.a", "Amazon.a", "AMAZON.a", "a b", "x" * 257, *[f"a{c}" for c in '!"§(?/']]:
+    for name in [".a", "a.", "a..b", "AWS.a", "aWs.a", "Amazon.a", "AMAZON.a", "a b", "x" * 257, *[f"a{c}" for c in '!"§(?/øßж']]:
         refuse(None, {name: string("v")})
     refuse("Message attribute list values in SendMessage operation are not supported.", {"a": {"DataType": "String", "StringListValues": ["x"]}}, "AWS.SimpleQueueService.UnsupportedOperation")
-    good = {"ø": string("v"), "a.b-c_9": number("12345678901234567890123456789012345678"), "awsome": {"DataType": "String." + "x" * 248, "StringValue": "v"}, "x" * 256: number("-1e-128")}
+    good = {"o": string("v"), "a.b-c_9": number("12345678901234567890123456789012345678"), "awsome": {"DataType": "String." + "x" * 248, "StringValue": "v"}, "x" * 256: number("-1e-128")}
     sqs.send("q", "odd", MessageAttributes=good)
     messages = sqs.receive("q", MessageAttributeNames=["All"])
     assert [message["Body"] for message in messages] == ["none", "ten", "odd"]

@@ -142,8 +142,9 @@ def test_Q49_tasks_that_are_refused(sqs):
     sqs.refused("MissingParameter", "The request must contain the parameter TaskHandle.", "CancelMessageMoveTask")
     for wrong in ["garbage", base64.b64encode(b"{}").decode()]:
         sqs.refused(IPV, "Value for parameter TaskHandle is invalid.", "CancelMessageMoveTask", TaskHandle=wrong)
-    unknown = base64.b64encode(json.dumps({"taskId": "12345678-1234-4234-8234-123456789abc", "sourceArn": arn(dead)}).encode()).decode()
-    sqs.refused(NOT_FOUND, "Task does not exist.", "CancelMessageMoveTask", TaskHandle=unknown)
+    for source, text in [(arn(dead), "Task does not exist."), (arn("none"), absent("SourceArn")), (arn(dead).replace("0" * 12, "1" * 12), absent("SourceArn"))]:
+        unknown = base64.b64encode(json.dumps({"taskId": "12345678-1234-4234-8234-123456789abc", "sourceArn": source}).encode()).decode()
+        assert sqs.refused(NOT_FOUND, text, "CancelMessageMoveTask", TaskHandle=unknown).status == 404
     sqs.refused(NOT_FOUND, absent("SourceArn"), "ListMessageMoveTasks", SourceArn=arn("none"))
     sqs.refused("MissingParameter", "The request must contain the parameter SourceArn.", "ListMessageMoveTasks")
     for wrong in [0, 11]:

@@ -164,7 +164,7 @@ RICH = {
     "text": string("Grüße\r\n<&>\"' 🎉"),
     "count": {"DataType": "Number.int", "StringValue": "-12.5e3"},
     "blob": {"DataType": "Binary.png", "BinaryValue": base64.b64encode(bytes(range(256))).decode()},
-    "ø.name-_9": string("x"),
+    "o.name-_9": string("x"),
 }
 
 

@@ -33,7 +33,7 @@ static void Q26_body_and_attributes_count_in_bytes(void **state)
         {"'a':{'DataType':'Number.label','StringValue':'12'}", 1 + 12 + 2},
         {"'a':{'DataType':'Binary','BinaryValue':'AQID'}", 1 + 6 + 3},
         {"'a':{'DataType':'Binary','BinaryValue':'AQ=='}", 1 + 6 + 1},
-        {"'\xc3\xb8':{'DataType':'String','StringValue':'\xe5\x90\x8d'}", 2 + 6 + 3},
+        {"'aa':{'DataType':'String','StringValue':'\xe5\x90\x8d'}", 2 + 6 + 3},
         {"'a':{'DataType':'String','StringValue':'b'},'c':{'DataType':'String','StringValue':'d'}", 16},
     };
     static const unsigned limits[] = {1024, 2000};
@@ -296,7 +296,6 @@ static void Q29_names_and_types_of_attributes(void **state)
     } rows[] = {
         {"a", "String", true},
         {"A-b_c.9", "String", true},
-        {"\xc3\xb8\xc3\x9f\xe5\x90\x8d\xd0\xb6", "String", true},
         {"AWSx", "String", true},
         {"Amazonx", "String", true},
         {"x.AWS.y", "String", true},
@@ -313,6 +312,7 @@ static void Q29_names_and_types_of_attributes(void **state)
         {"aMaZoN.x", "String", false},
         {"a!", "String", false},
         {"a\\\"", "String", false},
+        {"\xc3\xb8", "String", false},          /* a letter, but not of ASCII */
         {"\xc2\xa7", "String", false},          /* the sign for a section */
         {"a\xe2\x82\xac", "String", false},     /* the euro sign */
         {"a\xf0\x9f\x98\x80", "String", false}, /* an emoji */
