@@ -179,11 +179,18 @@ enum error call_fail(struct call *call, enum error error, const char *format, ..
 /* Fails it because `handle` is no receipt handle of the queue. */
 enum error call_fail_handle(struct call *call, struct bytes handle);
 
-/* The queue that QueueUrl, a member of that name in `params`, or `url` names, if the caller may use it. ERROR_ACCESS_DENIED,
- * ERROR_QUEUE_DOES_NOT_EXIST. */
+/* The queue that QueueUrl (or, without one, the path of the request), a member of that name in `params`, or `url`
+ * names, if the caller may use it. ERROR_ACCESS_DENIED, ERROR_QUEUE_DOES_NOT_EXIST. */
 enum error call_queue(struct call *call, struct queue **queue);
 enum error call_find_queue(struct call *call, const struct params *params, struct queue **queue);
 enum error call_find_queue_at(struct call *call, struct bytes url, struct queue **queue);
+
+/* Fails it because that account is no namespace of the caller's, or because the namespace has no queue of that name. */
+enum error call_fail_namespace(struct call *call, struct bytes account);
+enum error call_fail_name(struct call *call, struct bytes name);
+
+/* QueueUrl, or, without one, the path that the request came to; empty: neither names a queue. */
+struct bytes call_url(const struct call *call);
 
 /* What stands in a queue URL where the account should be; of a URL of another form, whatever is there. */
 struct bytes call_account_of_url(struct bytes url);

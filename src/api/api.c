@@ -166,7 +166,7 @@ static struct api *find_owner(const struct call *call)
 {
     if (call->api->family_count < 2)
         return call->api;
-    struct bytes url = params_bytes(yyjson_obj_get(call->params.object, "QueueUrl"));
+    struct bytes url = call_url(call);
     struct bytes owner = params_bytes(yyjson_obj_get(call->params.object, "QueueOwnerAWSAccountId"));
     struct api *found = find_member(call->api, url.size > 0 ? call_account_of_url(url) : owner);
     if (found == NULL && call->caller != NULL)

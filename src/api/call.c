@@ -10,6 +10,7 @@
 
 #define GROUP_SIZE_MAX 128u
 #define REGION_SIZE_MAX 64u
+#define NAMESPACES_SHOWN_MAX 8u
 
 struct call call_resume(struct api *api, struct exchange *exchange, struct reply_draft *draft, struct failure *failure,
                         uint64_t now_ms)
@@ -70,23 +71,93 @@ static struct bytes take_last_segment(struct bytes *path)
     return segment;
 }
 
+/* Some clients end a URL with a slash, which means nothing. */
+static struct bytes without_slash(struct bytes url)
+{
+    if (url.size > 0 && url.ptr[url.size - 1] == '/')
+        url.size--;
+    return url;
+}
+
 struct bytes call_account_of_url(struct bytes url)
 {
+    url = without_slash(url);
     (void)take_last_segment(&url);
     return take_last_segment(&url);
+}
+
+struct bytes call_url(const struct call *call)
+{
+    struct bytes path = call->exchange->request.path;
+    yyjson_val *url = yyjson_obj_get(call->params.object, "QueueUrl");
+    bool has_url = url != NULL && !yyjson_is_null(url);
+    return has_url || bytes_equal(path, BYTES("/")) ? params_bytes(url) : path;
 }
 
 /* The queue's name in a queue URL, read by its path: scheme://host/namespace/name, the older /queue/name and
  * /queue/region/namespace/name, or a bare name. Empty if the URL is of another form or names another namespace. */
 static struct bytes name_of_url(const struct core *core, struct bytes url)
 {
-    struct bytes path = url;
+    struct bytes path = without_slash(url);
+    size_t size = path.size;
     struct bytes name = take_last_segment(&path);
-    if (name.size == url.size)
+    if (name.size == size)
         return name;
     struct bytes account = take_last_segment(&path);
     bool is_ours = bytes_equal(account, core_name(core)) || bytes_equal(account, BYTES("queue"));
     return is_ours ? name : bytes_make(NULL, 0);
+}
+
+/* The namespaces whose queues the caller may name: without credentials all that are served. */
+static struct bytes served_namespaces(const struct call *call)
+{
+    const struct api *api = call->api;
+    struct bytes names = core_name(call->core);
+    if (call->caller != NULL)
+        return call->caller->namespace_name;
+    for (size_t i = 0; i < api->family_count && i < NAMESPACES_SHOWN_MAX; i++) {
+        struct bytes name = core_name(namespace_core(api->family[i]->ns));
+        names = i == 0 ? name : arena_format(call->arena, "%.*s, %.*s", BYTES_FORMAT(names), BYTES_FORMAT(name));
+    }
+    return names;
+}
+
+enum error call_fail_namespace(struct call *call, struct bytes account)
+{
+    return call_fail(
+        call, ERROR_QUEUE_DOES_NOT_EXIST, "The specified queue does not exist. Its account is '%.*s', and %s: %.*s.",
+        BYTES_FORMAT(text_shown(account)),
+        call->caller == NULL ? "this server has these namespaces" : "the credential's namespace is another",
+        BYTES_FORMAT(served_namespaces(call)));
+}
+
+enum error call_fail_name(struct call *call, struct bytes name)
+{
+    return call_fail(call, ERROR_QUEUE_DOES_NOT_EXIST,
+                     "The specified queue does not exist. Namespace %.*s has no queue '%.*s'.",
+                     BYTES_FORMAT(core_name(call->core)), BYTES_FORMAT(text_shown(name)));
+}
+
+/* Says of a QueueUrl which finds no queue what is wrong with it. */
+static enum error fail_url(struct call *call, struct bytes url, struct bytes name)
+{
+    static const struct bytes mark = BYTES("://");
+    if (name.size > 0)
+        return call_fail_name(call, name);
+    if (url.size == 0)
+        return call_fail(call, ERROR_QUEUE_DOES_NOT_EXIST,
+                         "The specified queue does not exist. The request names none: QueueUrl is missing or empty.");
+    const uint8_t *scheme_end = memmem(url.ptr, url.size, mark.ptr, mark.size);
+    struct bytes path = scheme_end == NULL ? url : bytes_skip(url, (size_t)(scheme_end - url.ptr) + mark.size);
+    const uint8_t *host_end = memchr(path.ptr, '/', path.size);
+    path = host_end == NULL ? BYTES("") : bytes_skip(path, (size_t)(host_end - path.ptr));
+    struct bytes account = call_account_of_url(path);
+    if (account.size > 0)
+        return call_fail_namespace(call, account);
+    return call_fail(call, ERROR_QUEUE_DOES_NOT_EXIST,
+                     "The specified queue does not exist. '%.*s' is neither a queue's name nor its URL, which ends in "
+                     "/%.*s/NAME.",
+                     BYTES_FORMAT(text_shown(url)), BYTES_FORMAT(core_name(call->core)));
 }
 
 enum error call_fail_handle(struct call *call, struct bytes handle)
@@ -110,7 +181,7 @@ enum error call_find_queue_at(struct call *call, struct bytes url, struct queue 
     enum error error = access_check_queue(call, name, *queue);
     if (error != OK)
         return error;
-    return *queue == NULL ? call_fail(call, ERROR_QUEUE_DOES_NOT_EXIST, "The specified queue does not exist.") : OK;
+    return *queue == NULL ? fail_url(call, url, name) : OK;
 }
 
 enum error call_queue(struct call *call, struct queue **queue)
@@ -119,7 +190,10 @@ enum error call_queue(struct call *call, struct queue **queue)
         *queue = call->queue; /* still there: no request goes on behind removing its queue */
         return OK;
     }
-    enum error error = call_find_queue(call, &call->params, queue);
+    struct bytes url = {NULL, 0};
+    enum error error = params_text(&call->params, "QueueUrl", &url);
+    if (error == OK)
+        error = call_find_queue_at(call, url.ptr != NULL ? url : call_url(call), queue);
     if (error == OK)
         call->queue = *queue;
     return error;

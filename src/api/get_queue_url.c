@@ -17,8 +17,10 @@ enum error action_get_queue_url(struct call *call)
     error = access_check_queue(call, name, queue);
     if (error != OK)
         return error;
+    if (!is_ours)
+        return call_fail_namespace(call, account);
     if (queue == NULL)
-        return call_fail(call, ERROR_QUEUE_DOES_NOT_EXIST, "The specified queue does not exist.");
+        return call_fail_name(call, name);
     writer_text(call->reply, "QueueUrl", call_queue_url(call, queue));
     return OK;
 }

@@ -67,13 +67,18 @@ void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_emp
     exchange->reply.status = 200;
 }
 
-/* SQS says this one in two ways. */
-static const char *text_of(const struct exchange *exchange, enum error error, const struct failure *failure)
+#define NO_QUEUE "The specified queue does not exist"
+
+/* What to say. SQS begins this one in two ways; `place` is for the other. */
+static const char *text_of(const struct exchange *exchange, enum error error, const struct failure *failure,
+                           char place[sizeof(failure->text)])
 {
-    if (error == ERROR_QUEUE_DOES_NOT_EXIST && exchange->form == WIRE_QUERY)
-        return "The specified queue does not exist for this wsdl version.";
-    bool has_text = failure != NULL && failure->text[0] != '\0';
-    return has_text ? failure->text : error_row(error)->text;
+    const char *text = failure != NULL && failure->text[0] != '\0' ? failure->text : error_row(error)->text;
+    if (error != ERROR_QUEUE_DOES_NOT_EXIST || exchange->form == WIRE_JSON ||
+        strncmp(text, NO_QUEUE, strlen(NO_QUEUE)) != 0)
+        return text;
+    (void)snprintf(place, sizeof(failure->text), NO_QUEUE " for this wsdl version%s", text + strlen(NO_QUEUE));
+    return place;
 }
 
 /* What SQS answers a request without an action; people who look with a browser read on. */
@@ -122,7 +127,8 @@ void reply_fail(struct exchange *exchange, enum error error, const struct failur
     ASSERT(error != OK);
     const struct error_row *row = error_row(error);
     struct reply *reply = &exchange->reply;
-    const char *text = text_of(exchange, error, failure);
+    char place[sizeof(failure->text)];
+    const char *text = text_of(exchange, error, failure, place);
     reply->status = status_of(exchange, error);
     reply->error = error;
     buffer_truncate(&reply->body, 0);

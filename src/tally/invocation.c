@@ -1,5 +1,6 @@
 /* What all commands do with their invocation: connect, and tell the user what went wrong. */
-#include "tally/command.h"
+#include "tally/suggestion.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +61,7 @@ int invocation_connect(struct invocation *invocation)
     return invocation->client == NULL ? EXIT_USAGE : EXIT_DONE;
 }
 
-static void print_json_error(const struct tally_error *error)
+static void print_json_error(const struct tally_error *error, const char *suggestion)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *root = yyjson_mut_obj(doc);
@@ -70,6 +71,8 @@ static void print_json_error(const struct tally_error *error)
     yyjson_mut_obj_add_str(doc, root, "message", error->message);
     yyjson_mut_obj_add_int(doc, root, "httpStatus", error->http_status);
     yyjson_mut_obj_add_bool(doc, root, "outcomeUnknown", error->is_outcome_unknown);
+    if (suggestion[0] != '\0')
+        yyjson_mut_obj_add_str(doc, root, "didYouMean", suggestion);
     text = yyjson_mut_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
     fprintf(stderr, "%s\n", text == NULL ? "{}" : text);
     free(text);
@@ -83,8 +86,13 @@ int invocation_failed(const struct invocation *invocation, const struct tally_cl
 
 int invocation_failed_with(const struct invocation *invocation, const struct tally_error *error)
 {
+    char suggestion[SUGGESTION_SIZE];
+    if (!suggestion_find(invocation, error, suggestion))
+        suggestion[0] = '\0';
     if (invocation->is_json)
-        print_json_error(error);
+        print_json_error(error, suggestion);
+    else if (suggestion[0] != '\0')
+        complain("%s: %s Did you mean '%s'?", error->code, error->message, suggestion);
     else if (error->status == TALLY_REFUSED)
         complain("%s: %s", error->code, error->message);
     else

@@ -602,7 +602,7 @@ const scenarios = {
       assert.ok(error instanceof sqs.QueueDoesNotExist);
       assert.equal(error.name, "QueueDoesNotExist");
       assert.equal(error.$metadata.httpStatusCode, 400);
-      assert.equal(error.message, "The specified queue does not exist.");
+      assert.equal(error.message, "The specified queue does not exist. Namespace 000000000000 has no queue 'qx'.");
       return true;
     });
     await assert.rejects(call("GetQueueAttributes", { QueueUrl: url, AttributeNames: ["Nonsense"] }), sqs.InvalidAttributeName);

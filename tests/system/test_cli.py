@@ -155,6 +155,24 @@ def test_an_error_of_the_server_ends_with_status_1_and_its_code(tally):
     assert error["outcomeUnknown"] is False
 
 
+def test_a_queue_that_does_not_exist_is_named_and_the_most_alike_offered(tally):
+    for name in ["orders", "Invoices", "line.fifo", "q"]:
+        tally("queue", "create", name)
+    for wrong, meant in [("ordres", "orders"), ("Order", "orders"), ("INVOICE", "Invoices"), ("line", "line.fifo"), ("lines.fifo", "line.fifo")]:
+        for words in [("queue", "show", wrong), ("send", wrong, "a"), ("receive", wrong), ("queue", "purge", wrong, "--yes")]:
+            done = tally(*words, status=None)
+            if done.returncode == 2:  # this command asks for something else first
+                continue
+            assert done.returncode == 1 and f"has no queue '{wrong}'. Did you mean '{meant}'?" in done.err, (words, done.err)
+    assert json.loads(tally("queue", "show", "ordres", "--json", status=1).err)["didYouMean"] == "orders"
+    done = tally("work", "--queue", "ordres", "--", "cat", status=1)
+    assert "has no queue 'ordres'. Did you mean 'orders'?" in done.err
+    for wrong in ["nothing-like-it", "p", "in"]:
+        done = tally("queue", "show", wrong, status=1)
+        assert f"has no queue '{wrong}'." in done.err and "mean" not in done.err
+        assert "didYouMean" not in json.loads(tally("queue", "show", wrong, "--json", status=1).err)
+
+
 def test_options_that_all_commands_have_may_stand_first(tally, daemon):
     tally.environment.pop("TALLY_ENDPOINT")
     assert tally("--endpoint", daemon.endpoint, "--json", "queue", "list").out.strip().startswith("{")

@@ -103,7 +103,7 @@ def redrive(policy):
     return {"QueueUrl": Q, "Attributes": {"RedrivePolicy": json.dumps(policy) if isinstance(policy, dict) else policy}}
 
 
-NO_QUEUE = ("QueueDoesNotExist", "The specified queue does not exist.")
+NO_QUEUE = ("QueueDoesNotExist", None)
 NOT_A_HANDLE = ("ReceiptHandleIsInvalid", 'The input receipt handle "garbage" is not a valid receipt handle.')
 DEAD = "arn:aws:sqs:us-east-1:000000000000:q"
 

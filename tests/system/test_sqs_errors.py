@@ -395,7 +395,8 @@ def world(sqs):
 def fault(sqs, action, parameters, code, text):
     """What is wrong with how the request is refused; None: nothing."""
     if code == NO_QUEUE:
-        text = f"The specified queue does not exist{'' if sqs.form == 'json' else ' for this wsdl version'}."
+        start = f"The specified queue does not exist{'' if sqs.form == 'json' else ' for this wsdl version'}. "
+        text = lambda said: said.startswith(start)  # noqa: E731
     kind, status = KINDS[code]
     try:
         return f"answered {sqs.call(action, **parameters)}"

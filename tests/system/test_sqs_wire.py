@@ -424,14 +424,31 @@ def test_Q12_queue_urls_are_read_by_their_path(sqs):
         f"ftp://[::1]:99/{ACCOUNT}/q",
         "http://localhost:9324/queue/q",
         f"http://localhost:4566/queue/us-east-1/{ACCOUNT}/q",
+        *(url + "/" for url in ["q", f"/{ACCOUNT}/q", f"http://127.0.0.1:1/{ACCOUNT}/q", "http://localhost:9324/queue/q"]),
     ]
     for url in good:
         assert sqs.send(url, "a")["MessageId"], url
     assert sqs.counts("q")[0] == len(good)
     text = "The specified queue does not exist." if sqs.form == "json" else "The specified queue does not exist for this wsdl version."
-    for url in ["none", "", "http://nowhere", "http://127.0.0.1/111111111111/q", f"http://h/{ACCOUNT}/q/x", f"http://h/{ACCOUNT}/q/", "Q", "q ", f"http://h/{ACCOUNT}/q?x", "/", "ä", None]:
-        refusal = sqs.refused("AWS.SimpleQueueService.NonExistentQueue", text, "SendMessage", QueueUrl=url, MessageBody="a")
+    missing, neither = "The request names none: QueueUrl is missing or empty.", f"is neither a queue's name nor its URL, which ends in /{ACCOUNT}/NAME."
+    for url, why in [
+        *((url, f"Namespace {ACCOUNT} has no queue '{url}'.") for url in ["none", "Q", "q "]),
+        (f"http://h/{ACCOUNT}/qq/", f"Namespace {ACCOUNT} has no queue 'qq'."),
+        (f"http://h/{ACCOUNT}/q?x", f"Namespace {ACCOUNT} has no queue 'q?x'."),
+        ("ä", f"Namespace {ACCOUNT} has no queue ''."),
+        ("", missing),
+        (None, missing),
+        *((url, f"'{url}' {neither}") for url in ["http://nowhere", "http://nowhere/q", "/", "//", f"http://h/{ACCOUNT}/"]),
+        ("http://127.0.0.1/111111111111/q", f"Its account is '111111111111', and this server has these namespaces: {ACCOUNT}."),
+        (f"http://h/{ACCOUNT}/q/x", f"Its account is 'q', and this server has these namespaces: {ACCOUNT}."),
+        (f"http://h/{ACCOUNT}/q//", f"Its account is 'q', and this server has these namespaces: {ACCOUNT}."),
+    ]:
+        refusal = sqs.refused("AWS.SimpleQueueService.NonExistentQueue", f"{text} {why}", "SendMessage", QueueUrl=url, MessageBody="a")
         assert refusal.status == 400
+    told = f"{text} Its account is '111111111111', and this server has these namespaces: {ACCOUNT}."
+    sqs.refused("AWS.SimpleQueueService.NonExistentQueue", told, "GetQueueUrl", QueueName="q", QueueOwnerAWSAccountId="1" * 12)
+    told = f"{text} Namespace {ACCOUNT} has no queue 'none'."
+    sqs.refused("AWS.SimpleQueueService.NonExistentQueue", told, "GetQueueUrl", QueueName="none")
 
 
 def test_Q13_what_is_no_request_is_malformed_input(daemon):

@@ -631,6 +631,8 @@ static void a_queue_url_is_read_by_its_path(void **state)
         "http://a:1/queue/q",
         "http://a/queue/us-east-1/000000000000/q",
         "/000000000000/q",
+        "http://a:1/000000000000/q/",
+        "q/",
     };
     static const char *const bad[] = {
         "",
@@ -641,7 +643,7 @@ static void a_queue_url_is_read_by_its_path(void **state)
         "http://a/111111111111/q",
         "http://a/q",
         "http://a/000000000000/",
-        "http://a/000000000000/q/",
+        "http://a/000000000000/q//",
         "Q",
     };
     char body[120];
