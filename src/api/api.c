@@ -185,8 +185,8 @@ void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms)
         .failure = &failure,
         .now_ms = now_ms,
     };
-    exchange->form = exchange->request.target.size > 0 ? WIRE_JSON : WIRE_QUERY;
-    exchange->is_own = bytes_starts_with(exchange->request.target, BYTES("Tally."));
+    exchange->form = request_form(&exchange->request);
+    exchange->is_own = exchange->form == WIRE_JSON && bytes_starts_with(exchange->request.target, BYTES("Tally."));
     const struct action *action = NULL;
     enum error error = access_identify(&call);
     exchange->caller = call.caller;

@@ -1,5 +1,5 @@
-/* From a request to an action and its parameters: the decoders of AWS JSON and of AWS Query. What has a target is JSON, whatever its path
- * and method; the rest is Query. */
+/* From a request to an action and its parameters: the decoders of AWS JSON and of AWS Query. What has a target and
+ * is no form is JSON, whatever its path and method; the rest is Query. */
 #include "api/query.h"
 #include "api/state.h"
 
@@ -22,7 +22,7 @@ static const struct action *find_action(const struct api *api, struct bytes targ
 static enum error refuse_unknown(struct call *call, struct bytes name)
 {
     name = text_shown(name);
-    if (call->exchange->form == WIRE_QUERY)
+    if (call->exchange->form != WIRE_JSON)
         return call_fail(call, ERROR_UNKNOWN_OPERATION, "The action %.*s is not valid for this endpoint.",
                          BYTES_FORMAT(name));
     return call_fail(
@@ -88,7 +88,7 @@ bool api_reply_is_short(const struct api *api, const struct request *request)
 {
     struct bytes target = request->target;
     char text[sizeof(SERVICE) + ACTION_NAME_SIZE_MAX];
-    if (target.size == 0) {
+    if (request_form(request) != WIRE_JSON) {
         struct bytes name = first_action(request->query.size > 0 ? request->query : request->body);
         if (!text_is_word(name, ACTION_NAME_SIZE_MAX))
             return false;

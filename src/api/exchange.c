@@ -6,6 +6,21 @@
 /* Above this a reply's memory is given back: a rare answer of megabytes must not stay with every exchange it passed. */
 #define EXCHANGE_BODY_KEPT_MAX ((size_t)64 * 1024)
 
+/* Does the body look like JSON? Some programs, like curl, call whatever they send a form. */
+static bool is_json(struct bytes body)
+{
+    while (body.size > 0 && memchr(" \t\r\n", body.ptr[0], 4) != NULL)
+        body = bytes_skip(body, 1);
+    return body.size == 0 || memchr("{[\"", body.ptr[0], 3) != NULL;
+}
+
+enum wire_form request_form(const struct request *request)
+{
+    if (request->target.size > 0 && (!request->is_form || is_json(request->body)))
+        return WIRE_JSON;
+    return request->takes_json ? WIRE_QUERY_JSON : WIRE_QUERY;
+}
+
 void exchange_init(struct exchange *exchange)
 {
     *exchange = (struct exchange){.state = EXCHANGE_NEW};

@@ -24,6 +24,8 @@ struct request {
     struct bytes body;         /* whole */
     int64_t wall_s;            /* when it came, in seconds since the epoch by the wall clock */
     bool is_https;             /* URLs that we make for this client begin with https:// */
+    bool is_form;              /* Content-Type is that of a form */
+    bool takes_json;           /* Accept names JSON, and no XML before it */
 };
 
 struct reply {
@@ -37,9 +39,13 @@ struct reply {
 
 /* How a request is written, and its reply with it. */
 enum wire_form {
-    WIRE_JSON,  /* AWS JSON 1.0 */
-    WIRE_QUERY, /* AWS Query: a form, answered in XML */
+    WIRE_JSON,       /* AWS JSON 1.0 */
+    WIRE_QUERY,      /* AWS Query: a form, answered in XML */
+    WIRE_QUERY_JSON, /* AWS Query, answered in JSON */
 };
+
+/* A form is Query, whatever X-Amz-Target says; what else has a target is JSON. */
+enum wire_form request_form(const struct request *request);
 
 struct action;
 struct api;

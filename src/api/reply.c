@@ -1,10 +1,12 @@
 #include "api/reply.h"
 
+#include "api/query_reply.h"
 #include "base/assert.h"
 
 #include <stdio.h>
 
 #define CONTENT_TYPE_JSON "application/x-amz-json-1.0"
+#define CONTENT_TYPE_QUERY_JSON "application/json"
 #define CONTENT_TYPE_XML "text/xml"
 #define XML_BEGIN "<?xml version=\"1.0\"?>\n"
 #define XML_NAMESPACE "http://queue.amazonaws.com/doc/2012-11-05/"
@@ -32,8 +34,8 @@ void reply_begin(struct exchange *exchange, struct reply_draft *draft)
 {
     struct buffer *out = &exchange->reply.body;
     buffer_truncate(out, 0);
-    if (exchange->form == WIRE_JSON) {
-        exchange->reply.content_type = CONTENT_TYPE_JSON;
+    if (exchange->form != WIRE_QUERY) {
+        exchange->reply.content_type = exchange->form == WIRE_JSON ? CONTENT_TYPE_JSON : CONTENT_TYPE_QUERY_JSON;
         draft->writer = writer_make(out);
         writer_object_begin(&draft->writer, NULL);
         return;
@@ -41,16 +43,22 @@ void reply_begin(struct exchange *exchange, struct reply_draft *draft)
     exchange->reply.content_type = CONTENT_TYPE_XML;
     buffer_append_format(out, XML_BEGIN "<%sResponse xmlns=\"" XML_NAMESPACE "\">", exchange->action);
     append_result_tag(out, "<", exchange);
+    draft->begin = out->size;
     draft->writer = writer_xml_make(&draft->xml, out, exchange->action);
 }
 
-static void end_xml(struct exchange *exchange, bool is_empty)
+/* Without fields there is no result; with fields that are all absent it is <…Result/>. */
+static void end_xml(struct exchange *exchange, const struct reply_draft *draft, bool is_empty)
 {
     struct buffer *out = &exchange->reply.body;
-    if (is_empty)
+    if (is_empty) {
         buffer_truncate(out, out->size - strlen("<Result>") - strlen(exchange->action));
-    else
+    } else if (out->size == draft->begin) {
+        buffer_truncate(out, out->size - 1);
+        append_string(out, "/>");
+    } else {
         append_result_tag(out, "</", exchange);
+    }
     append_string(out, "<ResponseMetadata>");
     append_request_id(out, exchange);
     buffer_append_format(out, "</ResponseMetadata></%sResponse>\n", exchange->action);
@@ -58,12 +66,16 @@ static void end_xml(struct exchange *exchange, bool is_empty)
 
 void reply_end(struct exchange *exchange, struct reply_draft *draft, bool is_empty)
 {
-    if (exchange->form == WIRE_QUERY)
-        end_xml(exchange, is_empty);
-    else if (is_empty)
-        buffer_truncate(&exchange->reply.body, 0);
-    else
+    if (exchange->form == WIRE_QUERY) {
+        end_xml(exchange, draft, is_empty);
+    } else if (exchange->form == WIRE_QUERY_JSON) {
         writer_object_end(&draft->writer);
+        query_reply_wrap(exchange, is_empty);
+    } else if (is_empty) {
+        buffer_truncate(&exchange->reply.body, 0);
+    } else {
+        writer_object_end(&draft->writer);
+    }
     exchange->reply.status = 200;
 }
 
@@ -135,6 +147,11 @@ void reply_fail(struct exchange *exchange, enum error error, const struct failur
     if (exchange->form == WIRE_QUERY) {
         reply->content_type = CONTENT_TYPE_XML;
         fail_xml(exchange, row, text);
+        return;
+    }
+    if (exchange->form == WIRE_QUERY_JSON) {
+        reply->content_type = CONTENT_TYPE_QUERY_JSON;
+        query_reply_fail(exchange, row, text);
         return;
     }
     reply->content_type = CONTENT_TYPE_JSON;

@@ -8,6 +8,7 @@
 /* A good reply that is being written. */
 struct reply_draft {
     struct writer writer; /* for the fields */
+    size_t begin;         /* of XML: bytes before the fields */
     struct writer_xml xml;
 };
 

@@ -40,6 +40,7 @@ static enum http_field http_field_find(const char *name, size_t size)
         {BYTES("host"), HTTP_FIELD_HOST},
         {BYTES("x-amz-target"), HTTP_FIELD_TARGET},
         {BYTES("content-type"), HTTP_FIELD_CONTENT_TYPE},
+        {BYTES("accept"), HTTP_FIELD_ACCEPT},
         {BYTES("x-amzn-trace-id"), HTTP_FIELD_TRACE},
         {BYTES("expect"), HTTP_FIELD_EXPECT},
         {BYTES("transfer-encoding"), HTTP_FIELD_TRANSFER_ENCODING},
@@ -82,6 +83,10 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t size)
     if (http->field == HTTP_FIELD_OTHER)
         return 0;
     uint32_t bit = UINT32_C(1) << http->field;
+    if ((http->fields_seen & bit) != 0 && http->field == HTTP_FIELD_ACCEPT) {
+        http->field = HTTP_FIELD_OTHER;
+        return 0;
+    }
     if (http->fields_seen & bit)
         return http_refuse(http, ERROR_MALFORMED_REQUEST, "A header field that may stand once stands twice.");
     http->fields_seen |= bit;
@@ -165,6 +170,32 @@ static int http_check_host(struct http *http)
     return 0;
 }
 
+/* Is a value that media type, whatever its parameters? */
+static bool is_media_type(struct bytes value, struct bytes lower)
+{
+    if (value.size > lower.size && memchr("; \t", value.ptr[lower.size], 3) == NULL)
+        return false;
+    return value.size >= lower.size && http_text_equal((const char *)value.ptr, lower.size, lower);
+}
+
+/* Which of JSON and XML does Accept name first? True: JSON, and not to say that it is refused. */
+static bool takes_json(struct bytes accept)
+{
+    while (accept.size > 0) {
+        const uint8_t *comma = memchr(accept.ptr, ',', accept.size);
+        size_t size = comma == NULL ? accept.size : (size_t)(comma - accept.ptr);
+        struct bytes range = bytes_make(accept.ptr, size);
+        while (range.size > 0 && (range.ptr[0] == ' ' || range.ptr[0] == '\t'))
+            range = bytes_skip(range, 1);
+        if (is_media_type(range, BYTES("application/json")))
+            return !bytes_ends_with(range, BYTES("q=0"));
+        if (is_media_type(range, BYTES("text/xml")) || is_media_type(range, BYTES("application/xml")))
+            return false;
+        accept = bytes_skip(accept, comma == NULL ? size : size + 1);
+    }
+    return false;
+}
+
 /* What the head says about the body, and whether we can believe it. */
 static int http_check_framing(struct http *http)
 {
@@ -186,6 +217,8 @@ static int on_headers_complete(llhttp_t *parser)
 {
     struct http *http = http_of(parser);
     http->is_in_body = true;
+    http->is_form = is_media_type(http_view(http->data, &http->fields[HTTP_FIELD_CONTENT_TYPE]),
+                                  BYTES("application/x-www-form-urlencoded"));
     if (parser->http_major != 1 || parser->http_minor > 1)
         return http_refuse(http, ERROR_MALFORMED_REQUEST, "Only HTTP/1.1 and HTTP/1.0 are spoken here.");
     int refused = http_check_host(http);
@@ -444,6 +477,8 @@ void http_request(const struct http *http, const uint8_t *data, struct request *
         .trace_header = http_view(data, &http->fields[HTTP_FIELD_TRACE]),
         .origin = http_view(data, &http->fields[HTTP_FIELD_ORIGIN]),
         .fetch_site = http_view(data, &http->fields[HTTP_FIELD_FETCH_SITE]),
+        .is_form = http->is_form,
+        .takes_json = takes_json(http_view(data, &http->fields[HTTP_FIELD_ACCEPT])),
         .body = bytes_make(data + http->body.offset, http->body.size),
     };
     http_divide(http_view(data, &http->url), request);

@@ -36,6 +36,7 @@ enum http_field {
     HTTP_FIELD_HOST,
     HTTP_FIELD_TARGET,
     HTTP_FIELD_CONTENT_TYPE,
+    HTTP_FIELD_ACCEPT, /* the one that may stand twice; the first counts */
     HTTP_FIELD_TRACE,
     HTTP_FIELD_EXPECT,
     HTTP_FIELD_TRANSFER_ENCODING,
@@ -77,6 +78,7 @@ struct http {
     bool has_head;         /* the head is there and its lines are sound */
     bool is_in_body;       /* llhttp has seen the head */
     bool is_chunked;
+    bool is_form; /* Content-Type says so */
     bool is_whole;
     bool keeps_alive;      /* the connection may go on behind this request */
     bool expects_continue; /* waits for "100 Continue" before it sends the body */
@@ -106,10 +108,11 @@ static inline bool http_is_method(const struct http *http, llhttp_method_t metho
     return http->parser.method == method;
 }
 
-/* Has its head been read, and does it lack X-Amz-Target? Then it is AWS Query, also if it is refused before it is whole. */
+/* Has its head been read, and does it lack X-Amz-Target or announce a form? Then it is AWS Query, also if it is
+ * refused before it is whole. */
 static inline bool http_is_query(const struct http *http)
 {
-    return http->is_in_body && (http->fields_seen & (UINT32_C(1) << HTTP_FIELD_TARGET)) == 0;
+    return http->is_in_body && ((http->fields_seen & (UINT32_C(1) << HTTP_FIELD_TARGET)) == 0 || http->is_form);
 }
 
 static inline bool http_is_1_0(const struct http *http)

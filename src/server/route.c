@@ -39,7 +39,7 @@ static bool passes_guard(struct hub *hub, struct turn *turn)
     struct failure failure;
     if (api_has_credentials(hub->apis[0]) || guard_check(&hub->guard, &exchange->request, &failure) == OK)
         return true;
-    exchange->form = exchange->request.target.size > 0 ? WIRE_JSON : WIRE_QUERY;
+    exchange->form = request_form(&exchange->request);
     api_refuse(hub->apis[0], exchange, failure.error, failure.text);
     return false;
 }

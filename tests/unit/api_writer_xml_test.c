@@ -284,7 +284,7 @@ static void an_action_whose_fields_are_absent_has_an_empty_result(void **state)
     reply_begin(&exchange, &draft);
     reply_end(&exchange, &draft, false);
     exchange_close(&exchange, 200, "text/xml",
-                   BEGIN "<ReceiveMessageResponse" NAMESPACE "<ReceiveMessageResult></ReceiveMessageResult>" METADATA
+                   BEGIN "<ReceiveMessageResponse" NAMESPACE "<ReceiveMessageResult/>" METADATA
                          "</ReceiveMessageResponse>\n");
 }
 

@@ -1,0 +1,174 @@
+#include "api/query_reply.h"
+
+#include "api/writer.h"
+#include "auth/json_tree.h"
+#include "base/assert.h"
+
+#include <stdio.h>
+
+#define NAME_SIZE_MAX 64u /* of an action, with "Response" behind it */
+
+/* Members that AWS has always, null where they are absent, or writes otherwise than AWS JSON does. Those of an owner
+ * that have no row are written as they are, behind the others. */
+static const struct member_row {
+    const char *owner; /* an action, or what `items` of another row says */
+    const char *name;  /* in AWS JSON */
+    const char *shown; /* NULL: the same */
+    const char *key;   /* of a map: what a pair calls its name; NULL: it is no map */
+    const char *items; /* owner of the members of what is in the list or map, or NULL */
+} rows[] = {
+    {"ListQueues", "NextToken", NULL, NULL, NULL},
+    {"ListQueues", "QueueUrls", "queueUrls", NULL, NULL},
+    {"ListDeadLetterSourceQueues", "NextToken", NULL, NULL, NULL},
+    {"ListDeadLetterSourceQueues", "queueUrls", NULL, NULL, NULL},
+    {"GetQueueAttributes", "Attributes", NULL, "Name", NULL},
+    {"ListQueueTags", "Tags", NULL, "Key", NULL},
+    {"SendMessage", "MD5OfMessageAttributes", NULL, NULL, NULL},
+    {"SendMessage", "MD5OfMessageBody", NULL, NULL, NULL},
+    {"SendMessage", "MD5OfMessageSystemAttributes", NULL, NULL, NULL},
+    {"SendMessage", "MessageId", NULL, NULL, NULL},
+    {"SendMessage", "SequenceNumber", NULL, NULL, NULL},
+    {"SendMessageBatch", "Failed", NULL, NULL, NULL},
+    {"SendMessageBatch", "Successful", NULL, NULL, "SendMessage"},
+    {"DeleteMessageBatch", "Failed", NULL, NULL, NULL},
+    {"DeleteMessageBatch", "Successful", NULL, NULL, NULL},
+    {"ChangeMessageVisibilityBatch", "Failed", NULL, NULL, NULL},
+    {"ChangeMessageVisibilityBatch", "Successful", NULL, NULL, NULL},
+    {"ReceiveMessage", "Messages", "messages", NULL, "Message"},
+    {"Message", "Attributes", NULL, "Name", NULL},
+    {"Message", "Body", NULL, NULL, NULL},
+    {"Message", "MD5OfBody", NULL, NULL, NULL},
+    {"Message", "MD5OfMessageAttributes", NULL, NULL, NULL},
+    {"Message", "MessageAttributes", NULL, "Name", "MessageAttributeValue"},
+    {"Message", "MessageId", NULL, NULL, NULL},
+    {"Message", "ReceiptHandle", NULL, NULL, NULL},
+    {"MessageAttributeValue", "BinaryListValues", NULL, NULL, NULL},
+    {"MessageAttributeValue", "BinaryValue", NULL, NULL, NULL},
+    {"MessageAttributeValue", "DataType", NULL, NULL, NULL},
+    {"MessageAttributeValue", "StringListValues", NULL, NULL, NULL},
+    {"MessageAttributeValue", "StringValue", NULL, NULL, NULL},
+    {"ListMessageMoveTasks", "Results", NULL, NULL, NULL},
+};
+
+struct wrapping {
+    struct writer writer;
+    struct arena *arena;
+};
+
+static bool has_row(const char *owner, const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (strcmp(rows[i].owner, owner) == 0 && strcmp(rows[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void write_object(struct wrapping *wrapping, const char *name, const char *owner, yyjson_val *object);
+
+/* A value as it is, or, if it has an owner, an object of such members. */
+static void write_value(struct wrapping *wrapping, const char *name, const char *owner, yyjson_val *value)
+{
+    if (owner != NULL && yyjson_is_obj(value))
+        write_object(wrapping, name, owner, value);
+    else if (value == NULL)
+        writer_json(&wrapping->writer, name, BYTES("null"));
+    else
+        writer_json(&wrapping->writer, name, json_tree_compact_value(value, wrapping->arena));
+}
+
+static void write_list(struct wrapping *wrapping, const struct member_row *row, const char *shown, yyjson_val *list)
+{
+    size_t index, count;
+    yyjson_val *item;
+    writer_list_begin(&wrapping->writer, shown);
+    yyjson_arr_foreach(list, index, count, item)
+    {
+        write_value(wrapping, NULL, row->items, item);
+    }
+    writer_list_end(&wrapping->writer);
+}
+
+static void write_pairs(struct wrapping *wrapping, const struct member_row *row, yyjson_val *map)
+{
+    size_t index, count;
+    yyjson_val *key, *value;
+    writer_list_begin(&wrapping->writer, row->name);
+    yyjson_obj_foreach(map, index, count, key, value)
+    {
+        writer_object_begin(&wrapping->writer, NULL);
+        writer_text(&wrapping->writer, row->key, json_tree_text(key));
+        write_value(wrapping, "Value", row->items, value);
+        writer_object_end(&wrapping->writer);
+    }
+    writer_list_end(&wrapping->writer);
+}
+
+static void write_member(struct wrapping *wrapping, const struct member_row *row, yyjson_val *value)
+{
+    const char *shown = row->shown == NULL ? row->name : row->shown;
+    if (row->key != NULL && value != NULL)
+        write_pairs(wrapping, row, value);
+    else if (row->items != NULL && yyjson_is_arr(value))
+        write_list(wrapping, row, shown, value);
+    else
+        write_value(wrapping, shown, NULL, value);
+}
+
+static void write_object(struct wrapping *wrapping, const char *name, const char *owner, yyjson_val *object)
+{
+    size_t index, count;
+    yyjson_val *key, *value;
+    writer_object_begin(&wrapping->writer, name);
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (strcmp(rows[i].owner, owner) == 0)
+            write_member(wrapping, &rows[i], yyjson_obj_get(object, rows[i].name));
+    yyjson_obj_foreach(object, index, count, key, value)
+    {
+        if (!has_row(owner, yyjson_get_str(key)))
+            write_value(wrapping, yyjson_get_str(key), NULL, value);
+    }
+    writer_object_end(&wrapping->writer);
+}
+
+static void write_request_id(struct writer *writer, const struct exchange *exchange)
+{
+    writer_text(writer, "RequestId", bytes_make(exchange->request_id, sizeof(exchange->request_id)));
+}
+
+void query_reply_wrap(struct exchange *exchange, bool is_empty)
+{
+    struct buffer *body = &exchange->reply.body;
+    struct bytes text = arena_copy(&exchange->arena, buffer_bytes(body));
+    yyjson_doc *doc = json_tree_parse(text, &exchange->arena);
+    ASSERT(doc != NULL); /* we wrote it */
+    char name[NAME_SIZE_MAX];
+    buffer_truncate(body, 0);
+    struct wrapping wrapping = {.writer = writer_make(body), .arena = &exchange->arena};
+    writer_object_begin(&wrapping.writer, NULL);
+    (void)snprintf(name, sizeof(name), "%sResponse", exchange->action);
+    writer_object_begin(&wrapping.writer, name);
+    if (!is_empty) {
+        (void)snprintf(name, sizeof(name), "%sResult", exchange->action);
+        write_object(&wrapping, name, exchange->action, yyjson_doc_get_root(doc));
+    }
+    writer_object_begin(&wrapping.writer, "ResponseMetadata");
+    write_request_id(&wrapping.writer, exchange);
+    writer_object_end(&wrapping.writer);
+    writer_object_end(&wrapping.writer);
+    writer_object_end(&wrapping.writer);
+}
+
+void query_reply_fail(struct exchange *exchange, const struct error_row *row, const char *text)
+{
+    struct buffer *body = &exchange->reply.body;
+    buffer_truncate(body, 0);
+    struct writer writer = writer_make(body);
+    writer_object_begin(&writer, NULL);
+    writer_object_begin(&writer, "Error");
+    writer_string(&writer, "Code", row->query);
+    writer_string(&writer, "Message", text);
+    writer_string(&writer, "Type", row->status < 500 ? "Sender" : "Receiver");
+    writer_object_end(&writer);
+    write_request_id(&writer, exchange);
+    writer_object_end(&writer);
+}
