@@ -263,3 +263,18 @@ void channel_read_stop(struct channel *channel)
     channel->is_reading = false;
     uv_read_stop(&channel->handle.stream);
 }
+
+struct bytes channel_own_name(const struct channel *channel, struct arena *arena)
+{
+    struct sockaddr_storage address;
+    int size = sizeof(address);
+    char host[INET6_ADDRSTRLEN];
+    if (!channel_is_tcp(channel) || uv_tcp_getsockname(&channel->handle.tcp, (struct sockaddr *)&address, &size) != 0 ||
+        uv_ip_name((const struct sockaddr *)&address, host, sizeof(host)) != 0)
+        return BYTES("localhost");
+    /* The port stands at the same place in both kinds of address. */
+    unsigned port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
+    if (address.ss_family == AF_INET6)
+        return arena_format(arena, "[%s]:%u", host, port);
+    return arena_format(arena, "%s:%u", host, port);
+}

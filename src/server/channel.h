@@ -6,6 +6,7 @@
 #ifndef TALLY_SERVER_CHANNEL_H
 #define TALLY_SERVER_CHANNEL_H
 
+#include "base/arena.h"
 #include "base/buffer.h"
 #include "server/options.h"
 #include "server/tls.h"
@@ -73,6 +74,9 @@ static inline bool channel_is_tcp(const struct channel *channel)
 {
     return channel->handle.any.type == UV_TCP;
 }
+
+/* Host and port where its client has reached it, in the arena; "localhost" over a Unix socket. */
+struct bytes channel_own_name(const struct channel *channel, struct arena *arena);
 
 /* Memory beyond a channel at rest that what was received takes. */
 static inline size_t channel_memory(const struct channel *channel)

@@ -177,6 +177,8 @@ static void connection_submit(struct connection *connection)
     http_request(http, connection->input.memory_owned + connection->input.begin, &turn->exchange.request);
     turn->exchange.request.wall_s = time(NULL);
     turn->exchange.request.is_https = connection->channel.tls_owned != NULL;
+    if (turn->exchange.request.host.size == 0) /* of HTTP/1.0 */
+        turn->exchange.request.host = channel_own_name(&connection->channel, &turn->exchange.arena);
     connection->input.begin += http->size;
     connection->request_begun_ms = 0;
     hub->counters.requests++;

@@ -77,6 +77,7 @@ def test_without_credentials_only_names_of_the_daemon_are_answered(daemon_factor
     refused = unsigned(daemon, "json", "ListQueues", {}, {"Host": f"evil.example:{port}"})
     assert refused.code == "AccessDenied" and f"Host 'evil.example:{port}'" in refused.text
     assert "--allow-host evil.example," in refused.text
+    assert "where that lacks the port or is wrong, --public-url says how they begin." in refused.text
     assert daemon.stop() == 0
 
 
@@ -100,6 +101,21 @@ def test_http_1_0_without_host_is_answered(daemon):
     with socket.create_connection(("127.0.0.1", daemon.port)) as line:
         line.sendall(b"GET http://evil.example/health HTTP/1.0\r\n\r\n")
         assert line.recv(65536).startswith(b"HTTP/1.1 403 ")
+
+
+def test_http_1_0_without_host_gets_queue_urls_that_work(daemon_factory, tmp_path):
+    path = tmp_path / "socket"
+    daemon = daemon_factory("--socket", path).start()
+    daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})
+    for family, address, host in [
+        (socket.AF_INET, ("127.0.0.1", daemon.port), f"127.0.0.1:{daemon.port}"),
+        (socket.AF_UNIX, str(path), "localhost"),
+    ]:
+        with socket.socket(family) as line:
+            line.connect(address)
+            line.sendall(b"GET /?Action=GetQueueUrl&QueueName=q HTTP/1.0\r\n\r\n")
+            assert f"<QueueUrl>http://{host}/{NAMESPACE}/q</QueueUrl>".encode() in line.recv(65536)
+    assert daemon.stop() == 0
 
 
 ONLY_READS = {
