@@ -65,6 +65,17 @@ def later(number):
     record("later", number)
 
 
+@app.task(name="forward", acks_late=True)
+def forward(number, here, there):
+    """Sends a message on as it came, with the client of SQS that kombu uses."""
+    with app.connection_for_read() as connection:
+        sqs = connection.default_channel.sqs()
+        (message,) = sqs.receive_message(QueueUrl=here, MessageAttributeNames=["All"], WaitTimeSeconds=5)["Messages"]
+        sqs.send_message(QueueUrl=there, MessageBody=message["Body"], MessageAttributes=message["MessageAttributes"])
+        sqs.delete_message(QueueUrl=here, ReceiptHandle=message["ReceiptHandle"])
+    record("forward", number)
+
+
 def send(number):
     """Every hundredth task is due in three seconds; of the others, every third is acknowledged early. If there is a FIFO queue,
     every seventh goes there."""

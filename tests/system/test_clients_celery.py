@@ -132,6 +132,25 @@ def test_predefined_queues(daemon, start_shop):
     assert daemon.call("AmazonSQS.ListQueues")[1]["QueueUrls"] == sorted(queues.values())
 
 
+def test_a_task_forwards_a_message_with_ten_attributes_as_it_came(daemon, start_shop):
+    here, there = (daemon.call("AmazonSQS.CreateQueue", {"QueueName": name})[1]["QueueUrl"] for name in ["here", "there"])
+    ten = {f"a{n}": {"DataType": "String", "StringValue": str(n)} for n in range(9)}
+    ten["blob"] = {"DataType": "Binary", "BinaryValue": "AP8="}
+    status, sent = daemon.call("AmazonSQS.SendMessage", {"QueueUrl": here, "MessageBody": "a", "MessageAttributes": ten})
+    assert status == 200, sent
+    shop = start_shop(f"127.0.0.1:{daemon.port}")
+    worker = shop.start_worker("early")
+    words = ["-m", "celery", "-A", "celery_tasks", "call", "forward", "--queue", "early", "--args", json.dumps([1, here, there])]
+    shop.finish(shop._start("sender", *words))
+    wait_until(lambda: shop.ran() or worker.poll() is not None, 60, "the task")
+    assert shop.ran() == {1: 1}, shop.said()
+    shop.stop(worker)
+    (message,) = daemon.call("AmazonSQS.ReceiveMessage", {"QueueUrl": there, "MessageAttributeNames": ["All"]})[1]["Messages"]
+    assert message["MessageAttributes"] == ten
+    assert message["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"]
+    assert queue_counts(daemon, "here") == (0, 0, 0)
+
+
 def test_over_https_with_credentials(daemon_factory, start_shop, tmp_path):
     """What boto3 signs for Celery, and the presigned requests of kombu; is_secure means HTTPS."""
     secure = SecureDaemon(daemon_factory, tmp_path)
