@@ -71,3 +71,9 @@ struct bytes memory_duplicate(struct bytes view)
         memcpy(copy, view.ptr, view.size);
     return bytes_make(copy, view.size);
 }
+
+char *memory_duplicate_string(const char *string)
+{
+    const size_t size = strlen(string) + 1;
+    return memcpy(memory_allocate(size), string, size);
+}

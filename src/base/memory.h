@@ -25,4 +25,7 @@ void *memory_resize(void *ptr, size_t size) __attribute__((returns_nonnull, warn
 /* A copy of `view` in fresh memory; the caller frees its ptr. */
 struct bytes memory_duplicate(struct bytes view);
 
+/* The same of a string, with its NUL. */
+char *memory_duplicate_string(const char *string) __attribute__((malloc, returns_nonnull, warn_unused_result));
+
 #endif

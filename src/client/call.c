@@ -78,7 +78,7 @@ static const struct repeatable {
 
 static bool has_member(const char *body, const char *name)
 {
-    yyjson_doc *doc = yyjson_read(body, strlen(body), YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(body, strlen(body));
     bool has = yyjson_obj_get(yyjson_doc_get_root(doc), name) != NULL;
     yyjson_doc_free(doc);
     return has;
@@ -92,7 +92,7 @@ static bool is_send(const char *target)
 /* Will the server tell a repeat of each message in this request from a second one? */
 static bool is_recognised_send(const char *body)
 {
-    yyjson_doc *doc = yyjson_read(body, strlen(body), YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(body, strlen(body));
     yyjson_val *root = yyjson_doc_get_root(doc);
     yyjson_val *entries = yyjson_obj_get(root, "Entries");
     bool is_recognised = entries != NULL || outgoing_is_recognised(root);
@@ -147,7 +147,7 @@ static unsigned pause_before(struct tally_client *client, unsigned attempt)
 /* An error of the protocol: {"__type": "prefix#Code", "message": "…"}. */
 static enum tally_status fail_refused(struct tally_client *client, int http_status, struct bytes text)
 {
-    yyjson_doc *doc = yyjson_read((const char *)text.ptr, text.size, YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(text.ptr, text.size);
     yyjson_val *root = yyjson_doc_get_root(doc);
     const char *type = json_text(root, "__type");
     const char *message = json_text(root, "message");
@@ -175,7 +175,7 @@ static enum tally_status take_reply(struct tally_client *client, const char *tar
     size_t size = text->size;
 
     if (size > 0) {
-        doc = yyjson_read((const char *)text->data_owned, size, YYJSON_READ_NOFLAG);
+        doc = json_read(text->data_owned, size);
         if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
             yyjson_doc_free(doc);
             client_fail(client, TALLY_GARBLED, "Garbled", "%s answered %s with something that is no JSON object",

@@ -1,13 +1,61 @@
 #include "client/json.h"
 
+#include "base/memory.h"
 #include "client/client.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+static void *take(void *context, size_t size)
+{
+    (void)context;
+    return memory_allocate(size);
+}
+
+static void *retake(void *context, void *old, size_t old_size, size_t size)
+{
+    (void)context;
+    (void)old_size;
+    return memory_resize(old, size);
+}
+
+static void give_back(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
+/* yyjson's own gives up when there is none, and then a member is not added, or a text is taken for none. */
+static const yyjson_alc memory = {.malloc = take, .realloc = retake, .free = give_back};
+
+yyjson_mut_doc *json_document(void)
+{
+    return yyjson_mut_doc_new(&memory);
+}
+
+yyjson_doc *json_read(const void *text, size_t size)
+{
+    /* Without a flag that says otherwise the text is only read. */
+    return yyjson_read_opts((char *)(uintptr_t)text, size, YYJSON_READ_NOFLAG, &memory, NULL);
+}
+
+char *json_write(const yyjson_mut_doc *doc, yyjson_write_flag flags, size_t *size)
+{
+    return yyjson_mut_write_opts(doc, flags, &memory, size, NULL);
+}
+
+char *json_write_value(yyjson_val *value, size_t *size)
+{
+    return yyjson_val_write_opts(value, YYJSON_WRITE_NOFLAG, &memory, size, NULL);
+}
+
+/* ---- Bodies and answers ------------------------------------------------------------------------------------------ */
+
 void json_body_init(struct json_body *body)
 {
-    body->doc_owned = yyjson_mut_doc_new(NULL);
+    body->doc_owned = json_document();
     body->root = yyjson_mut_obj(body->doc_owned);
     yyjson_mut_doc_set_root(body->doc_owned, body->root);
 }
@@ -42,7 +90,7 @@ enum tally_status json_body_call(struct json_body *body, struct tally_client *cl
                                  struct tally_reply *reply)
 {
     enum tally_status status;
-    char *text = yyjson_mut_write(body->doc_owned, YYJSON_WRITE_NOFLAG, NULL);
+    char *text = json_write(body->doc_owned, YYJSON_WRITE_NOFLAG, NULL);
     yyjson_mut_doc_free(body->doc_owned);
     if (text == NULL)
         return client_refuse(client, "a text of this request is not UTF-8; send other bytes as base64");

@@ -5,6 +5,20 @@
 #include "tally/tally.h"
 #include <yyjson.h>
 
+/* yyjson's functions on memory of base/memory.h, which is never refused. A text is freed with free(), a document with
+ * yyjson_mut_doc_free() or yyjson_doc_free(). */
+
+/* A new document. */
+yyjson_mut_doc *json_document(void);
+
+/* NULL: the text is not JSON. */
+yyjson_doc *json_read(const void *text, size_t size);
+
+/* The text of a document or value, closed by a NUL; *size, unless NULL, is its length without that. NULL: a string in
+ * it is not UTF-8, or a number not finite, and the flags don't allow it. */
+char *json_write(const yyjson_mut_doc *doc, yyjson_write_flag flags, size_t *size);
+char *json_write_value(yyjson_val *value, size_t *size);
+
 /* A body being built: an object, and the members added to it. Strings are borrowed until json_body_call(). */
 struct json_body {
     yyjson_mut_doc *doc_owned;

@@ -19,7 +19,7 @@ static bool add_json(struct json_body *body, yyjson_mut_val *object, const char 
 {
     if (text == NULL)
         return true;
-    yyjson_doc *doc = yyjson_read(text, strlen(text), YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(text, strlen(text));
     yyjson_val *root = yyjson_doc_get_root(doc);
     if (root != NULL)
         yyjson_mut_obj_add_val(body->doc_owned, object, name, yyjson_val_mut_copy(body->doc_owned, root));

@@ -1,8 +1,7 @@
 /* Typed calls for queues. */
+#include "base/memory.h"
 #include "client/client.h"
 #include "client/json.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* Ends the reply; its QueueUrl goes to `url` unless that is NULL. */
 static enum tally_status take_url(struct tally_client *client, const char *target, struct tally_reply *reply,
@@ -13,7 +12,7 @@ static enum tally_status take_url(struct tally_client *client, const char *targe
     if (text == NULL)
         status = client_garbled(client, target);
     else if (url != NULL)
-        *url = strdup(text);
+        *url = memory_duplicate_string(text);
     tally_reply_deinit(reply);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "relay/queue_row.h"
 
 #include "base/assert.h"
+#include "client/json.h"
 #include "relay/moment.h"
 #include <stdlib.h>
 #include <time.h>
@@ -32,7 +33,7 @@ static bool is_of_the_send(const char *name)
 /* NULL: there are none. */
 static struct bytes make_attributes(const struct tally_message *message, struct arena *arena)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_document();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     struct bytes copied = bytes_make(NULL, 0);
     yyjson_mut_doc_set_root(doc, root);
@@ -47,7 +48,7 @@ static struct bytes make_attributes(const struct tally_message *message, struct 
     }
     if (yyjson_mut_obj_size(root) > 0) {
         size_t size;
-        char *text = yyjson_mut_write(doc, 0, &size);
+        char *text = json_write(doc, YYJSON_WRITE_NOFLAG, &size);
         ASSERT(text != NULL); /* it came as JSON, so it is UTF-8 */
         copied = arena_copy(arena, bytes_make(text, size));
         free(text);
@@ -106,7 +107,7 @@ void queue_row_add_attribute(struct json_body *body, yyjson_mut_val *attributes,
 
 static void add_attributes(struct json_body *body, yyjson_mut_val *attributes, struct bytes text)
 {
-    yyjson_doc *doc = text.size == 0 ? NULL : yyjson_read((const char *)text.ptr, text.size, 0);
+    yyjson_doc *doc = text.size == 0 ? NULL : json_read(text.ptr, text.size);
     yyjson_obj_iter iter = yyjson_obj_iter_with(yyjson_doc_get_root(doc));
     for (yyjson_val *name; (name = yyjson_obj_iter_next(&iter)) != NULL;) {
         yyjson_val *value = yyjson_obj_iter_get_val(name);

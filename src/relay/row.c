@@ -2,10 +2,10 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "client/json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <yyjson.h>
 
 void rows_init(struct rows *rows)
 {
@@ -90,7 +90,7 @@ static bool add_attribute(yyjson_mut_doc *to, yyjson_mut_val *attributes, yyjson
     }
     yyjson_mut_val *attribute = yyjson_mut_obj(to);
     yyjson_mut_obj_add_str(to, attribute, "DataType", yyjson_is_num(value) ? "Number" : "String");
-    char *number = yyjson_is_num(value) ? yyjson_val_write(value, 0, NULL) : NULL;
+    char *number = yyjson_is_num(value) ? json_write_value(value, NULL) : NULL;
     yyjson_mut_obj_add_strcpy(to, attribute, "StringValue", number != NULL ? number : yyjson_get_str(value));
     free(number);
     yyjson_mut_obj_put(attributes, key, attribute);
@@ -101,7 +101,7 @@ static bool add_all(yyjson_mut_doc *to, yyjson_mut_val *attributes, struct bytes
 {
     if (text.size == 0)
         return true;
-    yyjson_doc *doc = yyjson_read((const char *)text.ptr, text.size, 0);
+    yyjson_doc *doc = json_read(text.ptr, text.size);
     yyjson_val *root = yyjson_doc_get_root(doc);
     bool is_sound = yyjson_is_obj(root) || yyjson_is_null(root);
     if (!is_sound)
@@ -115,7 +115,7 @@ static bool add_all(yyjson_mut_doc *to, yyjson_mut_val *attributes, struct bytes
 
 bool row_write_attributes(const struct row *row, struct buffer *json, char reason[ROW_REASON_SIZE])
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_document();
     yyjson_mut_val *attributes = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, attributes);
     bool is_sound = add_all(doc, attributes, row->attributes, reason);
@@ -127,7 +127,7 @@ bool row_write_attributes(const struct row *row, struct buffer *json, char reaso
         yyjson_mut_obj_add_str(doc, attribute, "StringValue", uid);
         yyjson_mut_obj_put(attributes, yyjson_mut_str(doc, ROW_UID_ATTRIBUTE), attribute);
         size_t size;
-        char *text = yyjson_mut_write(doc, 0, &size);
+        char *text = json_write(doc, YYJSON_WRITE_NOFLAG, &size);
         ASSERT(text != NULL); /* it was read as UTF-8, and memory_* ends the process when there is none */
         buffer_append(json, text, size);
         free(text);

@@ -2,6 +2,7 @@
  * a thread of its own. */
 #include "base/assert.h"
 #include "base/memory.h"
+#include "client/json.h"
 #include "relay/keeper.h"
 #include "relay/sink_sqs_parts.h"
 #include <stdlib.h>
@@ -63,11 +64,11 @@ static struct sqs_queue *ask_for_queue(const struct lane *lane, size_t index, st
     struct exchange exchange;
     struct bytes url_owned;
     exchange_init(&exchange, "AmazonSQS.GetQueueUrl");
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_document();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_strn(doc, root, "QueueName", (const char *)name.ptr, name.size);
-    char *json = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, NULL);
+    char *json = json_write(doc, YYJSON_WRITE_NOFLAG, NULL);
     buffer_append(&exchange.body, json == NULL ? "{}" : json, json == NULL ? 2 : strlen(json)); /* NULL: not UTF-8 */
     if (!post(lane, &exchange, false)) {
         sink_sqs_settle(call, index, VERDICT_UNTRIED, sink_sqs_reason_of(&exchange));

@@ -18,8 +18,8 @@ void sqlite_init(struct sqlite *sqlite, const char *path, const char *prefix, co
                  unsigned patience_ms)
 {
     *sqlite = (struct sqlite){
-        .path_owned = strdup(path),
-        .prefix_owned = strdup(prefix == NULL ? SCHEMA_NAME_DEFAULT : prefix),
+        .path_owned = memory_duplicate_string(path),
+        .prefix_owned = memory_duplicate_string(prefix == NULL ? SCHEMA_NAME_DEFAULT : prefix),
         .texts = texts,
         .count = count,
         .patience_ms = patience_ms,

@@ -124,7 +124,7 @@ static void set_reason(struct sqs_outcome *outcome, struct bytes code, const cha
 
 void sqs_read_error(int status, struct bytes text, const char *query_error, struct sqs_outcome *outcome)
 {
-    yyjson_doc *doc = yyjson_read((const char *)text.ptr, text.size, YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(text.ptr, text.size);
     yyjson_val *root = yyjson_doc_get_root(doc);
     const char *type = json_text(root, "__type");
     const char *message = json_text(root, "message");
@@ -171,7 +171,7 @@ static void read_failed(yyjson_val *entry, struct sqs_outcome *outcome)
 
 void sqs_read_batch(struct bytes text, struct sqs_outcome outcomes[SQS_BATCH_MAX], size_t count)
 {
-    yyjson_doc *doc = yyjson_read((const char *)text.ptr, text.size, YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(text.ptr, text.size);
     yyjson_val *root = yyjson_doc_get_root(doc);
     yyjson_val *entry;
     size_t i, max, index;
@@ -195,7 +195,7 @@ void sqs_read_batch(struct bytes text, struct sqs_outcome outcomes[SQS_BATCH_MAX
 
 bool sqs_read_queue_url(struct bytes text, struct bytes *url_owned)
 {
-    yyjson_doc *doc = yyjson_read((const char *)text.ptr, text.size, YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(text.ptr, text.size);
     const char *url = json_text(yyjson_doc_get_root(doc), "QueueUrl");
     if (url != NULL)
         *url_owned = memory_duplicate(bytes_make(url, strlen(url) + 1)); /* with its NUL */

@@ -1,6 +1,7 @@
 #include "relay/sqs_batch.h"
 
 #include "base/assert.h"
+#include "client/json.h"
 #include "relay/sqs_answer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 void sqs_batch_init(struct sqs_batch *batch, const char *queue_url)
 {
-    *batch = (struct sqs_batch){.doc_owned = yyjson_mut_doc_new(NULL)};
+    *batch = (struct sqs_batch){.doc_owned = json_document()};
     buffer_init(&batch->scratch);
     yyjson_mut_val *root = yyjson_mut_obj(batch->doc_owned);
     yyjson_mut_doc_set_root(batch->doc_owned, root);
@@ -43,7 +44,7 @@ static yyjson_mut_val *attributes_of(struct sqs_batch *batch, bool is_marked)
     const char *text = (const char *)batch->scratch.data_owned;
     if (!is_marked)
         return yyjson_mut_rawncpy(batch->doc_owned, text, batch->scratch.size);
-    yyjson_doc *doc = yyjson_read(text, batch->scratch.size, YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(text, batch->scratch.size);
     yyjson_mut_val *attributes = yyjson_val_mut_copy(batch->doc_owned, yyjson_doc_get_root(doc));
     yyjson_mut_val *mark = yyjson_mut_obj(batch->doc_owned);
     yyjson_doc_free(doc);
@@ -104,7 +105,7 @@ enum sqs_added sqs_batch_add(struct sqs_batch *batch, const struct row *row, str
 bool sqs_batch_write(const struct sqs_batch *batch, struct buffer *body)
 {
     size_t size;
-    char *text = yyjson_mut_write(batch->doc_owned, YYJSON_WRITE_NOFLAG, &size);
+    char *text = json_write(batch->doc_owned, YYJSON_WRITE_NOFLAG, &size);
     if (text == NULL)
         return false;
     buffer_append(body, text, size);

@@ -1,9 +1,9 @@
 #include "relay/webhook_headers.h"
 
+#include "client/json.h"
 #include <curl/curl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <yyjson.h>
 
 #define NAME_SIZE_MAX 100u
 #define VALUE_SIZE_MAX 1000u
@@ -91,13 +91,13 @@ static void add_attribute(struct headers *headers, struct bytes name, struct byt
 /* A string, a number, or what SQS itself takes; see row.h. */
 static void add_attributes(struct headers *headers, struct bytes text)
 {
-    yyjson_doc *doc = text.size == 0 ? NULL : yyjson_read((const char *)text.ptr, text.size, 0);
+    yyjson_doc *doc = text.size == 0 ? NULL : json_read(text.ptr, text.size);
     yyjson_obj_iter iter = yyjson_obj_iter_with(yyjson_doc_get_root(doc));
     for (yyjson_val *name; (name = yyjson_obj_iter_next(&iter)) != NULL;) {
         yyjson_val *value = yyjson_obj_iter_get_val(name);
         if (yyjson_is_obj(value))
             value = yyjson_obj_get(value, "StringValue"); /* a binary one has none */
-        char *number = yyjson_is_num(value) ? yyjson_val_write(value, 0, NULL) : NULL;
+        char *number = yyjson_is_num(value) ? json_write_value(value, NULL) : NULL;
         if (number != NULL)
             add_attribute(headers, bytes_make(yyjson_get_str(name), yyjson_get_len(name)), bytes_from_string(number));
         else if (yyjson_is_str(value))
@@ -112,7 +112,7 @@ static void add_attributes(struct headers *headers, struct bytes text)
 
 static bool is_json(struct bytes body)
 {
-    yyjson_doc *doc = yyjson_read((const char *)body.ptr, body.size, 0);
+    yyjson_doc *doc = json_read(body.ptr, body.size);
     yyjson_doc_free(doc);
     return doc != NULL;
 }

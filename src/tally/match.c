@@ -79,7 +79,7 @@ static struct rules *rules_of_pool(yyjson_val *pool, struct failure *failure)
 {
     static const char *const rows[][2] = {
         {"attrs", "Attributes"}, {"rules", "Rules"}, {"size", "Size"}, {"teams", "Teams"}, {"pick", "Pick"}};
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_document();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     size_t size;
     yyjson_mut_doc_set_root(doc, root);
@@ -89,7 +89,7 @@ static struct rules *rules_of_pool(yyjson_val *pool, struct failure *failure)
         if (value != NULL && !is_double)
             yyjson_mut_obj_add_val(doc, root, rows[i][0], yyjson_val_mut_copy(doc, value));
     }
-    char *text = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, &size);
+    char *text = json_write(doc, YYJSON_WRITE_NOFLAG, &size);
     struct rules *rules = text == NULL ? NULL : rules_create(bytes_make(text, size), failure);
     free(text);
     yyjson_mut_doc_free(doc);
@@ -104,7 +104,7 @@ static struct rules *read_rules(const char *path)
     size_t size;
     if (doc == NULL)
         return NULL;
-    char *text = yyjson_write(doc, YYJSON_WRITE_NOFLAG, &size);
+    char *text = json_write_value(yyjson_doc_get_root(doc), &size);
     struct rules *rules = text == NULL ? NULL : rules_create(bytes_make(text, size), &failure);
     if (rules == NULL)
         complain("%s: %s", path, failure.text);
@@ -118,7 +118,7 @@ static struct rules *read_rules(const char *path)
 static int ask(struct match *match, struct json_body *body, const char *target, struct tally_reply *reply)
 {
     struct tally_client *client = match->invocation->client;
-    char *text = yyjson_mut_write(body->doc_owned, YYJSON_WRITE_NOFLAG, NULL);
+    char *text = json_write(body->doc_owned, YYJSON_WRITE_NOFLAG, NULL);
     enum tally_status status;
     yyjson_mut_doc_free(body->doc_owned);
     *reply = (struct tally_reply){0};

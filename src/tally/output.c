@@ -59,7 +59,7 @@ void output_time(const char *name, double seconds)
 
 void output_document(const yyjson_mut_doc *doc)
 {
-    char *text = yyjson_mut_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
+    char *text = json_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
     printf("%s\n", text == NULL ? "{}" : text);
     free(text);
 }

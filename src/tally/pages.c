@@ -2,7 +2,7 @@
 
 static void print_item(yyjson_val *item)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_document();
     yyjson_mut_doc_set_root(doc, yyjson_val_mut_copy(doc, item));
     output_document(doc);
     yyjson_mut_doc_free(doc);

@@ -38,7 +38,7 @@ struct offer {
 
 static void print_result(yyjson_val *result)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_document();
     yyjson_mut_doc_set_root(doc, yyjson_val_mut_copy(doc, result));
     output_document(doc);
     yyjson_mut_doc_free(doc);

@@ -6,7 +6,7 @@
 
 static void print_json(const char *name, yyjson_val *value)
 {
-    char *text = value == NULL ? NULL : yyjson_val_write(value, YYJSON_WRITE_NOFLAG, NULL);
+    char *text = value == NULL ? NULL : json_write_value(value, NULL);
     if (text != NULL)
         output_field(name, text);
     free(text);

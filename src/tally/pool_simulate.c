@@ -176,7 +176,7 @@ static bool is_passed_over(yyjson_val *line)
 static bool offer_line(struct simulation *simulation, const char *line, size_t number, uint64_t refused)
 {
     struct failure failure = {.text = ""};
-    yyjson_doc *doc = yyjson_read(line, strlen(line), YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(line, strlen(line));
     yyjson_val *root = yyjson_doc_get_root(doc);
     bool is_good = true;
     if (root == NULL) {
@@ -217,7 +217,7 @@ static int run_with(struct invocation *invocation, yyjson_val *pool, char *ticke
     struct simulation simulation;
     uint64_t window_ms, ttl_ms;
     size_t size;
-    char *text = yyjson_val_write(pool, YYJSON_WRITE_NOFLAG, &size);
+    char *text = json_write_value(pool, &size);
     struct rules *rules = text == NULL ? NULL : rules_create(bytes_make(text, size), &failure);
     free(text);
     if (rules == NULL) {

@@ -18,7 +18,7 @@ static void print_member(const char *name, yyjson_val *value)
         output_field(name, yyjson_get_str(value));
         return;
     }
-    text = yyjson_val_write(value, YYJSON_WRITE_NOFLAG, NULL);
+    text = json_write_value(value, NULL);
     if (text != NULL)
         output_field(name, text);
     free(text);
@@ -112,7 +112,7 @@ static bool add_filter(const struct invocation *invocation, struct json_body *bo
     if (invocation->argument_count < 2)
         return true;
     const char *text = invocation->arguments[1];
-    yyjson_doc *doc = yyjson_read(text, strlen(text), YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(text, strlen(text));
     if (doc == NULL) {
         (void)complain_usage(invocation, "the filter is JSON, like '{\"mode\": {\"eq\": \"duel\"}}', not %s", text);
         return false;

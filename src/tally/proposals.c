@@ -103,7 +103,7 @@ void batch_add(struct batch *batch, struct proposals *proposals, const struct ma
 
 char *proposals_send(struct proposals *proposals, struct batch *batch)
 {
-    char *text = yyjson_mut_write(batch->body.doc_owned, YYJSON_WRITE_NOFLAG, NULL);
+    char *text = json_write(batch->body.doc_owned, YYJSON_WRITE_NOFLAG, NULL);
     yyjson_mut_doc_free(batch->body.doc_owned);
     batch->body.doc_owned = NULL;
     list_append(&proposals->under_way, &batch->link);

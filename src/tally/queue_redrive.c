@@ -1,5 +1,6 @@
 /* tally queue redrive, redrives and redrive-stop: dead letters go back, by a move task of the server. */
 #include "base/assert.h"
+#include "base/memory.h"
 #include "tally/output.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static char *find_arn(struct invocation *invocation, const char *queue)
     if (json_body_call(&body, invocation->client, "AmazonSQS.GetQueueAttributes", &reply) != TALLY_OK)
         return NULL;
     arn = json_text(yyjson_obj_get(json_root(&reply), "Attributes"), "QueueArn");
-    copy = strdup(arn == NULL ? "" : arn);
+    copy = memory_duplicate_string(arn == NULL ? "" : arn);
     tally_reply_deinit(&reply);
     return copy;
 }

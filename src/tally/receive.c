@@ -26,7 +26,7 @@ static void print_json(const struct tally_messages *messages)
     yyjson_val *value;
     yyjson_arr_foreach(yyjson_obj_get(json_root(&messages->reply_owned), "Messages"), i, max, value)
     {
-        yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+        yyjson_mut_doc *doc = json_document();
         yyjson_mut_doc_set_root(doc, yyjson_val_mut_copy(doc, value));
         output_document(doc);
         yyjson_mut_doc_free(doc);

@@ -37,7 +37,7 @@ static int run_doubts(struct invocation *invocation)
     yyjson_val *doubt;
     yyjson_arr_foreach(yyjson_obj_get(json_root(&reply), "Doubts"), i, max, doubt)
     {
-        char *line = invocation->is_json ? yyjson_val_write(doubt, 0, NULL) : NULL;
+        char *line = invocation->is_json ? json_write_value(doubt, NULL) : NULL;
         if (line != NULL)
             puts(line);
         else

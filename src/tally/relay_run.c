@@ -43,7 +43,7 @@ static int make_spec(const struct invocation *invocation, struct relay_spec *spe
 
 static char *duplicate(const char *text)
 {
-    return text == NULL ? NULL : (char *)memory_duplicate(bytes_make(text, strlen(text) + 1)).ptr;
+    return text == NULL ? NULL : memory_duplicate_string(text);
 }
 
 /* --- running ------------------------------------------------------------------------------------------------------- */

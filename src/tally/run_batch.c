@@ -85,12 +85,12 @@ enum tally_status run_batch_load(struct tally_client *client, const struct run_p
             struct unit *unit = unit_map_find(map, listed->key);
             bool is_outstanding = strcmp(listed->state, "outstanding") == 0;
             if (unit == NULL) /* its file has gone, or another process added it */
-                unit = unit_map_add(map, strdup(listed->key));
+                unit = unit_map_add(map, memory_duplicate_string(listed->key));
             unit->state = is_outstanding ? UNIT_OUTSTANDING : UNIT_ENDED;
             *ended += !is_outstanding;
             *failed += strcmp(listed->state, "failed") == 0;
         }
-        token = units.next_token == NULL ? NULL : strdup(units.next_token);
+        token = units.next_token == NULL ? NULL : memory_duplicate_string(units.next_token);
         tally_units_deinit(&units);
     } while (token != NULL);
     return status;
@@ -202,7 +202,7 @@ static enum tally_status send_outstanding(struct tally_client *client, const str
             texts[count++] = find_text(map, mutex, units.items_owned[i].key);
         status = send_texts(client, plan, texts, count);
         *sent += count;
-        token = units.next_token == NULL ? NULL : strdup(units.next_token);
+        token = units.next_token == NULL ? NULL : memory_duplicate_string(units.next_token);
         tally_units_deinit(&units);
     } while (token != NULL && status == TALLY_OK);
     free(token);
@@ -242,11 +242,11 @@ void run_completion_deinit(struct run_completion *completion)
 
 static void read_message(const struct tally_message *message, struct run_completion *completion)
 {
-    yyjson_doc *doc = yyjson_read(message->body, message->body_size, YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(message->body, message->body_size);
     yyjson_val *root = yyjson_doc_get_root(doc);
     *completion = (struct run_completion){
-        .body_owned = strdup(message->body),
-        .handle_owned = strdup(message->receipt_handle),
+        .body_owned = memory_duplicate_string(message->body),
+        .handle_owned = memory_duplicate_string(message->receipt_handle),
         .total = json_number(root, "total"),
         .succeeded = json_number(root, "succeeded"),
     };
@@ -269,7 +269,7 @@ static void make_from_batch(const struct tally_batch *batch, struct run_completi
     json_add_number(&body, body.root, "cancelled", batch->cancelled);
     yyjson_mut_obj_add_real(body.doc_owned, body.root, "createdAt", batch->created_at);
     yyjson_mut_obj_add_real(body.doc_owned, body.root, "completedAt", batch->completed_at);
-    completion->body_owned = yyjson_mut_write(body.doc_owned, YYJSON_WRITE_NOFLAG, NULL);
+    completion->body_owned = json_write(body.doc_owned, YYJSON_WRITE_NOFLAG, NULL);
     yyjson_mut_doc_free(body.doc_owned);
     snprintf(completion->status, sizeof completion->status, "%s", batch->status);
     snprintf(completion->message_id, sizeof completion->message_id, "%s", batch->completion_message_id);

@@ -135,7 +135,7 @@ static bool find_files(const char *root, struct paths *files)
     struct paths folders = {.count = 0};
     bool is_good = true;
 
-    paths_add(&folders, strdup(""));
+    paths_add(&folders, memory_duplicate_string(""));
     while (folders.count > 0) {
         char *below = folders.items_owned[--folders.count];
         is_good = is_good && read_folder(root, below, files, &folders);

@@ -1,6 +1,7 @@
 /* One unit of a run: accept a message for it, run the command, show what it wrote, record how it ended. */
 #include "tally/run_unit.h"
 
+#include "base/memory.h"
 #include "tally/process.h"
 #include "tally/text.h"
 #include <errno.h>
@@ -90,7 +91,7 @@ enum worker_verdict run_unit_accept(void *context, struct worker_slot *slot, con
     pthread_mutex_lock(&run->mutex);
     unit = unit_map_find(&run->map, key);
     if (unit == NULL) /* another process of this run knows more files than we do */
-        unit = unit_map_add(&run->map, strdup(message->body));
+        unit = unit_map_add(&run->map, memory_duplicate_string(message->body));
     verdict = judge_message(unit, slot, message);
     pthread_mutex_unlock(&run->mutex);
     free(key);

@@ -42,7 +42,7 @@ static const char *key_of(const struct simulation *simulation, uint64_t number)
 static void tell_match(const struct simulation *simulation, const struct matcher_group *group)
 {
     const struct rehearsal *rehearsal = &simulation->rehearsal;
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_document();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_real(doc, root, "t", (double)rehearsal->now_ms / 1000);
@@ -57,7 +57,7 @@ static void tell_match(const struct simulation *simulation, const struct matcher
         }
         yyjson_mut_obj_add_uint(doc, member, "waitedMs", rehearsal->now_ms - entry->offered_at_ms);
     }
-    char *text = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, NULL);
+    char *text = json_write(doc, YYJSON_WRITE_NOFLAG, NULL);
     if (text != NULL)
         fprintf(simulation->matches, "%s\n", text);
     free(text);
@@ -159,7 +159,7 @@ static void keep_key(struct simulation *simulation, yyjson_val *line)
 {
     const char *key = key_in(line);
     uint32_t number = (uint32_t)simulation->rehearsal.offered + 1;
-    char *text = key != NULL ? strdup(key) : memory_allocate(24);
+    char *text = key != NULL ? memory_duplicate_string(key) : memory_allocate(24);
     if (key == NULL)
         snprintf(text, 24, "%u", number);
     else

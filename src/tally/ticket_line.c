@@ -1,6 +1,7 @@
 #include "tally/ticket_line.h"
 
 #include "base/assert.h"
+#include "client/json.h"
 #include "match/rehearsal.h"
 
 static const struct {
@@ -32,7 +33,7 @@ static void copy_members(yyjson_val *line, yyjson_mut_doc *doc, yyjson_mut_val *
 
 const char *ticket_line_add(const char *line, size_t size, struct json_body *body, yyjson_mut_val *list)
 {
-    yyjson_doc *doc = yyjson_read(line, size, YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(line, size);
     yyjson_val *root = yyjson_doc_get_root(doc);
     const char *why = NULL;
     if (!yyjson_is_obj(root))

@@ -35,7 +35,7 @@ char *unit_key(const char *text)
     char *key;
 
     if (size <= UNIT_KEY_SIZE_MAX)
-        return strdup(text);
+        return memory_duplicate_string(text);
     for (;;) { /* whole characters only */
         size_t character = text_character_size(text + kept);
         ASSERT(character > 0); /* the text was escaped */

@@ -2,6 +2,7 @@
 #include "tally/worker_slot.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 #include "client/json.h"
 #include "tally/process.h"
 #include "tally/text.h"
@@ -74,8 +75,8 @@ bool worker_slot_is_at_most_once(struct worker_slot *slot)
 static void take_in_hand(struct worker_slot *slot, const struct tally_message *message)
 {
     pthread_mutex_lock(&slot->pool->mutex);
-    slot->message_id_owned = strdup(message->id);
-    slot->handle_owned = strdup(message->receipt_handle);
+    slot->message_id_owned = memory_duplicate_string(message->id);
+    slot->handle_owned = memory_duplicate_string(message->receipt_handle);
     pthread_mutex_unlock(&slot->pool->mutex);
 }
 
@@ -96,7 +97,7 @@ bool worker_slot_renew(struct worker_slot *slot, const char *message_id, const c
     is_ours = slot->message_id_owned != NULL && strcmp(slot->message_id_owned, message_id) == 0;
     if (is_ours) {
         free(slot->handle_owned);
-        slot->handle_owned = strdup(receipt_handle);
+        slot->handle_owned = memory_duplicate_string(receipt_handle);
     }
     pthread_mutex_unlock(&slot->pool->mutex);
     return is_ours;

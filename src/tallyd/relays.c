@@ -1,6 +1,7 @@
 #include "tallyd/relays.h"
 
 #include "base/memory.h"
+#include "client/json.h"
 #include "relay/connection_shown.h"
 #include "relay/descriptors.h"
 #include "relay/relay.h"
@@ -203,7 +204,7 @@ static void wake(void *context)
 static bool read_spec(struct relays *relays, const struct crew *crew, const struct relay_record *record,
                       struct relay_spec *spec, struct fault *fault)
 {
-    yyjson_doc *doc = yyjson_read((const char *)record->spec_owned.ptr, record->spec_owned.size, YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(record->spec_owned.ptr, record->spec_owned.size);
     yyjson_val *root = yyjson_doc_get_root(doc);
     bool is_good = relay_spec_read(spec, yyjson_obj_get(root, "Source"), yyjson_obj_get(root, "Sink"),
                                    yyjson_get_str(yyjson_obj_get(root, "Order")), fault);
