@@ -1,7 +1,6 @@
 /* tally batch create: makes a batch. */
 #include "base/assert.h"
 #include "tally/output.h"
-#include <stdio.h>
 
 #define SECONDS_MAX (100ull * 366 * 86400)
 
@@ -68,7 +67,7 @@ static int run(struct invocation *invocation)
         return status;
     if (tally_batch_create(invocation->client, &batch, id) != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
-    printf(invocation->is_json ? "{\"BatchId\":\"%s\"}\n" : "%s\n", id);
+    output_text(invocation, "BatchId", id);
     return EXIT_DONE;
 }
 

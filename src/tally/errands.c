@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "client/json.h"
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -110,13 +109,23 @@ static bool wait_for_turn(struct errands *errands, uint64_t *from)
     return goes_on;
 }
 
-static void format_feed(const struct errands *errands, uint64_t from, char *body, size_t size)
+/* The request. The caller frees it. */
+static char *make_feed(const struct errands *errands, uint64_t from)
 {
-    char parts[64] = "";
-    if (errands->options.parts > 0)
-        snprintf(parts, sizeof parts, ",\"Part\":%u,\"Parts\":%u", errands->options.part, errands->options.parts);
-    snprintf(body, size, "{\"PoolName\":\"%s\",\"From\":%llu,\"WaitTimeSeconds\":%u%s}", errands->options.pool,
-             (unsigned long long)from, errands->options.wait_s, parts);
+    const struct errands_options *options = &errands->options;
+    struct json_body body;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "PoolName", options->pool);
+    json_add_number(&body, body.root, "From", from);
+    json_add_number(&body, body.root, "WaitTimeSeconds", options->wait_s);
+    if (options->parts > 0) {
+        json_add_number(&body, body.root, "Part", options->part);
+        json_add_number(&body, body.root, "Parts", options->parts);
+    }
+    char *text = json_write(body.doc_owned, YYJSON_WRITE_NOFLAG, NULL);
+    yyjson_mut_doc_free(body.doc_owned);
+    ASSERT(text != NULL); /* the server knows the pool, so its name is a text */
+    return text;
 }
 
 static void *follow_feed(void *context)
@@ -125,10 +134,10 @@ static void *follow_feed(void *context)
     uint64_t from;
     bool is_good = true;
     while (is_good && wait_for_turn(errands, &from)) {
-        char body[400];
+        char *body = make_feed(errands, from);
         struct mail *mail = memory_allocate_zeroed(sizeof *mail);
-        format_feed(errands, from, body, sizeof body);
         call(errands, errands->clients[0], "Tally.FeedTickets", body, mail);
+        free(body);
         mail->kind = MAIL_FEED;
         is_good = mail->error.status == TALLY_OK;
         pthread_mutex_lock(&errands->lock);

@@ -2,6 +2,8 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/quote.h"
+#include "client/json.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -13,7 +15,6 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include <yyjson.h>
 
 #define BATCH_SIZE 10
 #define EVENTS_MAX 256
@@ -86,6 +87,13 @@ static void append_text(struct buffer *out, unsigned size)
     memset(buffer_extend(out, size), 'x', size);
 }
 
+static void begin_body(const struct load *load, struct buffer *body)
+{
+    buffer_truncate(body, 0);
+    buffer_append_format(body, "{\"QueueUrl\":");
+    quote_append(body, bytes_from_string(load->options->queue));
+}
+
 static void make_requests(struct load *load)
 {
     const struct load_options *options = load->options;
@@ -96,7 +104,7 @@ static void make_requests(struct load *load)
     requests->older = load->requests_owned;
     load->requests_owned = requests;
     buffer_init(&body);
-    buffer_append_format(&body, "{\"QueueUrl\":\"%s\"", options->queue);
+    begin_body(load, &body);
     if (options->mode == LOAD_SEND) {
         buffer_append_format(&body, ",\"MessageBody\":\"");
         append_text(&body, options->body_size);
@@ -111,9 +119,8 @@ static void make_requests(struct load *load)
         buffer_append_format(&body, "]}");
         write_request(load, "AmazonSQS.SendMessageBatch", buffer_bytes(&body), &requests->send);
     }
-    buffer_truncate(&body, 0);
-    buffer_append_format(&body, "{\"QueueUrl\":\"%s\",\"MaxNumberOfMessages\":%u,\"VisibilityTimeout\":600}",
-                         options->queue, BATCH_SIZE);
+    begin_body(load, &body);
+    buffer_append_format(&body, ",\"MaxNumberOfMessages\":%u,\"VisibilityTimeout\":600}", BATCH_SIZE);
     write_request(load, "AmazonSQS.ReceiveMessage", buffer_bytes(&body), &requests->receive);
     buffer_deinit(&body);
 }
@@ -121,7 +128,7 @@ static void make_requests(struct load *load)
 /* Makes the DeleteMessageBatch for what an answer of ReceiveMessage holds; how many messages that is. */
 static size_t make_delete(const struct load *load, struct connection *connection, struct bytes answer)
 {
-    yyjson_doc *doc = yyjson_read((const char *)answer.ptr, answer.size, YYJSON_READ_NOFLAG);
+    yyjson_doc *doc = json_read(answer.ptr, answer.size);
     yyjson_val *messages = yyjson_obj_get(yyjson_doc_get_root(doc), "Messages");
     size_t count = yyjson_arr_size(messages);
     struct buffer body;
@@ -129,12 +136,14 @@ static size_t make_delete(const struct load *load, struct connection *connection
     yyjson_val *message;
 
     buffer_init(&body);
-    buffer_append_format(&body, "{\"QueueUrl\":\"%s\",\"Entries\":[", load->options->queue);
+    begin_body(load, &body);
+    buffer_append_format(&body, ",\"Entries\":[");
     yyjson_arr_foreach(messages, i, max, message)
     {
         const char *handle = yyjson_get_str(yyjson_obj_get(message, "ReceiptHandle"));
-        buffer_append_format(&body, "%s{\"Id\":\"%zu\",\"ReceiptHandle\":\"%s\"}", i == 0 ? "" : ",", i,
-                             handle == NULL ? "" : handle);
+        buffer_append_format(&body, "%s{\"Id\":\"%zu\",\"ReceiptHandle\":", i == 0 ? "" : ",", i);
+        quote_append(&body, bytes_from_string(handle == NULL ? "" : handle));
+        buffer_append_format(&body, "}");
     }
     buffer_append_format(&body, "]}");
     buffer_truncate(&connection->out, 0);

@@ -122,6 +122,8 @@ static int ask(struct match *match, struct json_body *body, const char *target, 
     enum tally_status status;
     yyjson_mut_doc_free(body->doc_owned);
     *reply = (struct tally_reply){0};
+    if (text == NULL)
+        return complain_usage(match->invocation, "the name of the pool is not UTF-8");
     do
         status = tally_call(client, target, text, reply);
     while (match->errands_owned != NULL && errands_repeats(match->errands_owned, tally_client_error(client)) &&
@@ -278,8 +280,11 @@ static void take_feed(struct match *match, struct mail *mail)
         resync(match, json_number(reply, "Next"));
     else
         take_events(match, reply);
-    if (!match->is_over)
-        replica_set_parts(&match->replica, yyjson_obj_get(reply, "SeedParts"));
+    if (!match->is_over && !replica_set_parts(&match->replica, yyjson_obj_get(reply, "SeedParts"))) {
+        complain("the server's SeedParts are no parts of %u", match->parts);
+        match->status = EXIT_UNREACHABLE;
+        match->is_over = true;
+    }
 }
 
 /* --- Reports -------------------------------------------------------------------------------------------------------- */
@@ -311,6 +316,8 @@ static void print_report(const struct match *match, FILE *out)
         buffer_append_format(&line, "; who was not to be had");
         add_counts(&line, proposals_reasons, match->proposals.counts.by_reason, PROPOSALS_REASONS);
     }
+    if (match->replica.not_understood > 0)
+        buffer_append_format(&line, "; %llu offers not understood", (unsigned long long)match->replica.not_understood);
     fprintf(out, "%.*s\n", BYTES_FORMAT(buffer_bytes(&line)));
     fflush(out);
     buffer_deinit(&line);
@@ -408,7 +415,7 @@ static int run_with(struct match *match, struct rules *rules)
     sigaddset(&match->signals, SIGINT);
     sigaddset(&match->signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &match->signals, NULL); /* the threads inherit it: signals wait for the loop */
-    replica_init(&match->replica, rules, match->settings->rules != NULL, match->parts > 0);
+    replica_init(&match->replica, rules, match->settings->rules != NULL, match->parts);
     proposals_init(&match->proposals, match->settings->pool, &match->replica);
     match->reported_ms = now_ms();
     match->errands_owned = errands_create(&errands);

@@ -57,6 +57,19 @@ void output_time(const char *name, double seconds)
     output_field(name, text);
 }
 
+void output_text(const struct invocation *invocation, const char *member, const char *text)
+{
+    struct json_body answer;
+    if (!invocation->is_json) {
+        puts(text);
+        return;
+    }
+    json_body_init(&answer);
+    json_add_text(&answer, answer.root, member, text);
+    output_document(answer.doc_owned);
+    yyjson_mut_doc_free(answer.doc_owned);
+}
+
 void output_document(const yyjson_mut_doc *doc)
 {
     char *text = json_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);

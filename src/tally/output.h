@@ -23,6 +23,9 @@ void output_number(const char *name, uint64_t value);
 /* A time in seconds since the epoch, as "2026-11-20 06:07:41 UTC"; nothing where it is 0. */
 void output_time(const char *name, double seconds);
 
+/* The one text that a command answers: alone, or with --json as {"MEMBER": TEXT}. */
+void output_text(const struct invocation *invocation, const char *member, const char *text);
+
 /* A mutable document, in one line. */
 void output_document(const yyjson_mut_doc *doc);
 

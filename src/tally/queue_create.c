@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "tally/assignment.h"
 #include "tally/output.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +53,7 @@ static int create(struct invocation *invocation, struct tally_pair *pairs)
         pairs[count++] = (struct tally_pair){.name = "FifoQueue", .value = "true"};
     if (tally_queue_create(invocation->client, invocation->arguments[0], pairs, count, &url) != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
-    printf(invocation->is_json ? "{\"QueueUrl\":\"%s\"}\n" : "%s\n", url);
+    output_text(invocation, "QueueUrl", url);
     free(url);
     return EXIT_DONE;
 }

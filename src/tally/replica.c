@@ -58,9 +58,10 @@ static void deinit_tickets(struct replica *replica)
     pool_deinit(&replica->tickets);
 }
 
-void replica_init(struct replica *replica, struct rules *rules, bool has_own_rules, bool is_shared)
+void replica_init(struct replica *replica, struct rules *rules, bool has_own_rules, uint32_t parts)
 {
-    *replica = (struct replica){.rules_owned = rules, .has_own_rules = has_own_rules, .is_shared = is_shared};
+    ASSERT(parts <= REPLICA_PARTS_MAX);
+    *replica = (struct replica){.rules_owned = rules, .has_own_rules = has_own_rules, .parts = parts};
     init_tickets(replica);
 }
 
@@ -84,7 +85,7 @@ void replica_clear(struct replica *replica, struct rules *rules)
 
 static bool is_mine(const struct replica *replica, const struct replica_ticket *ticket)
 {
-    return !replica->is_shared || replica->is_mine[ticket->part];
+    return replica->parts == 0 || replica->is_mine[ticket->part];
 }
 
 static void enter(struct replica *replica, struct replica_ticket *ticket, bool is_seed, uint64_t now_ms)
@@ -232,7 +233,7 @@ static void fill(const struct replica *replica, struct replica_ticket *ticket, y
     facts_destroy(ticket->facts_owned);
     ticket->facts_owned = facts;
     ticket->version = json_number(event, "Version");
-    ticket->part = (uint32_t)json_number(event, "Part") % REPLICA_PARTS_MAX;
+    ticket->part = replica->parts == 0 ? 0 : (uint32_t)json_number(event, "Part");
     ticket->has_gone = false;
     ticket->entry.facts = facts;
     ticket->entry.offered_at_ms = ms_of(event, "OfferedAt");
@@ -274,9 +275,16 @@ static struct replica_ticket *make_ticket(struct replica *replica, struct bytes 
     return ticket;
 }
 
-static bool is_sound(yyjson_val *event)
+/* Is it one of those by which seeds are shared out? */
+static bool is_part(const struct replica *replica, yyjson_val *value)
 {
-    return json_number(event, "Weight") >= 1 && json_number(event, "Weight") <= RULES_WEIGHT_MAX &&
+    return yyjson_is_uint(value) && yyjson_get_uint(value) < replica->parts;
+}
+
+static bool is_sound(const struct replica *replica, yyjson_val *event)
+{
+    return (replica->parts == 0 || is_part(replica, yyjson_obj_get(event, "Part"))) &&
+           json_number(event, "Weight") >= 1 && json_number(event, "Weight") <= RULES_WEIGHT_MAX &&
            json_number(event, "Priority") <= ENTRY_PRIORITY_MAX;
 }
 
@@ -289,7 +297,7 @@ static void apply_offer(struct replica *replica, struct bytes key, yyjson_val *e
         ticket->has_gone = false;
     if (ticket != NULL && ticket->version >= json_number(event, "Version"))
         return;
-    struct facts *facts = is_sound(event) ? make_facts(replica, event) : NULL;
+    struct facts *facts = is_sound(replica, event) ? make_facts(replica, event) : NULL;
     if (facts == NULL) {
         replica->not_understood++;
         return;
@@ -340,25 +348,35 @@ void replica_apply(struct replica *replica, yyjson_val *event, uint64_t now_ms)
         apply_widen(replica, slot, json_number(event, "Level"), now_ms);
 }
 
-void replica_set_parts(struct replica *replica, yyjson_val *parts)
+/* Lets those look that are ours now and were not before. */
+static void seed_new(struct replica *replica, const bool was_mine[REPLICA_PARTS_MAX])
 {
-    bool was_mine[REPLICA_PARTS_MAX];
-    size_t i, max;
-    yyjson_val *part;
-    if (!replica->is_shared || !yyjson_is_arr(parts))
-        return;
-    memcpy(was_mine, replica->is_mine, sizeof was_mine);
-    memset(replica->is_mine, 0, sizeof replica->is_mine);
-    yyjson_arr_foreach(parts, i, max, part)
-    {
-        replica->is_mine[yyjson_get_uint(part) % REPLICA_PARTS_MAX] = true;
-    }
-    if (memcmp(was_mine, replica->is_mine, sizeof was_mine) == 0)
-        return;
     for (uint32_t slot = 1; slot < replica->tickets.slot_end; slot++) {
         const struct replica_ticket *ticket = ticket_at(replica, slot);
         bool is_new = is_used(ticket) && replica->is_mine[ticket->part] && !was_mine[ticket->part];
         if (is_new && ticket->state == REPLICA_WAITING)
             matcher_seed(&replica->matcher, slot);
     }
+}
+
+bool replica_set_parts(struct replica *replica, yyjson_val *parts)
+{
+    bool was_mine[REPLICA_PARTS_MAX], is_mine[REPLICA_PARTS_MAX] = {false};
+    size_t i, max;
+    yyjson_val *part;
+    if (replica->parts == 0 || parts == NULL)
+        return true;
+    if (!yyjson_is_arr(parts))
+        return false;
+    yyjson_arr_foreach(parts, i, max, part)
+    {
+        if (!is_part(replica, part))
+            return false;
+        is_mine[yyjson_get_uint(part)] = true;
+    }
+    memcpy(was_mine, replica->is_mine, sizeof was_mine);
+    memcpy(replica->is_mine, is_mine, sizeof is_mine);
+    if (memcmp(was_mine, is_mine, sizeof is_mine) != 0)
+        seed_new(replica, was_mine);
+    return true;
 }

@@ -27,7 +27,7 @@ struct replica_ticket {
 struct replica {
     struct rules *rules_owned;
     bool has_own_rules; /* not the pool's: then its levels are not ours */
-    bool is_shared;     /* seeds are shared out by parts */
+    uint32_t parts;     /* by which seeds are shared out; 0: they are not */
     bool is_mine[REPLICA_PARTS_MAX];
     struct pool tickets;
     struct table by_key;
@@ -35,20 +35,22 @@ struct replica {
     struct heap aside;
     struct matcher matcher;
     uint64_t order;          /* for numbers of tickets of one millisecond */
-    uint64_t not_understood; /* tickets that the rules don't take */
+    uint64_t not_understood; /* offers that were left out */
 };
 
-/* `rules` are the replica's from then on. */
-void replica_init(struct replica *replica, struct rules *rules, bool has_own_rules, bool is_shared);
+/* `rules` are the replica's from then on. At most REPLICA_PARTS_MAX parts; 0: seeds are not shared out. */
+void replica_init(struct replica *replica, struct rules *rules, bool has_own_rules, uint32_t parts);
 void replica_deinit(struct replica *replica);
 
 /* Forgets all tickets, also those that are proposed: slots mean nothing any more. Takes other rules, unless NULL. */
 void replica_clear(struct replica *replica, struct rules *rules);
 
-/* Which parts are ours now; NULL: all. What becomes ours looks for partners. */
-void replica_set_parts(struct replica *replica, yyjson_val *parts);
+/* Which parts are ours now; NULL: as before. What becomes ours looks for partners. False, with nothing changed, if this
+ * is no list of parts that there are. */
+bool replica_set_parts(struct replica *replica, yyjson_val *parts);
 
-/* One event of the feed, or a ticket of ListTickets, which is an offer. Rules events are the caller's. */
+/* One event of the feed, or a ticket of ListTickets, which is an offer. Rules events are the caller's. An offer that
+ * the rules don't take, or of a part that there is not, is counted as not understood. */
 void replica_apply(struct replica *replica, yyjson_val *event, uint64_t now_ms);
 
 /* The next group that fits; its tickets are proposed from now on. Like matcher_look(): MATCHER_IDLE says that there is none now, MATCHER_TIRED that

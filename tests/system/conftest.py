@@ -256,7 +256,7 @@ class Tally:
         self.started = []
 
     def command(self, *words):
-        return [*WRAPPER, str(BIN / "tally"), *map(str, words)]
+        return [*WRAPPER, str(BIN / "tally"), *(word if isinstance(word, bytes) else str(word) for word in words)]
 
     def __call__(self, *words, stdin=b"", status=0, seconds=60, **more):
         """Runs it to its end; checks the exit status (None: any). The result has .out and .err as text."""

@@ -590,6 +590,35 @@ def recorder():
     server.server_close()
 
 
+class Matchable(Recorder):
+    """A pool of any name, as far as `tally match` asks."""
+
+    answers = {
+        "Tally.DescribePool": {"Rules": [], "Attributes": {"x": "num"}, "Size": 2, "Matcher": "external"},
+        "Tally.FeedTickets": {"Events": [], "Next": 1},
+    }
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests.append((self.headers, body))
+        answer = json.dumps(self.answers.get(self.headers["X-Amz-Target"], {})).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+
+def test_the_name_of_a_pool_is_no_part_of_the_json_around_it(recorder):
+    recorder.RequestHandlerClass = Matchable
+    name = 'a","From":7,"x":"' + "b" * 500
+    tool = Tally(f"http://127.0.0.1:{recorder.server_port}")
+    tool("match", "--pool", name, "--part", "1/2", "--once")
+    asked = [json.loads(body) for headers, body in recorder.requests if headers["X-Amz-Target"] == "Tally.FeedTickets"]
+    assert asked and all(request["PoolName"] == name and request["From"] != 7 for request in asked)
+    assert all((request["Part"], request["Parts"]) == (0, 2) for request in asked)
+    assert "UTF-8" in tool("match", "--pool", b"\xff", "--once", status=2).err
+
+
 def test_requests_are_signed_when_keys_are_given(recorder):
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest

@@ -17,12 +17,12 @@
     "{\"attrs\": {\"x\": \"num\"}, \"size\": 2, \"rules\": [{\"type\": \"near\", \"attr\": \"x\", \"max\": 1, "        \
     "\"expand\": [{\"after\": \"10s\", \"max\": 5}]}]}"
 
-static void begin(struct replica *replica, const char *rules, bool has_own_rules, bool is_shared)
+static void begin(struct replica *replica, const char *rules, bool has_own_rules, uint32_t parts)
 {
     struct failure failure = {.text = ""};
     struct rules *made = rules_create(bytes_from_string(rules), &failure);
     assert_non_null(made);
-    replica_init(replica, made, has_own_rules, is_shared);
+    replica_init(replica, made, has_own_rules, parts);
 }
 
 static void apply(struct replica *replica, const char *event, uint64_t now_ms)
@@ -64,7 +64,7 @@ static void a_search_stops_when_its_budget_is_used_up(void **state)
     struct matcher_group group;
     uint32_t budget = 20;
     (void)state;
-    begin(&replica, WIDENING, false, false);
+    begin(&replica, WIDENING, false, 0);
     for (int i = 0; i < 100; i++) {
         char key[16];
         snprintf(key, sizeof(key), "t%d", i);
@@ -80,7 +80,7 @@ static void a_ticket_from_the_future_has_no_age(void **state)
 {
     struct replica replica;
     (void)state;
-    begin(&replica, WIDENING, true, false);
+    begin(&replica, WIDENING, true, 0);
     offer(&replica, "a", 0, "100.5", 99000);
     offer(&replica, "b", 3, "100.5", 99000);
     assert_int_equal(entry_of(&replica, "a")->level, 0);
@@ -94,7 +94,7 @@ static void tickets_of_one_millisecond_have_numbers_of_their_own(void **state)
 {
     struct replica replica;
     (void)state;
-    begin(&replica, WIDENING, false, false);
+    begin(&replica, WIDENING, false, 0);
     offer(&replica, "a", 0, "100.5", 100500);
     for (uint64_t i = 1; i < UINT64_C(1) << 20; i++) { /* all that the bits of the order can say: others come and go */
         offer(&replica, "other", 50, "99.5", 100500);
@@ -109,18 +109,24 @@ static void tickets_of_one_millisecond_have_numbers_of_their_own(void **state)
     replica_deinit(&replica);
 }
 
-static void mine_is(struct replica *replica, const char *parts)
+static bool takes_parts(struct replica *replica, const char *parts)
 {
     yyjson_doc *doc = yyjson_read(parts, strlen(parts), YYJSON_READ_NOFLAG);
-    replica_set_parts(replica, yyjson_doc_get_root(doc));
+    bool is_taken = replica_set_parts(replica, yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
+    return is_taken;
+}
+
+static void mine_is(struct replica *replica, const char *parts)
+{
+    assert_true(takes_parts(replica, parts));
 }
 
 static void a_step_of_a_ticket_that_is_not_mine_lets_nobody_look(void **state)
 {
     struct replica replica;
     (void)state;
-    begin(&replica, WIDENING, true, true);
+    begin(&replica, WIDENING, true, 2);
     mine_is(&replica, "[0]");
     offer(&replica, "a", 0, "100.5", 100500);
     offer(&replica, "b", 3, "100.5", 100500);
@@ -138,12 +144,31 @@ static void a_step_of_my_ticket_lets_it_look(void **state)
 {
     struct replica replica;
     (void)state;
-    begin(&replica, WIDENING, true, true);
+    begin(&replica, WIDENING, true, 2);
     mine_is(&replica, "[1]");
     offer(&replica, "a", 0, "100.5", 100500);
     offer(&replica, "b", 3, "100.5", 100500);
     assert_int_equal(find(&replica, 110499), MATCHER_IDLE);
     assert_int_equal(find(&replica, 110500), MATCHER_FOUND);
+    replica_deinit(&replica);
+}
+
+static void a_part_that_there_is_not_is_refused(void **state)
+{
+    static const char *const wrong[] = {"[0, 2]", "[64]", "[-1]", "[0.5]", "[\"0\"]", "{}"};
+    struct replica replica;
+    (void)state;
+    begin(&replica, WIDENING, true, 2);
+    mine_is(&replica, "[1]");
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        assert_false(takes_parts(&replica, wrong[i]));
+    assert_true(!replica.is_mine[0] && replica.is_mine[1]);
+    apply(&replica,
+          "{\"Type\": \"offer\", \"TicketId\": \"a\", \"Version\": 1, \"Part\": 65, \"Attributes\": {\"x\": 1}, "
+          "\"Weight\": 1, \"Priority\": 0, \"OfferedAt\": 100, \"ExpiresAt\": 200, \"Level\": 0}",
+          100500);
+    assert_int_equal(replica_find_ticket(&replica, BYTES("a")), 0);
+    assert_int_equal(replica.not_understood, 1);
     replica_deinit(&replica);
 }
 
@@ -155,6 +180,7 @@ int main(void)
         cmocka_unit_test(tickets_of_one_millisecond_have_numbers_of_their_own),
         cmocka_unit_test(a_step_of_a_ticket_that_is_not_mine_lets_nobody_look),
         cmocka_unit_test(a_step_of_my_ticket_lets_it_look),
+        cmocka_unit_test(a_part_that_there_is_not_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
