@@ -204,6 +204,27 @@ static size_t own_part(const char *path)
     return at;
 }
 
+/* mkdir(). True also if it is there: a file system may refuse to make anything before it looks. Else false with errno.
+ * */
+static bool component_make(const char *path, bool *is_made)
+{
+    struct stat status;
+    *is_made = mkdir(path, FOLDER_MODE) == 0;
+    const int number = errno;
+    const bool is_there =
+        *is_made || number == EEXIST || ((number == EACCES || number == EROFS) && stat(path, &status) == 0);
+    errno = number;
+    return is_there;
+}
+
+static enum error component_failed(const struct disk *disk, const char *path, struct failure *failure)
+{
+    char text[PATH_MAX + sizeof("creating  for")] = "creating";
+    if (strcmp(path, disk->folder) != 0)
+        (void)snprintf(text, sizeof(text), "creating %s for", path);
+    return failed(disk, NULL, failure, text);
+}
+
 /* mkdir -p, durable: each folder that is made is synced into its parent, and our own ones at each start. Whoever made them may have
  * been killed before that. */
 static enum error folder_make(const struct disk *disk, struct failure *failure)
@@ -221,9 +242,9 @@ static enum error folder_make(const struct disk *disk, struct failure *failure)
             continue;
         const char closing = path[end];
         path[end] = '\0';
-        const bool is_made = mkdir(path, FOLDER_MODE) == 0;
-        if (!is_made && errno != EEXIST && (closing == '\0' || (errno != EACCES && errno != EROFS)))
-            return failed(disk, NULL, failure, "creating");
+        bool is_made;
+        if (!component_make(path, &is_made))
+            return component_failed(disk, path, failure);
         if (is_made || end > own_begin) {
             const enum error error = parent_sync(disk, path, is_made, failure);
             if (error != OK) {

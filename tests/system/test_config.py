@@ -179,6 +179,26 @@ def test_a_folder_that_another_daemon_owns_is_named(daemon):
     assert daemon.call("AmazonSQS.ListQueues")[0] == 200
 
 
+def test_a_data_folder_that_may_not_be_written_is_said_to_be_just_that(tmp_path):
+    """Also where the folder of the namespaces is missing, and not only one in it."""
+    tmp_path.chmod(0o555)
+    nobody = {"user": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    if nobody and not all(folder.stat().st_mode & 0o001 for folder in BIN.parents):
+        pytest.skip("nobody but root can start the daemon here")
+    done = subprocess.run(
+        [*WRAPPER, BIN / "tallyd", "--listen", "127.0.0.1:0", "--data", "data"],
+        capture_output=True,
+        text=True,
+        timeout=20 * PATIENCE,
+        cwd=tmp_path,
+        env=clean_environment(),
+        check=False,
+        **nobody,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "tallyd: creating data for data/000000000000 failed: Permission denied.\n"
+
+
 def test_a_data_folder_that_can_t_be_made_is_named(tmp_path):
     file = tmp_path / "file"
     file.write_text("in the way")

@@ -196,6 +196,40 @@ static void a_folder_that_is_a_file_is_reported(void **state)
     assert_non_null(strstr(failure.text, fixture->folder));
 }
 
+/* As somebody who may do nothing that the modes forbid: root could. */
+static enum error lock_as_nobody(const struct fixture *fixture, struct failure *failure)
+{
+    const uid_t us = geteuid();
+    assert_int_equal(chmod(fixture->root, 0555), 0);
+    assert_true(us != 0 || seteuid(65534) == 0);
+    enum error error = fixture->disk->operations->lock(fixture->disk, failure);
+    assert_true(us != 0 || seteuid(us) == 0);
+    assert_int_equal(chmod(fixture->root, 0755), 0);
+    return error;
+}
+
+static void a_folder_where_nothing_may_be_written_is_reported_with_the_reason(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[96], said[256];
+    struct failure failure = {.error = OK};
+    (void)snprintf(path, sizeof(path), "%s/new", fixture->root);
+    assert_int_equal(lock_as_nobody(fixture, &failure), ERROR_DISK_FAILED); /* of two that are missing the first */
+    (void)snprintf(said, sizeof(said), "creating %s for %s failed: Permission denied.", path, fixture->folder);
+    assert_string_equal(failure.text, said);
+
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_int_equal(chmod(path, 0555), 0);
+    assert_int_equal(lock_as_nobody(fixture, &failure), ERROR_DISK_FAILED);
+    (void)snprintf(said, sizeof(said), "creating %s failed: Permission denied.", fixture->folder);
+    assert_string_equal(failure.text, said);
+
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_int_equal(mkdir(fixture->folder, 0555), 0);
+    assert_int_equal(lock_as_nobody(fixture, &failure), ERROR_DISK_FAILED);
+    assert_non_null(strstr(failure.text, "/lock failed: Permission denied."));
+}
+
 static void a_folder_has_one_owner(void **state)
 {
     struct fixture *fixture = *state;
@@ -728,6 +762,7 @@ int main(void)
         WITH_DISK(the_room_is_told_before_there_is_a_folder),
         WITH_DISK(a_folder_that_is_there_is_made_durable_with_its_parent),
         WITH_DISK(a_folder_that_is_a_file_is_reported),
+        WITH_DISK(a_folder_where_nothing_may_be_written_is_reported_with_the_reason),
         WITH_DISK(a_folder_has_one_owner),
         WITH_DISK(the_log_opens_its_files_though_no_descriptor_is_left),
         WITH_DISK(a_removed_lock_file_lets_nobody_in),
