@@ -119,15 +119,15 @@ static bool is_repeatable(const struct tally_client *client, const char *target,
 }
 
 /* Whether another try may come to another end, and may be made. */
-static bool should_repeat(enum transport_result result, int http_status, bool repeatable)
+static bool should_repeat(enum transport_result result, const struct transport_answer *answer, bool repeatable)
 {
     switch (result) {
     case TRANSPORT_NOT_SENT:
-        return true;
+        return !answer->is_not_tls;
     case TRANSPORT_LOST:
         return repeatable;
     case TRANSPORT_ANSWERED:
-        return http_status == 503 || (http_status >= 500 && repeatable);
+        return answer->status == 503 || (answer->status >= 500 && repeatable);
     case TRANSPORT_INTERRUPTED:
         return false;
     }
@@ -201,10 +201,15 @@ static enum tally_status take_reply(struct tally_client *client, const char *tar
 }
 
 static enum tally_status fail_transport(struct tally_client *client, enum transport_result result, const char *target,
-                                        const char *reason)
+                                        const struct transport_answer *answer)
 {
+    const char *reason = answer->reason;
     if (result == TRANSPORT_INTERRUPTED)
         client_fail(client, TALLY_INTERRUPTED, "Interrupted", "%s was interrupted", target);
+    else if (answer->is_not_tls)
+        client_fail(client, TALLY_UNREACHABLE, "Unreachable",
+                    "the server at %s does not answer in TLS. It seems to speak plain HTTP: try http://%s",
+                    client->endpoint_owned, client->endpoint_owned + strlen("https://"));
     else if (result == TRANSPORT_NOT_SENT)
         client_fail(client, TALLY_UNREACHABLE, "Unreachable", "can't reach %s: %s. Is tallyd running there?",
                     client->endpoint_owned, reason);
@@ -232,7 +237,7 @@ enum tally_status tally_call(struct tally_client *client, const char *target, co
         result =
             transport_post(client->transport_owned, target, sent_body, strlen(sent_body), !repeatable, &text, &answer);
         was_lost = was_lost || result == TRANSPORT_LOST || result == TRANSPORT_INTERRUPTED;
-        if (attempt >= client->attempts_max || !should_repeat(result, answer.status, repeatable))
+        if (attempt >= client->attempts_max || !should_repeat(result, &answer, repeatable))
             break;
         if (!transport_sleep(client->transport_owned, pause_before(client, attempt))) {
             result = TRANSPORT_INTERRUPTED;
@@ -240,7 +245,7 @@ enum tally_status tally_call(struct tally_client *client, const char *target, co
         }
     }
     if (result != TRANSPORT_ANSWERED) {
-        status = fail_transport(client, result, target, answer.reason);
+        status = fail_transport(client, result, target, &answer);
         client->error.is_outcome_unknown = was_lost;
     } else if (answer.status / 100 == 2) {
         status = take_reply(client, target, answer.status, &text, reply);

@@ -150,6 +150,13 @@ static bool run_exchange(struct transport *transport, CURLcode *result)
     return running == 0;
 }
 
+/* Was the answer to our handshake none of TLS? In the words of OpenSSL, and of GnuTLS. */
+static bool is_not_tls(CURLcode result, const char *reason)
+{
+    return result == CURLE_SSL_CONNECT_ERROR &&
+           (strstr(reason, "wrong version number") != NULL || strstr(reason, "unexpected TLS packet") != NULL);
+}
+
 static enum transport_result judge(const struct transport *transport, CURLcode result, struct transport_answer *answer)
 {
     long status = 0;
@@ -164,6 +171,7 @@ static enum transport_result judge(const struct transport *transport, CURLcode r
     }
     snprintf(answer->reason, sizeof answer->reason, "%s",
              transport->reason[0] != '\0' ? transport->reason : curl_easy_strerror(result));
+    answer->is_not_tls = is_not_tls(result, answer->reason);
     return transport->sends == 0 ? TRANSPORT_NOT_SENT : TRANSPORT_LOST;
 }
 

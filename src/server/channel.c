@@ -210,6 +210,10 @@ static ssize_t channel_read_records(struct channel *channel, const uv_buf_t *buf
         return status;
     if (result == TLS_ENDED)
         return UV_EOF;
+    if (result == TLS_PLAIN) {
+        channel_free_tls(channel);
+        return CHANNEL_PLAIN;
+    }
     return result == TLS_FAILED ? UV_EPROTO : (ssize_t)size;
 }
 

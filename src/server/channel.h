@@ -2,7 +2,8 @@
  * on TCP or over a Unix socket.
  *
  * Bytes come in as libuv brings them, through a uv_alloc_cb and a uv_read_cb; over TLS the channel calls the two with what
- * the records say, the last time with no bytes. One write is in work at a time. Knows nothing of HTTP. */
+ * the records say, the last time with no bytes. One write is in work at a time. Knows nothing of HTTP, but that a client
+ * may speak it where TLS was expected. */
 #ifndef TALLY_SERVER_CHANNEL_H
 #define TALLY_SERVER_CHANNEL_H
 
@@ -14,6 +15,10 @@
 #include <uv.h>
 
 struct channel;
+
+/* What the read callback is told, once, in place of a size: the client speaks plainly where TLS was expected. From then
+ * on this channel does so too, in order to tell the client; what the client has sent is gone. */
+#define CHANNEL_PLAIN UV_EPROTOTYPE
 
 /* A write that channel_write() could not finish at once is over; `status` is 0 or libuv's error. */
 typedef void (*channel_written_cb)(struct channel *channel, int status);

@@ -294,6 +294,19 @@ static void connection_take_bytes(struct connection *connection, size_t size)
     }
 }
 
+/* Tells the client so in plain HTTP. One that has been refused already, because there are too many, is told that. */
+static void connection_take_plain(struct connection *connection)
+{
+    connection->hub->counters.handshakes_failed++;
+    connection->hub->counters.requests_refused++;
+    if (connection->turn_count > 0)
+        connection_mark(connection);
+    else
+        connection_refuse(connection, ERROR_MALFORMED_REQUEST,
+                          "This is plain HTTP, but this port speaks HTTPS: begin the address with https://, not with "
+                          "http://.");
+}
+
 /* The client has closed its side, and given up the request that waits. */
 static void connection_take_end(struct connection *connection)
 {
@@ -319,6 +332,8 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         connection_take_bytes(connection, (size_t)size);
     else if (size == UV_EOF)
         connection_take_end(connection);
+    else if (size == CHANNEL_PLAIN)
+        connection_take_plain(connection);
     else if (size < 0 && size != UV_ENOBUFS)
         connection_close(connection);
     else if (connection->turn_count > 0)

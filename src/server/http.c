@@ -8,6 +8,8 @@ struct field_row {
     enum http_field field;
 };
 
+static const char not_well_formed[] = "This is not a well-formed HTTP/1.1 request.";
+
 static int http_refuse(struct http *http, enum error error, const char *reason)
 {
     if (http->error == OK) {
@@ -335,12 +337,30 @@ static const uint8_t *http_find_end(const uint8_t *from, const uint8_t *end)
     return NULL;
 }
 
+#define TLS_HANDSHAKE 0x16
+
+/* A client that speaks another protocol would wait for an answer, and we for the end of a head that never comes.
+ * Methods are capital letters; the CR may be that of an empty line. False: refused. */
+static bool http_check_first(struct http *http, uint8_t first)
+{
+    if ((first >= 'A' && first <= 'Z') || first == '\r')
+        return true;
+    http_refuse(http, ERROR_MALFORMED_REQUEST,
+                first == TLS_HANDSHAKE
+                    ? "This is TLS, but this port speaks plain HTTP: begin the address with http://, "
+                      "not with https://."
+                    : not_well_formed);
+    return false;
+}
+
 /* Looks for the end of the head; HTTP_WHOLE: it is there and sound. */
 static enum http_result http_find_head(struct http *http, const uint8_t *data, size_t size)
 {
     /* RFC 9112, 2.2: an empty line before the request line is to be ignored. */
     while (size - http->head_start >= 2 && memcmp(data + http->head_start, "\r\n", 2) == 0)
         http->head_start += 2;
+    if (size > http->head_start && !http_check_first(http, data[http->head_start]))
+        return HTTP_REFUSED;
     size_t from = http->searched > http->head_start ? http->searched : http->head_start;
     const uint8_t *end = http_find_end(data + from, data + size);
     size_t head_end = end == NULL ? size : (size_t)(end - data) + 4;
@@ -423,7 +443,7 @@ enum http_result http_feed(struct http *http, uint8_t *data, size_t size)
     }
     http->fed = size;
     if (outcome != HPE_OK) {
-        http_refuse(http, ERROR_MALFORMED_REQUEST, "This is not a well-formed HTTP/1.1 request.");
+        http_refuse(http, ERROR_MALFORMED_REQUEST, not_well_formed);
         return HTTP_REFUSED;
     }
     return http_wait(http, size);

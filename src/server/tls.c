@@ -46,6 +46,7 @@ struct tls {
     bool has_changed_keys; /* records of the handshake may be encrypted now */
     bool is_open;
     bool has_ended;  /* we have said so */
+    bool is_plain;   /* the client's first byte was that of an HTTP method */
     bool has_failed; /* OpenSSL must not be asked again */
 };
 
@@ -273,6 +274,16 @@ static bool tls_may_be_record(struct bytes bytes)
            (bytes.size < 2 || bytes.ptr[1] == RECORD_VERSION_MAJOR);
 }
 
+/* Whoever begins with a letter has meant another port: no record begins so, and a method of HTTP does. */
+static void tls_note_first(struct tls *tls)
+{
+    if (tls->has_begun || tls->input.size == 0 || tls->input_whole > 0)
+        return;
+    uint8_t first = tls->input.data_owned[0];
+    tls->is_plain = first >= 'A' && first <= 'Z';
+    tls->has_failed |= tls->is_plain;
+}
+
 /* Finds the end of the last record that is whole. What is no record is whole at once: OpenSSL
  * says what is wrong with it. */
 static void tls_find_whole(struct tls *tls)
@@ -300,6 +311,7 @@ void tls_take(struct tls *tls, size_t size)
     ASSERT(size <= tls->input.capacity - tls->input.size);
     tls->input.size += size;
     tls_free_used(tls);
+    tls_note_first(tls);
     tls_find_whole(tls);
 }
 
@@ -327,7 +339,7 @@ enum tls_result tls_read(struct tls *tls, uint8_t *room, size_t room_size, size_
 {
     ASSERT(room_size > 0);
     if (tls->has_failed)
-        return TLS_FAILED;
+        return tls->is_plain ? TLS_PLAIN : TLS_FAILED;
     if (!tls_has_unread(tls))
         return TLS_MORE; /* OpenSSL would take buffers only to find that out */
     ERR_clear_error();

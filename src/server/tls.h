@@ -23,6 +23,7 @@ enum tls_result {
     TLS_BYTES,  /* some came out */
     TLS_MORE,   /* nothing comes out until more records are taken */
     TLS_ENDED,  /* the client has said that nothing more comes */
+    TLS_PLAIN,  /* it is plain HTTP, by its first byte; nothing was read, and there will be no session */
     TLS_FAILED, /* not TLS, or not one that we speak; an alert that says so may be in tls_output() */
 };
 

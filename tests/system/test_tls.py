@@ -207,6 +207,33 @@ def test_who_speaks_no_tls_is_cut_off_and_others_are_served(daemon):
         assert line.reply().status == 200
 
 
+def test_each_scheme_on_the_others_port_is_answered_at_once_and_named(daemon, certificate, tmp_path):
+    begun = time.monotonic()
+    plain = f"http://localhost:{daemon.tls[0]}"
+    large = tmp_path / "large"
+    large.write_bytes(b"x" * 500_000)  # the rest of it is still on its way when the beginning is seen
+    said = json.loads(curl(f"{plain}/health").stdout)
+    assert said["__type"].endswith("#MalformedRequest") and "port speaks HTTPS" in said["message"]
+    for arguments in [[], ["-H", "Expect:"]]:
+        done = curl("-w", "%{http_code}", "-o", "/dev/null", "--data-binary", f"@{large}", *arguments, f"{plain}/")
+        assert (done.returncode, done.stdout) == (0, "400"), done.stderr
+    assert "port speaks HTTPS" in Tally(plain)("queue", "list", status=1).err
+
+    secure = f"https://localhost:{daemon.port}"
+    done = curl("--cacert", certificate.certificate, f"{secure}/health")
+    assert done.returncode == 35 and "wrong version number" in done.stderr
+    advice = f"It seems to speak plain HTTP: try http://localhost:{daemon.port}"
+    assert advice in Tally(secure)("queue", "list", status=3).err
+    with socket.create_connection(("127.0.0.1", daemon.port), 20 * PATIENCE) as line:
+        line.sendall(client_hello())
+        assert b"This is TLS, but this port speaks plain HTTP" in line.recv(65536)
+    with socket.create_connection(("127.0.0.1", daemon.port), 20 * PATIENCE) as line:
+        line.sendall(b"*1\r\n$4\r\nPING\r\n")
+        assert line.recv(65536).startswith(b"HTTP/1.1 400 ")
+    assert time.monotonic() - begun < 8 * PATIENCE
+    assert metric(daemon, "tally_tls_handshakes_failed_total") == 4
+
+
 def test_a_handshake_must_be_over_in_the_time_of_a_request(impatient):  # noqa: F811
     hello = client_hello()
     lines = [socket.create_connection(("127.0.0.1", impatient.tls[0]), 20 * PATIENCE) for _ in range(3)]

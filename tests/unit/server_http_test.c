@@ -577,11 +577,27 @@ static void pipelined_requests_are_told_apart_however_they_are_cut(void **state)
     }
 }
 
+static void another_protocol_is_refused_at_its_first_byte(void **state)
+{
+    static const char first[] = "\x16\x80*\n\0 gz{";
+    (void)state;
+    struct reader reader;
+    for (size_t i = 0; i < sizeof(first) - 1; i++) {
+        assert_int_equal(read_whole(&reader, bytes_make(first + i, 1)), HTTP_REFUSED);
+        assert_int_equal(reader.http.error, ERROR_MALFORMED_REQUEST);
+        assert_true((strstr(reader.http.reason, "This is TLS") != NULL) == (first[i] == 0x16));
+    }
+    assert_int_equal(read_slowly(&reader, BYTES("\r\n\r\n\x16")), HTTP_REFUSED);
+    assert_int_equal(read_whole(&reader, BYTES("\r")), HTTP_MORE);
+    assert_int_equal(read_whole(&reader, BYTES("M")), HTTP_MORE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read_whatever_the_case_of_its_headers),
         cmocka_unit_test(a_request_may_come_byte_by_byte),
+        cmocka_unit_test(another_protocol_is_refused_at_its_first_byte),
         cmocka_unit_test(the_size_of_a_request_is_known_behind_its_head),
         cmocka_unit_test(the_bytes_may_move_between_two_calls),
         cmocka_unit_test(chunks_come_together_as_one_body),

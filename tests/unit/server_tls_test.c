@@ -224,7 +224,7 @@ static void garbage_fails_and_stays_failed(void **state)
     struct random random = {.state = 7};
     tls_rig_init(&rig, TLS1_3_VERSION);
     tls_rig_connect(&rig);
-    assert_int_equal(take_raw(&rig, "GET / HTTP/1.1\r\n\r\n", 18), TLS_FAILED);
+    assert_int_equal(take_raw(&rig, "*1\r\n$4\r\nPING\r\n", 14), TLS_FAILED);
     assert_int_equal(take_raw(&rig, "more", 4), TLS_FAILED);
     assert_false(tls_has_unread(rig.tls));
     tls_rig_disconnect(&rig);
@@ -239,6 +239,26 @@ static void garbage_fails_and_stays_failed(void **state)
         assert_false(tls_is_open(rig.tls));
         tls_rig_disconnect(&rig);
     }
+    tls_rig_deinit(&rig);
+    ERR_clear_error();
+}
+
+static void plain_http_is_told_from_garbage(void **state)
+{
+    (void)state;
+    struct tls_rig rig;
+    tls_rig_init(&rig, TLS1_3_VERSION);
+    tls_rig_connect(&rig);
+    assert_int_equal(take_raw(&rig, "", 0), TLS_MORE);
+    assert_int_equal(take_raw(&rig, "G", 1), TLS_PLAIN);
+    assert_int_equal(take_raw(&rig, "ET / HTTP/1.1\r\n\r\n", 17), TLS_PLAIN);
+    assert_int_equal(tls_output(rig.tls)->size, 0);
+    tls_rig_disconnect(&rig);
+    tls_rig_connect(&rig);
+    SSL_do_handshake(rig.client);
+    assert_true(tls_rig_send(&rig, 1) == 1);
+    assert_int_equal(take_raw(&rig, "GET /", 5), TLS_FAILED); /* behind the first byte it is nothing but wrong */
+    tls_rig_disconnect(&rig);
     tls_rig_deinit(&rig);
     ERR_clear_error();
 }
@@ -428,6 +448,7 @@ int main(void)
         cmocka_unit_test(a_handshake_has_memory_from_its_first_whole_record_until_it_is_over),
         cmocka_unit_test(a_handshake_that_promises_too_much_fails_before_openssl_sees_it),
         cmocka_unit_test(garbage_fails_and_stays_failed),
+        cmocka_unit_test(plain_http_is_told_from_garbage),
         cmocka_unit_test(a_changed_record_is_not_believed),
         cmocka_unit_test(each_side_says_when_nothing_more_comes),
         cmocka_unit_test(old_versions_are_refused),
