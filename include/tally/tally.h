@@ -196,7 +196,8 @@ struct tally_outgoing {
 #define TALLY_MESSAGE_ID_SIZE 101 /* characters of a message id with its NUL */
 
 /* Sends a message; when it returns TALLY_OK the message is durable. `id`, unless NULL, receives its message id; of a
- * duplicate the first message's, or "" where a numbered producer's message is too old to be known.
+ * duplicate the first message's, or "" where a numbered producer's message is too old to be known, or there was none of
+ * that number.
  * With a deduplication id or a producer a lost answer is asked for again, because the server knows the repeat (with a
  * DeduplicationWindow of 0 on the queue it would not: then give no id). Otherwise nothing is repeated unless
  * tally_options.repeats_sends says so.
@@ -219,6 +220,9 @@ struct tally_sent {
     char sequence_number[TALLY_SEQUENCE_NUMBER_SIZE]; /* SequenceNumber, decimal digits: the place in the queue's order;
                                                        * "": not a FIFO queue */
     bool is_duplicate; /* Tally: it was there; nothing was sent, and id and sequence_number are the first one's */
+    /* Of a duplicate because of its producer's numbers, 0 and false of any other: */
+    uint64_t last_sequence; /* the highest number that the producer has used in this queue */
+    bool was_passed_over;   /* no message ever had this number, and none can have it any more: id is "" */
 };
 
 /* tally_send(), and everything that the server says of it; sent->is_sent is true when it returns TALLY_OK. */

@@ -4,6 +4,8 @@
 #include "api/text.h"
 #include "core/deduplication.h"
 
+#include <inttypes.h>
+
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static enum error check_body(struct call *call, const struct params *params, const struct send_parameters *send,
@@ -262,4 +264,8 @@ void send_write_reply(struct call *call, const struct send_parameters *send, con
         writer_text(reply, "SequenceNumber", call_sequence_number(call, result->number));
     if (result->is_duplicate)
         writer_boolean(reply, "Duplicate", true);
+    if (result->is_produced)
+        writer_text(reply, "LastSequence", arena_format(call->arena, "%" PRIu64, result->sequence_last));
+    if (result->was_passed_over)
+        writer_boolean(reply, "PassedOver", true);
 }

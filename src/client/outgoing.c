@@ -58,6 +58,8 @@ void outgoing_read_sent(yyjson_val *object, struct tally_sent *sent)
     json_copy(object, "MessageId", sent->id, sizeof sent->id);
     json_copy(object, "SequenceNumber", sent->sequence_number, sizeof sent->sequence_number);
     sent->is_duplicate = json_is_true(object, "Duplicate");
+    sent->last_sequence = json_number(object, "LastSequence");
+    sent->was_passed_over = json_is_true(object, "PassedOver");
 }
 
 bool outgoing_is_recognised(yyjson_val *object)

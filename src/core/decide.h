@@ -85,8 +85,11 @@ struct send_command {
 struct send_result {
     uint64_t number; /* 0: a duplicate whose first message is no longer remembered */
     uint8_t id[MESSAGE_ID_SIZE];
-    bool is_duplicate; /* nothing happened: number and id are the first one's */
-    uint32_t failed;   /* on an error of a dependency: which antecedent */
+    bool is_duplicate;      /* nothing happened: number and id are the first one's */
+    bool is_produced;       /* … because of its producer's numbers, and nothing else */
+    bool was_passed_over;   /* is_produced: no message ever had that number */
+    uint64_t sequence_last; /* is_produced: the highest that the producer has used */
+    uint32_t failed;        /* on an error of a dependency: which antecedent */
     bool is_forgotten; /* ERROR_DEPENDENCY_DOES_NOT_EXIST: it was a message, but its outcome is no longer remembered */
     uint32_t visits;   /* what the search for a cycle took, if there was one */
     char path[DEPENDENCY_PATH_SIZE]; /* ERROR_DEPENDENCY_CYCLE: in words, NUL-terminated */

@@ -16,13 +16,19 @@ static struct bytes scope_group(const struct send_command *command)
 /* Was this accepted before? Then the result names the first one, as far as it is remembered. */
 static bool find_duplicate(const struct core *core, const struct send_command *command, struct send_result *result)
 {
+    struct produced_before before;
     uint64_t number = 0;
     if (command->content.deduplication.size > 0)
         number = deduplication_find(core, command->queue, scope_group(command), command->content.deduplication);
-    if (number == 0 &&
-        (command->producer.size == 0 ||
-         !deduplication_find_produced(core, command->queue, command->producer, command->sequence, &number)))
-        return false;
+    if (number == 0) {
+        if (command->producer.size == 0 ||
+            !deduplication_find_produced(core, command->queue, command->producer, command->sequence, &before))
+            return false;
+        number = before.number;
+        result->is_produced = true;
+        result->sequence_last = before.newest;
+        result->was_passed_over = before.was_passed_over;
+    }
     result->is_duplicate = true;
     result->number = number;
     if (number != 0)

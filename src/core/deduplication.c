@@ -273,13 +273,14 @@ static void free_producer(struct core *core)
 }
 
 bool deduplication_find_produced(const struct core *core, const struct queue *queue, struct bytes name,
-                                 uint64_t sequence, uint64_t *number)
+                                 uint64_t sequence, struct produced_before *before)
 {
     uint32_t slot = deduplication_find_producer(core, key_of(core, REMEMBERED_PRODUCER, queue, no_group, name));
     if (slot == 0)
         return false;
     const struct producer *producer = producer_of(core, slot);
-    if (sequence > producer_at(producer, producer->count - 1)->sequence)
+    const uint64_t newest = producer_at(producer, producer->count - 1)->sequence;
+    if (sequence > newest)
         return false;
     uint32_t low = 0, high = producer->count - 1;
     while (low < high) {
@@ -290,7 +291,13 @@ bool deduplication_find_produced(const struct core *core, const struct queue *qu
             high = middle;
     }
     const struct produced *pair = producer_at(producer, low);
-    *number = pair->sequence == sequence ? pair->number : 0;
+    bool is_known = pair->sequence == sequence;
+    bool may_be_forgotten = producer->count == PRODUCER_PAIRS && sequence < producer_at(producer, 0)->sequence;
+    *before = (struct produced_before){
+        .number = is_known ? pair->number : 0,
+        .newest = newest,
+        .was_passed_over = !is_known && !may_be_forgotten,
+    };
     return true;
 }
 

@@ -101,10 +101,17 @@ void deduplication_deinit(struct deduplication *deduplication);
 /* Message number of the living entry for this id (`group` empty where the scope is the queue), or 0. O(1). */
 uint64_t deduplication_find(const struct core *core, const struct queue *queue, struct bytes group, struct bytes id);
 
-/* Is `sequence` not above the producer's newest? Then *number is its message, or 0 where that is no longer remembered or there
- * never was one. False for a producer never heard of. O(log PRODUCER_PAIRS). */
+/* What is known of a number that is not above its producer's newest. */
+struct produced_before {
+    uint64_t number;      /* of its message; 0: no longer remembered, or there never was one */
+    uint64_t newest;      /* the highest sequence of the producer */
+    bool was_passed_over; /* there never was one, for sure */
+};
+
+/* Is `sequence` not above the producer's newest? Then *before says the rest. False for a producer never heard of.
+ * O(log PRODUCER_PAIRS). */
 bool deduplication_find_produced(const struct core *core, const struct queue *queue, struct bytes producer,
-                                 uint64_t sequence, uint64_t *number);
+                                 uint64_t sequence, struct produced_before *before);
 
 /* Encoded deliveries (EVENT_ATTEMPTED) of a living attempt; empty: none. Borrowed until the next event. O(1). */
 struct bytes deduplication_find_attempt(const struct core *core, const struct queue *queue, struct bytes attempt);

@@ -2,7 +2,7 @@
 #include "base/assert.h"
 #include "tally/assignment.h"
 #include "tally/input.h"
-#include "tally/output.h"
+#include "tally/sent.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -91,35 +91,13 @@ static int make_message(const struct invocation *invocation, struct tally_attrib
     return EXIT_DONE;
 }
 
-static void print_text_field(const char *name, const char *value)
-{
-    if (*value != '\0')
-        printf(",\"%s\":\"%s\"", name, value);
-}
-
-/* The message id; a duplicate's is the first message's. */
-static void print_sent(const struct invocation *invocation, const struct tally_sent *sent)
-{
-    if (!invocation->is_json) {
-        puts(sent->id);
-        if (sent->is_duplicate && *sent->id != '\0')
-            complain("a duplicate of message %s: nothing was sent", sent->id);
-        else if (sent->is_duplicate)
-            complain("a duplicate of a message too long ago to be known: nothing was sent");
-        return;
-    }
-    printf("{\"MessageId\":\"%s\"", sent->id);
-    print_text_field("SequenceNumber", sent->sequence_number);
-    puts(sent->is_duplicate ? ",\"Duplicate\":true}" : "}");
-}
-
 static int send_one(struct invocation *invocation, struct tally_outgoing *message, const char *body)
 {
     struct tally_sent sent;
     message->body = body;
     if (tally_send_one(invocation->client, invocation->arguments[0], message, &sent) != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
-    print_sent(invocation, &sent);
+    sent_print(invocation, &sent, message);
     return EXIT_DONE;
 }
 
@@ -158,7 +136,7 @@ static int send_some(struct invocation *invocation, const struct tally_outgoing 
     }
     for (size_t i = 0; i < count; i++) {
         if (sent[i].is_sent) {
-            print_sent(invocation, &sent[i]);
+            sent_print(invocation, &sent[i], &messages[i]);
         } else {
             complain("message %zu: %s: %s", first_line + i + 1, sent[i].code, sent[i].message);
             status = EXIT_REFUSED;

@@ -304,6 +304,19 @@ def test_lines_of_a_numbered_producer_may_be_sent_again(tally):
     assert counts["ApproximateNumberOfMessages"] == "30"
 
 
+def test_a_number_that_its_producer_passed_over_is_said_to_be_just_that(tally):
+    tally("queue", "create", "numbers")
+    for number in ["1", "5"]:
+        tally("send", "numbers", "x", "--producer", "seq", "--sequence", number)
+    words = ["send", "numbers", "x", "--producer", "seq", "--sequence", "3"]
+    assert tally(*words).err == (
+        "tally: nothing was sent: producer seq has used 5 in this queue, and passed 3 over. "
+        "A number must be above the last one\n"
+    )
+    assert tally.json(*words) == [{"MessageId": "", "Duplicate": True, "LastSequence": 5, "PassedOver": True}]
+    assert "a duplicate of message" in tally(*words[:-1], "1").err
+
+
 def test_send_hands_over_groups_priorities_types_and_dependencies(tally):
     tally("queue", "create", "reports")
     tally("batch", "create", "night")

@@ -268,8 +268,31 @@ static void T69_a_producer_that_repeats_old_numbers_after_the_window_repeats_not
     /* A number that was passed over can't come any more. */
     struct answer gap = produce(world, "p", "3");
     EXPECT(world, is_duplicate(gap) && !answer_has(gap, "MessageId"));
+    EXPECT(world, answer_is_true(gap, "PassedOver"));
+    EXPECT(world, strcmp(answer_text(gap, "LastSequence"), "9223372036854775807") == 0);
     EXPECT(world, is_accepted(produce(world, "other", "3")));
     EXPECT(world, world_count_messages(world, "q") == 1); /* the others' retention is over */
+}
+
+static void a_number_too_old_to_be_known_is_not_said_to_be_passed_over(struct world *world)
+{
+    char number[24];
+    world_create_queue(world, "q", "");
+    for (unsigned i = 1; i <= 255; i++) {
+        snprintf(number, sizeof(number), "%u", 10 * i);
+        EXPECT(world, is_accepted(produce(world, "p", number)));
+    }
+    EXPECT(world, answer_is_true(produce(world, "p", "5"), "PassedOver")); /* nothing is forgotten yet */
+    EXPECT(world, is_accepted(produce(world, "p", "2560")));
+    EXPECT(world, is_accepted(produce(world, "p", "2570"))); /* with this one the first is */
+    struct answer forgotten = produce(world, "p", "10"), unknown = produce(world, "p", "5");
+    EXPECT(world,
+           is_duplicate(forgotten) && !answer_has(forgotten, "MessageId") && !answer_has(forgotten, "PassedOver"));
+    EXPECT(world, is_duplicate(unknown) && !answer_has(unknown, "PassedOver"));
+    EXPECT(world, strcmp(answer_text(unknown, "LastSequence"), "2570") == 0);
+    EXPECT(world, answer_is_true(produce(world, "p", "25"), "PassedOver"));
+    struct answer known = produce(world, "p", "20");
+    EXPECT(world, is_duplicate(known) && answer_has(known, "MessageId") && !answer_has(known, "PassedOver"));
 }
 
 /* --- commit --------------------------------------------------------------------------------------------------------- */
@@ -634,6 +657,7 @@ int main(void)
         SCENARIO(T56_the_id_of_a_message_that_failed_for_good_is_a_duplicate_until_the_window_ends),
         SCENARIO(T57_ten_identical_sends_at_once_are_one_message_and_ten_equal_answers),
         SCENARIO(T69_a_producer_that_repeats_old_numbers_after_the_window_repeats_nothing),
+        SCENARIO(a_number_too_old_to_be_known_is_not_said_to_be_passed_over),
         SCENARIO(Commit_consumes_counts_and_produces_exactly_once),
         SCENARIO(Commit_with_one_stale_handle_does_nothing),
         SCENARIO(Commit_sends_what_waits_for_what_it_deletes),
