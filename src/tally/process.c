@@ -135,6 +135,13 @@ int process_file(void)
     return file;
 }
 
+bool process_file_is_cut(int file)
+{
+    char last = '\n';
+    off_t size = lseek(file, 0, SEEK_END);
+    return size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n';
+}
+
 bool process_file_copy(int file, int to)
 {
     char block[65536];

@@ -36,6 +36,9 @@ int process_file_of(struct bytes content);
 /* A nameless empty file on disk (TMPDIR, else /tmp); -1 with errno. */
 int process_file(void);
 
+/* Does a file end in the middle of a line? An empty one does not. */
+bool process_file_is_cut(int file);
+
 /* Writes a file from its beginning to `to`. False with errno if either fails. */
 bool process_file_copy(int file, int to);
 

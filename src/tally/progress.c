@@ -73,7 +73,7 @@ static void draw_bar(struct progress *progress, uint64_t done, uint64_t failed, 
         fprintf(stderr, "\r\033[K[%s]%s", bar, numbers);
     }
     fflush(stderr);
-    progress->is_drawn = true;
+    progress->is_drawn = progress->was_drawn = true;
     progress->drawn_ms = now_ms();
     progress->line_done = done;
 }
@@ -118,4 +118,13 @@ void progress_hide(struct progress *progress)
     fputs("\r\033[K", stderr);
     fflush(stderr);
     progress->is_drawn = false;
+}
+
+void progress_return(struct progress *progress, bool is_cut, uint64_t done, uint64_t failed, uint64_t total)
+{
+    if (!progress->was_drawn)
+        return;
+    if (is_cut)
+        fputs("\n", stderr);
+    draw_bar(progress, done, failed, total);
 }

@@ -222,6 +222,7 @@ static int carry_out(struct run *run)
         return conclude(run);
     }
     progress_init(&run->progress, run->is_quiet, run->ended);
+    run->is_output_terminal = isatty(STDOUT_FILENO) == 1;
     status = work_until_complete(run);
     if (status == EXIT_DONE)
         return conclude(run);

@@ -109,13 +109,19 @@ enum worker_verdict run_unit_accept(void *context, struct worker_slot *slot, con
     return WORKER_RUN;
 }
 
+static bool has_text(int file)
+{
+    return file >= 0 && lseek(file, 0, SEEK_END) > 0;
+}
+
 /* Copies what the command wrote to our own output and errors. False if standard output does not take it. */
 static bool show_outputs(struct run *run, const struct outputs *outputs, bool with_output)
 {
     bool is_good = true;
+    bool covers_output = with_output && run->is_output_terminal && has_text(outputs->output);
+    bool covers_bar = run->progress.is_terminal && (covers_output || has_text(outputs->errors));
     pthread_mutex_lock(&run->mutex);
-    if (run->progress.is_terminal &&
-        (lseek(outputs->output, 0, SEEK_END) > 0 || lseek(outputs->errors, 0, SEEK_END) > 0))
+    if (covers_bar)
         progress_hide(&run->progress);
     if (outputs->errors >= 0)
         process_file_copy(outputs->errors, STDERR_FILENO);
@@ -124,8 +130,19 @@ static bool show_outputs(struct run *run, const struct outputs *outputs, bool wi
     if (!is_good && !run->is_output_broken && errno != EPIPE)
         complain("can't write to standard output: %s", strerror(errno));
     run->is_output_broken = run->is_output_broken || !is_good;
+    if (covers_bar)
+        progress_return(&run->progress, process_file_is_cut(covers_output ? outputs->output : outputs->errors),
+                        run->ended, run->failed, run->map.count);
     pthread_mutex_unlock(&run->mutex);
     return is_good;
+}
+
+static void tell_failure(struct run *run, const struct unit *unit, const char *detail)
+{
+    pthread_mutex_lock(&run->mutex);
+    complain("%s failed: %s", unit->text_owned, detail);
+    progress_return(&run->progress, false, run->ended, run->failed, run->map.count);
+    pthread_mutex_unlock(&run->mutex);
 }
 
 static void set_state(struct run *run, struct unit *unit, enum unit_state state, bool is_failed)
@@ -196,7 +213,7 @@ static enum worker_verdict decide(struct run *run, struct worker_slot *slot, con
             set_state(run, unit, UNIT_OUTSTANDING, false);
             return WORKER_RETRY;
         }
-        complain("%s failed: %s", unit->text_owned, detail);
+        tell_failure(run, unit, detail);
     }
     /* What it wrote comes before its end is recorded: then a crash in between repeats it and never loses it. */
     if (is_good && !show_outputs(run, outputs, true)) {

@@ -30,6 +30,7 @@ struct run {
     bool is_quiet;
     pthread_mutex_t mutex; /* guards what follows, and the two outputs */
     struct progress progress;
+    bool is_output_terminal; /* so that output would stand on the bar's line */
     struct unit_map map;
     uint64_t ended;
     uint64_t failed;

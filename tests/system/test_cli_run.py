@@ -1,9 +1,12 @@
 """`tally run`: a command for each file or line as one batch; killed anywhere and run again."""
 
+import contextlib
 import hashlib
 import json
 import os
+import pty
 import random
+import re
 import signal
 import stat
 import subprocess
@@ -160,6 +163,52 @@ def test_output_of_a_command_is_not_mixed_with_that_of_others(tally, script):
     for start in range(0, len(lines), 9):
         assert [number for _, number in lines[start : start + 9]] == list("123456789")
         assert len({unit for unit, _ in lines[start : start + 9]}) == 1
+
+
+def on_a_terminal(tally, *words, stdin=b"", is_output_there=True):
+    """Runs it with standard error, and perhaps its output, on a terminal; all that was written there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        tally.command(*words),
+        stdin=subprocess.PIPE,
+        stdout=theirs if is_output_there else subprocess.DEVNULL,
+        stderr=theirs,
+        env=tally.environment,
+    )
+    os.close(theirs)
+    process.stdin.write(stdin)
+    process.stdin.close()
+    written = b""
+    with contextlib.suppress(OSError):  # how Linux tells that nobody has the other end any more
+        while some := os.read(ours, 65536):
+            written += some
+    os.close(ours)
+    assert process.wait(60 * PATIENCE) == 0
+    return written.decode()
+
+
+BAR = "\r\x1b[K["
+
+
+def test_the_bar_shows_while_commands_print(tally, script):
+    command = script('sleep 0.03; echo "line $1"')
+    lines = "".join(f"{n}\n" for n in range(60)).encode()
+    written = on_a_terminal(tally, "run", "-", "--workers", "2", "--", command, stdin=lines)
+    shown = written[written.index(BAR) :]
+    assert shown.count("line ") > 40
+    assert shown.count("line ") == len(re.findall(r"line \d+\r\n" + re.escape(BAR), shown))
+
+
+def test_the_bar_stays_while_output_goes_elsewhere_and_takes_no_text_away(tally, script):
+    lines = "".join(f"{n}\n" for n in range(60)).encode()
+    command = script('sleep 0.03; echo "line $1"')
+    written = on_a_terminal(tally, "run", "-", "--name", "a", "--", command, stdin=lines, is_output_there=False)
+    shown = written[written.index(BAR) : written.rindex(BAR)]
+    assert shown.count("\r\x1b[K") == shown.count(BAR)  # it is never only hidden
+    command = script('sleep 0.03; printf "part $1" >&2')
+    written = on_a_terminal(tally, "run", "-", "--name", "b", "--", command, stdin=lines)
+    shown = written[written.index(BAR) :]
+    assert shown.count("part ") == len(re.findall(r"part \d+\r\n" + re.escape(BAR), shown)) > 30
 
 
 def test_sigterm_stops_with_status_143_and_the_same_command_goes_on(tally, script):
