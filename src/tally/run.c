@@ -96,6 +96,7 @@ static int work_until_complete(struct run *run)
         .retry_after_s = (unsigned)settings->retry_after.value,
         .time_limit_s = (unsigned)settings->time_limit.value,
         .grace_s = (unsigned)settings->grace.value,
+        .is_quiet = run->is_quiet,
         .is_patient = true,
     };
     pthread_t waiter;

@@ -42,8 +42,8 @@ static const struct option_row options[] = {
      offsetof(struct settings, grace), 0, 43200, "20"},
     {"until-empty", NULL, "stop when no message is left to receive", OPTION_FLAG,
      offsetof(struct settings, is_until_empty), 0, 0, NULL},
-    {"quiet", NULL, "do not report failed commands on standard error", OPTION_FLAG, offsetof(struct settings, is_quiet),
-     0, 0, NULL},
+    {"quiet", NULL, "do not report failed commands and stops on standard error", OPTION_FLAG,
+     offsetof(struct settings, is_quiet), 0, 0, NULL},
 };
 
 struct work {
@@ -189,6 +189,7 @@ static int run(struct invocation *invocation)
         .time_limit_s = (unsigned)settings->time_limit.value,
         .grace_s = (unsigned)settings->grace.value,
         .is_until_empty = settings->is_until_empty,
+        .is_quiet = settings->is_quiet,
     };
     struct worker_pool *pool;
     int status = EXIT_DONE;

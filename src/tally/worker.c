@@ -191,6 +191,26 @@ static unsigned count_running(struct worker_pool *pool)
     return running;
 }
 
+static unsigned count_children(struct worker_pool *pool)
+{
+    unsigned count = 0;
+    pthread_mutex_lock(&pool->mutex);
+    for (unsigned i = 0; i < pool->options->concurrency; i++)
+        count += pool->slots_owned[i].child > 0 && !pool->slots_owned[i].has_exited;
+    pthread_mutex_unlock(&pool->mutex);
+    return count;
+}
+
+/* Who presses Ctrl-C and sees nothing happen would press it again, and end what was about to finish. */
+static void tell_stop(struct worker_pool *pool)
+{
+    unsigned count = pool->options->is_quiet || pool->options->grace_s == 0 ? 0 : count_children(pool);
+    if (count > 0)
+        complain("stopping: %u %s still %s and may finish within %u s (--grace); a second signal ends %s", count,
+                 count == 1 ? "command" : "commands", count == 1 ? "runs" : "run", pool->options->grace_s,
+                 count == 1 ? "it" : "them");
+}
+
 int worker_pool_watch(struct worker_pool *pool, void (*tick)(void *context), void *context)
 {
     struct timespec tick_time = {.tv_nsec = TICK_MS * 1000000L};
@@ -204,6 +224,8 @@ int worker_pool_watch(struct worker_pool *pool, void (*tick)(void *context), voi
             pthread_mutex_lock(&pool->mutex);
             stop_locked(pool, stopped_by == 0 ? pool->options->grace_s : 0);
             pthread_mutex_unlock(&pool->mutex);
+            if (stopped_by == 0)
+                tell_stop(pool);
             stopped_by = stopped_by == 0 ? number : stopped_by;
         }
         tick(context);

@@ -62,6 +62,7 @@ struct worker_options {
     unsigned time_limit_s; /* 0: none */
     unsigned grace_s;      /* how long running programs may go on when the pool stops */
     bool is_until_empty;   /* a worker that finds no message ends */
+    bool is_quiet;         /* say nothing when a signal stops the pool */
     bool is_patient;       /* go on when the server refuses a receive: somebody else watches over the queue */
 };
 
@@ -72,8 +73,9 @@ struct worker_pool *worker_pool_create(const struct worker_options *options, con
 /* Starts the workers. */
 void worker_pool_start(struct worker_pool *pool);
 
-/* Takes signals until all workers have ended: SIGCHLD; SIGINT, SIGTERM and SIGHUP stop the pool, a second one ends the
- * grace. Calls tick() about ten times a second. Returns the first signal that stopped it, or 0. */
+/* Takes signals until all workers have ended: SIGCHLD; SIGINT, SIGTERM and SIGHUP stop the pool, which tells the user
+ * what is waited for; a second one ends the grace. Calls tick() about ten times a second. Returns the first signal that
+ * stopped it, or 0. */
 int worker_pool_watch(struct worker_pool *pool, void (*tick)(void *context), void *context);
 
 /* Lets no worker take another message, and ends programs that still run when the grace is over. Any thread. */

@@ -254,6 +254,20 @@ static void stop_server(void *context)
     daemon->is_stopping = true;
 }
 
+static void say_stopping(const struct daemon *daemon, int number)
+{
+    size_t connections = server_connection_count(daemon->server), relays = relays_running_count(daemon->relays);
+    const char *signal_name = number == SIGINT ? "SIGINT" : "SIGTERM";
+    if (connections + relays == 0)
+        message_log_say(daemon->output, "tallyd stopping: %s", signal_name);
+    else
+        message_log_say(daemon->output,
+                        "tallyd stopping: %s; waits for what is under way on %zu %s and in %zu %s, unless there is "
+                        "another signal",
+                        signal_name, connections, connections == 1 ? "connection" : "connections", relays,
+                        relays == 1 ? "relay" : "relays");
+}
+
 static void stop(struct daemon *daemon)
 {
     if (daemon->is_stopping)
@@ -267,10 +281,14 @@ static void stop(struct daemon *daemon)
 
 static void on_signal(uv_signal_t *handle, int number)
 {
-    if (number == SIGHUP)
-        reload(handle->data);
-    else
-        stop(handle->data);
+    struct daemon *daemon = handle->data;
+    if (number == SIGHUP) {
+        reload(daemon);
+        return;
+    }
+    if (!daemon->is_asked_to_stop)
+        say_stopping(daemon, number);
+    stop(daemon);
 }
 
 static void watch_signals(struct daemon *daemon)

@@ -552,6 +552,15 @@ void relays_stop(struct relays *relays, void (*done)(void *context), void *conte
     finish_stop(relays);
 }
 
+size_t relays_running_count(const struct relays *relays)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < relays->crew_count; i++)
+        for (size_t k = 0; k < relays->crews_owned[i].count; k++)
+            count += relays->crews_owned[i].items_owned[k].relay != NULL;
+    return count;
+}
+
 static void ignore(void *context)
 {
     (void)context;

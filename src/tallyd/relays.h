@@ -31,6 +31,9 @@ enum error relays_begin(struct relays *relays, uv_loop_t *loop, struct server *s
  * settled first, for which the server must still serve. */
 void relays_stop(struct relays *relays, void (*done)(void *context), void *context);
 
+/* Those that run. */
+size_t relays_running_count(const struct relays *relays);
+
 /* Waits for what has not ended yet. The loop must run once more before relays_destroy(). */
 void relays_close(struct relays *relays);
 void relays_destroy(struct relays *relays);

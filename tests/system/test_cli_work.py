@@ -196,7 +196,9 @@ def test_sigterm_lets_a_running_command_finish(tally, queue, script):
     tally("send", queue, "y", "--delay", "1")
     process = tally.start("work", "--queue", queue, "--", command)
     wait_until(lambda: (script.out / "log").exists(), what="the start")
-    process.stop()
+    assert process.stop().err.splitlines() == [
+        "tally: stopping: 1 command still runs and may finish within 20 s (--grace); a second signal ends it"
+    ]
     assert (script.out / "log").read_text().split() == ["begin", "end"]
     wait_until(lambda: counts(tally) == (1, 0), what="the other message, not taken")
 
@@ -215,7 +217,7 @@ def test_an_idle_worker_stops_at_once(tally, queue):
     process = tally.start("work", "--queue", queue, "--concurrency", "8", "--", "cat")
     time.sleep(0.5 * PATIENCE)
     start = time.monotonic()
-    process.stop()
+    assert process.stop().err == ""
     assert time.monotonic() - start < 2 * PATIENCE
 
 

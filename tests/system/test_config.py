@@ -5,6 +5,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import threading
 
 import pytest
 from conftest import BIN, PATIENCE, SMALL_SEGMENTS, WRAPPER, clean_environment, free_port, wait_until
@@ -246,6 +247,22 @@ def test_two_signals_end_it_at_once(daemon):
     os.kill(daemon.pid, signal.SIGINT)
     wait_until(lambda: daemon.process.poll() is not None, what="the end")
     assert daemon.process.poll() == 0
+    daemon.kill9()
+
+
+def test_it_says_that_it_stops_and_what_it_waits_for(daemon_factory):
+    daemon = daemon_factory().start()
+    url = daemon.call("AmazonSQS.CreateQueue", {"QueueName": "q"})[1]["QueueUrl"]
+    receive = ("AmazonSQS.ReceiveMessage", {"QueueUrl": url, "WaitTimeSeconds": 20})
+    waiting = threading.Thread(target=daemon.call, args=receive)
+    waiting.start()
+    wait_until(lambda: b"\ntally_http_connections 2\n" in daemon.request("GET", "/metrics")[2], what="the receive")
+    os.kill(daemon.pid, signal.SIGTERM)
+    said = daemon.process.stdout.readline().decode()
+    assert said.startswith("tallyd stopping: SIGTERM; waits for ") and "1 connection and in 0 relays" in said
+    waiting.join()
+    assert daemon.process.wait(20 * PATIENCE) == 0
+    assert daemon.process.stdout.read() == b""
     daemon.kill9()
 
 
