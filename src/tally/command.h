@@ -65,10 +65,15 @@ struct tally_client *invocation_client_create(const struct invocation *invocatio
 int invocation_failed(const struct invocation *invocation, const struct tally_client *client);
 int invocation_failed_with(const struct invocation *invocation, const struct tally_error *error);
 
-/* "tally: …" on standard error, with a line end. */
+/* From now on whatever is said on standard error is a line of JSON: {"message"} for a remark, {"error", "message",
+ * "httpStatus", "outcomeUnknown"} for what made the command fail. Before there are threads. */
+void complain_in_json(void);
+
+/* "tally: …" on standard error, with a line end. At most 4,095 characters. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* complain(), with a hint to the command's --help; returns EXIT_USAGE. */
+/* The command line is wrong: says so, with a hint to the command's --help unless the invocation is NULL; returns
+ * EXIT_USAGE. */
 int complain_usage(const struct invocation *invocation, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

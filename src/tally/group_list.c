@@ -51,8 +51,8 @@ const struct command command_group_list = {
             "  held    a message of it failed for good; `tally group release` lets it go on\n"
             "  paused  `tally group resume` lets it go on\n"
             "With --json each group is one line of JSON.\n",
-    .examples = "  tally group list comments\n"
-                "  tally group list comments --state held\n",
+    .examples = "  tally group list comments.fifo\n"
+                "  tally group list comments.fifo --state held\n",
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .settings_size = sizeof(struct settings),

@@ -21,8 +21,8 @@ const struct command command_group_pause = {
             "groups go on. Messages are taken in as ever; what is in flight may be finished, and comes back to wait if "
             "it is\n"
             "not. A group may be paused before it has a message. Harmless if repeated.\n",
-    .examples = "  tally group pause comments post-17\n"
-                "  tally group resume comments post-17\n",
+    .examples = "  tally group pause comments.fifo post-17\n"
+                "  tally group resume comments.fifo post-17\n",
     .arguments_min = 2,
     .arguments_max = 2,
     .run = run,

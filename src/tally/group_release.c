@@ -47,9 +47,9 @@ const struct command command_group_release = {
             "is out of attempts: nothing behind it is delivered until somebody has looked. `tally group list QUEUE "
             "--state\n"
             "held` shows which groups are, since when and why.\n",
-    .examples = "  tally group list comments --state held\n"
-                "  tally group release comments post-17 --retry\n"
-                "  tally group release comments post-17 --skip\n",
+    .examples = "  tally group list comments.fifo --state held\n"
+                "  tally group release comments.fifo post-17 --retry\n"
+                "  tally group release comments.fifo post-17 --skip\n",
     .options = options,
     .option_count = ARRAY_LENGTH(options),
     .settings_size = sizeof(struct settings),

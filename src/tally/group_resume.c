@@ -19,7 +19,7 @@ const struct command command_group_resume = {
     .text = "Lets a group that was paused deliver again, at once. Does nothing to one that was not. A group that is "
             "*held*\n"
             "because a message of it failed goes on by `tally group release`.\n",
-    .examples = "  tally group resume comments post-17\n",
+    .examples = "  tally group resume comments.fifo post-17\n",
     .arguments_min = 2,
     .arguments_max = 2,
     .run = run,

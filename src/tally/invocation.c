@@ -1,4 +1,6 @@
 /* What all commands do with their invocation: connect, and tell the user what went wrong. */
+#include "client/json.h"
+#include "tally/command.h"
 #include "tally/suggestion.h"
 
 #include <stdarg.h>
@@ -6,30 +8,80 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <yyjson.h>
+
+/* How the user is told: set once, before there are threads. */
+static bool is_json;
+
+void complain_in_json(void)
+{
+    is_json = true;
+}
+
+/* A line of JSON on standard error; the document ends. */
+static void print_json(yyjson_mut_doc *doc)
+{
+    char *text = json_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
+    fprintf(stderr, "%s\n", text == NULL ? "{}" : text);
+    free(text);
+    yyjson_mut_doc_free(doc);
+}
+
+static void print_json_remark(const char *text)
+{
+    struct json_body remark;
+    json_body_init(&remark);
+    json_add_text(&remark, remark.root, "message", text);
+    print_json(remark.doc_owned);
+}
+
+static void print_json_error(const struct tally_error *error, const char *suggestion)
+{
+    struct json_body body;
+    json_body_init(&body);
+    json_add_text(&body, body.root, "error", error->code);
+    json_add_text(&body, body.root, "message", error->message);
+    yyjson_mut_obj_add_int(body.doc_owned, body.root, "httpStatus", error->http_status);
+    yyjson_mut_obj_add_bool(body.doc_owned, body.root, "outcomeUnknown", error->is_outcome_unknown);
+    if (suggestion[0] != '\0')
+        json_add_text(&body, body.root, "didYouMean", suggestion);
+    print_json(body.doc_owned);
+}
+
+static void complain_plainly(const char *text)
+{
+    flockfile(stderr); /* one line, also among threads */
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr); /* a progress bar may stand there */
+    fprintf(stderr, "tally: %s\n", text);
+    funlockfile(stderr);
+}
 
 void complain(const char *format, ...)
 {
     va_list arguments;
-    flockfile(stderr); /* one line, also among threads */
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr); /* a progress bar may stand there */
-    fputs("tally: ", stderr);
+    char text[4096];
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fputs("\n", stderr);
-    funlockfile(stderr);
+    if (is_json)
+        print_json_remark(text);
+    else
+        complain_plainly(text);
 }
 
 int complain_usage(const struct invocation *invocation, const char *format, ...)
 {
-    char text[1024];
+    struct tally_error error = {.status = TALLY_INVALID, .code = "Invalid"};
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(error.message, sizeof error.message, format, arguments);
     va_end(arguments);
-    complain("%s (tally %s --help)", text, invocation->row->name);
+    if (is_json)
+        print_json_error(&error, "");
+    else if (invocation == NULL)
+        complain_plainly(error.message);
+    else
+        complain("%s (tally %s --help)", error.message, invocation->row->name);
     return EXIT_USAGE;
 }
 
@@ -39,7 +91,10 @@ static struct tally_client *create_client(const struct tally_options *options)
     struct tally_error error;
     if (tally_client_create(options, &client, &error) == TALLY_OK)
         return client;
-    complain("%s", error.message);
+    if (is_json)
+        print_json_error(&error, "");
+    else
+        complain_plainly(error.message);
     return NULL;
 }
 
@@ -59,24 +114,6 @@ int invocation_connect(struct invocation *invocation)
     invocation->client =
         create_client(&(struct tally_options){.endpoint = invocation->endpoint, .ca_file = invocation->ca_file});
     return invocation->client == NULL ? EXIT_USAGE : EXIT_DONE;
-}
-
-static void print_json_error(const struct tally_error *error, const char *suggestion)
-{
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
-    char *text;
-    yyjson_mut_doc_set_root(doc, root);
-    yyjson_mut_obj_add_str(doc, root, "error", error->code);
-    yyjson_mut_obj_add_str(doc, root, "message", error->message);
-    yyjson_mut_obj_add_int(doc, root, "httpStatus", error->http_status);
-    yyjson_mut_obj_add_bool(doc, root, "outcomeUnknown", error->is_outcome_unknown);
-    if (suggestion[0] != '\0')
-        yyjson_mut_obj_add_str(doc, root, "didYouMean", suggestion);
-    text = yyjson_mut_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-    fprintf(stderr, "%s\n", text == NULL ? "{}" : text);
-    free(text);
-    yyjson_mut_doc_free(doc);
 }
 
 int invocation_failed(const struct invocation *invocation, const struct tally_client *client)

@@ -71,11 +71,22 @@ static void move_options(int option_count, int name_count, char **words)
     }
 }
 
+/* Also where the rest is wrong: a program that asked for JSON reads the error, too. */
+static bool wants_json(int count, char **words)
+{
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++)
+        if (strcmp(words[i], "--json") == 0)
+            return true;
+    return false;
+}
+
 static int dispatch(int count, char **words)
 {
     int name_count, leading;
     const struct command_row *row;
 
+    if (wants_json(count, words))
+        complain_in_json();
     if (count == 0) {
         help_overview(stderr);
         return EXIT_USAGE;
@@ -96,13 +107,12 @@ static int dispatch(int count, char **words)
         if (count > 1 && is_help(words[1]))
             return show_help(1, words);
         if (count > 1)
-            complain("there is no command \"%s %s\"; tally %s --help lists them", words[0], words[1], words[0]);
-        else
-            help_group(stderr, words[0]);
+            return complain_usage(NULL, "there is no command \"%s %s\"; tally %s --help lists them", words[0], words[1],
+                                  words[0]);
+        help_group(stderr, words[0]);
         return EXIT_USAGE;
     }
-    complain("there is no command \"%s\"; tally --help lists them", words[0]);
-    return EXIT_USAGE;
+    return complain_usage(NULL, "there is no command \"%s\"; tally --help lists them", words[0]);
 }
 
 /* Where a standard stream is closed, the next file or socket we open would take its place, and what we print would go there.

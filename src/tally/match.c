@@ -467,13 +467,12 @@ const struct command command_match = {
         "waits in memory, and proposes what fits. Any number of them may run, anywhere: the server accepts each "
         "ticket\n"
         "once. --part shares out whose partners each one looks for, so that they seldom find the same; when one is "
-        "gone\n"
-        "for fifteen seconds, the others look for its tickets too. What is found is proposed at once: the pool's "
-        "window "
-        "is\n"
-        "the built-in matcher's. Until it is stopped; prints now and then how many tickets wait, how many proposals "
-        "were\n"
-        "accepted, and why others were not.\n",
+        "gone,\n"
+        "the others look for its tickets too, 10 to 15 seconds later (up to 20 if its machine is cut off). What is "
+        "found\n"
+        "is proposed at once: the pool's window is the built-in matcher's. Until it is stopped; prints now and then "
+        "how\n"
+        "many tickets wait, how many proposals were accepted, and why others were not.\n",
     .examples = "  tally match --pool rides\n"
                 "  tally match --pool rides --part 1/4 &  tally match --pool rides --part 2/4 &  # and so on\n"
                 "  tally match --pool rides --rules night.json --once --json\n",

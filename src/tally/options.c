@@ -11,8 +11,8 @@ const struct option_row options_common[] = {
      OPTION_TEXT, offsetof(struct invocation, endpoint), 0, 0, NULL},
     {"ca-file", "FILE", "PEM: who may vouch for an https:// server; else TALLY_CA_FILE, else the system's", OPTION_TEXT,
      offsetof(struct invocation, ca_file), 0, 0, NULL},
-    {"json", NULL, "answer in JSON, for programs; errors too", OPTION_FLAG, offsetof(struct invocation, is_json), 0, 0,
-     NULL},
+    {"json", NULL, "answer in JSON, for programs; what standard error says, too", OPTION_FLAG,
+     offsetof(struct invocation, is_json), 0, 0, NULL},
     {"help", NULL, "this help", OPTION_FLAG, 0, 0, 0, NULL},
 };
 const size_t options_common_count = ARRAY_LENGTH(options_common);

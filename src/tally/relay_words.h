@@ -68,7 +68,7 @@ struct relay_words {
         {"secret-file", "FILE", "for http(s): what signs the requests, a line for each key", OPTION_TEXT,              \
          RELAY_WORDS_ROW(settings, member, secret_file)},                                                              \
         {"doubts", "send|park",                                                                                        \
-         "for sqs: rows that may have arrived and are too old to be repeated safely; else send", OPTION_TEXT,          \
+         "for sqs: rows that may have arrived before; else park to a FIFO queue, send to others", OPTION_TEXT,         \
          RELAY_WORDS_ROW(settings, member, doubts)},                                                                   \
     {                                                                                                                  \
         "refused", "park|block", "what a refused row does: it is put aside (default), or holds its group",             \

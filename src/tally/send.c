@@ -223,7 +223,7 @@ const struct command command_send = {
                 "  tally send orders - < order.json\n"
                 "  tally send orders hello --delay 60 --attribute colour=blue --attribute size=3:Number\n"
                 "  tally send orders hello --deduplication-id order-17\n"
-                "  tally send comments 'first!' --group post-17\n"
+                "  tally send comments.fifo 'first!' --group post-17 --deduplication-id comment-1\n"
                 "  tally send reports all --after batch:night\n"
                 "  seq 1000 | tally send numbers - --lines --batch night --producer generator --sequence 1\n",
     .options = options,

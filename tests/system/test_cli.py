@@ -173,6 +173,38 @@ def test_a_queue_that_does_not_exist_is_named_and_the_most_alike_offered(tally):
         assert "didYouMean" not in json.loads(tally("queue", "show", wrong, "--json", status=1).err)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nonsense"],
+        ["queue", "nonsense"],
+        ["send", "orders"],
+        ["send", "orders", "a", "--nonsense"],
+        ["send", "orders", "a", "--delay", "901"],
+        ["queue", "list", "--endpoint", "nonsense"],
+        ["work", "--queue", "orders", "--", "/no/such/command"],
+    ],
+)
+def test_a_wrong_command_line_is_told_in_json_where_json_is_asked_for(offline, words):
+    place = words.index("--") if "--" in words else len(words)
+    said = json.loads(offline(*words[:place], "--json", *words[place:], status=2).err)
+    assert said["error"] == "Invalid" and said["message"] and (said["httpStatus"], said["outcomeUnknown"]) == (0, False)
+
+
+def test_what_else_standard_error_says_is_json_too(tally, tmp_path):
+    words = ["pool", "create", "p", "--rules", tmp_path / "none", "--result", "q"]
+    said = json.loads(tally(*words, "--json", status=None).err)
+    assert str(tmp_path / "none") in said["message"]
+
+
+def test_the_help_says_what_is_so(offline):
+    assert "else park to a FIFO queue, send to others" in offline("relay", "create", "--help").out
+    assert "10 to 15 seconds later" in offline("match", "--help").out
+    for command in ["list", "release", "pause", "resume"]:
+        assert f"tally group {command} comments.fifo" in offline("group", command, "--help").out
+    assert "tally send comments.fifo" in offline("send", "--help").out
+
+
 def test_options_that_all_commands_have_may_stand_first(tally, daemon):
     tally.environment.pop("TALLY_ENDPOINT")
     assert tally("--endpoint", daemon.endpoint, "--json", "queue", "list").out.strip().startswith("{")
