@@ -265,6 +265,14 @@ static void write_delayed(struct call *call, const char *name, const struct queu
     write_decimal(call, name, core_shelf(call->core, queue)->delayed_count);
 }
 
+/* Of all that have not ended, also those in flight or delayed: in whole seconds since its retention began to count. */
+static void write_oldest_age(struct call *call, const char *name, const struct queue *queue)
+{
+    uint64_t since_ms = core_oldest_since_ms(call->core, queue), now_ms = core_now_ms(call->core);
+    if (since_ms != UINT64_MAX)
+        write_decimal(call, name, since_ms > now_ms ? 0 : (now_ms - since_ms) / 1000);
+}
+
 static void write_paused(struct call *call, const char *name, const struct queue *queue)
 {
     if (queue->is_paused)
@@ -278,6 +286,7 @@ static const struct computed_attribute computed_attributes[] = {
     {"ApproximateNumberOfMessages", write_visible},
     {"ApproximateNumberOfMessagesNotVisible", write_in_flight},
     {"ApproximateNumberOfMessagesDelayed", write_delayed},
+    {"Tally.OldestMessageAge", write_oldest_age},
     {"Tally.Paused", write_paused},
 };
 

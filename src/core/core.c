@@ -700,6 +700,12 @@ const struct shelf *core_shelf(const struct core *core, const struct queue *queu
     return core_shelf_at(core, queue->shelf);
 }
 
+uint64_t core_oldest_since_ms(const struct core *core, const struct queue *queue)
+{
+    uint32_t oldest = shelf_oldest(core_shelf(core, queue), &core->messages);
+    return oldest == 0 ? UINT64_MAX : core_counted_from_ms(core, core_message(core, oldest));
+}
+
 size_t core_queue_count(const struct core *core)
 {
     return core->queue_order_count;

@@ -57,6 +57,8 @@ struct digest *core_digest(const struct core *core);
 struct queue *core_find_queue(const struct core *core, struct bytes name);
 struct queue *core_find_queue_by_id(const struct core *core, uint32_t id);
 const struct shelf *core_shelf(const struct core *core, const struct queue *queue);
+/* Since when the retention of the queue's oldest message counts; UINT64_MAX: there is no message. O(1). */
+uint64_t core_oldest_since_ms(const struct core *core, const struct queue *queue);
 const struct batch *core_find_batch(const struct core *core, struct bytes id);
 /* Id of the queue that message `number` is in; 0: it has ended, or its queue is gone. O(1). */
 uint32_t core_queue_of_message(const struct core *core, uint64_t number);

@@ -20,7 +20,7 @@ extern const struct command command_queue_create, command_queue_list, command_qu
 
 const struct command_row commands[] = {
     {"queue create", "make a queue", &command_queue_create},
-    {"queue list", "list the queues", &command_queue_list},
+    {"queue list", "list the queues, how full they are and how old the oldest message is", &command_queue_list},
     {"queue show", "show a queue's attributes and how many messages it holds", &command_queue_show},
     {"queue set", "change a queue's attributes", &command_queue_set},
     {"queue tag", "give a queue tags", &command_queue_tag},

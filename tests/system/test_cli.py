@@ -3,10 +3,13 @@
 import hashlib
 import http.server
 import json
+import os
+import pty
 import re
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -233,6 +236,32 @@ def test_queue_list_prints_names_in_order(tally):
     assert tally("queue", "list", "--prefix", "c-").out.split() == ["c-1", "c-2"]
     assert [url.rsplit("/", 1)[1] for url in tally.json("queue", "list")[0]["QueueUrls"]] == ["a", "b", "c-1", "c-2"]
     assert tally("queue", "list", "--prefix", "c-1", "--urls").out.strip().endswith("/000000000000/c-1")
+
+
+def test_queue_list_long_says_how_full_the_queues_are_and_how_old_the_oldest_message_is(tally):
+    for name in ["empty", "full", "paused"]:
+        tally("queue", "create", name)
+    tally("queue", "pause", "paused")
+    tally("send", "full", "-", "--lines", stdin="1\n2\n3\n")
+    sent = time.monotonic()
+    tally("send", "full", "later", "--delay", "900")
+    tally("receive", "full")
+    wait_until(lambda: time.monotonic() > sent + 2, what="two seconds")
+    lines = tally("queue", "list", "--long").out.splitlines()
+    assert lines[0].split() == ["READY", "IN", "FLIGHT", "DELAYED", "OLDEST", "QUEUE"]
+    assert lines[1].split() == ["0", "0", "0", "-", "empty"]
+    assert re.fullmatch(r" *2 +1 +1 +([2-9]|\d\d) s  full", lines[2])
+    assert lines[3].split() == ["0", "0", "0", "-", "paused", "(paused)"] and len(lines) == 4
+    full = tally.json("queue", "list", "--long", "--prefix", "f")[0]
+    assert (full["Queue"], full["Ready"], full["InFlight"], full["Delayed"], full["Paused"]) == ("full", 2, 1, 1, False)
+    assert full["OldestSeconds"] >= 2
+    assert "OldestSeconds" not in tally.json("queue", "list", "--long", "--prefix", "e")[0]
+    assert "go together" in tally("queue", "list", "--long", "--urls", status=2).err
+    ours, theirs = pty.openpty()
+    subprocess.run(tally.command("queue", "list"), stdout=theirs, env=tally.environment, check=True)
+    assert b"IN FLIGHT" in os.read(ours, 65536)
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_queue_set_and_show(tally):
