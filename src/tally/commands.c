@@ -16,7 +16,7 @@ extern const struct command command_queue_create, command_queue_list, command_qu
     command_relay_resolve, command_pool_create, command_pool_update, command_pool_list, command_pool_show,
     command_pool_delete, command_pool_offer, command_pool_tickets, command_pool_ticket, command_pool_count,
     command_pool_explain, command_pool_cancel, command_pool_putback, command_pool_feed, command_pool_simulate,
-    command_match;
+    command_match, command_commit, command_type_order_put, command_type_order_list, command_type_order_delete;
 
 const struct command_row commands[] = {
     {"queue create", "make a queue", &command_queue_create},
@@ -36,11 +36,15 @@ const struct command_row commands[] = {
     {"send", "put a message, or one for each line, into a queue", &command_send},
     {"receive", "take messages out of a queue", &command_receive},
     {"delete", "delete a message that was received", &command_delete},
+    {"commit", "delete a message and send others, in one step", &command_commit},
     {"explain", "say where a message is, and why it is not delivered", &command_explain},
     {"group list", "list the groups of a queue, for example the held ones", &command_group_list},
     {"group release", "let a group go on that was held because a message failed", &command_group_release},
     {"group pause", "stop deliveries from one group", &command_group_pause},
     {"group resume", "let a paused group deliver again", &command_group_resume},
+    {"type-order put", "fix which types of messages come before which", &command_type_order_put},
+    {"type-order list", "list the type orders", &command_type_order_list},
+    {"type-order delete", "delete a type order", &command_type_order_delete},
     {"work", "run a command for each message of a queue, again and again", &command_work},
     {"run", "run a command for each file of a folder, or each line, as one batch", &command_run},
     {"batch create", "make a batch: units to count, and what to send when all have ended", &command_batch_create},

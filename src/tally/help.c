@@ -34,6 +34,14 @@ static const struct group_text {
      "  tally batch seal night\n"
      "  tally batch complete night page-1 page-2\n"
      "  tally receive results --wait 20 --delete\n"},
+    {"type-order",
+     "A type order says which types of messages come first, in each group: a comment waits for its post, in whatever "
+     "queues\n"
+     "the two are.\n"
+     "\n"
+     "  tally type-order put posts create-post create-comment\n"
+     "  tally send posts 'a post' --group post-17 --type create-post\n"
+     "  tally send comments 'first!' --group post-17 --type create-comment\n"},
     {"schedule", "A schedule sends a message at each time that a cron expression names: once, also across restarts.\n"
                  "\n"
                  "  tally schedule put nightly '30 2 * * *' jobs 'clean up' --time-zone Europe/Berlin\n"

@@ -33,11 +33,15 @@ COMMANDS = [
     "send",
     "receive",
     "delete",
+    "commit",
     "explain",
     "group list",
     "group release",
     "group pause",
     "group resume",
+    "type-order put",
+    "type-order list",
+    "type-order delete",
     "work",
     "run",
     "batch create",
@@ -120,6 +124,10 @@ def test_a_group_explains_its_commands(offline):
         ["send", "orders", "a", "--priority", "10"],
         ["send", "orders", "a", "--after-failure", "run"],
         ["explain", "orders"],
+        ["commit", "orders", "a"],
+        ["commit", "orders", "a", "--queue", "in"],
+        ["commit", "orders", "--queue", "in", "--receipt-handle", "h"],
+        ["type-order", "put", "posts", "a"],
         ["group", "release", "orders", "g"],
         ["group", "release", "orders", "g", "--retry", "--skip"],
         ["receive", "orders", "--max", "11"],
@@ -318,6 +326,26 @@ def test_queue_purge_and_delete(tally):
     tally("queue", "delete", "orders")
     assert tally("queue", "list").out == ""
     assert "QueueDoesNotExist" in tally("queue", "delete", "orders", status=1).err
+
+
+def test_type_orders(tally):
+    tally("queue", "create", "posts")
+    tally("queue", "create", "comments")
+    line = tally("type-order", "put", "posts", "create-post", "create-comment").out
+    assert line.split() == ["posts", "create-post", "<", "create-comment"]
+    tally("type-order", "put", "strict", "a", "b", "c", "--require", "--retention", "60")
+    assert tally("type-order", "list").out == line + f"{'strict':24} a < b < c  (required, for 60 s)\n"
+    assert tally.json("type-order", "list")[1]["RetentionSeconds"] == 60
+    tally("send", "posts", "a post", "--group", "post-17", "--type", "create-post")
+    comment = tally("send", "comments", "first!", "--group", "post-17", "--type", "create-comment").out.strip()
+    assert tally("receive", "comments").out == ""
+    assert "create-post" in tally("explain", "comments", comment).out
+    tally("receive", "posts", "--delete")
+    assert tally("receive", "comments").out == "first!\n"
+    assert "TypeOrderConflict" in tally("type-order", "put", "turned", "create-comment", "create-post", status=1).err
+    assert tally("type-order", "delete", "strict").out == ""
+    assert "TypeOrderDoesNotExist" in tally("type-order", "delete", "strict", status=1).err
+    assert "--require" in tally("type-order", "put", "x", "a", "b", "--retention", "60", status=2).err
 
 
 # --- Messages --------------------------------------------------------------------------------------------------------

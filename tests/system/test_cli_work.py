@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conftest import PATIENCE, wait_until
+from conftest import BIN, PATIENCE, wait_until
 
 
 @pytest.fixture
@@ -276,3 +276,37 @@ def test_a_worker_inside_of_another_tells_its_command_of_its_own_message_only(ta
     assert "TALLY_ATTRIBUTE_size=3" in told
     assert len({variable.split("=")[0] for variable in told}) == len(told)
     assert not [variable for variable in told if "outer" in variable]
+
+
+HARD_BODIES = ['say "hi"', "back\\slash", "line\nline", "$HOME `id` 'quote'", "{}", "tab\tand ä ☃", "-"]
+
+
+def test_commit_deletes_and_sends_in_one_step_whatever_the_body_is(tally, queue, script):
+    tally("queue", "create", "out")
+    for body in HARD_BODIES:
+        tally("send", "--", queue, body) if body != "-" else tally("send", queue, "-", stdin="-")
+    script.out.mkdir(exist_ok=True)
+    done = tally("work", "--queue", queue, "--until-empty", "--", *commit_command(), seconds=60)
+    assert len(done.out.split()) == len(HARD_BODIES) and done.err == ""
+    assert counts(tally) == (0, 0)
+    assert sorted(message["Body"] for message in tally.json("receive", "out", "--max", "10")) == sorted(
+        "paid: " + body for body in HARD_BODIES
+    )
+
+
+def commit_command():
+    return ["sh", "-c", f'"{BIN}/tally" commit out "paid: $(cat)"']
+
+
+def test_a_commit_that_comes_too_late_does_nothing(tally, queue):
+    tally("queue", "create", "out")
+    tally("send", queue, "x")
+    old = tally.json("receive", queue, "--visibility", "0")[0]["ReceiptHandle"]
+    new = tally.json("receive", queue)[0]["ReceiptHandle"]
+    words = ["commit", "--queue", queue, "--receipt-handle"]
+    assert "ReceiptHandleIsInvalid" in tally(*words, old, "out", "a", status=1).err
+    assert tally("receive", "out").out == ""
+    sent = tally.json(*words, new, "out", "a", "out", "-", stdin="from standard input")
+    assert len(sent) == 2
+    assert tally("receive", "out", "--max", "10").out == "a\nfrom standard input\n"
+    assert counts(tally) == (0, 0)
