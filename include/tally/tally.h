@@ -290,14 +290,15 @@ void tally_messages_deinit(struct tally_messages *messages);
 const char *tally_message_attribute(const struct tally_message *message, const char *name);
 
 /* Deletes a message that was received: its work is done, and a batch it belongs to counts it as succeeded. Idempotent.
- * With a handle that is not the newest of its message nothing is deleted, and on a standard queue this is no error. On a
- * FIFO queue a handle ends with its lease, too.
- * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid, InvalidParameterValueException (a FIFO queue's
- * message that is there and not held under this handle any more). */
+ * A handle that is not the newest of its message deletes it on a standard queue too, unless the queue's
+ * Tally.StaleReceipts is refuse. On a FIFO queue it does not, and a handle ends with its lease, too.
+ * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid (none of this queue; not the newest, and refused),
+ * InvalidParameterValueException (a FIFO queue's message whose lease is over). */
 enum tally_status tally_delete(struct tally_client *client, const char *queue, const char *receipt_handle);
 
 /* Hides a received message for `visibility_s` more seconds from now (0: gives it back at once): the heartbeat of a
- * worker. 0 to 43,200, and not beyond 12 hours after the receive.
+ * worker. 0 to 43,200, and not beyond 12 hours after the receive. With a handle that is not the newest it is the lease of
+ * whoever has the message now, where tally_delete() would delete; while a failed attempt backs off it is refused.
  * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid, InvalidParameterValueException. */
 enum tally_status tally_change_visibility(struct tally_client *client, const char *queue, const char *receipt_handle,
                                           unsigned visibility_s);
@@ -305,9 +306,9 @@ enum tally_status tally_change_visibility(struct tally_client *client, const cha
 /* Ends this attempt now, in failure: the message is visible again after its queue's Tally.Backoff (at once where there is
  * none). Out of attempts, or if `is_final`, it goes to the dead-letter queue (dropped where there is none), or its group
  * does what the queue's Tally.OnGroupFailure says. `reason` (NULL: none; at most 1,024 bytes) is kept with the message.
- * A handle that is not the newest of its message changes nothing: on a standard queue that is no error.
- * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid, InvalidParameterValueException (a FIFO queue's
- * message that is not held under this handle any more; a reason too long). Tally's own: FailMessage. */
+ * A message that has ended is no error, nor, on a standard queue, the same call once more.
+ * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid (none of this queue, or not the newest),
+ * InvalidParameterValueException (its lease is over; a reason too long). Tally's own: FailMessage. */
 enum tally_status tally_fail(struct tally_client *client, const char *queue, const char *receipt_handle,
                              const char *reason, bool is_final);
 

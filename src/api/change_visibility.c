@@ -1,16 +1,16 @@
 /* ChangeMessageVisibility and its batch form. */
-#include "api/action.h"
 #include "api/grant.h"
+#include "api/receipt.h"
 
 #define TIMEOUT_S_MAX 43200
 
 /* Why the core refused, in SQS's words. */
-static enum error explain(struct call *call, const struct params *params, enum error error, struct bytes handle,
-                          int64_t timeout_s, bool is_gone)
+static enum error explain(struct call *call, const struct params *params, const struct queue *queue, enum error error,
+                          struct bytes handle, int64_t timeout_s, const struct receipt_use *use)
 {
     if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
-        return call_fail_handle(call, handle);
-    if (is_gone)
+        return receipt_answer(call, params, queue, handle, error, use);
+    if (use->is_gone)
         return params_invalid(params, "ReceiptHandle", handle,
                               "Message does not exist or is not available for visibility timeout change.");
     return call_fail(
@@ -35,13 +35,14 @@ static enum error change_one(struct call *call, const struct params *params)
         return error;
     if (timeout_s < 0)
         return call_fail(call, ERROR_MISSING_PARAMETER, "The request must contain the parameter VisibilityTimeout.");
-    bool is_gone = false;
+    struct receipt_use use;
     struct given_lease given;
-    error = decide_change_visibility(call->core, queue, handle, (uint32_t)timeout_s * 1000, &given, &is_gone);
+    error = decide_change_visibility(call->core, queue, handle, (uint32_t)timeout_s * 1000, &given, &use);
+    receipt_note(call, &use);
     if (error == OK && given.message != 0)
         *grants_add(namespace_grants(call->ns), call->exchange, 1, (uint32_t)timeout_s * 1000,
                     core_now_ms(call->core)) = given;
-    return error == OK ? OK : explain(call, params, error, handle, timeout_s, is_gone);
+    return error == OK ? OK : explain(call, params, queue, error, handle, timeout_s, &use);
 }
 
 enum error action_change_message_visibility(struct call *call)

@@ -5,6 +5,7 @@
 #include "api/access.h"
 #include "api/disk_limit.h"
 #include "api/growth.h"
+#include "api/receipt.h"
 #include "api/send.h"
 #include "api/state.h"
 
@@ -50,9 +51,13 @@ static enum error explain_unit(struct call *call, const struct commit_unit *unit
     return fail_entry(call, "Units", index, error);
 }
 
-static enum error explain_delete(struct call *call, struct bytes handle, uint32_t index, enum error error)
+static enum error explain_delete(struct call *call, const struct commit_delete *entry, uint32_t index, enum error error)
 {
+    struct bytes handle = entry->handle;
     int size = (int)(handle.size < 100 ? handle.size : 100);
+    struct receipt_use use;
+    (void)decide_deletable_message(call->core, entry->queue, handle, &use);
+    receipt_note_delete(call, entry->queue, &use);
     if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
         call_fail(call, error,
                   "\"%.*s\" holds no message of this queue: the message was delivered again, its visibility timeout is "
@@ -73,7 +78,7 @@ static enum error explain(struct call *call, const struct commit *commit, const 
     case COMMIT_UNITS:
         return explain_unit(call, &command->units[fault->index], fault->index, error);
     case COMMIT_DELETES:
-        return explain_delete(call, command->deletes[fault->index].handle, fault->index, error);
+        return explain_delete(call, &command->deletes[fault->index], fault->index, error);
     case COMMIT_WHOLE:
         break;
     }

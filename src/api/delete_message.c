@@ -1,5 +1,5 @@
 /* DeleteMessage and its batch form. */
-#include "api/action.h"
+#include "api/receipt.h"
 
 static enum error delete_one(struct call *call, const struct params *params)
 {
@@ -8,13 +8,12 @@ static enum error delete_one(struct call *call, const struct params *params)
     enum error error = call_queue(call, &queue);
     if (error == OK)
         error = params_required_text(params, "ReceiptHandle", &handle);
-    if (error == OK)
-        error = decide_delete(call->core, queue, handle);
-    if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
-        return call_fail_handle(call, handle);
-    if (error == ERROR_INVALID_PARAMETER_VALUE)
-        return params_invalid(params, "ReceiptHandle", handle, "The receipt handle has expired.");
-    return error;
+    if (error != OK)
+        return error;
+    struct receipt_use use;
+    error = decide_delete(call->core, queue, handle, &use);
+    receipt_note_delete(call, queue, &use);
+    return receipt_answer(call, params, queue, handle, error, &use);
 }
 
 enum error action_delete_message(struct call *call)

@@ -1,5 +1,6 @@
 /* ExplainMessage: where a message is, and why it is not delivered. */
 #include "api/reach.h"
+#include "api/receipt.h"
 #include "api/why.h"
 
 static const char *const conditions[] = {
@@ -29,6 +30,8 @@ enum error action_explain_message(struct call *call)
     writer_list_begin(call->reply, "Why");
     for (unsigned i = 0; i < explanation->count; i++)
         why_write(call, &explanation->whys[i]);
+    if (explanation->is_received)
+        receipt_explain(call, queue);
     writer_list_end(call->reply);
     return OK;
 }

@@ -1,5 +1,6 @@
 /* FailMessage: ends this attempt now, with a reason. */
 #include "api/growth.h"
+#include "api/receipt.h"
 #include "api/text.h"
 
 static enum error read_reason(struct call *call, struct bytes *reason)
@@ -20,7 +21,7 @@ enum error action_fail_message(struct call *call)
 {
     struct queue *queue;
     struct bytes handle = {NULL, 0}, reason = {NULL, 0};
-    bool is_final = false, is_gone = false;
+    bool is_final = false;
     enum error error = call_queue(call, &queue);
     if (error == OK)
         error = params_required_text(&call->params, "ReceiptHandle", &handle);
@@ -30,10 +31,8 @@ enum error action_fail_message(struct call *call)
         error = params_boolean(&call->params, "Final", &is_final);
     if (error != OK)
         return error;
-    error = decide_fail(call->core, queue, handle, reason, is_final, &is_gone);
-    if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
-        return call_fail_handle(call, handle);
-    if (error == ERROR_INVALID_PARAMETER_VALUE)
-        return params_invalid(&call->params, "ReceiptHandle", handle, "The receipt handle has expired.");
-    return error;
+    struct receipt_use use;
+    error = decide_fail(call->core, queue, handle, reason, is_final, &use);
+    receipt_note(call, &use);
+    return receipt_answer(call, &call->params, queue, handle, error, &use);
 }

@@ -42,6 +42,8 @@
     X(SCHEDULES_WAITING, "tally_schedules_waiting_for_zone", "gauge",                                                  \
       "Schedules that are due and wait because their time zone can't be read.")                                        \
     X(DAMAGED, "tally_contents_damaged_total", "counter", "Message bodies that could not be read back from the log.")  \
+    X(STALE_RECEIPTS, "tally_stale_receipts_total", "counter",                                                         \
+      "Receipt handles that were not the newest of their message, whether accepted or refused, since the start.")      \
     X(REFUSED, "tally_requests_refused_total", "counter", "Requests refused before an action saw them.")
 
 /* The same for each relay; `offset` is that of a uint64_t in struct relay_report. */
@@ -121,6 +123,7 @@ static void read_values(const struct api *api, uint64_t values[METRIC_COUNT])
     values[METRIC_SCHEDULES] = schedule_count(core);
     values[METRIC_SCHEDULES_WAITING] = firings_count_waiting(api);
     values[METRIC_DAMAGED] = api->damaged_count;
+    values[METRIC_STALE_RECEIPTS] = api->stale_count;
     values[METRIC_REFUSED] = api->refused_count;
 }
 

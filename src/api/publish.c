@@ -7,6 +7,7 @@
 #include "api/growth.h"
 #include "api/publisher.h"
 #include "api/reach.h"
+#include "api/receipt.h"
 #include "api/send.h"
 #include "api/state.h"
 
@@ -257,10 +258,14 @@ static void publish_delete(struct call *call, struct publication *publication, c
     }
     struct queue *queue = core_find_queue_by_id(call->core, handle.queue);
     error = queue == NULL ? OK : check_delete(call, queue);
-    if (error != OK)
+    if (error != OK) {
         note_fault(call, publication, ROW_BLOCKED, error);
-    else
-        decide_publish_delete(call->core, publication, queue, text);
+        return;
+    }
+    struct receipt_use use;
+    decide_publish_delete(call->core, publication, queue, text, &use);
+    if (queue != NULL)
+        receipt_note_delete(call, queue, &use);
 }
 
 static void publish_rows(struct call *call, struct publication *publication, const struct row *rows)

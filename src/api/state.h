@@ -33,6 +33,7 @@ struct api {
     uint64_t *call_counts_owned; /* by action: [2 * i] good, [2 * i + 1] failed */
     uint64_t refused_count;      /* requests refused before an action saw them */
     uint64_t damaged_count;      /* contents that could not be read back */
+    uint64_t stale_count;        /* receipt handles that were not the newest of their message */
     /* Deleted names and when, for AWS's 60-second rule; only with enforce_delete_interval. */
     struct deleted_name *deleted_owned;
     size_t deleted_count;

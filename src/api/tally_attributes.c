@@ -81,6 +81,30 @@ static struct bytes show_delivery_mode(struct arena *arena, const struct queue_a
     return is_named ? BYTES("at-least-once") : nothing;
 }
 
+/* On a FIFO queue there is no choice, so nothing is stored. */
+static enum error read_stale_receipts(struct call *call, const struct queue_attribute *attribute, struct bytes value,
+                                      struct queue_settings *settings)
+{
+    bool refuses = bytes_equal(value, BYTES("refuse"));
+    if (!refuses && !bytes_equal(value, BYTES("accept")))
+        return queue_attribute_refuse(call, attribute, "Must be accept or refuse.");
+    if (!refuses && settings->is_fifo)
+        return queue_attribute_refuse(call, attribute,
+                                      "A FIFO queue refuses receipt handles that are not the newest; must be refuse.");
+    settings->refuses_stale = refuses && !settings->is_fifo;
+    return OK;
+}
+
+static struct bytes show_stale_receipts(struct arena *arena, const struct queue_attribute *attribute,
+                                        const struct queue_settings *settings, bool is_named)
+{
+    (void)arena;
+    (void)attribute;
+    if (settings->refuses_stale || (is_named && settings->is_fifo))
+        return BYTES("refuse");
+    return is_named ? BYTES("accept") : nothing;
+}
+
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
 static enum error read_group_concurrency(struct call *call, const struct queue_attribute *attribute, struct bytes value,
@@ -298,6 +322,7 @@ const struct queue_attribute tally_attributes[] = {
      .kind = ON_STANDARD_QUEUES,
      .read = read_group_concurrency,
      .show = show_group_concurrency},
+    {.name = "Tally.StaleReceipts", .kind = ON_ANY_QUEUE, .read = read_stale_receipts, .show = show_stale_receipts},
     {.name = "Tally.DeduplicationWindow", .kind = ON_ANY_QUEUE, .read = read_window, .show = show_window},
     {.name = "Tally.DeliveryMode", .kind = ON_ANY_QUEUE, .read = read_delivery_mode, .show = show_delivery_mode},
     {.name = "Tally.Backoff", .kind = ON_ANY_QUEUE, .read = read_backoff, .show = show_backoff},

@@ -10,7 +10,8 @@
 static void fire_message(struct core *core, uint32_t slot)
 {
     if (core_message(core, slot)->state == MESSAGE_IN_FLIGHT) {
-        core_give_back(core, group_first_lapsed(core, slot), 0);
+        uint32_t lapsed = group_first_lapsed(core, slot);
+        core_give_back(core, lapsed, core_message(core, lapsed)->visible_at_ms);
         return;
     }
     core_leave_state(core, slot);

@@ -148,31 +148,47 @@ enum error decide_receive_again(struct core *core, struct queue *queue, struct b
 void decide_remember_attempt(struct core *core, const struct queue *queue, struct bytes attempt,
                              const struct received_message *messages, unsigned count);
 
-/* Ends the message if the handle is the newest of a live one, its unit as succeeded; else nothing happens and that is no
- * error either on a standard queue. ERROR_RECEIPT_HANDLE_IS_INVALID: not a handle of this queue;
- * ERROR_INVALID_PARAMETER_VALUE: on a FIFO queue, the message is there but not held under this handle any more. */
-enum error decide_delete(struct core *core, struct queue *queue, struct bytes handle);
+/* What a receipt handle was when somebody came with it, whatever that led to. */
+struct receipt_use {
+    bool is_gone;     /* there was nothing to do: its message has ended, or as each function says */
+    bool is_stale;    /* the message is there, and the handle is not its newest, or was taken away by a failure */
+    bool is_late;     /* the message is there, and the handle's visibility timeout is over */
+    uint64_t late_ms; /* by so much; if the message was delivered again since, by that much at least */
+};
+
+/* Ends the message, its unit as succeeded. One that has ended is no error. A handle that is not the newest ends it on a
+ * queue that accepts such handles. Errors: ERROR_RECEIPT_HANDLE_IS_INVALID: not a handle of this queue, or, where *use
+ * is_stale, one that is not the newest; ERROR_INVALID_PARAMETER_VALUE: on a FIFO queue, its visibility timeout is over.
+ * use may be NULL. */
+enum error decide_delete(struct core *core, struct queue *queue, struct bytes handle, struct receipt_use *use);
 
 /* The number of the live message of this queue of which it is the newest handle, or 0. For Commit. */
 uint64_t decide_held_message(const struct core *core, const struct queue *queue, struct bytes handle);
 
-/* Ends the lease named by the newest handle at now + timeout_ms (0: visible at once); an older handle changes nothing.
- * Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID; ERROR_INVALID_PARAMETER_VALUE with *is_gone = true: the message
- * has ended; the same with *is_gone = false: in total more than 12 hours since the receive. *given is the lease as it
- * is now; message 0: it is none. Source: SQS API reference, ChangeMessageVisibility. */
+/* The number of the message that decide_delete() would end, or 0. */
+uint64_t decide_deletable_message(const struct core *core, const struct queue *queue, struct bytes handle,
+                                  struct receipt_use *use);
+
+/* The message is visible at now + timeout_ms (0: at once), whoever has it: on a queue that accepts handles that are not
+ * the newest, they change the lease of the newest. Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID as
+ * decide_delete(); ERROR_INVALID_PARAMETER_VALUE with *use is_gone: the message has ended, waits for its back-off or,
+ * on a FIFO queue, is not held any more; the same without: in total more than 12 hours since the receive. *given is
+ * the lease as it is now; message 0: it is none. Source: SQS API reference, ChangeMessageVisibility. */
 enum error decide_change_visibility(struct core *core, struct queue *queue, struct bytes handle, uint32_t timeout_ms,
-                                    struct given_lease *given, bool *is_gone);
+                                    struct given_lease *given, struct receipt_use *use);
 
 /* The lease lasts until visible_at_ms at least, and `lease` says until when. What was asked for stays
  * the message's timeout. False, with nothing changed: it is over, or somebody has shortened it since it
  * was given. O(log messages). */
 bool decide_renew_lease(struct core *core, struct given_lease *lease, uint64_t visible_at_ms);
 
-/* Ends the attempt that holds the message: it is visible again after the queue's back-off; if final or out of attempts, it is
- * dead-lettered, dropped, or its group is held. A handle that is not the newest changes nothing (*is_gone true) on a standard
- * queue. Errors as decide_delete(). */
+/* Ends the attempt that holds the message: it is visible again after the queue's back-off; if final or out of attempts,
+ * it is dead-lettered, dropped, or its group is held. Nothing is done (*use is_gone) if the message has ended or, on a
+ * standard queue, if this attempt was failed before in the same way. Errors, whatever the queue accepts:
+ * ERROR_RECEIPT_HANDLE_IS_INVALID: not a handle of this queue, or not the newest; ERROR_INVALID_PARAMETER_VALUE: its
+ * visibility timeout is over. */
 enum error decide_fail(struct core *core, struct queue *queue, struct bytes handle, struct bytes reason, bool is_final,
-                       bool *is_gone);
+                       struct receipt_use *use);
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
@@ -420,9 +436,10 @@ bool decide_publish_known(const struct core *core, struct publication *publicati
 enum error decide_publish_send(struct core *core, struct publication *publication, const struct send_command *command,
                                struct send_result *result);
 
-/* Ends the message of which that is the newest handle. `queue` is that of the handle; NULL: it is gone. */
-void decide_publish_delete(struct core *core, struct publication *publication, struct queue *queue,
-                           struct bytes handle);
+/* Ends the message as decide_delete() would; where that would do nothing, the row is stale. `queue` is that of the
+ * handle; NULL: it is gone. */
+void decide_publish_delete(struct core *core, struct publication *publication, struct queue *queue, struct bytes handle,
+                           struct receipt_use *use);
 
 /* The row was refused or is blocked. */
 void decide_publish_fault(struct core *core, struct publication *publication, enum row_fate fate, struct bytes code,

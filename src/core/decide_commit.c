@@ -204,7 +204,7 @@ enum error decide_commit(struct core *core, struct commit_command *command, stru
             decide_complete_units(core, unit->batch, &unit->report, 1, command->size_max, &unknown, &is_completed));
     }
     for (uint32_t i = 0; i < command->delete_count; i++)
-        expect_good(decide_delete(core, command->deletes[i].queue, command->deletes[i].handle));
+        expect_good(decide_delete(core, command->deletes[i].queue, command->deletes[i].handle, NULL));
     for (uint32_t i = 0; i < command->unit_count; i++)
         command->units[i].is_completed =
             command->units[i].is_completed && command->units[i].batch->state == BATCH_COMPLETED;

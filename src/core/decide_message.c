@@ -9,72 +9,109 @@
 
 /* What a receipt handle stands for now. */
 struct holding {
-    uint32_t slot;   /* the live message of which it is the newest handle; 0: it is none */
-    bool is_gone;    /* the message has ended */
-    bool is_expired; /* the message lives, but is not held under this handle any more; a FIFO queue minds */
+    uint32_t slot;  /* its message, which is there; 0: that has ended, or is in another queue */
+    bool is_older;  /* the message was delivered again since */
+    bool is_newest; /* it was not, nor was the handle taken away */
+    bool is_held;   /* the newest, and its lease runs */
 };
 
-/* ERROR_RECEIPT_HANDLE_IS_INVALID if `text` is no handle of this queue. On a FIFO queue the end of the lease ends the handle; on a
- * standard queue the next delivery does, or a failure. Source: SQS API reference, DeleteMessage; reference 2.11. */
+/* When the lease of a handle ended; UINT64_MAX: time did not end it. If the message was delivered again since, nobody
+ * knows when it was, but it was before the newest delivery: then that. */
+static uint64_t lease_ended_at_ms(const struct message *message, const struct holding *holding)
+{
+    if (holding->is_older)
+        return message->sent_at_ms + message->received_after_ms;
+    bool has_lapsed = holding->is_newest && message->state == MESSAGE_RETURNED && message->visible_at_ms > 0;
+    return has_lapsed ? message->visible_at_ms : UINT64_MAX;
+}
+
+/* ERROR_RECEIPT_HANDLE_IS_INVALID if `text` is no handle of this queue. A handle is the newest until the next delivery,
+ * or until its own attempt is failed. Source: SQS API reference, DeleteMessage; reference 2.11. */
 static enum error find_held(const struct core *core, const struct queue *queue, struct bytes text,
-                            struct holding *holding)
+                            struct holding *holding, struct receipt_use *use)
 {
     struct handle handle;
     *holding = (struct holding){0};
+    *use = (struct receipt_use){0};
     if (!handle_from_text(core->digest_owned, text, &handle) || handle.queue != queue->id)
         return ERROR_RECEIPT_HANDLE_IS_INVALID;
     uint32_t slot = core_find_message(core, handle.message);
     const struct message *message = slot == 0 ? NULL : core_message(core, slot);
-    holding->is_gone = message == NULL || message->shelf != queue->shelf || core_message_is_dead(core, message);
-    if (holding->is_gone)
+    use->is_gone = message == NULL || message->shelf != queue->shelf || core_message_is_dead(core, message);
+    if (use->is_gone)
         return OK;
+    /* Of a log that was cut since: the number may have been another message's then. */
+    if (handle.delivery > message->delivery)
+        return ERROR_RECEIPT_HANDLE_IS_INVALID;
     const struct place *place = core_place_of(core, message);
-    bool is_newest = message->delivery == handle.delivery && (place == NULL || !place->is_fenced);
-    holding->is_expired = !is_newest || message->state != MESSAGE_IN_FLIGHT;
-    holding->slot = is_newest && !(queue->settings.is_fifo && holding->is_expired) ? slot : 0;
+    holding->slot = slot;
+    holding->is_older = message->delivery != handle.delivery;
+    holding->is_newest = !holding->is_older && (place == NULL || !place->is_fenced);
+    holding->is_held = holding->is_newest && message->state == MESSAGE_IN_FLIGHT;
+    use->is_stale = !holding->is_newest;
+    if (holding->is_held)
+        return OK;
+    uint64_t ended_at_ms = lease_ended_at_ms(message, holding);
+    use->is_late = ended_at_ms <= core->now_ms;
+    use->late_ms = use->is_late ? core->now_ms - ended_at_ms : 0;
     return OK;
 }
 
-/* The same for whoever ends the lease: ERROR_INVALID_PARAMETER_VALUE if a FIFO queue has ended it before. */
-static enum error find_to_end(const struct core *core, const struct queue *queue, struct bytes text,
-                              struct holding *holding)
+/* May whoever comes with this handle do anything to its message? A FIFO queue wants a lease that runs. */
+static enum error check_held(const struct queue *queue, const struct holding *holding)
 {
-    enum error error = find_held(core, queue, text, holding);
-    return error == OK && queue->settings.is_fifo && holding->is_expired ? ERROR_INVALID_PARAMETER_VALUE : error;
+    if (holding->slot == 0 || holding->is_held)
+        return OK;
+    if (!holding->is_newest)
+        return queue_refuses_stale(queue) ? ERROR_RECEIPT_HANDLE_IS_INVALID : OK;
+    return queue->settings.is_fifo ? ERROR_INVALID_PARAMETER_VALUE : OK;
 }
 
-enum error decide_delete(struct core *core, struct queue *queue, struct bytes handle)
+enum error decide_delete(struct core *core, struct queue *queue, struct bytes handle, struct receipt_use *use)
 {
     struct holding holding;
-    enum error error = find_to_end(core, queue, handle, &holding);
-    if (error != OK)
-        return error;
-    if (holding.slot != 0)
+    struct receipt_use nobodys;
+    enum error error = find_held(core, queue, handle, &holding, use == NULL ? &nobodys : use);
+    if (error == OK)
+        error = check_held(queue, &holding);
+    if (error == OK && holding.slot != 0)
         finish_message(core, holding.slot, END_DELETED);
-    return OK;
+    return error;
 }
 
 uint64_t decide_held_message(const struct core *core, const struct queue *queue, struct bytes handle)
 {
     struct holding holding;
-    bool is_held = find_held(core, queue, handle, &holding) == OK && holding.slot != 0;
+    struct receipt_use use;
+    enum error error = find_held(core, queue, handle, &holding, &use);
+    bool is_held = error == OK && holding.is_newest && check_held(queue, &holding) == OK;
     return is_held ? core_message(core, holding.slot)->number : 0;
 }
 
+uint64_t decide_deletable_message(const struct core *core, const struct queue *queue, struct bytes handle,
+                                  struct receipt_use *use)
+{
+    struct holding holding;
+    enum error error = find_held(core, queue, handle, &holding, use);
+    bool is_deletable = error == OK && holding.slot != 0 && check_held(queue, &holding) == OK;
+    return is_deletable ? core_message(core, holding.slot)->number : 0;
+}
+
 enum error decide_change_visibility(struct core *core, struct queue *queue, struct bytes handle, uint32_t timeout_ms,
-                                    struct given_lease *given, bool *is_gone)
+                                    struct given_lease *given, struct receipt_use *use)
 {
     struct holding holding;
     *given = (struct given_lease){0};
-    enum error error = find_held(core, queue, handle, &holding);
-    if (error != OK)
+    enum error error = find_held(core, queue, handle, &holding, use);
+    if (error == OK)
+        error = check_held(queue, &holding);
+    if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
         return error;
-    *is_gone = holding.is_gone || (queue->settings.is_fifo && holding.is_expired);
-    if (*is_gone)
+    const struct message *message = holding.slot == 0 ? NULL : core_message(core, holding.slot);
+    /* While a failed attempt backs off, nobody holds the message, and how long that lasts is the queue's. */
+    use->is_gone = error != OK || message == NULL || message->state == MESSAGE_DELAYED;
+    if (use->is_gone)
         return ERROR_INVALID_PARAMETER_VALUE;
-    if (holding.slot == 0)
-        return OK;
-    const struct message *message = core_message(core, holding.slot);
     uint64_t received_at_ms = message->sent_at_ms + message->received_after_ms;
     /* The receive was earlier, though it be the same millisecond. */
     if (timeout_ms >= LEASE_MS_MAX || (timeout_ms > 0 && core->now_ms + timeout_ms > received_at_ms + LEASE_MS_MAX))
@@ -135,16 +172,29 @@ static void emit_failed(struct core *core, uint64_t number, uint64_t wait_ms, bo
                     });
 }
 
+/* Does the handle name an attempt that can be failed? ERROR_INVALID_PARAMETER_VALUE: its lease is over. */
+static enum error check_attempt(const struct core *core, const struct queue *queue, const struct holding *holding,
+                                bool is_final, struct receipt_use *use)
+{
+    if (holding->slot == 0 || holding->is_held)
+        return OK;
+    if (holding->is_newest)
+        return ERROR_INVALID_PARAMETER_VALUE;
+    const struct place *place = core_place_of(core, core_message(core, holding->slot));
+    /* Asked for once more, maybe because the answer was lost: it was done. */
+    use->is_gone = !queue->settings.is_fifo && !holding->is_older && place->is_final == is_final;
+    return use->is_gone ? OK : ERROR_RECEIPT_HANDLE_IS_INVALID;
+}
+
 enum error decide_fail(struct core *core, struct queue *queue, struct bytes handle, struct bytes reason, bool is_final,
-                       bool *is_gone)
+                       struct receipt_use *use)
 {
     struct holding holding;
-    enum error error = find_to_end(core, queue, handle, &holding);
-    if (error != OK)
+    enum error error = find_held(core, queue, handle, &holding, use);
+    if (error == OK)
+        error = check_attempt(core, queue, &holding, is_final, use);
+    if (error != OK || use->is_gone)
         return error;
-    *is_gone = holding.slot == 0 || holding.is_expired;
-    if (*is_gone)
-        return OK;
     const struct message *message = core_message(core, holding.slot);
     const struct queue *dead_letters = finish_dead_letter_queue(core, queue);
     uint32_t attempt = core_attempt_count(core, message);

@@ -286,18 +286,22 @@ enum error decide_publish_send(struct core *core, struct publication *publicatio
     return error;
 }
 
-void decide_publish_delete(struct core *core, struct publication *publication, struct queue *queue, struct bytes handle)
+void decide_publish_delete(struct core *core, struct publication *publication, struct queue *queue, struct bytes handle,
+                           struct receipt_use *use)
 {
-    uint64_t number = queue == NULL ? 0 : decide_held_message(core, queue, handle);
+    *use = (struct receipt_use){0};
+    uint64_t number = queue == NULL ? 0 : decide_deletable_message(core, queue, handle, use);
     uint32_t message = number == 0 ? 0 : core_find_message(core, number);
     if (message == 0) {
         note_fate(publication, ROW_STALE);
         return;
     }
-    if (!has_room(core, publication, BOUND_SIZE + yield_of_unit(core, core_message(core, message)->batch, NULL)))
+    if (!has_room(core, publication, BOUND_SIZE + yield_of_unit(core, core_message(core, message)->batch, NULL))) {
+        *use = (struct receipt_use){0}; /* its turn comes later */
         return;
+    }
     bind(core, publication, queue->id);
-    enum error error = decide_delete(core, queue, handle);
+    enum error error = decide_delete(core, queue, handle, use);
     ASSERT(error == OK);
     note_done(publication, false);
 }

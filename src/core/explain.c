@@ -172,6 +172,7 @@ void explain_slot(const struct core *core, const struct queue *queue, uint32_t s
     const struct message *message = core_message(core, slot);
     ASSERT(message->shelf == queue->shelf);
     explanation->condition = CONDITION_READY;
+    explanation->is_received = message->receive_count > 0;
     explanation->count = 0;
     if (core_message_is_dead(core, message)) {
         explanation->condition = CONDITION_ENDED;
@@ -227,7 +228,7 @@ void explain_message(const struct core *core, const struct queue *queue, const u
         return;
     uint32_t slot = core_find_message(core, number);
     if (slot == 0) {
-        explanation->is_gone = true;
+        explanation->is_gone = explanation->is_received = true;
         explain_end(core, number, explanation);
         return;
     }

@@ -62,8 +62,9 @@ struct why {
 
 struct explanation {
     enum message_condition condition;
-    bool is_gone;   /* it has ended, and of which queue it was nobody knows any more */
-    unsigned count; /* of whys; the nearest cause first */
+    bool is_received; /* it was delivered, as far as anybody knows */
+    bool is_gone;     /* it has ended, and of which queue it was nobody knows any more */
+    unsigned count;   /* of whys; the nearest cause first */
     struct why whys[WHYS_MAX];
 };
 

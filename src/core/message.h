@@ -34,7 +34,7 @@ enum end_reason {
 struct message {
     uint64_t number;        /* in the namespace, from 1, rising in order of acceptance */
     uint64_t position;      /* of its content in the log */
-    uint64_t visible_at_ms; /* while delayed or in flight */
+    uint64_t visible_at_ms; /* while delayed or in flight; once a lease has ended by itself, when that was */
     uint64_t sent_at_ms;
     uint64_t delivery;     /* number of its newest delivery: the fencing token; 0 before the first */
     uint32_t content_size; /* bytes */

@@ -37,7 +37,7 @@ enum row_fate {
     ROW_TOO_OLD,       /* its uid is not known, and its id is among those forgotten */
     ROW_REFUSED,       /* with a code and a text */
     ROW_BLOCKED,       /* the same; its queue can't be used */
-    ROW_STALE,         /* a receipt handle that is not the newest: nothing to do */
+    ROW_STALE,         /* a receipt handle that ends nothing (any more): nothing to do */
     ROW_PUT_OFF,       /* the record had no room left */
     ROW_HELD,          /* an earlier row of its group stays behind */
 };

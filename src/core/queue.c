@@ -113,6 +113,8 @@ void queue_settings_encode(const struct queue_settings *settings, struct buffer 
     buffer_append_sized(out, settings->dead_letter_arn);
     encode_order(settings, out);
     encode_access(settings, out);
+    if (settings->refuses_stale) /* what nobody set takes no byte, so that earlier versions read it */
+        buffer_append_u8(out, true);
 }
 
 bool queue_settings_decode(struct bytes encoded, struct queue_settings *settings)
@@ -130,6 +132,11 @@ bool queue_settings_decode(struct bytes encoded, struct queue_settings *settings
         decode_order(&cursor, &decoded);
     if (cursor.rest.size > 0)
         decode_access(&cursor, &decoded);
+    if (cursor.rest.size > 0) {
+        decoded.refuses_stale = cursor_u8(&cursor) != 0;
+        if (!decoded.refuses_stale)
+            cursor_fail(&cursor); /* it has one form only */
+    }
     if (!cursor_is_done(&cursor))
         return false;
     *settings = decoded;

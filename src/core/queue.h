@@ -61,12 +61,19 @@ struct queue_settings {
     struct bytes kms_key;              /* KmsMasterKeyId; empty: none. Nothing is encrypted by it */
     uint32_t kms_reuse_s;              /* 60 to 86,400 */
     bool is_sse_managed;               /* SqsManagedSseEnabled; not together with kms_key */
+    bool refuses_stale;                /* Tally.StaleReceipts is refuse; a FIFO queue refuses without it */
 };
 
 #define KMS_REUSE_DEFAULT_S 300u
 
 /* X(name): the texts of settings. */
 #define QUEUE_SETTINGS_TEXTS(X) X(dead_letter_arn) X(policy) X(redrive_allow_policy) X(kms_key)
+
+/* Deletes that came when the visibility timeout was over. */
+struct queue_lateness {
+    uint64_t count;
+    uint64_t longest_ms; /* by so much the latest of them came too late */
+};
 
 struct queue {
     uint32_t id;    /* never reused */
@@ -92,8 +99,9 @@ struct queue {
         awaited; /* batches not completed whose awaited message (batch_awaited_event) will come into this FIFO queue */
     uint32_t moves[MOVES_PER_QUEUE_MAX]; /* tasks that move messages away from here, the newest last: slots (move.h) */
     uint32_t move_count;
-    struct list_link ready_link; /* linked: became deliverable since the api last asked */
-    void *waiters;               /* the api's list of waiting receives; never touched by the core */
+    struct list_link ready_link;    /* linked: became deliverable since the api last asked */
+    void *waiters;                  /* the api's list of waiting receives; never touched by the core */
+    struct queue_lateness lateness; /* the api's too, since the start; no part of the state */
 };
 
 /* Settings of a plain standard queue, but for the numbers that SQS gives it. */
@@ -104,6 +112,12 @@ struct bytes queue_name_of_arn(struct bytes arn);
 
 /* Does the redrive policy of `source` name this queue? */
 bool queue_is_source_of(const struct queue *source, const struct queue *target);
+
+/* Does nothing but the newest receipt handle of a message do anything in the queue? */
+static inline bool queue_refuses_stale(const struct queue *queue)
+{
+    return queue->settings.is_fifo || queue->settings.refuses_stale;
+}
 
 void queue_settings_encode(const struct queue_settings *settings, struct buffer *out);
 /* False, with *settings untouched, if `encoded` is none. Its views point into `encoded`. */

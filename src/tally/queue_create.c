@@ -85,6 +85,7 @@ const struct command command_queue_create = {
         "                                   and is understood there\n"
         "  Tally.OnGroupFailure=skip        FIFO: skip, hold or cancel-rest when a message is out of attempts\n"
         "  Tally.DeduplicationWindow=300    seconds; 0 none, -1 for ever\n"
+        "  Tally.StaleReceipts=accept       or refuse: older receipt handles of a message do nothing\n"
         "  Tally.DeliveryMode=at-least-once or at-most-once: the receive ends the message\n"
         "  Tally.Backoff={\"min\": 1, \"max\": 900, \"factor\": 2, \"jitter\": 0.2}\n"
         "                                   seconds before a failed message is tried again\n"

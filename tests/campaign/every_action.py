@@ -149,7 +149,8 @@ def attributes(chance, memory, queue):
                  ("Tally.OnGroupFailure", chance.choice(["skip", "cancel-rest"] if "once" in queue else ["skip", "hold",
                      "cancel-rest"]))]
     else:
-        rows += [("Tally.GroupConcurrency", chance.choice("012")), ("DelaySeconds", chance.choice("01"))]
+        rows += [("Tally.GroupConcurrency", chance.choice("012")), ("DelaySeconds", chance.choice("01")),
+                 ("Tally.StaleReceipts", chance.choice(["accept", "refuse"]))]
     drawn = dict(chance.sample(rows, chance.randrange(1, 5)))
     return drawn
 

@@ -31,6 +31,7 @@ static struct queue_traits draw_traits(struct random *random, int queue)
     static const int windows[] = {NONE, NONE, 0, 10, 300, WINDOW_EVER};
     static const int rates_ms[] = {100, 200, 500, 1000, 2000};
     struct queue_traits traits = {.is_fifo = operation_is_fifo(queue), .window_s = NONE};
+    traits.refuses_stale = !traits.is_fifo && random_chance(random, 30);
     if (queue < FIRST_ORDER_QUEUE)
         return traits;
     traits.is_strict = traits.is_fifo && random_chance(random, 50);

@@ -61,11 +61,11 @@ static struct row_outcome delete_row(const struct reply_view *view, const struct
     struct model *model = &view->oracle->model;
     struct handle_of of = view->oracle->handle_of[entry->handle];
     int name = model->queues[of.queue].name;
-    if (!model->queues[of.queue].exists || !model_is_held_by(model, name, of.queue, of.message, entry->handle))
+    if (!model->queues[of.queue].exists || !model_is_deletable_by(model, name, of.queue, of.message, entry->handle))
         return (struct row_outcome){.fate = ROW_IS_STALE};
     enum error error = model_delete(model, name, of.queue, of.message, entry->handle);
     if (error != OK)
-        fail("the model can't delete message %s, which is held", model->messages[of.message].id);
+        fail("the model can't delete message %s, though it said so", model->messages[of.message].id);
     teach(view->lesson, FACT_ENDED, of.message, model->messages[of.message].id);
     return (struct row_outcome){.fate = ROW_IS_STORED, .is_done = true};
 }

@@ -77,6 +77,7 @@ static bool has_same_traits(const struct queue_traits *one, const struct queue_t
          (one->backoff_min_s == other->backoff_min_s && one->backoff_max_s == other->backoff_max_s &&
           one->backoff_factor == other->backoff_factor && one->backoff_jitter == other->backoff_jitter));
     return has_same_backoff && one->is_strict == other->is_strict && one->on_failure == other->on_failure &&
+           one->refuses_stale == other->refuses_stale &&
            (other->window_s == NONE || one->window_s == other->window_s) && one->concurrency == other->concurrency;
 }
 

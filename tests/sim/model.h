@@ -334,7 +334,8 @@ const char *model_put_aside(struct model *model, int message);
 int model_left(struct model *model, const struct model_receive *receive);
 void model_receive_end(struct model *model, const struct model_receive *receive);
 
-/* `handle` is the newest of message `message` in queue `queue` if the model says so; `queue` is the one that the handle is of. */
+/* `handle` is one of message `message` in queue `queue`, and the newest if the model says so. Where a standard queue
+ * does not refuse them, older ones do what the newest would. `queue` is the one that the handle is of. */
 enum error model_delete(struct model *model, int queue_name, int queue, int message, int handle);
 enum error model_change_visibility(struct model *model, int queue_name, int queue, int message, int handle,
                                    uint64_t timeout_ms);
@@ -401,6 +402,9 @@ const char *model_explain(struct model *model, int queue, int message, bool *has
 
 /* Is it the newest handle of a live message that a Commit may delete? */
 bool model_is_held_by(struct model *model, int queue_name, int queue, int message, int handle);
+
+/* Would model_delete() end the message? */
+bool model_is_deletable_by(struct model *model, int queue_name, int queue, int message, int handle);
 
 /* Makes the operation's owner the publisher's, if it may be: true if it is. */
 bool model_open_publisher(struct model *model, const struct operation *operation);

@@ -452,9 +452,10 @@ enum error model_receive_again(struct model *model, int queue, int name, uint64_
 
 /* What a receipt handle stands for now. */
 struct holding {
-    struct model_message *message; /* of which it is the newest handle; NULL: of none */
-    bool is_gone;                  /* ended, moved, purged or cancelled */
-    bool is_expired;               /* there, but not held under this handle any more */
+    struct model_message *message; /* NULL: it has ended, or was moved, purged or cancelled */
+    bool is_own;                   /* the handle is that of the newest delivery */
+    bool is_newest;                /* and was not taken away */
+    bool is_held;                  /* and its lease runs */
 };
 
 static enum error find_held(struct model *model, int queue_name, int queue, int index, int handle,
@@ -467,33 +468,49 @@ static enum error find_held(struct model *model, int queue_name, int queue, int 
     if (found != queue)
         return ERROR_RECEIPT_HANDLE_IS_INVALID;
     struct model_message *message = &model->messages[index];
-    holding->is_gone = !message->is_alive || message->queue != queue || model_is_dead(model, message);
-    if (holding->is_gone)
+    if (!message->is_alive || message->queue != queue || model_is_dead(model, message))
         return OK;
-    bool is_newest = message->handle == handle && !message->is_fenced;
-    holding->is_expired = !is_newest || !is_in_flight(model, message);
-    bool is_lost = model->queues[queue].traits.is_fifo ? holding->is_expired : !is_newest;
-    holding->message = is_lost ? NULL : message;
+    holding->message = message;
+    holding->is_own = message->handle == handle;
+    holding->is_newest = holding->is_own && !message->is_fenced;
+    holding->is_held = holding->is_newest && is_in_flight(model, message);
     return OK;
+}
+
+/* A FIFO queue wants the newest handle and a lease that runs; a standard queue may want the newest. */
+static enum error may_use(struct model *model, int queue, const struct holding *holding)
+{
+    const struct queue_traits *traits = &model->queues[queue].traits;
+    if (holding->message == NULL || holding->is_held)
+        return OK;
+    if (!holding->is_newest && (traits->is_fifo || traits->refuses_stale))
+        return ERROR_RECEIPT_HANDLE_IS_INVALID;
+    return traits->is_fifo ? ERROR_INVALID_PARAMETER_VALUE : OK;
 }
 
 enum error model_delete(struct model *model, int queue_name, int queue, int message, int handle)
 {
     struct holding holding;
     enum error error = find_held(model, queue_name, queue, message, handle, &holding);
-    if (error != OK)
-        return error;
-    if (holding.is_expired && model->queues[queue].traits.is_fifo)
-        return ERROR_INVALID_PARAMETER_VALUE;
-    if (holding.message != NULL)
+    if (error == OK)
+        error = may_use(model, queue, &holding);
+    if (error == OK && holding.message != NULL)
         model_end(model, holding.message, FATE_SUCCEEDED);
-    return OK;
+    return error;
+}
+
+bool model_is_deletable_by(struct model *model, int queue_name, int queue, int message, int handle)
+{
+    struct holding holding;
+    return find_held(model, queue_name, queue, message, handle, &holding) == OK && holding.message != NULL &&
+           may_use(model, queue, &holding) == OK;
 }
 
 bool model_is_held_by(struct model *model, int queue_name, int queue, int message, int handle)
 {
     struct holding holding;
-    return find_held(model, queue_name, queue, message, handle, &holding) == OK && holding.message != NULL;
+    return find_held(model, queue_name, queue, message, handle, &holding) == OK && holding.is_newest &&
+           may_use(model, queue, &holding) == OK;
 }
 
 enum error model_change_visibility(struct model *model, int queue_name, int queue, int message, int handle,
@@ -501,13 +518,13 @@ enum error model_change_visibility(struct model *model, int queue_name, int queu
 {
     struct holding holding;
     enum error error = find_held(model, queue_name, queue, message, handle, &holding);
+    if (error == OK)
+        error = may_use(model, queue, &holding);
     if (error != OK)
         return error;
-    if (holding.is_gone || (holding.is_expired && model->queues[queue].traits.is_fifo))
-        return ERROR_INVALID_PARAMETER_VALUE;
     struct model_message *held = holding.message;
-    if (held == NULL)
-        return OK;
+    if (held == NULL || (!is_in_flight(model, held) && held->visible_at > model->now)) /* gone, or backing off */
+        return ERROR_INVALID_PARAMETER_VALUE;
     if (timeout_ms >= LEASE_MS_MAX || (timeout_ms > 0 && model->now + timeout_ms > held->received_at + LEASE_MS_MAX))
         return ERROR_INVALID_PARAMETER_VALUE;
     held->is_leased = true;
@@ -554,11 +571,15 @@ enum error model_fail(struct model *model, const struct operation *operation, in
     if (error != OK)
         return error;
     const struct queue_traits *traits = &model->queues[queue].traits;
-    if (traits->is_fifo && holding.is_expired)
-        return ERROR_INVALID_PARAMETER_VALUE;
     struct model_message *message = holding.message;
-    if (message == NULL || holding.is_expired)
+    if (message == NULL)
         return OK;
+    if (!holding.is_newest) /* the same once more is no error, and does nothing */
+        return !traits->is_fifo && holding.is_own && message->is_final == operation->is_final
+                   ? OK
+                   : ERROR_RECEIPT_HANDLE_IS_INVALID;
+    if (!holding.is_held)
+        return ERROR_INVALID_PARAMETER_VALUE;
     uint32_t attempt = message->receive_count - message->spared_count;
     message->is_fenced = true;
     message->is_leased = false;

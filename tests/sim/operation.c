@@ -145,7 +145,8 @@ static void write_changeable_traits(const struct queue_traits *traits, struct bu
         buffer_append_format(out, ",\"Tally.StrictOrder\":\"%s\",\"Tally.OnGroupFailure\":\"%s\"",
                              traits->is_strict ? "true" : "false", policies[traits->on_failure]);
     else
-        buffer_append_format(out, ",\"Tally.GroupConcurrency\":\"%d\"", traits->concurrency);
+        buffer_append_format(out, ",\"Tally.GroupConcurrency\":\"%d\",\"Tally.StaleReceipts\":\"%s\"",
+                             traits->concurrency, traits->refuses_stale ? "refuse" : "accept");
     if (traits->window_s != NONE)
         buffer_append_format(out, ",\"Tally.DeduplicationWindow\":\"%d\"",
                              traits->window_s == WINDOW_EVER ? -1 : traits->window_s);

@@ -63,8 +63,9 @@ struct queue_traits {
     bool is_scope_group;
     enum { ON_FAILURE_SKIP, ON_FAILURE_HOLD, ON_FAILURE_CANCEL_REST } on_failure;
     bool is_at_most_once;
-    int window_s;    /* of deduplication; NONE: not said; WINDOW_EVER */
-    int concurrency; /* of a group; 0: no limit */
+    bool refuses_stale; /* of a standard queue */
+    int window_s;       /* of deduplication; NONE: not said; WINDOW_EVER */
+    int concurrency;    /* of a group; 0: no limit */
     bool has_backoff;
     int backoff_min_s, backoff_max_s, backoff_factor;
     int backoff_jitter;             /* in hundredths */

@@ -43,6 +43,7 @@ const char *plant_name(enum plant plant)
         [PLANT_NO_CACHE_DROP] = "no-cache-drop",
         [PLANT_TRIM_NEEDED_SEGMENTS] = "trim-needed-segments",
         [PLANT_STALE_HANDLE_DELETES] = "stale-handle-deletes",
+        [PLANT_STALE_HANDLE_IGNORED] = "stale-handle-ignored",
         [PLANT_NO_GRACE] = "no-grace-after-restart",
         [PLANT_FORGOTTEN_FENCE] = "forgotten-fence",
         [PLANT_PROLONGED_WINDOW] = "prolonged-window",
@@ -175,9 +176,9 @@ bool plant_spoils_state(void)
     return planted.plant == PLANT_SLEEPING_GROUP || planted.plant == PLANT_EDGE_TOLD_TWICE;
 }
 
-enum error __real_decide_delete(struct core *core, struct queue *queue, struct bytes handle);
-enum error __wrap_decide_delete(struct core *core, struct queue *queue, struct bytes handle);
-enum error __wrap_decide_delete(struct core *core, struct queue *queue, struct bytes text)
+enum error __real_decide_delete(struct core *core, struct queue *queue, struct bytes handle, struct receipt_use *use);
+enum error __wrap_decide_delete(struct core *core, struct queue *queue, struct bytes handle, struct receipt_use *use);
+enum error __wrap_decide_delete(struct core *core, struct queue *queue, struct bytes text, struct receipt_use *use)
 {
     struct handle handle;
     char newest[HANDLE_TEXT_SIZE];
@@ -189,8 +190,11 @@ enum error __wrap_decide_delete(struct core *core, struct queue *queue, struct b
             text = bytes_make(newest, sizeof(newest));
         }
     }
+    if (planted.plant == PLANT_STALE_HANDLE_IGNORED && use != NULL &&
+        decide_deletable_message(core, queue, text, use) != 0 && use->is_stale)
+        return OK;
     planted.is_deleting = true;
-    enum error error = __real_decide_delete(core, queue, text);
+    enum error error = __real_decide_delete(core, queue, text, use);
     planted.is_deleting = false;
     return error;
 }

@@ -17,7 +17,8 @@ enum plant {
     PLANT_NO_SYNC,                 /* nothing is synced */
     PLANT_NO_CACHE_DROP,           /* recovery believes what the system's cache shows after a failed sync */
     PLANT_TRIM_NEEDED_SEGMENTS,    /* segments go though messages have their bodies in them */
-    PLANT_STALE_HANDLE_DELETES,    /* any handle of a message deletes it */
+    PLANT_STALE_HANDLE_DELETES,    /* any handle of a message deletes it, whatever its queue refuses */
+    PLANT_STALE_HANDLE_IGNORED,    /* a delete with an older handle is answered with success, and does nothing */
     PLANT_NO_GRACE,                /* a restart gives leases no grace */
     PLANT_FORGOTTEN_FENCE,         /* giving back one of a run leaves the later ones with their holder */
     PLANT_PROLONGED_WINDOW,        /* each duplicate makes its id's window begin anew */

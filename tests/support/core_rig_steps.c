@@ -258,7 +258,7 @@ static void step_handle(struct core_rig *rig)
     struct queue *queue = core_find_queue_by_id(rig->core, handle->queue);
     char text[HANDLE_TEXT_SIZE];
     handle_to_text(core_digest(rig->core), handle, text);
-    bool is_gone;
+    struct receipt_use use;
     struct given_lease given = {.message = handle->message, .delivery = handle->delivery};
     if (queue == NULL)
         return;
@@ -266,12 +266,12 @@ static void step_handle(struct core_rig *rig)
         (void)decide_renew_lease(rig->core, &given, rig->now_ms + core_rig_draw(rig, 3) * 20000);
     if (core_rig_draw(rig, 4) == 0)
         (void)decide_fail(rig->core, queue, bytes_make(text, sizeof(text)), BYTES("it failed"),
-                          core_rig_draw(rig, 4) == 0, &is_gone);
+                          core_rig_draw(rig, 4) == 0, &use);
     else if (core_rig_draw(rig, 3) > 0)
-        (void)decide_delete(rig->core, queue, bytes_make(text, sizeof(text)));
+        (void)decide_delete(rig->core, queue, bytes_make(text, sizeof(text)), NULL);
     else
         (void)decide_change_visibility(rig->core, queue, bytes_make(text, sizeof(text)), core_rig_draw(rig, 3) * 20000,
-                                       &given, &is_gone);
+                                       &given, &use);
 }
 
 /* What a commit is made of: sends, units and handles as they come; it may be refused for any of them. */
@@ -399,9 +399,10 @@ static void publish_row(struct core_rig *rig, struct publication *publication)
     } else if (kept > 0 && core_rig_draw(rig, 4) == 0) {
         const struct handle *handle = &rig->handles[core_rig_draw(rig, kept)];
         char text[HANDLE_TEXT_SIZE];
+        struct receipt_use use;
         handle_to_text(core_digest(rig->core), handle, text);
         decide_publish_delete(rig->core, publication, core_find_queue_by_id(rig->core, handle->queue),
-                              bytes_make(text, sizeof(text)));
+                              bytes_make(text, sizeof(text)), &use);
     } else {
         draw_send(rig, queue, &drawn);
         if (decide_publish_send(rig->core, publication, &drawn.command, &result) != OK)

@@ -227,7 +227,7 @@ enum error pool_rig_delete(struct core_rig *rig, const char *queue, const struct
     char text[HANDLE_TEXT_SIZE];
     handle_to_text(core_digest(rig->core), handle, text);
     enum error error = decide_delete(core_rig_begin(rig), core_find_queue(rig->core, bytes_from_string(queue)),
-                                     bytes_make(text, sizeof(text)));
+                                     bytes_make(text, sizeof(text)), NULL);
     core_rig_end(rig);
     return error;
 }

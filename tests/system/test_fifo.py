@@ -148,6 +148,7 @@ BAD_VALUES = {
     "Tally.OnGroupFailure": ["", "Hold", "stop"],
     "Tally.DeduplicationWindow": ["", "-2", "315360001", "1.5", "x"],
     "Tally.DeliveryMode": ["", "once"],
+    "Tally.StaleReceipts": ["", "accept", "Refuse"],
     "Tally.Backoff": ["x", "[]", "{", '{"min": -1}', '{"max": 43201}', '{"min": 2, "max": 1}', '{"factor": 0.5}', '{"jitter": 2}', '{"Min": 1}', '{"min": "1"}'],
     "Tally.RateLimit": [
         "x",
@@ -394,11 +395,10 @@ def test_Q35_old_handles(sqs):
                 answer = sqs.ok(action, QueueUrl=queue, Entries=[{"Id": "a", "ReceiptHandle": handle, **more}])
                 assert [(entry["Id"], entry["Code"], entry["SenderFault"]) for entry in answer["Failed"]] == [("a", "InvalidParameterValue", True)]
         (new,) = sqs.receive(queue, VisibilityTimeout=60)
+        assert sqs.attributes(queue)["ApproximateNumberOfMessages"] == "0"
+        sqs.refused("ReceiptHandleIsInvalid", None, "Tally.FailMessage", QueueUrl=queue, ReceiptHandle=handle)
         if is_fifo:
-            sqs.refused(*invalid("ReceiptHandle", handle, EXPIRED), "DeleteMessage", QueueUrl=queue, ReceiptHandle=handle)
-        else:
-            sqs.delete(queue, old)
-            sqs.ok("Tally.FailMessage", QueueUrl=queue, ReceiptHandle=handle)
+            sqs.refused("ReceiptHandleIsInvalid", None, "DeleteMessage", QueueUrl=queue, ReceiptHandle=handle)
         assert sqs.attributes(queue)["ApproximateNumberOfMessagesNotVisible"] == "1"
         sqs.delete(queue, new)
         sqs.delete(queue, new)  # what has ended is deleted once more without an error

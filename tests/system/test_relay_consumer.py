@@ -478,10 +478,10 @@ def test_C09_a_worker_skips_what_is_below_its_position_and_the_uid_stops_a_copy_
     assert count_messages(daemon, queue) == 0
 
 
-@pytest.mark.parametrize("name", ["work", "work.fifo"])
-def test_C10_a_receipt_that_is_too_old_deletes_nothing_and_makes_no_second_effect(daemon, database, consume, name):
+@pytest.mark.parametrize("name", ["work", "careful", "work.fifo"])
+def test_C10_a_receipt_that_is_too_old_makes_no_second_effect(daemon, database, consume, name):
     fifo = {"ContentBasedDeduplication": "true"} if name.endswith(".fifo") else {}
-    queue = make_queue(daemon, name, **fifo)
+    queue = make_queue(daemon, name, **fifo, **({"Tally.StaleReceipts": "refuse"} if name == "careful" else {}))
     sent = send(daemon, queue, **({"MessageGroupId": "g"} if fifo else {}))
     late = consume(queue, lease=1)
     message = late.receive(1)
@@ -490,7 +490,7 @@ def test_C10_a_receipt_that_is_too_old_deletes_nothing_and_makes_no_second_effec
     again = wait_until(lambda: second.receive(1), what="the second delivery")
     late.transact = lambda message: True  # that was before; now comes its delete
     late.handle(message)
-    assert count_messages(daemon, queue) == 1  # the second worker's, as before
+    assert count_messages(daemon, queue) == (0 if name == "work" else 1)  # where it is refused, the second worker's
     assert second.handle(again) is False
     assert count_messages(daemon, queue) == 0
     assert database.effects() == [(sent, "")]
@@ -646,8 +646,9 @@ def test_C01_an_ack_survives_the_consumer_the_relay_and_the_daemon(daemon, datab
     database.wait_until_empty()
 
 
-def test_C10_an_ack_with_a_receipt_that_is_too_old_does_nothing_and_is_no_error(daemon, database, consume, relays):
-    queue = make_queue(daemon, "work")
+@pytest.mark.parametrize("rule", ["accept", "refuse"])
+def test_C10_an_ack_with_a_receipt_that_is_too_old_is_no_error(daemon, database, consume, relays, rule):
+    queue = make_queue(daemon, "work", **{"Tally.StaleReceipts": rule})
     sent = send(daemon, queue)
     late = consume(queue, lease=1, acks=True)
     message = late.receive(1)
@@ -656,7 +657,8 @@ def test_C10_an_ack_with_a_receipt_that_is_too_old_does_nothing_and_is_no_error(
     assert late.handle(message) is True  # its effect is made; its handle is not the newest any more
     relays()
     database.wait_until_empty()
-    assert count_messages(daemon, queue) == 1 and database.one("SELECT count(*) FROM tally.dead") == 0
+    left = 0 if rule == "accept" else 1
+    assert count_messages(daemon, queue) == left and database.one("SELECT count(*) FROM tally.dead") == 0
     assert second.handle(again) is False
     wait_until(lambda: count_messages(daemon, queue) == 0, what="the delete")
     assert database.effects() == [(sent, "")]

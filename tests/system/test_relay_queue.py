@@ -72,6 +72,7 @@ def test_a_group_keeps_its_order(daemon, outbox, relays):
 
 def test_an_ack_deletes_the_message_and_a_stale_one_does_nothing(daemon, outbox, relays):
     make_queues(daemon, "in")
+    daemon.call("AmazonSQS.SetQueueAttributes", {"QueueUrl": "in", "Attributes": {"Tally.StaleReceipts": "refuse"}})
     relays(outbox.uri, "queue")
     daemon.call("AmazonSQS.SendMessage", {"QueueUrl": "in", "MessageBody": "x"})
     handles = []

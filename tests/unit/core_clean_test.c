@@ -55,7 +55,7 @@ static void delete_taken(struct core_rig *rig, const struct received_message *ta
     for (unsigned i = 0; i < count; i++) {
         char text[HANDLE_TEXT_SIZE];
         handle_to_text(core_digest(rig->core), &taken[i].handle, text);
-        assert_int_equal(decide_delete(rig->core, work(rig), bytes_make(text, sizeof(text))), OK);
+        assert_int_equal(decide_delete(rig->core, work(rig), bytes_make(text, sizeof(text)), NULL), OK);
     }
     core_rig_end(rig);
 }

@@ -170,7 +170,7 @@ static enum error decide_each(struct core *core, struct request *request)
     for (uint32_t i = 0; error == OK && i < command->delete_count; i++)
         error = decide_held_message(core, command->deletes[i].queue, command->deletes[i].handle) == 0
                     ? ERROR_INVALID_PARAMETER_VALUE
-                    : decide_delete(core, command->deletes[i].queue, command->deletes[i].handle);
+                    : decide_delete(core, command->deletes[i].queue, command->deletes[i].handle, NULL);
     return error;
 }
 

@@ -124,16 +124,16 @@ static inline void delete (struct core_rig *rig, const struct received_message *
     char text[HANDLE_TEXT_SIZE];
     handle_to_text(core_digest(rig->core), &message->handle, text);
     struct queue *queue = core_find_queue_by_id(rig->core, message->handle.queue);
-    assert_int_equal(decide_delete(rig->core, queue, bytes_make(text, sizeof(text))), OK);
+    assert_int_equal(decide_delete(rig->core, queue, bytes_make(text, sizeof(text)), NULL), OK);
 }
 
 static inline void fail_for_good(struct core_rig *rig, const struct received_message *message)
 {
     char text[HANDLE_TEXT_SIZE];
-    bool is_gone;
+    struct receipt_use use;
     handle_to_text(core_digest(rig->core), &message->handle, text);
     struct queue *queue = core_find_queue_by_id(rig->core, message->handle.queue);
-    assert_int_equal(decide_fail(rig->core, queue, bytes_make(text, sizeof(text)), BYTES("no"), true, &is_gone), OK);
+    assert_int_equal(decide_fail(rig->core, queue, bytes_make(text, sizeof(text)), BYTES("no"), true, &use), OK);
 }
 
 /* Edges told and messages ended in the rig's newest frame. */

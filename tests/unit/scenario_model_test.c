@@ -371,11 +371,10 @@ static void delete_work(struct model *model)
     if (model->message_count == 0)
         return;
     struct model_message *message = &model->messages[random_below(&model->random, model->message_count)];
-    if (message->old_handle[0] != '\0')
-        world_delete(model->world, "jobs", message->old_handle); /* success, without effect */
-    if (!message->has_handle)
+    bool is_old = message->old_handle[0] != '\0' && random_below(&model->random, 2) == 0; /* does the same */
+    if (!is_old && !message->has_handle)
         return;
-    world_delete(model->world, "jobs", message->handle);
+    world_delete(model->world, "jobs", is_old ? message->old_handle : message->handle);
     if (message->is_live && message->batch >= 0)
         end_unit(model, message->batch, message->unit, UNIT_SUCCEEDED);
     message->is_live = false;

@@ -51,7 +51,7 @@ static unsigned live_ten(struct core_rig *rig, struct queue *queue, struct recei
     for (unsigned i = 0; i < count; i++) {
         char text[HANDLE_TEXT_SIZE];
         handle_to_text(core_digest(core), &messages[i].handle, text);
-        assert_int_equal(decide_delete(core, queue, bytes_make(text, sizeof(text))), OK);
+        assert_int_equal(decide_delete(core, queue, bytes_make(text, sizeof(text)), NULL), OK);
     }
     core_rig_end(rig);
     core_rig_forget_log(rig);

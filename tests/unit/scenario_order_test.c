@@ -311,7 +311,7 @@ static void T34_what_is_given_back_comes_first_and_the_rest_loses_no_attempt(str
     /* The later ones were fenced: their handles end nothing any more. */
     struct answer stale =
         world_call(world, "DeleteMessage", "{'QueueUrl':'jobs.fifo','ReceiptHandle':'%s'}", first[1].handle);
-    EXPECT(world, answer_fails(stale, "InvalidParameterValueException"));
+    EXPECT(world, answer_fails(stale, "ReceiptHandleIsInvalid"));
     EXPECT(world, gives(world, "jobs.fifo", 300, 10, again, "a1 a2 a3"));
     EXPECT(world, again[1].receive_count == 2);
     EXPECT(world, change(world, "jobs.fifo", &again[0], 0).error == NULL || world->restart_count > 0);
@@ -414,9 +414,9 @@ static void T38_a_handler_that_outlives_its_lease_frees_the_group_once(struct wo
     EXPECT(world, gives(world, "q.fifo", 600, 1, holder, "a1"));
     struct answer late =
         world_call(world, "DeleteMessage", "{'QueueUrl':'q.fifo','ReceiptHandle':'%s'}", zombie[0].handle);
-    EXPECT(world, answer_fails(late, "InvalidParameterValueException"));
-    EXPECT(world, answer_fails(change(world, "q.fifo", &zombie[0], 0), "InvalidParameterValueException"));
-    EXPECT(world, answer_fails(give_up(world, "q.fifo", &zombie[0], ""), "InvalidParameterValueException"));
+    EXPECT(world, answer_fails(late, "ReceiptHandleIsInvalid"));
+    EXPECT(world, answer_fails(change(world, "q.fifo", &zombie[0], 0), "ReceiptHandleIsInvalid"));
+    EXPECT(world, answer_fails(give_up(world, "q.fifo", &zombie[0], ""), "ReceiptHandleIsInvalid"));
     EXPECT(world, gives_nothing(world, "q.fifo")); /* one holder, and it is not the zombie */
     end(world, "q.fifo", &holder[0]);
     EXPECT(world, gives(world, "q.fifo", 600, 10, holder, "a2"));
@@ -596,7 +596,7 @@ static void T44_a_zombie_ends_nothing_of_its_groups_new_holder(struct world *wor
     for (unsigned i = 0; i < 2; i++) {
         struct answer late =
             world_call(world, "DeleteMessage", "{'QueueUrl':'q.fifo','ReceiptHandle':'%s'}", zombie[i].handle);
-        EXPECT(world, answer_fails(late, "InvalidParameterValueException"));
+        EXPECT(world, answer_fails(late, "ReceiptHandleIsInvalid"));
     }
     EXPECT(world, gives_nothing(world, "q.fifo"));
     end(world, "q.fifo", &holder[0]);

@@ -406,7 +406,7 @@ static void a_row_that_stays_behind_holds_its_group(struct world *world)
 
 static void a_row_with_a_receipt_handle_ends_that_message(struct world *world)
 {
-    world_create_queue(world, "in", "");
+    world_create_queue(world, "in", "'Tally.StaleReceipts':'refuse'");
     world_create_queue(world, "out", "");
     EXPECT(world, is_open(world, 1, OWNER_1));
     world_send(world, "in", NULL, "first");
@@ -428,6 +428,25 @@ static void a_row_with_a_receipt_handle_ends_that_message(struct world *world)
     add(&again, "{'Id':6," UID ",'ReceiptHandle':'%s'}", 6u, taken.handle);
     struct answer answer = publish(world, 3, 2, &again);
     EXPECT(world, is_stored(answer, 1) && has_status(answer, 4, "duplicate") && has_status(answer, 6, "stale"));
+}
+
+/* Its transaction has done the work, and the queue accepts older handles: that is a delete like any other. */
+static void a_row_with_an_older_receipt_handle_ends_the_message_too(struct world *world)
+{
+    world_create_queue(world, "in", "");
+    EXPECT(world, is_open(world, 1, OWNER_1));
+    world_send(world, "in", NULL, "first");
+    struct taken old, taken;
+    world_hold(world, "in", 10, 1, &old);
+    world_pass_time(world, 11000);
+    world_hold(world, "in", 600, 1, &taken);
+    struct rows rows = {.size = 0};
+    add(&rows, "{'Id':1," UID ",'ReceiptHandle':'%s'}", 1u, old.handle);
+    EXPECT(world, is_stored(publish(world, 1, 0, &rows), 1));
+    EXPECT(world, world_count_messages(world, "in") == 0);
+    struct rows again = {.size = 0};
+    add(&again, "{'Id':2," UID ",'ReceiptHandle':'%s'}", 2u, taken.handle);
+    EXPECT(world, has_status(publish(world, 2, 1, &again), 2, "stale"));
 }
 
 static void rows_of_one_batch_with_one_uid_are_one_row(struct world *world)
@@ -514,6 +533,7 @@ int main(void)
         SCENARIO(a_row_that_is_refused_does_not_disturb_the_others),
         SCENARIO(a_row_that_stays_behind_holds_its_group),
         SCENARIO(a_row_with_a_receipt_handle_ends_that_message),
+        SCENARIO(a_row_with_an_older_receipt_handle_ends_the_message_too),
         SCENARIO(rows_of_one_batch_with_one_uid_are_one_row),
         SCENARIO(a_row_may_be_a_duplicate_in_its_queue),
         SCENARIO(R57_a_long_downtime_forgets_what_a_long_silence_forgets),

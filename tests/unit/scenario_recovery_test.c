@@ -117,20 +117,23 @@ static void T44_a_zombie_ends_neither_the_lease_nor_the_unit_of_its_successor(st
 {
     struct taken zombie, holder, other;
     make_queues(world);
+    world_create_queue(world, "careful", "'Tally.StaleReceipts':'refuse'");
     make_batch(world, "b", ",'Total':1");
-    send(world, "jobs", "b", "work");
-    world_hold(world, "jobs", 30, 1, &zombie);
+    send(world, "careful", "b", "work");
+    world_hold(world, "careful", 30, 1, &zombie);
     world_pass_time(world, 31000);
-    world_hold(world, "jobs", 300, 1, &holder);
-    world_delete(world, "jobs", zombie.handle);
-    EXPECT(world, change(world, "jobs", zombie.handle, 0).error == NULL);
-    EXPECT(world, change(world, "jobs", zombie.handle, 600).error == NULL);
-    EXPECT(world, world_take(world, "jobs", 30, 1, &other) == 0);
+    world_hold(world, "careful", 300, 1, &holder);
+    struct answer late =
+        world_call(world, "DeleteMessage", "{'QueueUrl':'careful','ReceiptHandle':'%s'}", zombie.handle);
+    EXPECT(world, answer_fails(late, "ReceiptHandleIsInvalid"));
+    EXPECT(world, answer_fails(change(world, "careful", zombie.handle, 0), "ReceiptHandleIsInvalid"));
+    EXPECT(world, answer_fails(change(world, "careful", zombie.handle, 600), "ReceiptHandleIsInvalid"));
+    EXPECT(world, world_take(world, "careful", 30, 1, &other) == 0);
     EXPECT(world, answer_number(describe(world, "b"), "Remaining") == 1);
     EXPECT(world, world_count_messages(world, "done") == 0);
     world_pass_time(world, 200000);
-    EXPECT(world, world_take(world, "jobs", 30, 1, &other) == 0); /* the zombie did not shorten it */
-    world_delete(world, "jobs", holder.handle);
+    EXPECT(world, world_take(world, "careful", 30, 1, &other) == 0); /* the zombie did not shorten it */
+    world_delete(world, "careful", holder.handle);
     EXPECT(world, answer_number(describe(world, "b"), "Succeeded") == 1);
     EXPECT(world, world_drain(world, "done").complete == 1);
 }

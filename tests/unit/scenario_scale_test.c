@@ -144,7 +144,7 @@ static double measure_messages(uint32_t count)
             assert_int_equal(decide_receive(core, queue, 1, 30000, UINT32_MAX, message, &received), OK);
             assert_int_equal(received, 1);
             handle_to_text(core_digest(core), &message[0].handle, text);
-            assert_int_equal(decide_delete(core, queue, bytes_make(text, sizeof(text))), OK);
+            assert_int_equal(decide_delete(core, queue, bytes_make(text, sizeof(text)), NULL), OK);
         }
         double seconds = processor_seconds() - start;
         least = seconds < least ? seconds : least;

@@ -117,8 +117,9 @@ BEGIN
   RETURN message_id;
 END $$;
 
--- Deletes a message that was received from a Tally queue, when the transaction commits: the effect and the ack are one. A handle
--- that is not the newest any more does nothing then, as ever; so call tally.once() besides.
+-- Deletes a message that was received from a Tally queue, when the transaction commits: the effect and the ack are one.
+-- A handle that is not the newest any more may be refused then (Tally.StaleReceipts), and the message comes again; so
+-- call tally.once() besides.
 CREATE OR REPLACE FUNCTION tally.ack(receipt_handle text) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
