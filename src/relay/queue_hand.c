@@ -6,39 +6,63 @@
 #include <stdlib.h>
 
 /* Timeouts are put off so many times within one of them: one or two may fail. */
-#define BEATS 3u
+#define BEATS 4u
 
 /* A call of a sink takes as long as two requests, and a worker that waits for a sink that is down half a minute. */
 #define IDLE_MS 40000u
 #define REQUEST_MS 10000u
 
+/* A lease lasts nine tenths of its timeout at least from when the reply leaves; it was asked for a little earlier. */
+static uint64_t lease_end_ms(const struct hand *hand, uint64_t asked_ms)
+{
+    return asked_ms + hand->visibility_s * 900u;
+}
+
 /* --- the thread --------------------------------------------------------------------------------------------------- */
 
-/* Copies of the handles, to be used without the mutex. */
-static char **copy_handles(const struct hand *hand)
+/* Is the message still this relay's alone? */
+static bool is_held(const struct hand_row *item, uint64_t now_ms)
 {
-    char **handles = memory_allocate(hand->count * sizeof(*handles));
+    return item->held_until_ms > now_ms;
+}
+
+/* Copies of the handles of what is held, to be used without the mutex. */
+static char **copy_handles(const struct hand *hand, uint64_t now_ms, size_t *count)
+{
+    char **handles = memory_allocate((hand->count + 1) * sizeof(*handles));
+    *count = 0;
     for (size_t i = 0; i < hand->count; i++) {
         const char *handle = hand->items_owned[i]->handle_owned;
-        handles[i] = (char *)memory_duplicate(bytes_make(handle, strlen(handle) + 1)).ptr;
+        if (is_held(hand->items_owned[i], now_ms))
+            handles[(*count)++] = (char *)memory_duplicate(bytes_make(handle, strlen(handle) + 1)).ptr;
     }
     return handles;
 }
 
-/* Puts off what is in hand. A failure is no news: the worker's own calls meet it too. Under the mutex, which is let go of meanwhile. */
+/* Puts off what is held. What is not comes back, with a new handle, here or elsewhere: with the old one this would change
+ * the lease of whoever has it. A failure is no news: the worker's own calls meet it too. Under the mutex, which is let go
+ * of meanwhile. */
 static void beat(struct hand *hand)
 {
-    size_t count = hand->count;
+    size_t count;
     struct fault fault;
-    if (count == 0 || keeper_now_ms() - hand->used_ms > hand->idle_ms)
+    uint64_t asked_ms = keeper_now_ms();
+    if (hand->count == 0 || asked_ms - hand->used_ms > hand->idle_ms)
         return;
-    char **handles = copy_handles(hand);
+    char **handles = copy_handles(hand, asked_ms, &count);
     pthread_mutex_unlock(&hand->mutex);
-    queue_calls_hide(hand->client_owned, hand->queue, (const char *const *)handles, count, hand->visibility_s, &fault);
+    enum step step = queue_calls_hide(hand->client_owned, hand->queue, (const char *const *)handles, count,
+                                      hand->visibility_s, &fault);
     for (size_t i = 0; i < count; i++)
         free(handles[i]);
     free(handles);
     pthread_mutex_lock(&hand->mutex);
+    uint64_t end_ms = lease_end_ms(hand, asked_ms), now_ms = keeper_now_ms();
+    for (size_t i = 0; i < hand->count && step == STEP_OK; i++) {
+        struct hand_row *item = hand->items_owned[i];
+        if (is_held(item, now_ms) && item->held_until_ms < end_ms)
+            item->held_until_ms = end_ms;
+    }
 }
 
 static void *keep_in_hand(void *context)
@@ -143,14 +167,19 @@ static char *copy_handle(const struct row *row)
     return handle;
 }
 
-static struct hand_row *make_item(const struct row *row, const struct uid *message_id)
+static struct hand_row *make_item(const struct row *row, const struct uid *message_id, uint64_t held_until_ms)
 {
     size_t size =
         row->queue.size + row->group.size + row->deduplication_id.size + row->attributes.size + row->body.size;
     struct hand_row *item = memory_allocate(sizeof(*item) + size + 5);
     uint8_t *at = (uint8_t *)(item + 1);
     *item = (struct hand_row){
-        .row = *row, .message_id = *message_id, .read_ms = keeper_now_ms(), .handle_owned = copy_handle(row)};
+        .row = *row,
+        .message_id = *message_id,
+        .read_ms = keeper_now_ms(),
+        .held_until_ms = held_until_ms,
+        .handle_owned = copy_handle(row),
+    };
     item->row.queue = copy(&at, row->queue);
     item->row.group = copy(&at, row->group);
     item->row.deduplication_id = copy(&at, row->deduplication_id);
@@ -174,24 +203,37 @@ static void insert(struct hand *hand, struct hand_row *item)
     hand->size += item->row.body.size + item->row.attributes.size;
 }
 
-static void renew(struct hand_row *item, const struct row *row)
+static void renew(struct hand_row *item, const struct row *row, uint64_t held_until_ms)
 {
+    item->held_until_ms = held_until_ms;
     free(item->handle_owned);
     item->handle_owned = copy_handle(row);
     item->row.handle = bytes_from_string(item->handle_owned);
 }
 
-void hand_take(struct hand *hand, const struct row *row, const struct uid *message_id)
+void hand_take(struct hand *hand, const struct row *row, const struct uid *message_id, uint64_t asked_ms)
 {
     pthread_mutex_lock(&hand->mutex);
     size_t known = 0;
     while (known < hand->count && memcmp(&hand->items_owned[known]->message_id, message_id, UID_SIZE) != 0)
         known++;
     if (known < hand->count)
-        renew(hand->items_owned[known], row);
+        renew(hand->items_owned[known], row, lease_end_ms(hand, asked_ms));
     else
-        insert(hand, make_item(row, message_id));
+        insert(hand, make_item(row, message_id, lease_end_ms(hand, asked_ms)));
     pthread_mutex_unlock(&hand->mutex);
+}
+
+size_t hand_list_held(struct hand *hand, const char **handles)
+{
+    pthread_mutex_lock(&hand->mutex);
+    size_t count = 0;
+    uint64_t now_ms = keeper_now_ms();
+    for (size_t i = 0; i < hand->count; i++)
+        if (is_held(hand->items_owned[i], now_ms))
+            handles[count++] = hand->items_owned[i]->handle_owned;
+    pthread_mutex_unlock(&hand->mutex);
+    return count;
 }
 
 struct hand_row *hand_find(const struct hand *hand, uint64_t id, const struct uid *uid)

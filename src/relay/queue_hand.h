@@ -13,8 +13,9 @@
 struct hand_row {
     struct row row; /* what it points to stands behind this struct; `handle` and `body` have a NUL behind them */
     struct uid message_id;
-    uint64_t read_ms;   /* when, for what row.age_ms has become since */
-    char *handle_owned; /* the newest: a message that was lost and came back has another one */
+    uint64_t read_ms;       /* when, for what row.age_ms has become since */
+    uint64_t held_until_ms; /* monotonic: until then nobody else can have been given the message */
+    char *handle_owned;     /* the newest: a message that was lost and came back has another one */
 };
 
 struct hand {
@@ -42,9 +43,14 @@ void hand_deinit(struct hand *hand);
 /* The worker looks at its rows. What was left to others meanwhile is out of hand. */
 void hand_use(struct hand *hand);
 
-/* Takes a copy. A message that is in hand already gets its new handle, and nothing else: who received it before was this relay, which
- * knows what became of that. */
-void hand_take(struct hand *hand, const struct row *row, const struct uid *message_id);
+/* Takes a copy of what a receive gave that was asked for at asked_ms. A message that is in hand already gets its new
+ * handle, and nothing else: who received it before was this relay, which knows what became of that. */
+void hand_take(struct hand *hand, const struct row *row, const struct uid *message_id, uint64_t asked_ms);
+
+/* The handles of the rows that are still this relay's alone, in places for all rows in hand; returns how many. What
+ * its visibility timeout may have left to others is theirs: an older handle would end their lease. Borrowed as long
+ * as the rows. */
+size_t hand_list_held(struct hand *hand, const char **handles);
 
 /* NULL: it is not in hand. Borrowed until it is dropped. */
 struct hand_row *hand_find(const struct hand *hand, uint64_t id, const struct uid *uid);

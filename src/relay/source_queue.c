@@ -150,7 +150,7 @@ static void list_free(const struct source_queue *queue, struct rows *rows)
 }
 
 /* Takes what a receive gave. False: these are no messages of a Tally. */
-static bool take(struct source_queue *queue, const struct tally_messages *messages)
+static bool take(struct source_queue *queue, const struct tally_messages *messages, uint64_t asked_ms)
 {
     struct arena arena;
     bool is_tally = true;
@@ -164,7 +164,7 @@ static bool take(struct source_queue *queue, const struct tally_messages *messag
             queue_calls_delete(queue->client_owned, name_of(queue), &messages->items_owned[i].receipt_handle, 1,
                                &fault);
         else if (is_tally)
-            hand_take(&queue->hand, &row, &message_id);
+            hand_take(&queue->hand, &row, &message_id, asked_ms);
     }
     arena_deinit(&arena);
     return is_tally;
@@ -184,6 +184,7 @@ static enum step receive(struct source_queue *queue, unsigned max, unsigned wait
         .attempt_id = attempt,
     };
     struct tally_messages messages;
+    uint64_t asked_ms = keeper_now_ms();
     if (tally_receive(queue->client_owned, name_of(queue), &options, &messages) != TALLY_OK) {
         /* A repeat of this receive is no longer possible, and what it gave comes back by its timeout. */
         if (tally_client_error(queue->client_owned)->status == TALLY_REFUSED)
@@ -192,7 +193,7 @@ static enum step receive(struct source_queue *queue, unsigned max, unsigned wait
     }
     uid_generate(&queue->attempt);
     *count = messages.count;
-    bool is_tally = take(queue, &messages);
+    bool is_tally = take(queue, &messages, asked_ms);
     tally_messages_deinit(&messages);
     if (is_tally)
         return STEP_OK;
@@ -295,9 +296,8 @@ static void give_back(struct source_queue *queue)
 {
     const char **handles = memory_allocate((queue->hand.count + 1) * sizeof(char *));
     struct fault fault;
-    for (size_t i = 0; i < queue->hand.count; i++)
-        handles[i] = queue->hand.items_owned[i]->handle_owned;
-    queue_calls_hide(queue->client_owned, name_of(queue), handles, queue->hand.count, 0, &fault);
+    size_t count = hand_list_held(&queue->hand, handles);
+    queue_calls_hide(queue->client_owned, name_of(queue), handles, count, 0, &fault);
     free(handles);
 }
 

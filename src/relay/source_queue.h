@@ -1,7 +1,8 @@
 /* A Tally queue as the source, over libtally.
  *
- * There is no lease and no intent. Any number of relays may work at once: a receive is exclusive, and durable before it is answered, and a
- * handle that is not the newest ends nothing. row.receive_count says whether somebody may have tried a row before: above 1 it is a repeat,
+ * There is no lease and no intent. Any number of relays may work at once: a receive is exclusive, and durable before it
+ * is answered. A delete comes when its row is done; who has the message by then has nothing left to do. A Commit takes
+ * only the newest handle. row.receive_count says whether somebody may have tried a row before: above 1 it is a repeat,
  * which in at-most-once mode is in doubt.
  *
  * | of a row | from the message |

@@ -568,6 +568,26 @@ def test_a_message_that_came_again_is_forwarded_all_the_same(daemon, relays):
     check_order(messages)
 
 
+def test_a_relay_that_was_stopped_for_longer_than_its_lease_leaves_what_others_have_since(daemon, relays, receiver):
+    """Its handles are older ones then: neither its heartbeats nor what it gives back at its end touch the lease of the newest."""
+    receiver.answer = lambda hit: 503
+    make_queue(daemon, "hooks")
+    send(daemon, "hooks", "x")
+    relay = relays("queue:hooks", receiver.url, "--lease", 2)
+    wait_until(lambda: receiver.hits, what="the first attempt")
+    relay.freeze()
+    taken = {"QueueUrl": "hooks", "VisibilityTimeout": 600, "WaitTimeSeconds": 20}
+    (message,) = daemon.call("AmazonSQS.ReceiveMessage", taken)[1]["Messages"]
+    relay.thaw()
+    time.sleep(1.5)  # several heartbeats
+    relay.stop()
+    time.sleep(2.5)
+    assert count_visible(daemon, "hooks") == 0
+    assert b"tally_stale_receipts_total 0" in daemon.request("GET", "/metrics")[2]
+    daemon.call("AmazonSQS.DeleteMessage", {"QueueUrl": "hooks", "ReceiptHandle": message["ReceiptHandle"]})
+    assert count_messages(daemon, "hooks") == 0
+
+
 def test_P14_from_queue_to_queue_only_the_fault_of_a_message_parks_it(daemon, relays):
     """Too large for the sink's queue: parked alone, and its group goes on. The queue is missing: all wait, none is parked."""
     make_queue(daemon, "from.fifo", ContentBasedDeduplication="true")
