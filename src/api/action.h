@@ -202,6 +202,19 @@ enum error call_find_batch(struct call *call, const struct params *params, const
 /* One report of a unit (complete_units.c): `item` is entry `index` of Units. */
 enum error call_read_report(struct call *call, yyjson_val *item, size_t index, struct unit_report *report);
 
+/* What AddUnits says of its units (add_units.c), in `params`; and what there is to say of an error of
+ * decide_add_units(). */
+enum error call_read_addition(struct call *call, const struct params *params, struct add_units_command *command);
+enum error call_fail_addition(struct call *call, struct bytes batch_id, enum error error);
+
+/* What CreateBatch says (create_batch.c), in `params`, checked as far as reach goes; and what there is to say of an
+ * error of decide_create_batch(). Without a BatchId it gets one. */
+enum error call_read_creation(struct call *call, const struct params *params, struct create_batch_command *command);
+enum error call_fail_creation(struct call *call, const struct create_batch_command *command, enum error error);
+
+/* Why nothing can join a batch that is not open, in words: its state and who could add to it. In the call's arena. */
+struct bytes call_closed_words(struct call *call, struct bytes batch_id);
+
 /* A MessageGroupId as read, if there is one: 1 to 128 letters, digits and punctuation. ERROR_INVALID_PARAMETER_VALUE. */
 enum error call_check_group(const struct params *params, struct bytes group);
 

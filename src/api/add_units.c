@@ -30,15 +30,14 @@ static enum error read_keys(struct call *call, yyjson_val *list, struct add_unit
     return OK;
 }
 
-static enum error read_command(struct call *call, struct add_units_command *command)
+enum error call_read_addition(struct call *call, const struct params *params, struct add_units_command *command)
 {
     yyjson_val *list;
     int64_t count = -1;
     *command = (struct add_units_command){0};
-    enum error error = params_list(&call->params, "Units", &list);
+    enum error error = params_list(params, "Units", &list);
     if (error == OK)
-        error =
-            params_integer_in(&call->params, "Count", 0, LEDGER_UNITS_MAX, "It must be from 0 to 100000000.", &count);
+        error = params_integer_in(params, "Count", 0, LEDGER_UNITS_MAX, "It must be from 0 to 100000000.", &count);
     if (error != OK)
         return error;
     if ((list != NULL) == (count >= 0))
@@ -49,21 +48,24 @@ static enum error read_command(struct call *call, struct add_units_command *comm
     return OK;
 }
 
-static enum error explain(struct call *call, const struct batch *batch, enum error error)
+enum error call_fail_addition(struct call *call, struct bytes batch_id, enum error error)
 {
+    const struct batch *batch = core_find_batch(call->core, batch_id);
+    int size = (int)(batch_id.size < BATCH_ID_SIZE_MAX ? batch_id.size : BATCH_ID_SIZE_MAX);
+    const char *id = (const char *)batch_id.ptr;
     switch (error) {
     case ERROR_UNSUPPORTED_OPERATION:
-        return call_fail(call, error, "Batch '%.*s' has Tracking xor, which knows no keys; use XorUnits.",
-                         BYTES_FORMAT(batch->id_owned));
+        return call_fail(call, error, "Batch '%.*s' has Tracking xor, which knows no keys; use XorUnits.", size, id);
     case ERROR_BATCH_SEALED:
-        return call_fail(call, error, "Batch '%.*s' is %s; no units can be added.", BYTES_FORMAT(batch->id_owned),
-                         batch_state_name(batch->state));
+        return call_fail(call, error, "Batch '%.*s' %.*s", size, id, BYTES_FORMAT(call_closed_words(call, batch_id)));
     case ERROR_BATCH_TOTAL_EXCEEDED:
-        return call_fail(call, error, "Batch '%.*s' would have more units than its Total, %u; nothing was added.",
-                         BYTES_FORMAT(batch->id_owned), batch->spec.total);
+        if (batch == NULL) /* one that this Commit would make */
+            return call_fail(call, error, "Batch '%.*s' would have more units than its Total.", size, id);
+        return call_fail(call, error, "Batch '%.*s' would have more units than its Total, %llu; nothing was added.",
+                         size, id, (unsigned long long)batch->spec.total + batch->grown);
     default:
-        return call_fail(call, error, "Batch '%.*s' would have more than %u units; nothing was added.",
-                         BYTES_FORMAT(batch->id_owned), LEDGER_UNITS_MAX);
+        return call_fail(call, error, "Batch '%.*s' would have more than %u units; nothing was added.", size, id,
+                         LEDGER_UNITS_MAX);
     }
 }
 
@@ -73,13 +75,13 @@ enum error action_add_units(struct call *call)
     struct add_units_command command;
     enum error error = call_batch(call, &batch);
     if (error == OK)
-        error = read_command(call, &command);
+        error = call_read_addition(call, &call->params, &command);
     if (error != OK)
         return error;
     uint32_t added;
     error = decide_add_units(call->core, batch, &command, &added);
     if (error != OK)
-        return explain(call, batch, error);
+        return call_fail_addition(call, batch->id_owned, error);
     writer_number(call->reply, "Added", added);
     writer_number(call->reply, "Total", batch_counts(batch).total);
     return OK;

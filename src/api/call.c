@@ -218,6 +218,17 @@ enum error call_find_batch(struct call *call, const struct params *params, const
                      reach_words(call));
 }
 
+struct bytes call_closed_words(struct call *call, struct bytes batch_id)
+{
+    const struct batch *batch = core_find_batch(call->core, batch_id);
+    if (batch == NULL || batch->state != BATCH_COMPLETED)
+        return BYTES(
+            "is sealed: only a Commit that names a unit of it which has not ended (in Deletes, Units or Holds) "
+            "can add to it.");
+    return arena_format(call->arena, "has completed (%s): nothing can join it any more.",
+                        batch_status_name(batch->status));
+}
+
 enum error call_check_group(const struct params *params, struct bytes group)
 {
     if (group.ptr == NULL || text_is_identifier(group, GROUP_SIZE_MAX))

@@ -1,7 +1,10 @@
-/* Commit: what a worker sends, the units it reports and the messages it deletes, in one step, all or nothing.
+/* Commit: the batches a worker makes, the units it adds, what it sends, the units it reports and the messages it
+ * deletes, in one step, all or nothing. A unit that it deletes, reports or holds lets others join its batch though
+ * that is sealed.
  *
- * Order of the checks: the lists' lengths; each send by itself, each unit's batch and report, each delete's queue; the sum of
- * the sends; then what decide_commit() checks, receipt handles first. What an entry did wrong says which one it was. */
+ * Order of the checks: the lists' lengths; each batch, each addition, each send by itself, each unit's batch and
+ * report, the queue of each delete and hold; then what decide_commit() checks, receipt handles first. What an entry
+ * did wrong says which one it was. */
 #include "api/access.h"
 #include "api/disk_limit.h"
 #include "api/growth.h"
@@ -31,8 +34,8 @@ static enum error explain_send(struct call *call, const struct commit *commit, u
     if (error == ERROR_UNSUPPORTED_OPERATION)
         call_fail(
             call, error,
-            "it and an earlier send of this Commit both wait for others, and its batch may be what they wait for: "
-            "send it by itself.");
+            "it and something else that this Commit sends or makes may wait for each other by way of a batch or a "
+            "line: send it by itself.");
     else
         send_fail(call, &commit->sends[index], error, &commit->command.sends[index].result);
     return fail_entry(call, "Sends", index, error);
@@ -51,7 +54,8 @@ static enum error explain_unit(struct call *call, const struct commit_unit *unit
     return fail_entry(call, "Units", index, error);
 }
 
-static enum error explain_delete(struct call *call, const struct commit_delete *entry, uint32_t index, enum error error)
+static enum error explain_message(struct call *call, const char *list, const struct commit_message *entry,
+                                  uint32_t index, enum error error)
 {
     struct bytes handle = entry->handle;
     int size = (int)(handle.size < 100 ? handle.size : 100);
@@ -59,13 +63,40 @@ static enum error explain_delete(struct call *call, const struct commit_delete *
     (void)decide_deletable_message(call->core, entry->queue, handle, &use);
     receipt_note_delete(call, entry->queue, &use);
     if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
-        call_fail(call, error,
-                  "\"%.*s\" holds no message of this queue: the message was delivered again, its visibility timeout is "
-                  "over (on a FIFO queue), or it has ended, maybe by this very Commit sent before. Nothing was done.",
-                  size, (const char *)handle.ptr);
+        call_fail(
+            call, error,
+            "\"%.*s\" holds no message of this queue: the message was delivered again, its visibility timeout is "
+            "over (for Holds, or on a FIFO queue), or it has ended, maybe by this very Commit sent before. Nothing "
+            "was done.",
+            size, (const char *)handle.ptr);
     else
-        call_fail(call, error, "the message of \"%.*s\" is among the Deletes already.", size, (const char *)handle.ptr);
-    return fail_entry(call, "Deletes", index, error);
+        call_fail(call, error, "the message of \"%.*s\" is among the Deletes or Holds already.", size,
+                  (const char *)handle.ptr);
+    return fail_entry(call, list, index, error);
+}
+
+static enum error explain_child(struct call *call, const struct create_batch_command *command, uint32_t index,
+                                enum error error)
+{
+    if (error == ERROR_INVALID_PARAMETER_VALUE)
+        call_fail(call, error, "batch '%.*s' is among the CreateBatches already.", BYTES_FORMAT(command->id));
+    else if (error == ERROR_UNSUPPORTED_OPERATION)
+        call_fail(call, error,
+                  "it and an earlier batch of this Commit have completion messages that will stand behind messages "
+                  "which wait, maybe for each other: create it by itself.");
+    else
+        call_fail_creation(call, command, error);
+    return fail_entry(call, "CreateBatches", index, error);
+}
+
+static enum error explain_addition(struct call *call, struct bytes batch_id, uint32_t index, enum error error)
+{
+    if (error == ERROR_INVALID_PARAMETER_VALUE)
+        call_fail(call, error, "batch '%.*s' is among the AddUnits already; put all its units into one entry.",
+                  BYTES_FORMAT(batch_id));
+    else
+        call_fail_addition(call, batch_id, error);
+    return fail_entry(call, "AddUnits", index, error);
 }
 
 static enum error explain(struct call *call, const struct commit *commit, const struct commit_fault *fault,
@@ -78,7 +109,13 @@ static enum error explain(struct call *call, const struct commit *commit, const 
     case COMMIT_UNITS:
         return explain_unit(call, &command->units[fault->index], fault->index, error);
     case COMMIT_DELETES:
-        return explain_delete(call, &command->deletes[fault->index], fault->index, error);
+        return explain_message(call, "Deletes", &command->deletes[fault->index], fault->index, error);
+    case COMMIT_HOLDS:
+        return explain_message(call, "Holds", &command->holds[fault->index], fault->index, error);
+    case COMMIT_CHILDREN:
+        return explain_child(call, &command->children[fault->index].command, fault->index, error);
+    case COMMIT_ADDITIONS:
+        return explain_addition(call, command->additions[fault->index].batch_id, fault->index, error);
     case COMMIT_WHOLE:
         break;
     }
@@ -158,51 +195,161 @@ static enum error read_units(struct call *call, yyjson_val *list, struct commit 
     return OK;
 }
 
-static enum error read_deletes(struct call *call, yyjson_val *list, struct commit *commit)
+static enum error read_messages(struct call *call, const char *name, yyjson_val *list, uint32_t count,
+                                struct commit_message **messages)
 {
-    uint32_t count = commit->command.delete_count;
-    commit->command.deletes = arena_allocate(call->arena, count * sizeof(*commit->command.deletes));
+    *messages = arena_allocate(call->arena, count * sizeof(**messages));
     for (uint32_t i = 0; i < count; i++) {
         struct params entry = {.object = yyjson_arr_get(list, i), .failure = call->failure};
-        struct commit_delete *deleted = &commit->command.deletes[i];
-        *deleted = (struct commit_delete){0};
-        enum error error = call_find_queue(call, &entry, &deleted->queue);
+        struct commit_message *message = &(*messages)[i];
+        *message = (struct commit_message){0};
+        enum error error = call_find_queue(call, &entry, &message->queue);
         if (error == OK)
-            error = params_required_text(&entry, "ReceiptHandle", &deleted->handle);
+            error = params_required_text(&entry, "ReceiptHandle", &message->handle);
         if (error != OK)
-            return fail_entry(call, "Deletes", i, error);
+            return fail_entry(call, name, i, error);
     }
     return OK;
+}
+
+/* An id that Tally gives would be another one each time that the Commit is repeated. */
+static enum error read_children(struct call *call, yyjson_val *list, struct commit_command *command)
+{
+    command->children = arena_allocate(call->arena, command->child_count * sizeof(*command->children));
+    for (uint32_t i = 0; i < command->child_count; i++) {
+        struct params entry = {.object = yyjson_arr_get(list, i), .failure = call->failure};
+        struct bytes id;
+        command->children[i] = (struct commit_child){0};
+        enum error error = params_required_text(&entry, "BatchId", &id);
+        if (error == OK)
+            error = call_read_creation(call, &entry, &command->children[i].command);
+        if (error != OK)
+            return fail_entry(call, "CreateBatches", i, error);
+    }
+    return OK;
+}
+
+/* A batch that this Commit makes is within reach, or read_children() would have refused it. */
+static bool makes_batch(const struct commit_command *command, struct bytes id)
+{
+    for (uint32_t i = 0; i < command->child_count; i++)
+        if (bytes_equal(command->children[i].command.id, id))
+            return true;
+    return false;
+}
+
+static enum error read_additions(struct call *call, yyjson_val *list, struct commit_command *command)
+{
+    command->additions = arena_allocate(call->arena, command->addition_count * sizeof(*command->additions));
+    for (uint32_t i = 0; i < command->addition_count; i++) {
+        struct params entry = {.object = yyjson_arr_get(list, i), .failure = call->failure};
+        struct commit_addition *addition = &command->additions[i];
+        const struct batch *batch;
+        *addition = (struct commit_addition){0};
+        enum error error = params_required_text(&entry, "BatchId", &addition->batch_id);
+        if (error == OK && !makes_batch(command, addition->batch_id))
+            error = call_find_batch(call, &entry, &batch);
+        if (error == OK)
+            error = call_read_addition(call, &entry, &addition->command);
+        if (error != OK)
+            return fail_entry(call, "AddUnits", i, error);
+    }
+    return OK;
+}
+
+/* The lists of the request; NULL where one is absent. */
+struct lists {
+    yyjson_val *children, *additions, *sends, *units, *deletes, *holds;
+};
+
+static enum error read_lists(struct call *call, struct commit_command *command, struct lists *lists)
+{
+    const struct {
+        const char *name;
+        uint32_t max;
+        yyjson_val **list;
+        uint32_t *count;
+    } rows[] = {
+        {"CreateBatches", COMMIT_CHILDREN_MAX, &lists->children, &command->child_count},
+        {"AddUnits", COMMIT_ADDITIONS_MAX, &lists->additions, &command->addition_count},
+        {"Sends", COMMIT_SENDS_MAX, &lists->sends, &command->send_count},
+        {"Units", COMMIT_UNITS_MAX, &lists->units, &command->unit_count},
+        {"Deletes", COMMIT_DELETES_MAX, &lists->deletes, &command->delete_count},
+        {"Holds", COMMIT_HOLDS_MAX, &lists->holds, &command->hold_count},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        enum error error = read_list(call, rows[i].name, rows[i].max, rows[i].list, rows[i].count);
+        if (error != OK)
+            return error;
+    }
+    return OK;
+}
+
+static enum error check_rights(struct call *call, const struct commit_command *command)
+{
+    const uint32_t written = command->child_count + command->addition_count + command->send_count + command->unit_count;
+    if (written + command->delete_count == 0)
+        return call_fail(call, ERROR_EMPTY_BATCH_REQUEST,
+                         "A Commit needs at least one entry in Sends, Units, Deletes, AddUnits or CreateBatches.");
+    enum error error = written > 0 ? access_check_right(call, RIGHT_WRITE) : OK;
+    if (error == OK && command->delete_count + command->hold_count > 0)
+        error = access_check_right(call, RIGHT_READ);
+    return error;
 }
 
 static enum error read_commit(struct call *call, struct commit *commit)
 {
     struct commit_command *command = &commit->command;
-    yyjson_val *sends, *units, *deletes;
+    struct lists lists;
     *commit = (struct commit){.command = {.size_max = namespace_decision_size_max(call->ns)}};
-    enum error error = read_list(call, "Sends", COMMIT_SENDS_MAX, &sends, &command->send_count);
+    enum error error = read_lists(call, command, &lists);
     if (error == OK)
-        error = read_list(call, "Units", COMMIT_UNITS_MAX, &units, &command->unit_count);
+        error = check_rights(call, command);
     if (error == OK)
-        error = read_list(call, "Deletes", COMMIT_DELETES_MAX, &deletes, &command->delete_count);
-    if (error != OK)
-        return error;
-    if (command->send_count + command->unit_count + command->delete_count == 0)
-        return call_fail(call, ERROR_EMPTY_BATCH_REQUEST,
-                         "A Commit needs at least one entry in Sends, Units or Deletes.");
-    if (command->send_count + command->unit_count > 0)
-        error = access_check_right(call, RIGHT_WRITE);
-    if (error == OK && command->delete_count > 0)
-        error = access_check_right(call, RIGHT_READ);
-    if (error != OK)
-        return error;
-    error = read_sends(call, sends, commit);
+        error = read_children(call, lists.children, command);
     if (error == OK)
-        error = read_units(call, units, commit);
-    return error == OK ? read_deletes(call, deletes, commit) : error;
+        error = read_additions(call, lists.additions, command);
+    if (error == OK)
+        error = read_sends(call, lists.sends, commit);
+    if (error == OK)
+        error = read_units(call, lists.units, commit);
+    if (error == OK)
+        error = read_messages(call, "Deletes", lists.deletes, command->delete_count, &command->deletes);
+    return error == OK ? read_messages(call, "Holds", lists.holds, command->hold_count, &command->holds) : error;
 }
 
 /* --- the reply ---------------------------------------------------------------------------------------------------- */
+
+static void write_children(struct call *call, const struct commit_command *command)
+{
+    if (command->child_count == 0)
+        return;
+    writer_list_begin(call->reply, "CreateBatches");
+    for (uint32_t i = 0; i < command->child_count; i++) {
+        const struct batch *batch = core_find_batch(call->core, command->children[i].command.id);
+        writer_object_begin(call->reply, NULL);
+        writer_text(call->reply, "BatchId", batch->id_owned);
+        writer_string(call->reply, "State", batch_state_name(batch->state));
+        writer_object_end(call->reply);
+    }
+    writer_list_end(call->reply);
+}
+
+static void write_additions(struct call *call, const struct commit_command *command)
+{
+    if (command->addition_count == 0)
+        return;
+    writer_list_begin(call->reply, "AddUnits");
+    for (uint32_t i = 0; i < command->addition_count; i++) {
+        const struct batch *batch = core_find_batch(call->core, command->additions[i].batch_id);
+        writer_object_begin(call->reply, NULL);
+        writer_text(call->reply, "BatchId", batch->id_owned);
+        writer_number(call->reply, "Added", command->additions[i].added);
+        writer_number(call->reply, "Total", batch_counts(batch).total);
+        writer_object_end(call->reply);
+    }
+    writer_list_end(call->reply);
+}
 
 static void write_sends(struct call *call, const struct commit *commit)
 {
@@ -237,6 +384,8 @@ static void write_units(struct call *call, const struct commit_command *command)
 /* Steps of a pipeline, which end a message for each that they send, must go on at the limit, or nothing could be worked off. */
 static enum growth growth_of(const struct commit_command *command)
 {
+    if (command->child_count + command->addition_count > 0)
+        return GROWTH_NEW;
     if (command->send_count == 0)
         return GROWTH_NONE;
     return command->send_count <= command->delete_count ? GROWTH_LITTLE : GROWTH_NEW;
@@ -254,6 +403,8 @@ enum error action_commit(struct call *call)
     error = decide_commit(call->core, &commit.command, &fault);
     if (error != OK)
         return explain(call, &commit, &fault, error);
+    write_children(call, &commit.command);
+    write_additions(call, &commit.command);
     write_sends(call, &commit);
     write_units(call, &commit.command);
     return OK;

@@ -19,11 +19,11 @@ static const struct {
     [BATCH_EVENT_FIRST_FAILURE - 1] = {"OnFirstFailure", "first-failure"},
 };
 
-static enum error check_id(struct call *call, const char *name, struct bytes id)
+static enum error check_id(const struct params *params, const char *name, struct bytes id)
 {
     if (id.size == 0 || text_is_identifier(id, BATCH_ID_SIZE_MAX))
         return OK;
-    return params_invalid(&call->params, name, id,
+    return params_invalid(params, name, id,
                           "It can only include ASCII letters, digits and punctuation, 1 to 128 of them.");
 }
 
@@ -47,8 +47,9 @@ static enum error read_target_attributes(struct call *call, const struct params 
     return OK;
 }
 
-static enum error check_target(struct call *call, const char *member, const struct queue *queue,
-                               const struct batch_target *target, const struct attributes *attributes)
+static enum error check_target(struct call *call, const struct params *params, const char *member,
+                               const struct queue *queue, const struct batch_target *target,
+                               const struct attributes *attributes)
 {
     size_t size = target->body.size + attributes->size;
     size_t limit =
@@ -58,14 +59,15 @@ static enum error check_target(struct call *call, const char *member, const stru
                          "%s is too long: body and attributes are %zu bytes; the limit is %zu.", member, size, limit);
     if (target->has_body && !text_is_allowed(target->body))
         return call_fail(call, ERROR_INVALID_MESSAGE_CONTENTS, "%s", error_row(ERROR_INVALID_MESSAGE_CONTENTS)->text);
-    return call_check_group(&call->params, target->group);
+    return call_check_group(params, target->group);
 }
 
 /* Reads the member OnComplete, OnSuccess or OnFirstFailure, if there is one. */
-static enum error read_target(struct call *call, unsigned which, struct bytes batch_id, struct batch_target *target)
+static enum error read_target(struct call *call, const struct params *whole, unsigned which, struct bytes batch_id,
+                              struct batch_target *target)
 {
     yyjson_val *object;
-    enum error error = params_object(&call->params, targets[which].member, &object);
+    enum error error = params_object(whole, targets[which].member, &object);
     if (error != OK || object == NULL)
         return error;
     struct params params = {.object = object, .failure = call->failure};
@@ -84,7 +86,7 @@ static enum error read_target(struct call *call, unsigned which, struct bytes ba
         return call_fail(call, ERROR_MISSING_PARAMETER, "%s: The request must contain the parameter MessageGroupId.",
                          targets[which].member);
     target->has_body = target->body.size > 0;
-    error = check_target(call, targets[which].member, queue, target, &attributes);
+    error = check_target(call, whole, targets[which].member, queue, target, &attributes);
     if (error != OK)
         return error;
     target->queue = queue->id;
@@ -97,29 +99,28 @@ static enum error read_target(struct call *call, unsigned which, struct bytes ba
     return OK;
 }
 
-static enum error read_tracking(struct call *call, struct batch_spec *spec)
+static enum error read_tracking(const struct params *params, struct batch_spec *spec)
 {
     struct bytes tracking = BYTES("exact");
-    enum error error = params_text(&call->params, "Tracking", &tracking);
+    enum error error = params_text(params, "Tracking", &tracking);
     if (error != OK)
         return error;
     bool is_xor = bytes_equal(tracking, BYTES("xor"));
     if (!is_xor && !bytes_equal(tracking, BYTES("exact")))
-        return params_invalid(&call->params, "Tracking", tracking, "It must be exact or xor.");
+        return params_invalid(params, "Tracking", tracking, "It must be exact or xor.");
     spec->tracking = is_xor ? BATCH_XOR : BATCH_EXACT;
     return OK;
 }
 
-static enum error read_numbers(struct call *call, struct batch_spec *spec)
+static enum error read_numbers(const struct params *params, struct batch_spec *spec)
 {
     int64_t total = -1, expires_s = EXPIRES_DEFAULT_S, retention_s = RETENTION_DEFAULT_S;
-    enum error error =
-        params_integer_in(&call->params, "Total", 0, TOTAL_MAX, "It must be from 0 to 100000000.", &total);
+    enum error error = params_integer_in(params, "Total", 0, TOTAL_MAX, "It must be from 0 to 100000000.", &total);
     if (error == OK)
-        error = params_integer_in(&call->params, "ExpiresAfterSeconds", 1, SECONDS_MAX,
-                                  "It must be from 1 to 31536000.", &expires_s);
+        error = params_integer_in(params, "ExpiresAfterSeconds", 1, SECONDS_MAX, "It must be from 1 to 31536000.",
+                                  &expires_s);
     if (error == OK)
-        error = params_integer_in(&call->params, "RetentionSeconds", 0, SECONDS_MAX, "It must be from 0 to 31536000.",
+        error = params_integer_in(params, "RetentionSeconds", 0, SECONDS_MAX, "It must be from 0 to 31536000.",
                                   &retention_s);
     spec->has_total = total >= 0;
     spec->total = total >= 0 ? (uint32_t)total : 0;
@@ -128,20 +129,20 @@ static enum error read_numbers(struct call *call, struct batch_spec *spec)
     return error;
 }
 
-static enum error read_command(struct call *call, struct create_batch_command *command)
+static enum error read_members(struct call *call, const struct params *params, struct create_batch_command *command)
 {
     *command = (struct create_batch_command){0};
-    enum error error = params_text(&call->params, "BatchId", &command->id);
+    enum error error = params_text(params, "BatchId", &command->id);
     if (error == OK)
-        error = check_id(call, "BatchId", command->id);
+        error = check_id(params, "BatchId", command->id);
     if (error == OK)
-        error = params_text(&call->params, "Parent", &command->parent_id);
+        error = params_text(params, "Parent", &command->parent_id);
     if (error == OK)
-        error = check_id(call, "Parent", command->parent_id);
+        error = check_id(params, "Parent", command->parent_id);
     if (error == OK)
-        error = read_tracking(call, &command->spec);
+        error = read_tracking(params, &command->spec);
     if (error == OK)
-        error = read_numbers(call, &command->spec);
+        error = read_numbers(params, &command->spec);
     if (error == OK && command->id.size == 0) {
         /* The targets carry the id as an attribute, so it is made first. */
         uint8_t raw[MESSAGE_ID_SIZE];
@@ -151,7 +152,7 @@ static enum error read_command(struct call *call, struct create_batch_command *c
         command->id = bytes_make(text, IDENTITY_TEXT_SIZE);
     }
     for (unsigned i = 0; i < BATCH_EVENT_COUNT && error == OK; i++)
-        error = read_target(call, i, command->id, &command->spec.targets[i]);
+        error = read_target(call, params, i, command->id, &command->spec.targets[i]);
     return error;
 }
 
@@ -175,7 +176,7 @@ static enum error check_reach(struct call *call, const struct create_batch_comma
     return known == NULL || reach_batch(call, known) ? OK : ERROR_BATCH_ALREADY_EXISTS;
 }
 
-static enum error explain(struct call *call, const struct create_batch_command *command, enum error error)
+enum error call_fail_creation(struct call *call, const struct create_batch_command *command, enum error error)
 {
     int size = (int)command->parent_id.size;
     const char *parent = (const char *)command->parent_id.ptr;
@@ -188,7 +189,8 @@ static enum error explain(struct call *call, const struct create_batch_command *
     case ERROR_BATCH_DOES_NOT_EXIST:
         return call_fail(call, error, "Parent: there is no batch '%.*s'%s.", size, parent, reach_words(call));
     case ERROR_BATCH_SEALED:
-        return call_fail(call, error, "Parent: batch '%.*s' is sealed; no child can join it.", size, parent);
+        return call_fail(call, error, "Parent: batch '%.*s' %.*s", size, parent,
+                         BYTES_FORMAT(call_closed_words(call, command->parent_id)));
     case ERROR_BATCH_TOTAL_EXCEEDED:
         return call_fail(call, error, "Parent: batch '%.*s' has all the units of its Total.", size, parent);
     case ERROR_DEPENDENCY_CYCLE:
@@ -206,20 +208,26 @@ static enum error explain(struct call *call, const struct create_batch_command *
     }
 }
 
+enum error call_read_creation(struct call *call, const struct params *params, struct create_batch_command *command)
+{
+    enum error error = read_members(call, params, command);
+    if (error != OK)
+        return error;
+    command->path = arena_allocate(call->arena, DEPENDENCY_PATH_SIZE);
+    error = check_reach(call, command);
+    return error == OK ? OK : call_fail_creation(call, command, error);
+}
+
 enum error action_create_batch(struct call *call)
 {
     struct create_batch_command command;
-    enum error error = read_command(call, &command);
+    enum error error = call_read_creation(call, &call->params, &command);
     if (error != OK)
         return error;
-    char path[DEPENDENCY_PATH_SIZE];
-    command.path = path;
     const struct batch *batch;
-    error = check_reach(call, &command);
-    if (error == OK)
-        error = decide_create_batch(call->core, &command, &batch);
+    error = decide_create_batch(call->core, &command, &batch);
     if (error != OK)
-        return explain(call, &command, error);
+        return call_fail_creation(call, &command, error);
     writer_text(call->reply, "BatchId", batch->id_owned);
     writer_string(call->reply, "State", batch_state_name(batch->state));
     return OK;

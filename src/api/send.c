@@ -203,7 +203,8 @@ static enum error fail_join(struct call *call, enum error error, struct bytes ba
         return call_fail(call, error, "Tally.Batch: there is no batch '%.*s'%s; create it first.", size, id,
                          reach_words(call));
     case ERROR_BATCH_SEALED:
-        return call_fail(call, error, "Tally.Batch: batch '%.*s' is sealed; no message can join it.", size, id);
+        return call_fail(call, error, "Tally.Batch: batch '%.*s' %.*s", size, id,
+                         BYTES_FORMAT(call_closed_words(call, batch_id)));
     case ERROR_BATCH_TOTAL_EXCEEDED:
         return call_fail(call, error, "Tally.Batch: batch '%.*s' has all the units of its Total.", size, id);
     default:

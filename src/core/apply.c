@@ -240,9 +240,9 @@ bool sent_fits_batch(const struct core *core, const struct event_sent *sent, uin
     if (batch_slot == 0 || sent->completes > BATCH_EVENT_COUNT)
         return false;
     const struct batch *batch = core_batch(core, batch_slot);
-    if (sent->completes != 0 || batch->spec.tracking == BATCH_XOR)
+    if (sent->completes != 0)
         return true;
-    return batch->state == BATCH_OPEN && sent->unit == batch->ledger.count && sent->unit < LEDGER_UNITS_MAX;
+    return batch_has_room(batch, 1) && (batch->spec.tracking == BATCH_XOR || sent->unit == batch->ledger.count);
 }
 
 /* Takes the message in, all but its state; 0 if the event does not fit. */
@@ -650,8 +650,8 @@ bool apply_message_moved(struct core *core, const struct event_message_moved *mo
 
 bool batch_fits_parent(const struct batch *parent, const struct event_batch_created *created)
 {
-    return parent->state == BATCH_OPEN && parent->depth + 1 < BATCH_DEPTH_MAX &&
-           parent->ledger.count < LEDGER_UNITS_MAX && created->parent_unit == parent->ledger.count;
+    return batch_has_room(parent, 1) && parent->depth + 1 < BATCH_DEPTH_MAX &&
+           created->parent_unit == parent->ledger.count;
 }
 
 static void note_targets(struct core *core, uint32_t slot)
@@ -709,8 +709,8 @@ static struct batch *find_exact(const struct core *core, uint64_t number)
 bool apply_units_counted(struct core *core, const struct event_units_counted *counted)
 {
     struct batch *batch = find_exact(core, counted->batch);
-    if (batch == NULL || batch->state != BATCH_OPEN || counted->count > LEDGER_UNITS_MAX ||
-        ledger_count_would_add(&batch->ledger, counted->count) > LEDGER_UNITS_MAX - batch->ledger.count)
+    if (batch == NULL || counted->count > LEDGER_UNITS_MAX ||
+        !batch_has_room(batch, ledger_count_would_add(&batch->ledger, counted->count)))
         return false;
     ledger_add_counted(&batch->ledger, counted->count);
     return true;
@@ -720,7 +720,7 @@ bool apply_units_counted(struct core *core, const struct event_units_counted *co
 bool apply_units_added(struct core *core, const struct event_units_added *added)
 {
     struct batch *batch = find_exact(core, added->batch);
-    if (batch == NULL || batch->state != BATCH_OPEN || added->count > LEDGER_UNITS_MAX - batch->ledger.count)
+    if (batch == NULL || !batch_has_room(batch, added->count))
         return false;
     struct cursor cursor = cursor_make(added->keys);
     for (uint32_t i = 0; i < added->count; i++) {
@@ -771,6 +771,16 @@ bool apply_batch_sealed(struct core *core, const struct event_batch_sealed *seal
         return false;
     core_batch(core, slot)->state = BATCH_IS_SEALED;
     core_batch(core, slot)->sealed_at_ms = core->now_ms;
+    return true;
+}
+
+bool apply_batch_grown(struct core *core, const struct event_batch_grown *grown)
+{
+    uint32_t slot = core_find_batch_by_number(core, grown->batch);
+    if (slot == 0 || grown->count == 0 || batch_check_room(core_batch(core, slot), grown->count, true) != OK ||
+        grown->count > LEDGER_UNITS_MAX - core_batch(core, slot)->grown)
+        return false;
+    core_batch(core, slot)->grown += grown->count;
     return true;
 }
 

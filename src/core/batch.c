@@ -114,14 +114,33 @@ struct batch_counts batch_counts(const struct batch *batch)
     return counts;
 }
 
-enum error batch_check_room(const struct batch *batch, uint64_t added)
+bool batch_is_within_total(const struct batch *batch, uint64_t total)
 {
-    if (added > 0 && batch->state != BATCH_OPEN)
+    return !batch->spec.has_total || total <= (uint64_t)batch->spec.total + batch->grown;
+}
+
+enum error batch_check_room(const struct batch *batch, uint64_t added, bool is_growth)
+{
+    bool is_closed = is_growth ? batch->state == BATCH_COMPLETED : batch->state != BATCH_OPEN;
+    if (added > 0 && is_closed)
         return ERROR_BATCH_SEALED;
     uint64_t total = batch_counts(batch).total + added;
-    if (batch->spec.has_total && total > batch->spec.total)
+    if (!is_growth && !batch_is_within_total(batch, total))
         return ERROR_BATCH_TOTAL_EXCEEDED;
     return total <= LEDGER_UNITS_MAX ? OK : ERROR_OVER_LIMIT;
+}
+
+bool batch_has_room(const struct batch *batch, uint64_t added)
+{
+    uint64_t total = batch_counts(batch).total + added;
+    return batch->state != BATCH_COMPLETED && batch_is_within_total(batch, total) && total <= LEDGER_UNITS_MAX;
+}
+
+bool batch_unit_is_outstanding(const struct batch *batch, uint32_t unit)
+{
+    if (batch->state == BATCH_COMPLETED)
+        return false;
+    return batch->spec.tracking == BATCH_XOR || ledger_state(&batch->ledger, unit) == UNIT_OUTSTANDING;
 }
 
 /* Has every unit ended? An xor ledger wants both its tests to agree; where they do not, nothing falls due. */
@@ -241,8 +260,7 @@ void batch_check(const struct batch *batch)
     ASSERT(batch->state == BATCH_OPEN || batch->sealed_at_ms != 0 || is_completed);
     ASSERT(!(batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS)) || batch->status == BATCH_SUCCEEDED);
     ASSERT(!(batch->fired & BATCH_SUCCESS_WAS_LATE) || (batch->fired & BATCH_EVENT_BIT(BATCH_EVENT_SUCCESS)));
-    if (batch->spec.has_total)
-        ASSERT(batch_counts(batch).total <= batch->spec.total);
+    ASSERT(batch_is_within_total(batch, batch_counts(batch).total));
     /* Nothing may be due: what falls due fires in the record that made it so (invariants B2, B6). */
     ASSERT(batch_due(batch, &(struct batch_after){0}) == 0);
     if (batch->spec.tracking == BATCH_EXACT)

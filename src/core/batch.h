@@ -1,10 +1,14 @@
 /* A batch: a ledger of units, and what to send when they are done.
  *
- * Life: open -> sealed -> completed. A sealed batch without an outstanding unit completes in the very record that made it so;
- * cancelling and the deadline complete it at once. Each event of a batch fires at most once (invariant B1).
+ * Life: open -> sealed -> completed. A sealed batch without an outstanding unit completes in the very record that made
+ * it so; cancelling and the deadline complete it at once. Each event of a batch fires at most once (invariant B1).
  *
- * A batch record stays while anything refers to it: `pins` counts its live messages (as units, also in a dead-letter queue,
- * and as completion messages) and its child batches. Retention counts from the moment it is completed and unpinned (B17). */
+ * A seal keeps out who is outside. A unit that has not ended may let others join until the batch completes, and it
+ * can't complete before that unit has ended. Units that joined so come on top of a Total, which counts the others.
+ *
+ * A batch record stays while anything refers to it: `pins` counts its live messages (as units, also in a dead-letter
+ * queue, and as completion messages) and its child batches. Retention counts from the moment it is completed and
+ * unpinned (B17). */
 #ifndef TALLY_CORE_BATCH_H
 #define TALLY_CORE_BATCH_H
 
@@ -85,6 +89,7 @@ struct batch {
     uint32_t parent;         /* slot; 0: none */
     uint32_t parent_unit;
     uint32_t depth; /* 0: no parent */
+    uint32_t grown; /* units that other units let join */
     uint64_t pins;
     struct queue_set queues; /* those of its targets, those its message units were sent to, and those of its children */
     struct ledger ledger;    /* exact tracking */
@@ -123,8 +128,20 @@ void batch_deinit(struct batch *batch);
 
 struct batch_counts batch_counts(const struct batch *batch);
 
-/* Can the batch take `added` more units? ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED, ERROR_OVER_LIMIT. */
-enum error batch_check_room(const struct batch *batch, uint64_t added);
+/* Are so many units no more than the Total and those that joined from inside? */
+bool batch_is_within_total(const struct batch *batch, uint64_t total);
+
+/* Can the batch take `added` more units? is_growth: an outstanding unit of it lets them join. ERROR_BATCH_SEALED (or
+ * completed), ERROR_BATCH_TOTAL_EXCEEDED, ERROR_OVER_LIMIT. */
+enum error batch_check_room(const struct batch *batch, uint64_t added, bool is_growth);
+
+/* The same of units that an event adds: the seal no longer matters, for a batch_grown stands before those that join
+ * behind it. */
+bool batch_has_room(const struct batch *batch, uint64_t added);
+
+/* Is the unit one that has not ended, of a batch that has not completed? In an xor ledger, whose units have no state:
+ * has the batch not completed? O(1). */
+bool batch_unit_is_outstanding(const struct batch *batch, uint32_t unit);
 
 /* The only place where an event of a batch falls due; ending a unit, sealing, cancelling and the deadline ask it.
  * Returns the BATCH_EVENT_BITs that must fire now. */

@@ -74,6 +74,7 @@ struct send_command {
     uint32_t delay_ms;
     uint8_t priority;
     struct bytes batch_id;                     /* Tally.Batch; empty: none */
+    bool is_growth;                            /* an outstanding unit of the batch lets it join: decide_commit() */
     struct bytes type;                         /* Tally.Type; empty: none */
     struct bytes producer;                     /* Tally.Producer; empty: none */
     uint64_t sequence;                         /* Tally.Sequence, with a producer */
@@ -106,6 +107,7 @@ struct send_turn {
     uint64_t units;    /* that its batch must have room for: its own, and those of earlier ones */
     uint32_t failures; /* of earlier ones that may end at once: for each the oldest failure may be forgotten */
     bool is_checked;   /* no cycle is searched for */
+    const struct create_batch_command *made; /* its batch is not there yet: the same Commit makes it; else NULL */
 };
 
 /* For Commit: the same checks, with nothing done, as they will be when its turn comes. And the send of what was checked, once others
@@ -267,6 +269,7 @@ struct create_batch_command {
     struct bytes id;
     struct bytes parent_id; /* empty: none */
     struct batch_spec spec; /* targets name queues that exist */
+    bool is_growth;         /* an outstanding unit of the parent lets it join: decide_commit() */
     char *path; /* result, of DEPENDENCY_PATH_SIZE: ERROR_DEPENDENCY_CYCLE in words; NULL: nobody reads it */
 };
 
@@ -276,6 +279,13 @@ struct create_batch_command {
 enum error decide_create_batch(struct core *core, const struct create_batch_command *command,
                                const struct batch **batch);
 
+/* For Commit: the same checks, with nothing done but in core->scratch. The parent will have `children` more by its
+ * turn. *known: the batch that was created with the same arguments before, or NULL. And the creation of what was
+ * checked. */
+enum error decide_check_create_batch(struct core *core, const struct create_batch_command *command, uint32_t children,
+                                     const struct batch **known);
+const struct batch *decide_create_checked_batch(struct core *core, const struct create_batch_command *command);
+
 /* Registers external units. Either `keys` (distinct or not; those already there add nothing) or, with key_count 0, the keys
  * "0" to "count-1". Errors, in order: ERROR_UNSUPPORTED_OPERATION (xor ledger), ERROR_BATCH_SEALED,
  * ERROR_BATCH_TOTAL_EXCEEDED, ERROR_OVER_LIMIT (LEDGER_UNITS_MAX). All or nothing. */
@@ -283,9 +293,17 @@ struct add_units_command {
     const struct bytes *keys;
     uint32_t key_count;
     uint32_t count;
+    bool is_growth; /* an outstanding unit of the batch lets them join: decide_commit() */
 };
 enum error decide_add_units(struct core *core, const struct batch *batch, const struct add_units_command *command,
                             uint32_t *added);
+
+/* For Commit: the same checks, with nothing done but in core->scratch. The batch will have `children` more by its
+ * turn. And those of the first units of a batch that the same Commit makes by this spec. */
+enum error decide_check_add_units(struct core *core, const struct batch *batch, const struct add_units_command *command,
+                                  uint32_t children, uint32_t *added);
+enum error decide_check_first_units(struct core *core, const struct batch_spec *spec,
+                                    const struct add_units_command *command, uint32_t *added);
 
 struct unit_report {
     struct bytes key;
@@ -327,6 +345,9 @@ enum error decide_delete_batch(struct core *core, const struct batch *batch);
 #define COMMIT_SENDS_MAX 10u
 #define COMMIT_UNITS_MAX 100u
 #define COMMIT_DELETES_MAX 10u
+#define COMMIT_HOLDS_MAX 10u
+#define COMMIT_CHILDREN_MAX 10u
+#define COMMIT_ADDITIONS_MAX 10u
 
 struct commit_send {
     struct send_command command;
@@ -339,22 +360,49 @@ struct commit_unit {
     bool is_completed; /* result: this commit completed the batch */
 };
 
-struct commit_delete {
+/* A message that is deleted, or held: its lease stays. */
+struct commit_message {
     struct queue *queue;
     struct bytes handle;
+};
+
+/* A batch to be made, with the id that it is given. */
+struct commit_child {
+    struct create_batch_command command;
+    bool is_new; /* result: it was not there before */
+};
+
+struct commit_addition {
+    struct bytes batch_id; /* of a batch that is there, or that this commit makes */
+    struct add_units_command command;
+    uint32_t added; /* result */
 };
 
 struct commit_command {
     struct commit_send *sends;
     struct commit_unit *units;
-    struct commit_delete *deletes;
+    struct commit_message *deletes;
+    struct commit_message *holds;
+    struct commit_child *children;
+    struct commit_addition *additions;
     uint32_t send_count;
     uint32_t unit_count;
     uint32_t delete_count;
+    uint32_t hold_count;
+    uint32_t child_count;
+    uint32_t addition_count;
     uint64_t size_max; /* bytes of events that the frame has room for */
 };
 
-enum commit_part { COMMIT_WHOLE, COMMIT_SENDS, COMMIT_UNITS, COMMIT_DELETES };
+enum commit_part {
+    COMMIT_WHOLE,
+    COMMIT_SENDS,
+    COMMIT_UNITS,
+    COMMIT_DELETES,
+    COMMIT_HOLDS,
+    COMMIT_CHILDREN,
+    COMMIT_ADDITIONS,
+};
 
 /* What stood in the way: an entry, or the whole. */
 struct commit_fault {
@@ -363,10 +411,15 @@ struct commit_fault {
     uint64_t size; /* COMMIT_WHOLE: what it needs */
 };
 
-/* Sends, counts and consumes, in this order, in one frame: all of it or, on an error, nothing. A duplicate among the sends is
- * none the worse. Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID: not the newest handle of a live message;
- * ERROR_INVALID_PARAMETER_VALUE: two deletes of one message; of the sends, those of decide_send(), and
- * ERROR_UNSUPPORTED_OPERATION: with an earlier one of this commit it might wait for itself; of the units, those of
+/* Makes batches, adds units, sends, counts and consumes, in this order, in one frame: all of it or, on an error,
+ * nothing. A duplicate among the sends is none the worse. Where a delete, a hold or a report of a unit names an
+ * outstanding unit of a batch, others may join that batch though it is sealed, and they come on top of its Total.
+ *
+ * Errors, in order: ERROR_RECEIPT_HANDLE_IS_INVALID: not the newest handle of a live message, or, of a hold, one whose
+ * lease is over; ERROR_INVALID_PARAMETER_VALUE: two deletes or holds of one message; of the batches those of
+ * decide_create_batch(), ERROR_INVALID_PARAMETER_VALUE: two of one id; of the additions ERROR_BATCH_DOES_NOT_EXIST,
+ * those of decide_add_units(), ERROR_INVALID_PARAMETER_VALUE: two for one batch; of the sends, those of decide_send(),
+ * and ERROR_UNSUPPORTED_OPERATION: with something else of this commit it might wait for itself; of the units, those of
  * decide_complete_units(); ERROR_OVER_LIMIT: needs more than size_max. O(entries^2 + batches they are in). */
 enum error decide_commit(struct core *core, struct commit_command *command, struct commit_fault *fault);
 

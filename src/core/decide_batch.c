@@ -19,17 +19,22 @@ static bool is_same_batch(const struct core *core, const struct batch *batch, st
     return bytes_equal(batch->spec_encoded_owned, buffer_bytes(&core->scratch)) && bytes_equal(parent, parent_id);
 }
 
-static enum error check_parent(const struct core *core, struct bytes parent_id, const struct batch **parent)
+static enum error check_parent(const struct core *core, const struct create_batch_command *command, uint32_t children,
+                               const struct batch **parent)
 {
-    if (parent_id.size == 0)
+    *parent = NULL;
+    if (command->parent_id.size == 0)
         return OK;
-    *parent = core_find_batch(core, parent_id);
+    *parent = core_find_batch(core, command->parent_id);
     if (*parent == NULL)
         return ERROR_BATCH_DOES_NOT_EXIST;
-    enum error error = batch_check_room(*parent, 1);
+    enum error error = batch_check_room(*parent, (uint64_t)children + 1, command->is_growth);
     if (error != OK)
         return error;
-    return (*parent)->depth + 1 < BATCH_DEPTH_MAX ? OK : ERROR_OVER_LIMIT;
+    if ((*parent)->depth + 1 >= BATCH_DEPTH_MAX)
+        return ERROR_OVER_LIMIT;
+    char path[DEPENDENCY_PATH_SIZE];
+    return dependency_check_child(core, *parent, &command->spec, command->path == NULL ? path : command->path);
 }
 
 void decide_next_batch_id(const struct core *core, uint8_t id[MESSAGE_ID_SIZE])
@@ -37,29 +42,29 @@ void decide_next_batch_id(const struct core *core, uint8_t id[MESSAGE_ID_SIZE])
     identity_batch(core->digest_owned, core->batch_number + 1, id);
 }
 
-enum error decide_create_batch(struct core *core, const struct create_batch_command *command,
-                               const struct batch **batch)
+enum error decide_check_create_batch(struct core *core, const struct create_batch_command *command, uint32_t children,
+                                     const struct batch **known)
 {
     buffer_truncate(&core->scratch, 0);
     batch_spec_encode(&command->spec, &core->scratch);
     const struct batch *existing = core_find_batch(core, command->id);
-    if (existing != NULL) {
-        if (!is_same_batch(core, existing, command->parent_id))
-            return ERROR_BATCH_ALREADY_EXISTS;
-        *batch = existing;
-        return OK;
-    }
-    const struct batch *parent = NULL;
-    enum error error = check_parent(core, command->parent_id, &parent);
-    if (error != OK)
-        return error;
-    char path[DEPENDENCY_PATH_SIZE];
-    error = parent == NULL
-                ? OK
-                : dependency_check_child(core, parent, &command->spec, command->path == NULL ? path : command->path);
-    if (error != OK)
-        return error;
+    if (existing != NULL && !is_same_batch(core, existing, command->parent_id))
+        return ERROR_BATCH_ALREADY_EXISTS;
+    const struct batch *parent;
+    enum error error = existing != NULL ? OK : check_parent(core, command, children, &parent);
+    if (error == OK)
+        *known = existing;
+    return error;
+}
+
+const struct batch *decide_create_checked_batch(struct core *core, const struct create_batch_command *command)
+{
+    buffer_truncate(&core->scratch, 0);
+    batch_spec_encode(&command->spec, &core->scratch);
+    const struct batch *parent = core_find_batch(core, command->parent_id);
     uint64_t number = core->batch_number + 1;
+    if (parent != NULL && command->is_growth)
+        finish_growth(core, slot_of(core, parent), 1);
     core_emit(core, &(struct event){
                         .kind = EVENT_BATCH_CREATED,
                         .batch_created = {.batch = number,
@@ -74,8 +79,17 @@ enum error decide_create_batch(struct core *core, const struct create_batch_comm
     uint32_t slot = core_find_batch_by_number(core, number);
     finish_total(core, slot);
     finish_step(core, slot, false, BATCH_NO_STATUS);
-    *batch = core_batch(core, slot);
-    return OK;
+    return core_batch(core, slot);
+}
+
+enum error decide_create_batch(struct core *core, const struct create_batch_command *command,
+                               const struct batch **batch)
+{
+    const struct batch *known;
+    enum error error = decide_check_create_batch(core, command, 0, &known);
+    if (error == OK)
+        *batch = known != NULL ? known : decide_create_checked_batch(core, command);
+    return error;
 }
 
 /* --- units -------------------------------------------------------------------------------------------------------- */
@@ -89,7 +103,7 @@ static uint32_t collect_new_keys(struct core *core, const struct batch *batch, c
     uint32_t added = 0;
     for (uint32_t i = 0; i < command->key_count; i++) {
         struct bytes key = command->keys[i];
-        bool is_known = ledger_find(&batch->ledger, key) != LEDGER_NO_UNIT;
+        bool is_known = batch != NULL && ledger_find(&batch->ledger, key) != LEDGER_NO_UNIT;
         uint64_t hash = digest_name(core->digest_owned, key);
         for (struct table_probe probe = table_probe_start(&seen, hash); !is_known && table_probe_next(&seen, &probe);)
             is_known = bytes_equal(command->keys[probe.slot - 1], key);
@@ -103,21 +117,48 @@ static uint32_t collect_new_keys(struct core *core, const struct batch *batch, c
     return added;
 }
 
-enum error decide_add_units(struct core *core, const struct batch *batch, const struct add_units_command *command,
-                            uint32_t *added)
+enum error decide_check_add_units(struct core *core, const struct batch *batch, const struct add_units_command *command,
+                                  uint32_t children, uint32_t *added)
 {
     if (batch->spec.tracking == BATCH_XOR)
         return ERROR_UNSUPPORTED_OPERATION;
-    if (batch->state != BATCH_OPEN)
+    if (batch_check_room(batch, 1, command->is_growth) == ERROR_BATCH_SEALED)
         return ERROR_BATCH_SEALED;
     uint32_t count = command->key_count > 0 ? collect_new_keys(core, batch, command)
                                             : ledger_count_would_add(&batch->ledger, command->count);
-    enum error error = batch_check_room(batch, count);
+    /* Where the children are the last of its Total it is sealed by then, though nothing were to be added. */
+    uint64_t wanted = (uint64_t)children + (children > 0 && count == 0 ? 1 : count);
+    enum error error = batch_check_room(batch, wanted, command->is_growth);
+    if (error == OK)
+        *added = count;
+    return error;
+}
+
+enum error decide_check_first_units(struct core *core, const struct batch_spec *spec,
+                                    const struct add_units_command *command, uint32_t *added)
+{
+    if (spec->tracking == BATCH_XOR)
+        return ERROR_UNSUPPORTED_OPERATION;
+    uint32_t count = command->key_count > 0 ? collect_new_keys(core, NULL, command) : command->count;
+    if (spec->has_total &&
+        (count > spec->total || spec->total == 0)) /* one with Total 0 is sealed as soon as it is made */
+        return ERROR_BATCH_TOTAL_EXCEEDED;
+    *added = count;
+    return OK;
+}
+
+enum error decide_add_units(struct core *core, const struct batch *batch, const struct add_units_command *command,
+                            uint32_t *added)
+{
+    uint32_t count;
+    enum error error = decide_check_add_units(core, batch, command, 0, &count);
     if (error != OK)
         return error;
     *added = count;
     if (count == 0)
         return OK;
+    if (command->is_growth)
+        finish_growth(core, slot_of(core, batch), count);
     struct event event;
     if (command->key_count > 0)
         event = (struct event){
@@ -163,7 +204,7 @@ static enum error check_xor(const struct batch *batch, const struct xor_command 
     if (batch->xor_finished + command->finished > registered)
         return ERROR_INVALID_PARAMETER_VALUE;
     bool adds = command->registered > 0 || (command->finished == 0 && batch->state == BATCH_COMPLETED);
-    return adds ? batch_check_room(batch, command->registered > 0 ? command->registered : 1) : OK;
+    return adds ? batch_check_room(batch, command->registered > 0 ? command->registered : 1, false) : OK;
 }
 
 enum error decide_xor_units(struct core *core, const struct batch *batch, const struct xor_command *command,

@@ -78,13 +78,27 @@ static void emit_bonds(struct core *core, const struct send_command *command, co
                         });
 }
 
-static enum error find_batch(const struct core *core, struct bytes id, uint64_t units, const struct batch **batch)
+/* Whoever waits for a batch that is not there yet is its parent: *batch for the search for a cycle. */
+static enum error find_made_batch(const struct core *core, const struct send_turn *turn, const struct batch **batch)
+{
+    const struct batch_spec *spec = &turn->made->spec;
+    *batch = core_find_batch(core, turn->made->parent_id);
+    return spec->has_total && turn->units > spec->total ? ERROR_BATCH_TOTAL_EXCEEDED : OK;
+}
+
+/* The batch that the message is to join, or NULL. */
+static enum error find_batch(const struct core *core, const struct send_command *command, const struct send_turn *turn,
+                             const struct batch **batch)
 {
     *batch = NULL;
-    if (id.size == 0)
+    if (command->batch_id.size == 0)
         return OK;
-    *batch = core_find_batch(core, id);
-    return *batch == NULL ? ERROR_BATCH_DOES_NOT_EXIST : batch_check_room(*batch, units);
+    if (turn->made != NULL)
+        return find_made_batch(core, turn, batch);
+    *batch = core_find_batch(core, command->batch_id);
+    if (*batch == NULL)
+        return ERROR_BATCH_DOES_NOT_EXIST;
+    return batch_check_room(*batch, turn->units, command->is_growth);
 }
 
 static void accept(struct core *core, const struct send_command *command, const struct batch *batch,
@@ -93,6 +107,8 @@ static void accept(struct core *core, const struct send_command *command, const 
     struct content content = command->content;
     uint64_t number = core->message_number + 1;
     identity_message(core->digest_owned, number, content.id);
+    if (batch != NULL && command->is_growth)
+        finish_growth(core, core_find_batch_by_number(core, batch->number), 1);
     buffer_truncate(&core->scratch, 0);
     content_encode(&content, &core->scratch);
     core_emit_sent(
@@ -123,7 +139,7 @@ static enum error look_up(const struct core *core, const struct send_command *co
     *plan = (struct dependency_plan){0};
     if (find_duplicate(core, command, result))
         return OK;
-    enum error error = find_batch(core, command->batch_id, turn->units, batch);
+    enum error error = find_batch(core, command, turn, batch);
     return error == OK ? dependency_plan(core, command, *batch, turn, plan, result) : error;
 }
 

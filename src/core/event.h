@@ -44,6 +44,7 @@
     X(BATCH_SEALED, batch_sealed, 35)                                                                                  \
     X(BATCH_FIRED, batch_fired, 36)                                                                                    \
     X(BATCH_DELETED, batch_deleted, 37)                                                                                \
+    X(BATCH_GROWN, batch_grown, 38)                                                                                    \
     X(GROUP_HELD, group_held, 40)                                                                                      \
     X(GROUP_RELEASED, group_released, 41)                                                                              \
     X(GROUP_CANCELLED, group_cancelled, 42)                                                                            \
@@ -175,6 +176,10 @@
 #define EVENT_FIELDS_batch_fired(U8, U32, U64, RAW, TEXT) U64(batch) U8(event) U8(status)
 
 #define EVENT_FIELDS_batch_deleted(U8, U32, U64, RAW, TEXT) U64(batch)
+
+/* A unit of the batch that has not ended lets that many more join, sealed or not. They come next in the frame, and on
+ * top of a Total. */
+#define EVENT_FIELDS_batch_grown(U8, U32, U64, RAW, TEXT) U64(batch) U32(count)
 
 /* A group of a queue waits for a person: its head, which stays, is out of attempts for `reason`. */
 #define EVENT_FIELDS_group_held(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(group) TEXT(reason)

@@ -123,9 +123,20 @@ void finish_step(struct core *core, uint32_t slot, bool has_failure, enum batch_
 void finish_total(struct core *core, uint32_t slot)
 {
     const struct batch *batch = core_batch(core, slot);
-    if (batch->state != BATCH_OPEN || !batch->spec.has_total || batch_counts(batch).total < batch->spec.total)
+    if (batch->state != BATCH_OPEN || !batch->spec.has_total ||
+        batch_counts(batch).total < (uint64_t)batch->spec.total + batch->grown)
         return;
     core_emit(core, &(struct event){.kind = EVENT_BATCH_SEALED, .batch_sealed = {.batch = batch->number}});
+}
+
+void finish_growth(struct core *core, uint32_t slot, uint32_t count)
+{
+    const struct batch *batch = core_batch(core, slot);
+    ASSERT(count > 0 && batch_check_room(batch, count, true) == OK);
+    core_emit(core, &(struct event){
+                        .kind = EVENT_BATCH_GROWN,
+                        .batch_grown = {.batch = batch->number, .count = count},
+                    });
 }
 
 /* --- units and messages ------------------------------------------------------------------------------------------- */

@@ -31,7 +31,10 @@ bool finish_unit(struct core *core, uint32_t batch, uint32_t unit, uint64_t xor_
  * BATCH_NO_STATUS otherwise. */
 void finish_step(struct core *core, uint32_t batch, bool has_failure, enum batch_status status);
 
-/* Seals the batch if it is open and has as many units as its Total. */
+/* Seals the batch if it is open and has as many units as its Total, those that joined from inside not counted. */
 void finish_total(struct core *core, uint32_t batch);
+
+/* An outstanding unit of the batch lets `count` more join, which are added next. */
+void finish_growth(struct core *core, uint32_t batch, uint32_t count);
 
 #endif

@@ -4,7 +4,6 @@
 #include "core/apply.h"
 #include "core/identity.h"
 
-#include "base/kept.h"
 #include <stdio.h>
 
 /* So far every number jumps: what was given out in a gap, whose size nobody knows if it ends the log, must not be given
@@ -84,19 +83,6 @@ static struct bytes choose_unit_key(const struct ledger *ledger, char key[SALVAG
     }
 }
 
-static void raise_total(struct batch *batch)
-{
-    struct batch_spec spec = batch->spec;
-    spec.total++;
-    struct buffer encoded;
-    buffer_init(&encoded);
-    batch_spec_encode(&spec, &encoded); /* before the bytes go that its views point into */
-    kept_replace(&batch->spec_encoded_owned, buffer_bytes(&encoded));
-    buffer_deinit(&encoded);
-    const bool is_decoded = batch_spec_decode(batch->spec_encoded_owned, &batch->spec);
-    ASSERT(is_decoded);
-}
-
 /* Gives the batch a unit that does not end by itself, so that it can't complete with fewer units than it had. A total
  * grows with it, for whoever sends all of them still may. One that tracks by xor gets a value that nobody takes out
  * again: that of a batch number which is skipped, another one in each salvage, because the same one would take the
@@ -111,9 +97,8 @@ static void add_unit(const struct core *core, struct batch *batch)
     const struct bytes key = choose_unit_key(&batch->ledger, text);
     if (key.size == 0 || batch->ledger.count == LEDGER_UNITS_MAX)
         return;
-    if (batch->spec.has_total)
-        raise_total(batch);
     (void)ledger_add_key(&batch->ledger, key, UNIT_KEYED);
+    batch->grown++;
 }
 
 /* Nothing may be due that nobody decided: a batch that would complete at once is open again, and one whose success was

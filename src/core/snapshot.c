@@ -14,8 +14,9 @@
 #include "base/kept.h"
 #include <stdlib.h>
 
-#define SNAPSHOT_VERSION 7u
-#define SNAPSHOT_VERSION_6 6u /* without the queues of batches and publishers */
+#define SNAPSHOT_VERSION 8u
+#define SNAPSHOT_VERSION_7 7u /* without the units that joined batches from inside */
+#define SNAPSHOT_VERSION_6 6u /* without the queues of batches and publishers either */
 #define SNAPSHOT_VERSION_5 5u /* without the number behind the feeds of pools that were deleted either */
 #define SNAPSHOT_VERSION_4 4u /* without pools of tickets either */
 #define SNAPSHOT_VERSION_3 3u /* without relays and publishers either */
@@ -237,6 +238,17 @@ static void write_queue_sets(const struct core *core, struct core_writer *writer
     }
 }
 
+/* Of the batches in the same order. */
+static void write_growth(const struct core *core, struct core_writer *writer)
+{
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        uint32_t slot = core->batch_order_owned[i].slot;
+        if (slot != 0)
+            buffer_append_u32(&writer->piece, core_batch(core, slot)->grown);
+        core_writer_pass_on(writer);
+    }
+}
+
 void core_encode(const struct core *core, void (*sink)(void *context, struct bytes piece), void *context)
 {
     struct core_writer writer = {.sink = sink, .context = context};
@@ -266,6 +278,7 @@ void core_encode(const struct core *core, void (*sink)(void *context, struct byt
     made_match_encode(core, &writer);
     buffer_append_u64(&writer.piece, core->feed_number);
     write_queue_sets(core, &writer);
+    write_growth(core, &writer);
     hand_on(&writer);
     kept_free(queue_slots);
     buffer_deinit(&writer.piece);
@@ -363,8 +376,7 @@ static bool batch_is_sound(const struct core *core, const struct batch *batch)
         return false;
     if (!is_completed && !core_has_targets(core, &batch->spec))
         return false;
-    bool is_within_total = !batch->spec.has_total || batch_counts(batch).total <= batch->spec.total;
-    return is_within_total && batch_due(batch, &(struct batch_after){0}) == 0;
+    return batch_due(batch, &(struct batch_after){0}) == 0;
 }
 
 /* Is the batch's place in its parent one that a child has? */
@@ -656,6 +668,18 @@ static void guess_queue_sets(struct core *core)
             queue_set_open(&publisher_at(core, slot)->queues);
 }
 
+/* How many units joined each batch from inside: none, in an older version. No batch has more units than that allows. */
+static bool read_growth(struct core *core, struct cursor *cursor, uint32_t version)
+{
+    for (size_t i = 0; i < core->batch_order_count; i++) {
+        struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);
+        batch->grown = version > SNAPSHOT_VERSION_7 ? cursor_u32(cursor) : 0;
+        if (batch->grown > LEDGER_UNITS_MAX || !batch_is_within_total(batch, batch_counts(batch).total))
+            return false;
+    }
+    return !cursor->is_failed;
+}
+
 bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *context, const uint8_t *end),
                  void *context)
 {
@@ -681,7 +705,7 @@ bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *c
         guess_queue_sets(core);
     else if (!read_queue_sets(core, &cursor))
         return false;
-    if (!cursor_is_done(&cursor) || !core_waits_add_up(core))
+    if (!read_growth(core, &cursor, version) || !cursor_is_done(&cursor) || !core_waits_add_up(core))
         return false;
     for (size_t i = 0; i < core->batch_order_count; i++) {
         const struct batch *batch = core_batch(core, core->batch_order_owned[i].slot);

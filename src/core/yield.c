@@ -19,6 +19,24 @@ static bool was_seen(uint32_t slot, struct table *seen)
     return false;
 }
 
+/* All that a batch by this spec and of this id may send. */
+static uint64_t yield_of_targets(const struct batch_spec *spec, struct bytes id)
+{
+    uint64_t size = 0;
+    for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++) {
+        const struct batch_target *target = &spec->targets[i];
+        if (target->queue != 0)
+            size += BATCH_MESSAGE_SIZE + id.size + target->body.size + target->attributes.size + 2 * target->group.size;
+    }
+    return size;
+}
+
+static uint32_t slot_by_id(const struct core *core, struct bytes id)
+{
+    const struct batch *batch = id.size == 0 ? NULL : core_find_batch(core, id);
+    return batch == NULL ? 0 : core_find_batch_by_number(core, batch->number);
+}
+
 /* A batch and its ancestors, each once: all that may be sent when a unit of it ends. */
 static uint64_t yield_of_chain(const struct core *core, uint32_t slot, struct table *seen)
 {
@@ -27,13 +45,7 @@ static uint64_t yield_of_chain(const struct core *core, uint32_t slot, struct ta
         if (was_seen(slot, seen))
             return size; /* and so were all above it */
         const struct batch *batch = core_batch(core, slot);
-        size += BATCH_SIZE;
-        for (unsigned i = 0; i < BATCH_EVENT_COUNT; i++) {
-            const struct batch_target *target = &batch->spec.targets[i];
-            if (target->queue != 0)
-                size += BATCH_MESSAGE_SIZE + batch->id_owned.size + target->body.size + target->attributes.size +
-                        2 * target->group.size;
-        }
+        size += BATCH_SIZE + yield_of_targets(&batch->spec, batch->id_owned);
     }
     return size;
 }
@@ -41,12 +53,28 @@ static uint64_t yield_of_chain(const struct core *core, uint32_t slot, struct ta
 uint64_t yield_of_send(const struct core *core, const struct send_command *send, struct table *seen)
 {
     const struct content *content = &send->content;
-    const struct batch *batch = send->batch_id.size == 0 ? NULL : core_find_batch(core, send->batch_id);
-    uint32_t slot = batch == NULL ? 0 : core_find_batch_by_number(core, batch->number);
+    uint32_t slot = slot_by_id(core, send->batch_id);
     /* The group, the id and the like stand in more than one event. */
     return SEND_SIZE + content->body.size + content->attributes.size + content->trace.size + content->sender.size +
            3 * content->group.size + 2 * content->deduplication.size + send->producer.size + send->type.size +
            (uint64_t)send->antecedent_count * WAITED_ENTRY_SIZE + yield_of_chain(core, slot, seen);
+}
+
+uint64_t yield_of_create(const struct core *core, const struct create_batch_command *command, struct table *seen)
+{
+    const uint64_t targets = yield_of_targets(&command->spec, command->id);
+    /* Once as the batch's spec, once as its messages. */
+    return 2 * (BATCH_SIZE + targets) + command->id.size +
+           yield_of_chain(core, slot_by_id(core, command->parent_id), seen);
+}
+
+uint64_t yield_of_addition(const struct core *core, struct bytes batch_id, const struct add_units_command *command,
+                           struct table *seen)
+{
+    uint64_t size = BATCH_SIZE + yield_of_chain(core, slot_by_id(core, batch_id), seen);
+    for (uint32_t i = 0; i < command->key_count; i++)
+        size += sizeof(uint32_t) + command->keys[i].size;
+    return size;
 }
 
 uint64_t yield_of_reports(const struct core *core, uint32_t batch, const struct unit_report *reports, uint32_t count)

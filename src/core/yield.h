@@ -9,6 +9,13 @@
  * counted before and are not counted again. O(depth of batches). */
 uint64_t yield_of_send(const struct core *core, const struct send_command *send, struct table *seen);
 
+/* Of a batch that is made, and may complete at once. */
+uint64_t yield_of_create(const struct core *core, const struct create_batch_command *command, struct table *seen);
+
+/* Of units that are added to the batch of that id. */
+uint64_t yield_of_addition(const struct core *core, struct bytes batch_id, const struct add_units_command *command,
+                           struct table *seen);
+
 /* Of such reports on units of one batch. */
 uint64_t yield_of_reports(const struct core *core, uint32_t batch, const struct unit_report *reports, uint32_t count);
 

@@ -15,7 +15,7 @@ static const unsigned usual_weights[OPERATION_KIND_COUNT] = {
     [OPERATION_PURGE_QUEUE] = 1,    [OPERATION_COUNT_QUEUE] = 3,       [OPERATION_SEND] = 18,
     [OPERATION_RECEIVE] = 26,       [OPERATION_DELETE] = 24,           [OPERATION_CHANGE_VISIBILITY] = 6,
     [OPERATION_FAIL] = 5,           [OPERATION_RELEASE_GROUP] = 3,     [OPERATION_PAUSE] = 2,
-    [OPERATION_COMMIT] = 6,         [OPERATION_EXPLAIN] = 4,           [OPERATION_LIST_GROUPS] = 1,
+    [OPERATION_COMMIT] = 14,        [OPERATION_EXPLAIN] = 4,           [OPERATION_LIST_GROUPS] = 1,
     [OPERATION_PUT_TYPE_ORDER] = 1, [OPERATION_DELETE_TYPE_ORDER] = 1, [OPERATION_CREATE_BATCH] = 6,
     [OPERATION_START_MOVE] = 8,     [OPERATION_CANCEL_MOVE] = 1,       [OPERATION_LIST_MOVES] = 2,
     [OPERATION_ADD_UNITS] = 4,      [OPERATION_COMPLETE_UNITS] = 7,    [OPERATION_XOR_UNITS] = 5,
@@ -71,6 +71,7 @@ void clients_init(struct clients *clients, uint64_t seed, uint32_t body_max)
     }
     clients->xor_percent = random_below(random, 3) * 30;
     clients->batch_percent = random_between(random, 20, 90);
+    clients->grow_percent = random_between(random, 10, 80);
     clients->dead_letter_percent = random_below(random, 3) * 40;
     clients->child_percent = random_below(random, 3) * 35;
     clients->order_percent = random_below(random, 4) * 30;
@@ -364,10 +365,98 @@ static bool draw_report(struct clients *clients, const struct oracle *oracle, st
     return operation->keys[i] != 999 || random_chance(random, 5);
 }
 
+static void draw_create_batch(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    operation->batch = random_chance(random, 90) ? clients->next_batch++ : draw_batch(clients);
+    operation->is_xor = random_chance(random, clients->xor_percent);
+    operation->total = random_chance(random, 40) ? (int)random_below(random, 12) : NONE;
+    operation->parent = NONE;
+    if (random_chance(random, clients->child_percent) && operation->batch > 0)
+        operation->parent = draw_batch_like(clients, oracle, WANTED_OPEN | WANTED_EXACT | WANTED_XOR);
+    operation->expires_s = random_chance(random, 15) ? (int)random_between(random, 1, 300) : 86400;
+    operation->retention_s = random_chance(random, 20) ? (int)random_below(random, 60) : 7200;
+    for (unsigned i = 0; i < TARGETS; i++) {
+        static const unsigned percents[TARGETS] = {75, 40, 30};
+        operation->targets[i] = operation->target_groups[i] = NONE;
+        if (random_chance(random, percents[i]))
+            operation->targets[i] =
+                random_chance(random, 90) ? FIRST_EVENT_QUEUE + (int)random_below(random, 2) : draw_queue(clients);
+        if (operation->targets[i] >= FIRST_ORDER_QUEUE)
+            operation->target_groups[i] = (int)random_below(random, GROUPS);
+        operation->has_body[i] = random_chance(random, 40);
+    }
+}
+
+static int draw_key(struct random *random)
+{
+    return random_chance(random, 50) ? (int)random_below(random, 12) : 1000 + (int)random_below(random, 10);
+}
+
+/* Handles into the entries from `at` on, seldom one that is stale or there already. Returns how many. */
+static unsigned draw_named_handles(struct clients *clients, const struct oracle *oracle, struct operation *operation,
+                                   unsigned at, unsigned wanted)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < wanted; i++) {
+        const struct held *held = draw_held(clients, oracle);
+        struct handle_of of = oracle->handle_of[held->handle];
+        bool is_bad = !model_is_held_by((struct model *)(uintptr_t)&oracle->model, held->queue, of.queue, of.message,
+                                        held->handle);
+        for (unsigned k = operation->count; k < at + count; k++)
+            is_bad = is_bad || operation->entries[k].handle == held->handle;
+        if (!is_bad || random_chance(&clients->random, 8))
+            operation->entries[at + count++] = (struct entry){.handle = held->handle, .queue = held->queue};
+    }
+    return count;
+}
+
+/* The name of a batch of which the Commit names a unit, mostly an outstanding one; or NONE. */
+static int draw_growing(struct clients *clients, const struct oracle *oracle, const struct operation *operation)
+{
+    const struct model *model = &oracle->model;
+    const struct entry *deletes = &operation->entries[operation->count];
+    for (unsigned i = 0; i < operation->delete_count + operation->hold_count; i++) {
+        int message = oracle->handle_of[deletes[i].handle].message;
+        int batch = model_batch_of_message(model, message);
+        if (batch == NONE && random_chance(&clients->random, 10))
+            batch = model->messages[message].batch;
+        if (batch != NONE && model->batches[batch].is_record)
+            return model->batches[batch].name;
+    }
+    return operation->unit_count > 0 ? operation->unit_batches[0] : NONE;
+}
+
+/* A unit lets others join its batch: messages, keys, a child. At times whatever the Commit names. */
+static void draw_growth(struct clients *clients, const struct oracle *oracle, struct operation *operation)
+{
+    struct random *random = &clients->random;
+    int growing = draw_growing(clients, oracle, operation);
+    if (growing == NONE || !has_room(oracle, growing, (int)ENTRIES_MAX))
+        return;
+    for (unsigned i = 0; i < operation->count; i++)
+        if (random_chance(random, 70))
+            operation->entries[i].batch = growing;
+    if (random_chance(random, 40) && oracle->model.batch_count < BATCHES_LIMIT) {
+        draw_create_batch(clients, oracle, operation);
+        operation->has_child = true;
+        operation->parent = operation->batch == growing ? NONE : growing;
+    }
+    if (random_chance(random, 40)) {
+        operation->added_batch = operation->has_child && random_chance(random, 40) ? operation->batch : growing;
+        operation->added_count = random_between(random, 1, 4);
+        for (unsigned i = 0; i < operation->added_count; i++)
+            operation->added_keys[i] = draw_key(random);
+    }
+    if (operation->has_child && operation->count > 0 && random_chance(random, 40))
+        operation->entries[0].batch = operation->batch;
+}
+
 /* Consumes some, produces some, counts some. */
 static void draw_commit(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
     struct random *random = &clients->random;
+    operation->added_batch = NONE;
     operation->count = random_below(random, 4);
     for (unsigned i = 0; i < operation->count; i++) {
         int batch = random_chance(random, clients->batch_percent) ? draw_batch_to_join(clients, oracle) : NONE;
@@ -375,14 +464,18 @@ static void draw_commit(struct clients *clients, const struct oracle *oracle, st
         if (i > 0) /* an earlier send is no antecedent of a later one, as the server has it */
             operation->entries[i].after_count = 0;
     }
-    operation->delete_count = clients->held_count == 0 ? 0 : random_between(random, operation->count == 0, 3);
-    for (unsigned i = 0; i < operation->delete_count; i++) {
-        const struct held *held = draw_held(clients, oracle);
-        operation->entries[operation->count + i] = (struct entry){.handle = held->handle, .queue = held->queue};
+    if (clients->held_count > 0) {
+        unsigned deletes = random_between(random, operation->count == 0, 3);
+        operation->delete_count = draw_named_handles(clients, oracle, operation, operation->count, deletes);
+        unsigned holds = random_chance(random, 40) ? random_between(random, 1, 2) : 0;
+        unsigned at = operation->count + operation->delete_count;
+        operation->hold_count = draw_named_handles(clients, oracle, operation, at, holds);
     }
     unsigned wanted = random_below(random, 3);
     for (unsigned i = 0; i < wanted; i++)
         operation->unit_count += draw_report(clients, oracle, operation, operation->unit_count);
+    if (random_chance(random, clients->grow_percent))
+        draw_growth(clients, oracle, operation);
 }
 
 /* Mostly an epoch above the one known; at times one that is not, by the same owner or another. */
@@ -506,34 +599,6 @@ static void draw_handles(struct clients *clients, struct operation *operation)
     }
     if (random_chance(random, 2))
         operation->queue = draw_queue(clients);
-}
-
-static void draw_create_batch(struct clients *clients, const struct oracle *oracle, struct operation *operation)
-{
-    struct random *random = &clients->random;
-    operation->batch = random_chance(random, 90) ? clients->next_batch++ : draw_batch(clients);
-    operation->is_xor = random_chance(random, clients->xor_percent);
-    operation->total = random_chance(random, 40) ? (int)random_below(random, 12) : NONE;
-    operation->parent = NONE;
-    if (random_chance(random, clients->child_percent) && operation->batch > 0)
-        operation->parent = draw_batch_like(clients, oracle, WANTED_OPEN | WANTED_EXACT | WANTED_XOR);
-    operation->expires_s = random_chance(random, 15) ? (int)random_between(random, 1, 300) : 86400;
-    operation->retention_s = random_chance(random, 20) ? (int)random_below(random, 60) : 7200;
-    for (unsigned i = 0; i < TARGETS; i++) {
-        static const unsigned percents[TARGETS] = {75, 40, 30};
-        operation->targets[i] = operation->target_groups[i] = NONE;
-        if (random_chance(random, percents[i]))
-            operation->targets[i] =
-                random_chance(random, 90) ? FIRST_EVENT_QUEUE + (int)random_below(random, 2) : draw_queue(clients);
-        if (operation->targets[i] >= FIRST_ORDER_QUEUE)
-            operation->target_groups[i] = (int)random_below(random, GROUPS);
-        operation->has_body[i] = random_chance(random, 40);
-    }
-}
-
-static int draw_key(struct random *random)
-{
-    return random_chance(random, 50) ? (int)random_below(random, 12) : 1000 + (int)random_below(random, 10);
 }
 
 static void draw_units(struct clients *clients, const struct oracle *oracle, struct operation *operation)

@@ -43,7 +43,7 @@ struct clients {
     int next_attempt, attempt_queue; /* the newest attempt id, and where */
     int dedup_ids;
     int sequence; /* of the numbered producers */
-    unsigned xor_percent, batch_percent, dead_letter_percent, child_percent;
+    unsigned xor_percent, batch_percent, grow_percent, dead_letter_percent, child_percent;
     uint32_t body_max;
     uint64_t xor_salt;
     int next_row;       /* ids and uids of rows */

@@ -1,5 +1,5 @@
 /* sim: the deterministic simulator (T27: a model and the server agree under random sequences of all calls, with kills at any
- * byte of the log; so are played what T28 to T70 say of order, dependencies, deduplication and recovery).
+ * byte of the log; so are played what T28 to T76 say of order, dependencies, deduplication and recovery).
  *
  *     sim --seed N [--trace]                      replays one seed
  *     sim --seeds N [--first F] [--jobs J]        runs N seeds, J at a time
@@ -143,7 +143,7 @@ static void print_summary(const struct arguments *arguments, const struct shared
         sum.cleaned_seeds += shared->reports[i].cleaned_seeds;
         add_salvage(&sum.salvage, &shared->reports[i].salvage);
     }
-    printf("T27, and T28 to T70 under kills: model and server agree: %" PRIu64
+    printf("T27, and T28 to T76 under kills: model and server agree: %" PRIu64
            " seeds in %.1f s, %.0f a second with %u jobs; %" PRIu64 " operations, %" PRIu64 " messages, %" PRIu64
            " completions, %" PRIu64 " crashes, %" PRIu64 " segments, %" PRIu64 " bytes cleaned in %" PRIu64
            " seeds, %" PRIu64 " stalls of the disk, %" PRIu64 " leases renewed, %" PRIu64

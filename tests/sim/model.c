@@ -255,7 +255,7 @@ static struct model_message *add_message(struct model *model, int queue, uint64_
 
 static void seal_at_total(struct model *model, struct model_batch *batch)
 {
-    if (batch->state != MODEL_OPEN || batch->total == NONE || model_counts(batch).total < batch->total)
+    if (batch->state != MODEL_OPEN || batch->total == NONE || model_counts(batch).total < batch->total + batch->grown)
         return;
     batch->state = MODEL_SEALED;
     batch->sealed_at = model->now;
@@ -264,15 +264,18 @@ static void seal_at_total(struct model *model, struct model_batch *batch)
 /* May `count` more units join? */
 static enum error check_room(const struct model_batch *batch, int count)
 {
+    if (batch->is_growing)
+        return batch->state == MODEL_COMPLETED ? ERROR_BATCH_SEALED : OK;
     if (batch->state != MODEL_OPEN)
         return ERROR_BATCH_SEALED;
-    if (batch->total != NONE && model_counts(batch).total + count > batch->total)
+    if (batch->total != NONE && model_counts(batch).total + count > batch->total + batch->grown)
         return ERROR_BATCH_TOTAL_EXCEEDED;
     return OK;
 }
 
 static int add_unit(struct model_batch *batch, enum unit_of kind, int key)
 {
+    batch->grown += batch->is_growing;
     if (batch->is_xor) {
         batch->xor_registered++;
         batch->xor_inside++;
@@ -628,12 +631,41 @@ static int find_key(const struct model_batch *batch, int key)
     return NONE;
 }
 
+/* Has it not ended, in a batch that has not completed? The units of an xor batch have no state of their own. */
+static int batch_if_outstanding(const struct model *model, int record, int unit)
+{
+    const struct model_batch *batch = &model->batches[record];
+    if (batch->state == MODEL_COMPLETED || (!batch->is_xor && batch->units[unit].fate != FATE_OUTSTANDING))
+        return NONE;
+    return record;
+}
+
+int model_batch_of_message(const struct model *model, int index)
+{
+    const struct model_message *message = &model->messages[index];
+    if (message->batch == NONE || message->is_moved)
+        return NONE;
+    const struct model_batch *batch = &model->batches[message->batch];
+    if (message->completes == 0)
+        return batch_if_outstanding(model, message->batch, message->unit);
+    if (batch->parent == NONE || !is_awaited(batch, message))
+        return NONE;
+    return batch_if_outstanding(model, batch->parent, batch->parent_unit);
+}
+
+int model_batch_of_key(const struct model *model, int record, int key)
+{
+    const struct model_batch *batch = &model->batches[record];
+    int unit = batch->is_xor ? NONE : find_key(batch, key);
+    return unit == NONE ? NONE : batch_if_outstanding(model, record, unit);
+}
+
 enum error model_add_units(struct model *model, int record, const struct operation *operation, int *added)
 {
     struct model_batch *batch = &model->batches[record];
     if (batch->is_xor)
         return ERROR_UNSUPPORTED_OPERATION;
-    if (batch->state != MODEL_OPEN)
+    if (check_room(batch, 0) == ERROR_BATCH_SEALED)
         return ERROR_BATCH_SEALED;
     int keys[MODEL_UNITS_MAX], count = 0;
     for (int i = 0; i < (operation->counted != NONE ? operation->counted : (int)operation->count); i++) {

@@ -245,7 +245,9 @@ struct model_batch {
     uint64_t sealed_at;
     uint64_t completed_at;
     uint64_t unpinned_at;
-    int unit_count; /* exact */
+    bool is_growing; /* while a Commit is judged that names an outstanding unit of it: more may join, sealed or not */
+    int grown;       /* units that joined so, which come on top of the total */
+    int unit_count;  /* exact */
     struct model_unit units[MODEL_UNITS_MAX];
     uint64_t xor_value; /* of XorUnits; the ids of messages and children are random and cancel out one by one: */
     int xor_inside;     /* how many of those are in */
@@ -357,6 +359,9 @@ enum error model_create_batch(struct model *model, const struct operation *opera
 enum error model_add_units(struct model *model, int batch, const struct operation *operation, int *added);
 enum error model_complete_units(struct model *model, int batch, const struct operation *operation, bool *recorded);
 enum error model_xor_units(struct model *model, int batch, const struct operation *operation);
+/* The batch of which this message, or the unit under this key, is an outstanding unit; or NONE. */
+int model_batch_of_message(const struct model *model, int message);
+int model_batch_of_key(const struct model *model, int batch, int key);
 void model_seal(struct model *model, int batch);
 void model_cancel(struct model *model, int batch);
 enum error model_delete_batch(struct model *model, int batch);

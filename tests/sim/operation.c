@@ -373,6 +373,36 @@ static void write_group(const struct operation *operation, struct buffer *out)
         buffer_append_format(out, ",\"Action\":\"%s\"", actions[operation->action]);
 }
 
+static void write_handles(const char *name, const struct entry *entries, unsigned count, char (*handles)[HANDLE_SIZE],
+                          struct buffer *out)
+{
+    buffer_append_format(out, "],\"%s\":[", name);
+    for (unsigned i = 0; i < count; i++) {
+        buffer_append_format(out, "%s{", i > 0 ? "," : "");
+        write_queue_url(entries[i].queue, out);
+        buffer_append_format(out, ",\"ReceiptHandle\":\"%s\"}", handles[entries[i].handle]);
+    }
+}
+
+/* What a Commit makes and adds. */
+static void write_growth(const struct operation *operation, struct buffer *out)
+{
+    if (operation->has_child) {
+        buffer_append_format(out, ",\"CreateBatches\":[{\"BatchId\":\"b%d\"", operation->batch);
+        write_create_batch(operation, out);
+        buffer_append_format(out, "}]");
+    }
+    if (operation->added_batch == NONE)
+        return;
+    buffer_append_format(out, ",\"AddUnits\":[{\"BatchId\":\"b%d\",\"Units\":[", operation->added_batch);
+    for (unsigned i = 0; i < operation->added_count; i++) {
+        buffer_append_format(out, "%s\"", i > 0 ? "," : "");
+        operation_write_key(operation->added_keys[i], out);
+        buffer_append_format(out, "\"");
+    }
+    buffer_append_format(out, "]}]");
+}
+
 static void write_commit(const struct operation *operation, char (*handles)[HANDLE_SIZE], struct buffer *out)
 {
     buffer_append_format(out, "\"Sends\":[");
@@ -383,13 +413,9 @@ static void write_commit(const struct operation *operation, char (*handles)[HAND
         write_send(&operation->entries[i], out);
         buffer_append_format(out, "}");
     }
-    buffer_append_format(out, "],\"Deletes\":[");
-    for (unsigned i = 0; i < operation->delete_count; i++) {
-        const struct entry *entry = &operation->entries[operation->count + i];
-        buffer_append_format(out, "%s{", i > 0 ? "," : "");
-        write_queue_url(entry->queue, out);
-        buffer_append_format(out, ",\"ReceiptHandle\":\"%s\"}", handles[entry->handle]);
-    }
+    const struct entry *deletes = &operation->entries[operation->count];
+    write_handles("Deletes", deletes, operation->delete_count, handles, out);
+    write_handles("Holds", deletes + operation->delete_count, operation->hold_count, handles, out);
     buffer_append_format(out, "],\"Units\":[");
     for (unsigned i = 0; i < operation->unit_count; i++) {
         buffer_append_format(out, "%s{\"BatchId\":\"b%d\",\"Unit\":\"", i > 0 ? "," : "", operation->unit_batches[i]);
@@ -397,6 +423,7 @@ static void write_commit(const struct operation *operation, char (*handles)[HAND
         buffer_append_format(out, "\",\"Status\":\"%s\"}", operation->is_failed[i] ? "failed" : "succeeded");
     }
     buffer_append_format(out, "]");
+    write_growth(operation, out);
 }
 
 void operation_write_uid(int uid, char text[ROW_UUID_SIZE])

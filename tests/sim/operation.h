@@ -142,9 +142,14 @@ struct operation {
     bool is_paused;                                                      /* pause, or resume */
     bool is_final;                                                       /* fail */
     int reason;                                                          /* fail: or NONE */
-    /* Commit: sends and then deletes are in `entries`, units in `keys`. */
-    unsigned delete_count, unit_count;
+    /* Commit: sends, then deletes, then holds are in `entries`, units in `keys`, a batch that it makes where that of
+     * create batch is. */
+    unsigned delete_count, hold_count, unit_count;
     int unit_batches[KEYS_MAX];
+    bool has_child;
+    int added_batch; /* commit: of AddUnits, or NONE */
+    unsigned added_count;
+    int added_keys[KEYS_MAX];
     int publisher; /* open, publish */
     int owner;
     int epoch;

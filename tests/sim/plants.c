@@ -64,6 +64,8 @@ const char *plant_name(enum plant plant)
         [PLANT_OLD_FRAME_TIME] = "old-frame-time",
         [PLANT_SHORT_LEASE] = "short-lease",
         [PLANT_LEASE_NOT_KEPT] = "lease-not-kept",
+        [PLANT_SPENT_UNIT_GROWS] = "spent-unit-grows",
+        [PLANT_GROWTH_NOT_COUNTED] = "growth-not-counted",
         [PLANT_NO_RESERVE] = "reserve-not-there",
     };
     return names[plant];
@@ -331,6 +333,24 @@ void __wrap_tags_merge(struct bytes tags, struct bytes added, struct buffer *out
 void __wrap_tags_merge(struct bytes tags, struct bytes added, struct buffer *out)
 {
     __real_tags_merge(planted.plant == PLANT_TAGS_REPLACED ? bytes_make(NULL, 0) : tags, added, out);
+}
+
+/* --- batches that grow -------------------------------------------------------------------------------------------- */
+
+bool __real_batch_unit_is_outstanding(const struct batch *batch, uint32_t unit);
+bool __wrap_batch_unit_is_outstanding(const struct batch *batch, uint32_t unit);
+bool __wrap_batch_unit_is_outstanding(const struct batch *batch, uint32_t unit)
+{
+    return planted.plant == PLANT_SPENT_UNIT_GROWS ? batch->state != BATCH_COMPLETED
+                                                   : __real_batch_unit_is_outstanding(batch, unit);
+}
+
+void __real_finish_growth(struct core *core, uint32_t slot, uint32_t count);
+void __wrap_finish_growth(struct core *core, uint32_t slot, uint32_t count);
+void __wrap_finish_growth(struct core *core, uint32_t slot, uint32_t count)
+{
+    if (planted.plant != PLANT_GROWTH_NOT_COUNTED)
+        __real_finish_growth(core, slot, count);
 }
 
 /* --- publishers ---------------------------------------------------------------------------------------------------- */

@@ -39,6 +39,8 @@ enum plant {
     PLANT_OLD_FRAME_TIME,          /* a frame keeps the time at which it was opened */
     PLANT_SHORT_LEASE,             /* a lease counts from its decision, however late its reply leaves */
     PLANT_LEASE_NOT_KEPT,          /* a lease may end while its reply is held */
+    PLANT_SPENT_UNIT_GROWS,        /* a unit that has ended lets others join its batch */
+    PLANT_GROWTH_NOT_COUNTED,      /* a Total does not grow with its batch */
     PLANT_NO_RESERVE,              /* what is kept for a full disk has no room on it */
     PLANT_COUNT
 };

@@ -280,7 +280,7 @@ static void step_commit(struct core_rig *rig)
     struct drawn_send drawn[COMMIT_ENTRIES];
     struct commit_send sends[COMMIT_ENTRIES];
     struct commit_unit units[COMMIT_ENTRIES];
-    struct commit_delete deletes[COMMIT_ENTRIES];
+    struct commit_message deletes[COMMIT_ENTRIES];
     char keys[COMMIT_ENTRIES][8], handles[COMMIT_ENTRIES][HANDLE_TEXT_SIZE];
     struct commit_command command = {.sends = sends, .units = units, .deletes = deletes, .size_max = 1u << 19};
     for (uint32_t i = core_rig_draw(rig, COMMIT_ENTRIES + 1); i > 0; i--) {

@@ -430,7 +430,7 @@ ROWS = [
     ("Publish", publish(Publisher=PUBLISHER["Owner"]), "PublisherFenced", "This publisher was never opened; call OpenPublisher first."),
     ("Publish", publish(Batch=3), "PublisherBatchOutOfOrder", "Batch is 3; the last one was 1, so it must be that one again or 2. Nothing was done."),
     ("Publish", publish(Batch=1, ConfirmedBatch=0, Rows=[ROW, ROW]), "PublisherBatchConflict", "Batch 1 has been published with other rows. Nothing was done."),
-    *[("Commit", empty, "EmptyBatchRequest", "A Commit needs at least one entry in Sends, Units or Deletes.") for empty in [{}, {"Sends": []}]],
+    *[("Commit", empty, "EmptyBatchRequest", "A Commit needs at least one entry in Sends, Units, Deletes, AddUnits or CreateBatches.") for empty in [{}, {"Sends": []}]],
     # Attributes that are no text.
     ("SetQueueAttributes", {"QueueUrl": Q, "Attributes": {"Tally.Backoff": {"min": 1}}}, SERIAL, "The value of attribute Tally.Backoff must be a String."),
     # Tally's batches.
@@ -471,7 +471,7 @@ ROWS = [
     ("AddUnits", {"BatchId": "open", "Units": [7]}, SERIAL, None),
     ("AddUnits", {"BatchId": "open", "Units": [["a"]]}, SERIAL, None),
     ("AddUnits", {"BatchId": "open", "Count": -1}, IPV, None),
-    ("AddUnits", {"BatchId": "sealed", "Count": 9}, "BatchSealed", "Batch 'sealed' is sealed; no units can be added."),
+    ("AddUnits", {"BatchId": "sealed", "Count": 9}, "BatchSealed", "Batch 'sealed' is sealed: only a Commit that names a unit of it which has not ended (in Deletes, Units or Holds) can add to it."),
     ("AddUnits", {"BatchId": "total", "Count": 4}, "BatchTotalExceeded", "Batch 'total' would have more units than its Total, 3; nothing was added."),
     ("AddUnits", {"BatchId": "xor", "Count": 1}, "UnsupportedOperation", None),
     ("CompleteUnits", {"BatchId": "open"}, *missing("Units")),

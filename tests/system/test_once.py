@@ -200,7 +200,7 @@ def test_a_commit_with_one_fault_does_nothing_and_names_the_entry(daemon):
             told = answer.json()
             assert told["__type"].endswith(f"#{error}") and f"{part}[1]: " in told["message"], (entry, told)
         twice = line.call("Tally.Commit", {**good, "Deletes": good["Deletes"] * 2}).json()
-        assert "Deletes[1]: " in twice["message"] and "is among the Deletes already" in twice["message"]
+        assert "Deletes[1]: " in twice["message"] and "is among the Deletes or Holds already" in twice["message"]
         for part, count in [("Deletes", 11), ("Sends", 11), ("Units", 101)]:
             many = line.call("Tally.Commit", {**good, part: good[part] * count}).json()
             assert many["__type"].endswith("#TooManyEntriesInBatchRequest") and f"{part} holds {count} entries" in many["message"]

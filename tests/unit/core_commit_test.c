@@ -16,6 +16,9 @@
 #define SENDS 4u
 #define UNITS 3u
 #define DELETES 3u
+#define HOLDS 2u
+#define CHILDREN 2u
+#define ADDITIONS 2u
 
 /* A commit in names, so that it can be asked of more than one core. */
 struct wish {
@@ -34,8 +37,16 @@ struct wish {
     struct {
         uint32_t queue;
         char handle[HANDLE_TEXT_SIZE];
-    } deletes[DELETES];
-    uint32_t send_count, unit_count, delete_count;
+    } deletes[DELETES], holds[HOLDS];
+    struct {
+        char id[8], parent[8], queue[8];
+        bool has_total;
+        uint32_t total;
+    } children[CHILDREN];
+    struct {
+        char batch[8], key[8];
+    } additions[ADDITIONS];
+    uint32_t send_count, unit_count, delete_count, hold_count, child_count, addition_count;
 };
 
 /* The command of a wish, and what it points to. */
@@ -43,7 +54,10 @@ struct request {
     struct commit_command command;
     struct commit_send sends[SENDS];
     struct commit_unit units[UNITS];
-    struct commit_delete deletes[DELETES];
+    struct commit_message deletes[DELETES], holds[HOLDS];
+    struct commit_child children[CHILDREN];
+    struct commit_addition additions[ADDITIONS];
+    struct bytes keys[ADDITIONS];
     struct antecedent_name after[SENDS][2];
 };
 
@@ -72,6 +86,38 @@ static void draw_send(struct core_rig *rig, struct wish *wish, uint32_t i)
         draw_text(rig, wish->sends[i].after[k], 'b', 6, 1);
 }
 
+/* The newest handles are the likeliest to hold something. */
+static void draw_handle(struct core_rig *rig, uint32_t *queue, char text[HANDLE_TEXT_SIZE])
+{
+    unsigned kept = rig->handle_count < CORE_RIG_HANDLES ? rig->handle_count : CORE_RIG_HANDLES;
+    uint32_t newest = rig->handle_count - 1 - core_rig_draw(rig, kept < 6 ? kept : 6);
+    const struct handle *handle = &rig->handles[newest % CORE_RIG_HANDLES];
+    *queue = handle->queue;
+    handle_to_text(core_digest(rig->core), handle, text);
+}
+
+/* Batches to be made, often with a parent and with a message into a line, and units for these and others. */
+static void draw_batches(struct core_rig *rig, struct wish *wish)
+{
+    wish->child_count = core_rig_draw(rig, CHILDREN + 1);
+    for (uint32_t i = 0; i < wish->child_count; i++) {
+        draw_text(rig, wish->children[i].id, 'c', 40, 1);
+        draw_text(rig, wish->children[i].parent, 'b', 6, core_rig_draw(rig, 4) == 0 ? 1000 : 1);
+        draw_text(rig, wish->children[i].queue, 'f', 3, 2);
+        wish->children[i].has_total = core_rig_draw(rig, 3) == 0;
+        wish->children[i].total = core_rig_draw(rig, 3);
+    }
+    wish->addition_count = core_rig_draw(rig, ADDITIONS + 1);
+    for (uint32_t i = 0; i < wish->addition_count; i++) {
+        draw_text(rig, wish->additions[i].batch, 'b', 6, 1);
+        if (wish->child_count > 0 && core_rig_draw(rig, 3) == 0)
+            memcpy(wish->additions[i].batch, wish->children[0].id, sizeof(wish->children[0].id));
+        draw_text(rig, wish->additions[i].key, 'u', 12, 1);
+    }
+    if (wish->child_count > 0 && wish->send_count > 0 && core_rig_draw(rig, 2) == 0)
+        memcpy(wish->sends[0].batch, wish->children[0].id, sizeof(wish->children[0].id));
+}
+
 static struct wish draw_wish(struct core_rig *rig)
 {
     struct wish wish = {.send_count = core_rig_draw(rig, SENDS + 1),
@@ -84,15 +130,14 @@ static struct wish draw_wish(struct core_rig *rig)
         memmove(wish.units[i].key, wish.units[i].key + core_rig_draw(rig, 2), sizeof(wish.units[i].key) - 1);
         wish.units[i].outcome = core_rig_draw(rig, 4) == 0 ? UNIT_FAILED : UNIT_SUCCEEDED;
     }
-    unsigned kept = rig->handle_count < CORE_RIG_HANDLES ? rig->handle_count : CORE_RIG_HANDLES;
-    wish.delete_count = kept == 0 || core_rig_draw(rig, 2) == 0 ? 0 : 1 + core_rig_draw(rig, DELETES);
-    for (uint32_t i = 0; i < wish.delete_count; i++) {
-        /* The newest handles are the likeliest to hold something. */
-        uint32_t newest = rig->handle_count - 1 - core_rig_draw(rig, kept < 6 ? kept : 6);
-        const struct handle *handle = &rig->handles[newest % CORE_RIG_HANDLES];
-        wish.deletes[i].queue = handle->queue;
-        handle_to_text(core_digest(rig->core), handle, wish.deletes[i].handle);
-    }
+    wish.delete_count = rig->handle_count == 0 || core_rig_draw(rig, 2) == 0 ? 0 : 1 + core_rig_draw(rig, DELETES);
+    for (uint32_t i = 0; i < wish.delete_count; i++)
+        draw_handle(rig, &wish.deletes[i].queue, wish.deletes[i].handle);
+    wish.hold_count = rig->handle_count == 0 || core_rig_draw(rig, 3) > 0 ? 0 : 1 + core_rig_draw(rig, HOLDS);
+    for (uint32_t i = 0; i < wish.hold_count; i++)
+        draw_handle(rig, &wish.holds[i].queue, wish.holds[i].handle);
+    if (core_rig_draw(rig, 3) == 0)
+        draw_batches(rig, &wish);
     return wish;
 }
 
@@ -123,6 +168,30 @@ static void request_send(const struct core *core, const struct wish *wish, uint3
         request->after[i][k] = (struct antecedent_name){.kind = NAMED_BATCH, .text = view(wish->sends[i].after[k])};
 }
 
+static bool request_child(const struct core *core, const struct wish *wish, uint32_t i, struct request *request)
+{
+    const bool has_target = wish->children[i].queue[0] != '\0';
+    const struct queue *queue = has_target ? core_find_queue(core, view(wish->children[i].queue)) : NULL;
+    request->children[i] = (struct commit_child){
+        .command = {.id = view(wish->children[i].id),
+                    .parent_id = view(wish->children[i].parent),
+                    .spec = {.has_total = wish->children[i].has_total,
+                             .total = wish->children[i].total,
+                             .expires_after_s = 86400,
+                             .retention_s = 86400}},
+    };
+    if (queue != NULL)
+        request->children[i].command.spec.targets[0] = (struct batch_target){.queue = queue->id, .group = BYTES("g0")};
+    return has_target == (queue != NULL);
+}
+
+static void request_addition(const struct wish *wish, uint32_t i, struct request *request)
+{
+    request->keys[i] = view(wish->additions[i].key);
+    request->additions[i] = (struct commit_addition){.batch_id = view(wish->additions[i].batch),
+                                                     .command = {.keys = &request->keys[i], .key_count = 1}};
+}
+
 /* False if it names a queue or batch that is not there, which the api would refuse. */
 static bool make_request(const struct core *core, const struct wish *wish, struct request *request)
 {
@@ -130,9 +199,15 @@ static bool make_request(const struct core *core, const struct wish *wish, struc
     request->command = (struct commit_command){.sends = request->sends,
                                                .units = request->units,
                                                .deletes = request->deletes,
+                                               .holds = request->holds,
+                                               .children = request->children,
+                                               .additions = request->additions,
                                                .send_count = wish->send_count,
                                                .unit_count = wish->unit_count,
                                                .delete_count = wish->delete_count,
+                                               .hold_count = wish->hold_count,
+                                               .child_count = wish->child_count,
+                                               .addition_count = wish->addition_count,
                                                .size_max = 1u << 19};
     for (uint32_t i = 0; i < wish->send_count; i++) {
         request_send(core, wish, i, request);
@@ -145,21 +220,81 @@ static bool make_request(const struct core *core, const struct wish *wish, struc
         is_good = is_good && request->units[i].batch != NULL;
     }
     for (uint32_t i = 0; i < wish->delete_count; i++) {
-        request->deletes[i] = (struct commit_delete){.queue = core_find_queue_by_id(core, wish->deletes[i].queue),
-                                                     .handle = bytes_make(wish->deletes[i].handle, HANDLE_TEXT_SIZE)};
+        request->deletes[i] = (struct commit_message){.queue = core_find_queue_by_id(core, wish->deletes[i].queue),
+                                                      .handle = bytes_make(wish->deletes[i].handle, HANDLE_TEXT_SIZE)};
         is_good = is_good && request->deletes[i].queue != NULL;
     }
+    for (uint32_t i = 0; i < wish->hold_count; i++) {
+        request->holds[i] = (struct commit_message){.queue = core_find_queue_by_id(core, wish->holds[i].queue),
+                                                    .handle = bytes_make(wish->holds[i].handle, HANDLE_TEXT_SIZE)};
+        is_good = is_good && request->holds[i].queue != NULL;
+    }
+    for (uint32_t i = 0; i < wish->child_count; i++)
+        is_good = request_child(core, wish, i, request) && is_good;
+    for (uint32_t i = 0; i < wish->addition_count; i++)
+        request_addition(wish, i, request);
     return is_good;
+}
+
+/* Which batches may grow is the commit's to find out. */
+static void copy_growth(const struct request *from, struct request *to)
+{
+    for (uint32_t i = 0; i < from->command.child_count; i++)
+        to->children[i].command.is_growth = from->children[i].command.is_growth;
+    for (uint32_t i = 0; i < from->command.addition_count; i++)
+        to->additions[i].command.is_growth = from->additions[i].command.is_growth;
+    for (uint32_t i = 0; i < from->command.send_count; i++)
+        to->sends[i].command.is_growth = from->sends[i].command.is_growth;
+}
+
+/* Makes batches and adds units. No batch is made or added to twice. */
+static enum error add_each(struct core *core, struct commit_command *command)
+{
+    enum error error = OK;
+    const struct batch *batch;
+    for (uint32_t i = 0; error == OK && i < command->child_count; i++) {
+        for (uint32_t k = 0; k < i; k++)
+            if (bytes_equal(command->children[k].command.id, command->children[i].command.id))
+                return ERROR_INVALID_PARAMETER_VALUE;
+        error = decide_create_batch(core, &command->children[i].command, &batch);
+    }
+    for (uint32_t i = 0; error == OK && i < command->addition_count; i++) {
+        for (uint32_t k = 0; k < i; k++)
+            if (bytes_equal(command->additions[k].batch_id, command->additions[i].batch_id))
+                return ERROR_INVALID_PARAMETER_VALUE;
+        batch = core_find_batch(core, command->additions[i].batch_id);
+        error = batch == NULL
+                    ? ERROR_BATCH_DOES_NOT_EXIST
+                    : decide_add_units(core, batch, &command->additions[i].command, &command->additions[i].added);
+    }
+    return error;
+}
+
+static enum error check_handles(struct core *core, const struct commit_command *command)
+{
+    uint64_t numbers[DELETES + HOLDS];
+    for (uint32_t i = 0; i < command->delete_count + command->hold_count; i++) {
+        const bool is_hold = i >= command->delete_count;
+        const struct commit_message *entry =
+            is_hold ? &command->holds[i - command->delete_count] : &command->deletes[i];
+        numbers[i] = decide_held_message(core, entry->queue, entry->handle);
+        if (numbers[i] == 0 ||
+            (is_hold && core_message(core, core_find_message(core, numbers[i]))->state != MESSAGE_IN_FLIGHT))
+            return ERROR_RECEIPT_HANDLE_IS_INVALID;
+        for (uint32_t k = 0; k < i; k++)
+            if (numbers[k] == numbers[i])
+                return ERROR_INVALID_PARAMETER_VALUE;
+    }
+    return OK;
 }
 
 /* The same, decision by decision. */
 static enum error decide_each(struct core *core, struct request *request)
 {
-    enum error error = OK;
     struct commit_command *command = &request->command;
-    for (uint32_t i = 0; error == OK && i < command->delete_count; i++)
-        if (decide_held_message(core, command->deletes[i].queue, command->deletes[i].handle) == 0)
-            error = ERROR_RECEIPT_HANDLE_IS_INVALID;
+    enum error error = check_handles(core, command);
+    if (error == OK)
+        error = add_each(core, command);
     for (uint32_t i = 0; error == OK && i < command->send_count; i++)
         error = decide_send(core, &command->sends[i].command, &command->sends[i].result);
     for (uint32_t i = 0; error == OK && i < command->unit_count; i++) {
@@ -218,6 +353,7 @@ static enum error commit_one(struct core_rig *rig, uint64_t seed, bool *is_asked
     (void)make_request(twin, &wish, &again);
     struct commit_fault fault;
     enum error error = decide_commit(rig->core, &request.command, &fault);
+    copy_growth(&request, &again);
     enum error expected = decide_each(twin, &again);
     core_check(rig->core);
     if (error != OK && !has_same_state(rig->core, before))

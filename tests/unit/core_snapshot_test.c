@@ -210,6 +210,69 @@ static void states_of_earlier_versions_are_read(void **state)
     core_rig_deinit(&rig);
 }
 
+/* The seventh version did not say how many units joined from inside: there were none. */
+static void a_batch_of_the_seventh_version_has_not_grown(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct core *core = core_rig_begin(&rig);
+    const struct batch *batch;
+    const struct create_batch_command create = {
+        .id = BYTES("b"), .spec = {.has_total = true, .total = 5, .expires_after_s = 9, .retention_s = 9}};
+    const struct add_units_command add = {.count = 3};
+    uint32_t added;
+    assert_int_equal(decide_create_batch(core, &create, &batch), OK);
+    assert_int_equal(decide_add_units(core, batch, &add, &added), OK);
+    core_rig_end(&rig);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    bytes_put_u32(encoded.data_owned, 7);
+    assert_null(decode(buffer_bytes(&encoded)));
+    buffer_truncate(&encoded, encoded.size - 4);
+    struct core *decoded = decode(buffer_bytes(&encoded));
+    assert_non_null(decoded);
+    expect_same(decoded, rig.core, 1);
+    core_destroy(decoded);
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
+/* More units than its Total and those that joined from inside: no batch has that. */
+static void a_batch_has_no_more_units_than_it_has_grown_by(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    struct core *core = core_rig_begin(&rig);
+    const struct batch *batch;
+    const struct create_batch_command create = {
+        .id = BYTES("b"), .spec = {.has_total = true, .total = 1, .expires_after_s = 9, .retention_s = 9}};
+    struct add_units_command add = {.count = 1};
+    uint32_t added;
+    assert_int_equal(decide_create_batch(core, &create, &batch), OK);
+    assert_int_equal(decide_add_units(core, batch, &add, &added), OK);
+    struct bytes key = BYTES("x");
+    add = (struct add_units_command){.keys = &key, .key_count = 1};
+    assert_int_equal(decide_add_units(core, batch, &add, &added), ERROR_BATCH_SEALED);
+    add.is_growth = true;
+    assert_int_equal(decide_add_units(core, batch, &add, &added), OK);
+    assert_int_equal(batch->grown, 1);
+    core_rig_end(&rig);
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    struct core *decoded = decode(buffer_bytes(&encoded));
+    assert_non_null(decoded);
+    expect_same(decoded, rig.core, 1);
+    core_destroy(decoded);
+    bytes_put_u32(encoded.data_owned + encoded.size - 4, 0);
+    assert_null(decode(buffer_bytes(&encoded)));
+    buffer_deinit(&encoded);
+    core_rig_deinit(&rig);
+}
+
 static void a_truncated_state_is_refused(void **state)
 {
     (void)state;
@@ -295,6 +358,8 @@ int main(void)
         cmocka_unit_test(a_decoded_core_goes_on_as_the_live_one),
         cmocka_unit_test(many_dead_letters_of_one_group_are_read_soon),
         cmocka_unit_test(states_of_earlier_versions_are_read),
+        cmocka_unit_test(a_batch_of_the_seventh_version_has_not_grown),
+        cmocka_unit_test(a_batch_has_no_more_units_than_it_has_grown_by),
         cmocka_unit_test(a_truncated_state_is_refused),
         cmocka_unit_test(a_damaged_state_is_refused_or_sound),
         cmocka_unit_test(a_damaged_frame_never_crashes_the_replay),
