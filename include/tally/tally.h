@@ -379,7 +379,10 @@ enum tally_status tally_group_resume(struct tally_client *client, const char *qu
 #define TALLY_COMMIT_DELETES_MAX 10
 #define TALLY_COMMIT_SENDS_MAX 10
 #define TALLY_COMMIT_UNITS_MAX 100
+#define TALLY_COMMIT_HOLDS_MAX 10
+#define TALLY_COMMIT_ADDITIONS_MAX 10
 
+/* A message to delete; or, among the holds, one whose lease must be live, and stays. */
 struct tally_commit_delete {
     const char *queue;
     const char *receipt_handle;
@@ -397,6 +400,13 @@ struct tally_commit_unit {
     const char *detail; /* kept with the unit; NULL: none */
 };
 
+/* External units that a batch gets: as tally_batch_add(), or with `keys` NULL as tally_batch_add_count(). */
+struct tally_commit_addition {
+    const char *batch_id;
+    const char *const *keys;
+    size_t count;
+};
+
 struct tally_commit {
     const struct tally_commit_delete *deletes;
     size_t delete_count; /* 0 to 10 */
@@ -404,6 +414,10 @@ struct tally_commit {
     size_t send_count; /* 0 to 10 */
     const struct tally_commit_unit *units;
     size_t unit_count; /* 0 to 100 */
+    const struct tally_commit_delete *holds;
+    size_t hold_count; /* 0 to 10 */
+    const struct tally_commit_addition *additions;
+    size_t addition_count; /* 0 to 10 */
 };
 
 struct tally_committed_unit {
@@ -411,12 +425,13 @@ struct tally_committed_unit {
     bool is_completed; /* this commit completed its batch */
 };
 
-/* Deletes, sends and counts in one record: all of it or nothing. So a worker that turns a message into others can neither
- * lose nor repeat them: if its delete counts, its sends do. `sent` and `ended`, unless NULL, have as many places as there
- * are sends and units and receive what became of each; a duplicate, or a unit that had ended before, is no error.
- * Not repeated after a lost answer (TALLY_UNREACHABLE, is_outcome_unknown): if nothing was done, the message to delete
- * comes back by its visibility timeout, and the work is done again from there.
- * Errors: TALLY_INVALID if a count is out of range or a body NULL; TALLY_REFUSED with the errors of tally_send() and
+/* Deletes, sends and counts in one record: all of it or nothing. So a worker that turns a message into others can
+ * neither lose nor repeat them: if its delete counts, its sends do. Where a delete, a hold or a unit names a unit of a
+ * batch that has not ended, sends and additions may join that batch though it is sealed. `sent` and `ended`, unless
+ * NULL, have as many places as there are sends and units and receive what became of each; a duplicate, or a unit that
+ * had ended before, is no error. Not repeated after a lost answer (TALLY_UNREACHABLE, is_outcome_unknown): if nothing
+ * was done, the message to delete comes back by its visibility timeout, and the work is done again from there. Errors:
+ * TALLY_INVALID if a count is out of range or a body NULL; TALLY_REFUSED with the errors of tally_send() and
  * tally_batch_complete(), and with ReceiptHandleIsInvalid (not the newest handle of a message that is there: another
  * worker has it, or it has ended). Whatever the server refuses, nothing was done. Commit. */
 enum tally_status tally_commit(struct tally_client *client, const struct tally_commit *commit, struct tally_sent *sent,

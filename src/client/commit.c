@@ -6,21 +6,43 @@
 static enum tally_status check_commit(struct tally_client *client, const struct tally_commit *commit)
 {
     if (commit->delete_count > TALLY_COMMIT_DELETES_MAX || commit->send_count > TALLY_COMMIT_SENDS_MAX ||
-        commit->unit_count > TALLY_COMMIT_UNITS_MAX)
-        return client_refuse(client, "one commit takes at most 10 deletes, 10 sends and 100 units");
+        commit->unit_count > TALLY_COMMIT_UNITS_MAX || commit->hold_count > TALLY_COMMIT_HOLDS_MAX ||
+        commit->addition_count > TALLY_COMMIT_ADDITIONS_MAX)
+        return client_refuse(client, "one commit takes at most 10 deletes, sends, holds and additions, and 100 units");
     for (size_t i = 0; i < commit->send_count; i++)
         if (commit->sends[i].message.body == NULL)
             return client_refuse(client, "a message needs a body");
     return TALLY_OK;
 }
 
-static void add_deletes(struct json_body *body, const struct tally_commit *commit)
+static void add_messages(struct json_body *body, const char *name, const struct tally_commit_delete *messages,
+                         size_t count)
 {
-    yyjson_mut_val *list = json_add_array(body, body->root, "Deletes");
-    for (size_t i = 0; i < commit->delete_count; i++) {
+    yyjson_mut_val *list = count > 0 ? json_add_array(body, body->root, name) : NULL;
+    for (size_t i = 0; i < count; i++) {
         yyjson_mut_val *item = json_append_object(body, list);
-        json_add_text(body, item, "QueueUrl", commit->deletes[i].queue);
-        json_add_text(body, item, "ReceiptHandle", commit->deletes[i].receipt_handle);
+        json_add_text(body, item, "QueueUrl", messages[i].queue);
+        json_add_text(body, item, "ReceiptHandle", messages[i].receipt_handle);
+    }
+}
+
+static void add_keys(struct json_body *body, yyjson_mut_val *list, const struct tally_commit_addition *addition)
+{
+    for (size_t i = 0; i < addition->count; i++)
+        yyjson_mut_arr_add_str(body->doc_owned, list, addition->keys[i]);
+}
+
+static void add_additions(struct json_body *body, const struct tally_commit *commit)
+{
+    yyjson_mut_val *list = json_add_array(body, body->root, "AddUnits");
+    for (size_t i = 0; i < commit->addition_count; i++) {
+        const struct tally_commit_addition *addition = &commit->additions[i];
+        yyjson_mut_val *item = json_append_object(body, list);
+        json_add_text(body, item, "BatchId", addition->batch_id);
+        if (addition->keys == NULL)
+            json_add_number(body, item, "Count", addition->count);
+        else
+            add_keys(body, json_add_array(body, item, "Units"), addition);
     }
 }
 
@@ -86,8 +108,10 @@ enum tally_status tally_commit(struct tally_client *client, const struct tally_c
     if (status != TALLY_OK)
         return status;
     json_body_init(&body);
-    if (commit->delete_count > 0)
-        add_deletes(&body, commit);
+    add_messages(&body, "Deletes", commit->deletes, commit->delete_count);
+    add_messages(&body, "Holds", commit->holds, commit->hold_count);
+    if (commit->addition_count > 0)
+        add_additions(&body, commit);
     if (commit->send_count > 0)
         add_sends(&body, commit);
     if (commit->unit_count > 0)

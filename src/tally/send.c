@@ -25,6 +25,7 @@ struct settings {
     struct option_number delay;
     struct option_list attributes;
     bool has_lines;
+    bool is_from_unit;
 };
 
 static const struct option_row options[] = {
@@ -50,7 +51,28 @@ static const struct option_row options[] = {
      offsetof(struct settings, after_failure), 0, 0, NULL},
     {"lines", NULL, "with -: send each line of standard input as a message", OPTION_FLAG,
      offsetof(struct settings, has_lines), 0, 0, NULL},
+    {"from-unit", NULL, "inside tally work: join the batch of the message that is worked on, though it is sealed",
+     OPTION_FLAG, offsetof(struct settings, is_from_unit), 0, 0, NULL},
 };
+
+/* What `tally work` says in the environment of the message that a command works on. */
+#define UNIT_QUEUE "TALLY_QUEUE"
+#define UNIT_HANDLE "TALLY_RECEIPT_HANDLE"
+#define UNIT_BATCH "TALLY_ATTRIBUTE_Tally_Batch"
+
+/* Whose unit it is that lets the messages join: the batch that --batch names, else that of the message itself. */
+static int find_unit_batch(const struct invocation *invocation, const char **batch)
+{
+    const struct settings *settings = invocation->settings;
+    if (getenv(UNIT_QUEUE) == NULL || getenv(UNIT_HANDLE) == NULL)
+        return complain_usage(invocation, "--from-unit works in a command that tally work runs: " UNIT_QUEUE
+                                          " and " UNIT_HANDLE " say which message it holds, and are not set");
+    *batch = settings->batch != NULL ? settings->batch : getenv(UNIT_BATCH);
+    if (*batch == NULL || **batch == '\0')
+        return complain_usage(invocation, "the message that is worked on is no unit of a batch (" UNIT_BATCH
+                                          " is not set); for one that a batch has sent, name its parent with --batch");
+    return EXIT_DONE;
+}
 
 /* The message that the options describe, without a body. */
 static int make_message(const struct invocation *invocation, struct tally_attribute *attributes,
@@ -72,10 +94,13 @@ static int make_message(const struct invocation *invocation, struct tally_attrib
         if (!assignment_attribute((char *)(uintptr_t)text, &attributes[i])) /* words of main() may be written to */
             return complain_usage(invocation, "--attribute takes Name=Value, not \"%s\"", text);
     }
+    const char *batch = settings->batch;
+    if (settings->is_from_unit && find_unit_batch(invocation, &batch) != EXIT_DONE)
+        return EXIT_USAGE;
     *message = (struct tally_outgoing){
         .attributes = attributes,
         .attribute_count = settings->attributes.count,
-        .batch_id = settings->batch,
+        .batch_id = batch,
         .group_id = settings->group,
         .deduplication_id = settings->deduplication,
         .has_delay = settings->delay.is_given,
@@ -91,11 +116,29 @@ static int make_message(const struct invocation *invocation, struct tally_attrib
     return EXIT_DONE;
 }
 
+/* Sends them in one Commit, which holds the lease of the message that is worked on. */
+static enum tally_status send_from_unit(struct invocation *invocation, const struct tally_outgoing *messages,
+                                        size_t count, struct tally_sent *sent)
+{
+    const struct tally_commit_delete hold = {.queue = getenv(UNIT_QUEUE), .receipt_handle = getenv(UNIT_HANDLE)};
+    struct tally_commit_send sends[TALLY_COMMIT_SENDS_MAX];
+    for (size_t i = 0; i < count; i++)
+        sends[i] = (struct tally_commit_send){.queue = invocation->arguments[0], .message = messages[i]};
+    const struct tally_commit commit = {.sends = sends, .send_count = count, .holds = &hold, .hold_count = 1};
+    return tally_commit(invocation->client, &commit, sent, NULL);
+}
+
+static_assert(TALLY_SEND_BATCH_MAX <= TALLY_COMMIT_SENDS_MAX, "what goes into one request goes into one Commit");
+
 static int send_one(struct invocation *invocation, struct tally_outgoing *message, const char *body)
 {
+    const struct settings *settings = invocation->settings;
     struct tally_sent sent;
     message->body = body;
-    if (tally_send_one(invocation->client, invocation->arguments[0], message, &sent) != TALLY_OK)
+    enum tally_status status = settings->is_from_unit
+                                   ? send_from_unit(invocation, message, 1, &sent)
+                                   : tally_send_one(invocation->client, invocation->arguments[0], message, &sent);
+    if (status != TALLY_OK)
         return invocation_failed(invocation, invocation->client);
     sent_print(invocation, &sent, message);
     return EXIT_DONE;
@@ -117,6 +160,7 @@ static size_t count_fitting(char *const *lines, size_t count, size_t overhead)
 static int send_some(struct invocation *invocation, const struct tally_outgoing *message, char *const *lines,
                      size_t count, size_t first_line)
 {
+    const struct settings *settings = invocation->settings;
     struct tally_outgoing messages[TALLY_SEND_BATCH_MAX] = {{.body = NULL}};
     struct tally_sent sent[TALLY_SEND_BATCH_MAX];
     int status = EXIT_DONE;
@@ -126,7 +170,10 @@ static int send_some(struct invocation *invocation, const struct tally_outgoing 
         messages[i].body = lines[i];
         messages[i].sequence += first_line + i;
     }
-    if (tally_send_batch(invocation->client, invocation->arguments[0], messages, count, sent) != TALLY_OK) {
+    enum tally_status result =
+        settings->is_from_unit ? send_from_unit(invocation, messages, count, sent)
+                               : tally_send_batch(invocation->client, invocation->arguments[0], messages, count, sent);
+    if (result != TALLY_OK) {
         if (tally_client_error(invocation->client)->is_outcome_unknown)
             complain("the messages %zu to %zu may be in the queue or not; those behind them were not sent",
                      first_line + 1, first_line + count);
@@ -218,13 +265,22 @@ const struct command command_send = {
             "\n"
             "When the server's answer is lost, the message may be in the queue or not: exit status 3, and the text "
             "says so.\n"
-            "With --deduplication-id or --producer it is asked for again, and repeating the command is harmless.\n",
+            "With --deduplication-id or --producer it is asked for again, and repeating the command is harmless.\n"
+            "\n"
+            "With --from-unit, in a command that tally work runs, the message joins the batch of the message that is "
+            "worked on,\n"
+            "sealed or not: a crawler's page adds the pages that it names. Only while that message is held, so before "
+            "the\n"
+            "command ends; refused (ReceiptHandleIsInvalid) if another worker has it. A command that is run again adds "
+            "again\n"
+            "what has no --deduplication-id.\n",
     .examples = "  tally send orders '{\"order\": 1}'\n"
                 "  tally send orders - < order.json\n"
                 "  tally send orders hello --delay 60 --attribute colour=blue --attribute size=3:Number\n"
                 "  tally send orders hello --deduplication-id order-17\n"
                 "  tally send comments.fifo 'first!' --group post-17 --deduplication-id comment-1\n"
                 "  tally send reports all --after batch:night\n"
+                "  tally work --queue pages -- sh -c 'find-links | tally send pages - --lines --from-unit'\n"
                 "  seq 1000 | tally send numbers - --lines --batch night --producer generator --sequence 1\n",
     .options = options,
     .option_count = ARRAY_LENGTH(options),

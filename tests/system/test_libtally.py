@@ -242,6 +242,40 @@ static void effects(struct tally_client *client)
     assert(tally_commit(client, &(struct tally_commit){.sends = &send, .send_count = 11}, NULL, NULL) == TALLY_INVALID);
 }
 
+/* A message that is held, and a unit that ends, let others join their sealed batch. */
+static void growth(struct tally_client *client)
+{
+    const char *const keys[] = {"x", "y"};
+    struct tally_outgoing first = {.body = "first", .batch_id = "growing"};
+    struct tally_commit_delete hold = {.queue = "grown"};
+    struct tally_commit_send send = {.queue = "grown", .message = {.body = "second", .batch_id = "growing"}};
+    struct tally_commit_unit unit = {.batch_id = "growing", .key = "y"};
+    struct tally_commit_addition named = {.batch_id = "growing", .keys = keys, .count = 2};
+    struct tally_commit_addition counted = {.batch_id = "growing", .count = 3};
+    const struct tally_commit commits[] = {
+        {.holds = &hold, .hold_count = 1, .sends = &send, .send_count = 1, .additions = &named, .addition_count = 1},
+        {.units = &unit, .unit_count = 1, .additions = &counted, .addition_count = 1},
+        {.sends = &send, .send_count = 1},
+        {.holds = &hold, .hold_count = 11},
+    };
+    struct tally_messages received;
+    struct tally_batch batch;
+
+    CHECK(tally_queue_create(client, "grown", NULL, 0, NULL));
+    CHECK(tally_batch_create(client, &(struct tally_batch_options){.id = "growing", .has_total = true, .total = 1}, NULL));
+    CHECK(tally_send(client, "grown", &first, NULL));
+    received = receive_one(client, "grown", NULL);
+    hold.receipt_handle = received.items_owned[0].receipt_handle;
+    CHECK(tally_commit(client, &commits[0], NULL, NULL));
+    CHECK(tally_commit(client, &commits[1], NULL, NULL));
+    assert(tally_commit(client, &commits[2], NULL, NULL) == TALLY_REFUSED);
+    assert(strcmp(tally_client_error(client)->code, "BatchSealed") == 0);
+    assert(tally_commit(client, &commits[3], NULL, NULL) == TALLY_INVALID);
+    CHECK(tally_batch_describe(client, "growing", &batch));
+    assert(batch.total == 7 && batch.succeeded == 1 && strcmp(batch.state, "sealed") == 0);
+    tally_messages_deinit(&received);
+}
+
 static void pools(struct tally_client *client)
 {
     const struct tally_ticket tickets[] = {
@@ -323,6 +357,7 @@ int main(void)
     batches(client);
     order(client);
     effects(client);
+    growth(client);
     pools(client);
     errors(client);
     tally_client_destroy(client);
