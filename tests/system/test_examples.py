@@ -12,7 +12,7 @@ EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/run"))
 
 # What an example needs beyond Node.js, or instead of it.
 POSTGRES = {"exactly-once", "outbox"}
-PYTHON = {"outbox-sqlite", "pool-dispatch", "pool-letters", "pool-matchers", "pool-teams"}
+PYTHON = {"crawl", "outbox-sqlite", "pool-dispatch", "pool-letters", "pool-matchers", "pool-teams"}
 
 pytestmark = pytest.mark.skipif(bool(WRAPPER), reason="the examples start their daemon themselves, without a wrapper")
 
