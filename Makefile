@@ -36,16 +36,8 @@ help:
 	@echo 'make install       the programs, libtally and its header (DESTDIR and PREFIX as usual)'
 	@echo 'make clean         removes what the compiler made, keeps build/deps'
 
-# $(call configure,FOLDER,OPTIONS,VARIABLES): configures build/FOLDER, once; Ninja does it again when a meson.build changes.
-define configure
-@mkdir -p $(BUILD)
-@[ -f $(BUILD)/$(1)/build.ninja ] || { rm -rf $(BUILD)/$(1) && \
-	$(3) meson setup $(BUILD)/$(1) $(MESON_OPTIONS) $(2) >$(BUILD)/$(1).log 2>&1; } || \
-	{ tail -n 20 $(BUILD)/$(1).log >&2; exit 1; }
-endef
-
 build:
-	$(call configure,release)
+	@src/configure.sh $(BUILD)/release $(MESON_OPTIONS)
 	@ninja -C $(BUILD)/release --quiet programs
 	@mkdir -p $(BUILD)/bin
 	@for program in tallyd tally; do \
@@ -70,7 +62,7 @@ sim: all
 SANITIZED = -Doptimization=1 -Dc_args=-g1 -Db_lundef=false
 
 fuzz-build:
-	$(call configure,fuzz,-Dfuzz=true -Db_sanitize=address$(comma)undefined $(SANITIZED),CC=clang)
+	@CC=clang src/configure.sh $(BUILD)/fuzz $(MESON_OPTIONS) -Dfuzz=true -Db_sanitize=address,undefined $(SANITIZED)
 	@ninja -C $(BUILD)/fuzz --quiet fuzzers
 
 fuzz:
@@ -130,11 +122,11 @@ soak:
 	@./bench/soak $(SOAK)
 
 asan:
-	$(call configure,asan,-Db_sanitize=address$(comma)undefined $(SANITIZED))
+	@src/configure.sh $(BUILD)/asan $(MESON_OPTIONS) -Db_sanitize=address,undefined $(SANITIZED)
 	@ninja -C $(BUILD)/asan --quiet
 
 tsan:
-	$(call configure,tsan,-Db_sanitize=thread $(SANITIZED))
+	@src/configure.sh $(BUILD)/tsan $(MESON_OPTIONS) -Db_sanitize=thread $(SANITIZED)
 	@ninja -C $(BUILD)/tsan --quiet threaded
 
 valgrind: all
@@ -157,5 +149,3 @@ install: build
 
 clean:
 	rm -rf $(BUILD)/bin $(BUILD)/release $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/corpus $(BUILD)/test-logs
-
-comma := ,
