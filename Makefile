@@ -36,9 +36,18 @@ help:
 	@echo 'make install       the programs, libtally and its header (DESTDIR and PREFIX as usual)'
 	@echo 'make clean         removes what the compiler made, keeps build/deps'
 
+# Where `make install` puts things; empty is /, as usual.
+PREFIX ?= /usr/local
+# Meson asks dpkg-architecture, which not every machine has; without it, libraries would go where no linker looks.
+MULTIARCH = $(addprefix -Dlibdir=lib/,$(shell $(CC) -print-multiarch 2>/dev/null))
+
+# $(call absolute,FOLDER): as a word of the shell, from the root on. Not every shell makes the home of PREFIX=~/…
+absolute = "$$(realpath -ms -- "$(patsubst ~/%,$(HOME)/%,$(1))")"
+
 build:
-	@src/configure.sh $(BUILD)/release $(MESON_OPTIONS)
-	@ninja -C $(BUILD)/release --quiet programs
+	@src/configure.sh $(BUILD)/release $(MESON_OPTIONS) $(MULTIARCH) \
+		-Dprefix=$(call absolute,$(or $(PREFIX),/))
+	@ninja -C $(BUILD)/release -n programs | grep -q 'no work to do' || ninja -C $(BUILD)/release --quiet programs
 	@mkdir -p $(BUILD)/bin
 	@for program in tallyd tally; do \
 		[ ! -f $(BUILD)/release/src/$$program ] || cmp -s $(BUILD)/release/src/$$program $(BUILD)/bin/$$program || \
@@ -144,8 +153,15 @@ format-check:
 test:
 	./test
 
+# Nothing is rebuilt here: what is installed has been, and the tests are nobody's need. The linker learns of libtally.
 install: build
-	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD)/release --quiet
+	@destination=$(if $(DESTDIR),$(call absolute,$(DESTDIR))) && prefix=$(call absolute,$(or $(PREFIX),/)) && \
+	{ mkdir -p "$$destination$$prefix" && [ -w "$$destination$$prefix" ] || { \
+		echo "make install: can't write to $$destination$$prefix; be root, or name another folder: PREFIX=FOLDER" >&2; \
+		exit 1; }; } && \
+	DESTDIR="$$destination" meson install -C $(BUILD)/release --no-rebuild --quiet && \
+	{ [ -n "$$destination" ] || [ "$$(id -u)" -ne 0 ] || PATH=$$PATH:/sbin ldconfig; } && \
+	echo "tallyd and tally are in $$destination$${prefix%/}/bin, libtally beside them"
 
 clean:
 	rm -rf $(BUILD)/bin $(BUILD)/release $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/corpus $(BUILD)/test-logs

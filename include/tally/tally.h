@@ -37,7 +37,7 @@ extern "C" {
 #endif
 
 struct tally_client;
-struct yyjson_doc; /* include <yyjson.h> to look inside */
+struct yyjson_doc; /* include <yyjson.h> to look inside; where no package has it, it is installed with this header */
 struct yyjson_val;
 
 #define TALLY_ENDPOINT_DEFAULT "http://127.0.0.1:9324"

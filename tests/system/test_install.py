@@ -1,0 +1,47 @@
+"""`make install`: what it puts where, what it says, and what others can build against it. Of other prefixes, each another
+configuration, tests/house/configure and `make fresh` know."""
+
+import os
+import subprocess
+
+import pytest
+
+from conftest import BIN, ROOT, clean_environment
+
+pytestmark = pytest.mark.skipif(BIN != ROOT / "build" / "bin", reason="only what is released is installed")
+
+
+def make(*arguments, status=0):
+    """In the build folder that is there, which `make build` has made and which stays as it is."""
+    done = subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, env=clean_environment())
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+def test_make_install_says_in_one_line_where_things_are_and_others_can_build_with_them(daemon, tmp_path):
+    image = tmp_path / "image"
+    done = make("install", f"DESTDIR={os.path.relpath(image, ROOT)}")
+    assert (done.stdout, done.stderr) == (f"tallyd and tally are in {image}/usr/local/bin, libtally beside them\n", "")
+    installed = image / "usr" / "local"
+    assert (installed / "include" / "tally" / "tally.h").exists()
+    for program in ["tally", "tallyd"]:
+        assert subprocess.run([installed / "bin" / program, "--version"], capture_output=True, check=True).stdout
+    (settings,) = installed.rglob("libtally.pc")
+    assert str(ROOT) not in settings.read_text()
+
+    # Who looks into json_owned has what that takes, also where the distribution has no yyjson.
+    folders = {"PKG_CONFIG_PATH": str(settings.parent), "TALLY_ENDPOINT": daemon.endpoint}
+    environment = clean_environment(**folders)
+    source = ROOT / "tests" / "fresh" / "json_owned.c"
+    program = tmp_path / "json_owned"
+    moved = f"--define-variable=prefix={installed}"
+    build = 'flags=$(pkg-config "$1" --cflags --libs libtally); gcc -Wall -Werror "$2" -o "$3" $flags -Wl,-rpath,"$4"'
+    subprocess.run(["sh", "-ec", build, "sh", moved, source, program, settings.parents[1]], check=True, env=environment)
+    said = subprocess.run([program], capture_output=True, text=True, check=True, env=environment).stdout
+    assert said == f"{daemon.endpoint}/000000000000/looked-into\n"
+
+
+def test_a_place_where_nothing_can_be_put_is_an_error_in_words():
+    done = make("install", "DESTDIR=/proc/nowhere", status=2)
+    assert "can't write to /proc/nowhere/usr/local; be root, or name another folder" in done.stderr
+    assert "Traceback" not in done.stderr
