@@ -8,7 +8,7 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk campaign-pool campaign-relay campaign-takeover campaign-asan match-agree bench bench-large soak count asan tsan valgrind format format-check install clean
+.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk campaign-pool campaign-relay campaign-takeover campaign-asan match-agree bench bench-large soak fresh count asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -29,6 +29,7 @@ help:
 	@echo 'make bench         the numbers, each beside its reference'
 	@echo 'make bench-large   50 million messages: sent, half deleted at random, kill -9, the rest drained (LARGE=options)'
 	@echo 'make soak          30 minutes at 70 % of the peak while workers are killed: is all flat? (SOAK=options)'
+	@echo 'make fresh         the first hour on minimal Debian 12, 13 and Ubuntu 24.04, as root (FRESH=names)'
 	@echo 'make count         instructions of each action, beside bench/instructions.json (COUNT=--update writes them there)'
 	@echo 'make asan, tsan    build with sanitizers into build/asan, build/tsan'
 	@echo 'make valgrind      the unit tests under valgrind'
@@ -118,6 +119,10 @@ count: build
 	@ninja -C $(BUILD)/release --quiet bench/instructions
 	@./bench/count $(COUNT) || [ $$? = 77 ]
 
+fresh:
+	@./setup fresh
+	@/usr/bin/python3 -B tests/fresh/fresh.py $(FRESH)
+
 bench-large:
 	@./setup build
 	@$(MAKE) --no-print-directory build
@@ -164,4 +169,4 @@ install: build
 	echo "tallyd and tally are in $$destination$${prefix%/}/bin, libtally beside them"
 
 clean:
-	rm -rf $(BUILD)/bin $(BUILD)/release $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/corpus $(BUILD)/test-logs
+	rm -rf $(BUILD)/bin $(BUILD)/release $(BUILD)/asan $(BUILD)/tsan $(BUILD)/fuzz $(BUILD)/corpus $(BUILD)/test-logs $(BUILD)/fresh
