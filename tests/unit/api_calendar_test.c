@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -136,14 +137,16 @@ static void what_never_comes_is_never_due(void **state)
 static void only_names_of_the_time_zone_data_are_zones(void **state)
 {
     (void)state;
-    static const char *const good[] = {"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT-14",
-                                       "EST5EDT"};
+    static const char *const good[] = {"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT-14"};
     static const char *const bad[] = {
         "",         "Europe/berlin", "Europe",       "Mars/Base",   "UTC-5",
         "+02:00",   "/etc/passwd",   "../passwd",    "leapseconds", "tzdata.zi",
         "zone.tab", "right/UTC",     "Europe//Rome", "UTC/",        "CET-1CEST,M3.5.0,M10.5.0/3"};
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
         assert_true(calendar_knows(calendar, bytes_from_string(good[i])));
+    /* Debian 13 keeps old names like this one in a package of its own, tzdata-legacy. */
+    assert_int_equal(calendar_knows(calendar, bytes_from_string("EST5EDT")),
+                     access("/usr/share/zoneinfo/EST5EDT", R_OK) == 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         if (calendar_knows(calendar, bytes_from_string(bad[i])))
             fail_msg("%s is no zone", bad[i]);
