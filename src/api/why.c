@@ -101,13 +101,28 @@ static struct bytes batch_text(const struct call *call, const struct why *why)
                     (unsigned long long)why->count, why->count == 1 ? "unit" : "units");
 }
 
+/* "It was returned 7 times, last failure: exit status 1" */
+static struct bytes returns_text(const struct call *call, const struct why *why)
+{
+    return SENTENCE("It was returned %llu %s%s%.*s", (unsigned long long)why->count, why->count == 1 ? "time" : "times",
+                    why->reason.size > 0 ? ", last failure: " : "", BYTES_FORMAT(why->reason));
+}
+
 static struct bytes back_off_text(const struct call *call, const struct why *why)
 {
-    struct bytes until = time_text(call, why->until_ms);
-    if (why->text.size == 0)
-        return SENTENCE("Its last attempt failed; it is tried again from %.*s on.", BYTES_FORMAT(until));
-    return SENTENCE("Its last attempt failed: %.*s; it is tried again from %.*s on.", BYTES_FORMAT(why->text),
-                    BYTES_FORMAT(until));
+    struct bytes returns = returns_text(call, why);
+    uint64_t now_ms = core_now_ms(call->core);
+    uint64_t left_ms = why->until_ms > now_ms ? why->until_ms - now_ms : 0;
+    return SENTENCE("%.*s, next attempt in %llu s.", BYTES_FORMAT(returns), (unsigned long long)(left_ms + 999) / 1000);
+}
+
+static struct bytes other_queue_text(const struct call *call, const struct why *why)
+{
+    if (why->count == 0)
+        return SENTENCE("It was dead-lettered and is in queue %.*s now.", BYTES_FORMAT(why->text));
+    struct bytes returns = returns_text(call, why);
+    return SENTENCE("%.*s; it was dead-lettered and is in queue %.*s now.", BYTES_FORMAT(returns),
+                    BYTES_FORMAT(why->text));
 }
 
 static struct bytes end_text(const struct call *call, const struct why *why)
@@ -150,6 +165,8 @@ struct bytes why_text(struct call *call, const struct why *why)
         return SENTENCE("It is delayed until %.*s.", BYTES_FORMAT(until));
     case WHY_BACK_OFF:
         return back_off_text(call, why);
+    case WHY_RETURNED:
+        return SENTENCE("%.*s.", BYTES_FORMAT(returns_text(call, why)));
     case WHY_GROUP_HEAD: {
         struct bytes id = why_message_id(call, why->number), head = head_text(call, why);
         return SENTENCE("It waits behind message %.*s, the head of its group, which %.*s.", BYTES_FORMAT(id),
@@ -191,7 +208,7 @@ struct bytes why_text(struct call *call, const struct why *why)
                         "Tally.OnGroupFailure says.",
                         text.size > 0 ? ": " : "", BYTES_FORMAT(text));
     case WHY_OTHER_QUEUE:
-        return SENTENCE("It was dead-lettered and is in queue %.*s now.", BYTES_FORMAT(text));
+        return other_queue_text(call, why);
     case WHY_CANCELLED:
         return BYTES("It was purged or cancelled and is not delivered any more.");
     case WHY_OUTCOME:
@@ -210,7 +227,8 @@ static const struct {
 } codes[] = {
     [WHY_IN_FLIGHT] = {"InFlight", NULL},
     [WHY_DELAYED] = {"Delayed", NULL},
-    [WHY_BACK_OFF] = {"BackOff", "Reason"},
+    [WHY_BACK_OFF] = {"BackOff", NULL},
+    [WHY_RETURNED] = {"Returned", NULL},
     [WHY_GROUP_HEAD] = {"GroupHead", NULL},
     [WHY_GROUP_HELD] = {"GroupHeld", "Reason"},
     [WHY_GROUP_PAUSED] = {"GroupPaused", NULL},
@@ -251,6 +269,8 @@ void why_write(struct call *call, const struct why *why)
         writer_text(reply, "MessageId", why_message_id(call, why->number));
     if (why->text.size > 0)
         writer_text(reply, codes[why->code].text_name, why->text);
+    if (why->reason.size > 0)
+        writer_text(reply, "Reason", why->reason);
     if (has_outcome)
         writer_string(reply, "Outcome", outcome_names[why->outcome]);
     if (why->since_ms != 0 && !is_head_free)
@@ -261,9 +281,9 @@ void why_write(struct call *call, const struct why *why)
         writer_number(reply, "Delivery", why->delivery);
     if (why->code == WHY_BATCH)
         writer_number(reply, "Remaining", why->count);
-    if (why->limit != 0) {
+    if (why->count != 0 && why->code != WHY_BATCH)
         writer_number(reply, "Count", why->count);
+    if (why->limit != 0)
         writer_number(reply, "Limit", why->limit);
-    }
     writer_object_end(reply);
 }

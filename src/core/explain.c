@@ -88,10 +88,27 @@ static void add_types(const struct core *core, uint32_t slot, struct explanation
     }
 }
 
+/* What it has been through: how often it was delivered in vain, and why the newest attempt failed. */
+static struct why of_returns(const struct core *core, const struct message *message, enum why_code code)
+{
+    const struct place *place = core_place_of(core, message);
+    return (struct why){.code = code,
+                        .count = message->receive_count - (message->state == MESSAGE_IN_FLIGHT),
+                        .reason = place == NULL ? bytes_make(NULL, 0) : place->reason_owned};
+}
+
+static struct why of_delay(const struct core *core, const struct message *message)
+{
+    struct why why = {.code = WHY_DELAYED, .since_ms = message->sent_at_ms};
+    if (message->receive_count > 0)
+        why = of_returns(core, message, WHY_BACK_OFF);
+    why.until_ms = message->visible_at_ms;
+    return why;
+}
+
 static void add_own(const struct core *core, uint32_t slot, struct explanation *explanation)
 {
     const struct message *message = core_message(core, slot);
-    const struct place *place = core_place_of(core, message);
     switch ((enum message_state)message->state) {
     case MESSAGE_IN_FLIGHT: {
         struct why why = of_lease(message, WHY_IN_FLIGHT);
@@ -99,13 +116,12 @@ static void add_own(const struct core *core, uint32_t slot, struct explanation *
         explanation->condition = CONDITION_IN_FLIGHT;
         break;
     }
-    case MESSAGE_DELAYED:
-        add(explanation, &(struct why){.code = message->receive_count == 0 ? WHY_DELAYED : WHY_BACK_OFF,
-                                       .since_ms = message->receive_count == 0 ? message->sent_at_ms : 0,
-                                       .until_ms = message->visible_at_ms,
-                                       .text = place == NULL ? bytes_make(NULL, 0) : place->reason_owned});
+    case MESSAGE_DELAYED: {
+        struct why why = of_delay(core, message);
+        add(explanation, &why);
         explanation->condition = CONDITION_DELAYED;
         break;
+    }
     case MESSAGE_WAITING:
         explanation->condition = core_place_of(core, message)->is_held ? CONDITION_HELD : CONDITION_BLOCKED;
         add_antecedents(core, slot, explanation);
@@ -155,6 +171,16 @@ static void add_queue(const struct core *core, const struct queue *queue, struct
         add(explanation, &(struct why){.code = WHY_QUEUE_RATE, .until_ms = open_at_ms});
 }
 
+/* Comes last: it explains no wait, unless by a back-off, which has said so. */
+static void add_returns(const struct core *core, const struct message *message, struct explanation *explanation)
+{
+    const struct place *place = core_place_of(core, message);
+    struct why why = of_returns(core, message, WHY_RETURNED);
+    bool is_told = message->state == MESSAGE_DELAYED || (place != NULL && place->is_final);
+    if (why.count > 0 && !is_told)
+        add(explanation, &why);
+}
+
 static void add_attempts(const struct core *core, const struct queue *queue, const struct message *message,
                          struct explanation *explanation)
 {
@@ -180,8 +206,10 @@ void explain_slot(const struct core *core, const struct queue *queue, uint32_t s
         return;
     }
     add_own(core, slot, explanation);
-    if (explanation->condition == CONDITION_IN_FLIGHT)
+    if (explanation->condition == CONDITION_IN_FLIGHT) {
+        add_returns(core, message, explanation);
         return;
+    }
     uint32_t group = core_group_of(core, message);
     if (group != 0)
         add_group(core, queue, slot, group, explanation);
@@ -193,6 +221,7 @@ void explain_slot(const struct core *core, const struct queue *queue, uint32_t s
     bool is_held = explanation->condition == CONDITION_HELD; /* which says why already */
     if (!is_held)
         add_attempts(core, queue, message, explanation);
+    add_returns(core, message, explanation);
 }
 
 /* --- messages that are gone ----------------------------------------------------------------------------------------- */
@@ -241,7 +270,9 @@ void explain_message(const struct core *core, const struct queue *queue, const u
         explanation->condition = CONDITION_ENDED;
         add(explanation, &(struct why){.code = WHY_CANCELLED});
     } else if (message->origin != 0 && core_queue(core, message->origin) == queue) {
+        struct why why = of_returns(core, message, WHY_OTHER_QUEUE);
+        why.text = core_queue(core, other)->name_owned;
         explanation->condition = CONDITION_ENDED;
-        add(explanation, &(struct why){.code = WHY_OTHER_QUEUE, .text = core_queue(core, other)->name_owned});
+        add(explanation, &why);
     }
 }

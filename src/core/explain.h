@@ -24,7 +24,8 @@ enum message_condition {
 enum why_code {
     WHY_IN_FLIGHT,    /* since, until, delivery */
     WHY_DELAYED,      /* since, until: by its send */
-    WHY_BACK_OFF,     /* until; text: the reason of the failed attempt */
+    WHY_BACK_OFF,     /* count: how often it came back; until; reason: of the newest failed attempt */
+    WHY_RETURNED,     /* count, reason: the same, of one that waits for nothing of that kind */
     WHY_GROUP_HEAD,   /* number; head_state, and of a head in flight since, until, delivery, of a delayed one until */
     WHY_GROUP_HELD,   /* since; text: the reason */
     WHY_GROUP_PAUSED, /* */
@@ -40,7 +41,7 @@ enum why_code {
     WHY_TYPE_REQUIRED,     /* text: the type of which a message must have succeeded; since */
     WHY_OUT_OF_ATTEMPTS,   /* count: attempts; limit */
     WHY_FAILED_FOR_GOOD,   /* text: the reason */
-    WHY_OTHER_QUEUE,       /* text: the queue's name, which it was moved to */
+    WHY_OTHER_QUEUE,       /* text: the queue's name, which it was moved to; count, reason: as WHY_BACK_OFF */
     WHY_CANCELLED,         /* it was purged or cancelled, and its record goes shortly */
     WHY_OUTCOME,           /* outcome; since: when, where that is remembered */
 };
@@ -55,7 +56,8 @@ struct why {
     uint64_t delivery;
     uint64_t count;
     uint64_t limit;
-    struct bytes text; /* until the next decision */
+    struct bytes text;   /* both until the next decision */
+    struct bytes reason; /* of the newest failed attempt; may be empty */
 };
 
 #define WHYS_MAX 100u

@@ -302,7 +302,8 @@ def test_delays_dead_letters_and_ids_of_nobody(tally):
     assert tally.receive("q") == []
     state, why = tally.explain("q", sent)
     assert state == "ended" and why["OtherQueue"]["QueueName"] == "dead"
-    assert tally.explain("dead", sent) == ("ready", {})
+    state, why = tally.explain("dead", sent)
+    assert state == "ready" and list(why) == ["Returned"] and why["Returned"]["Count"] == 1
     for nobody in [UNKNOWN_ID, "x", "0" * 36, "ffffffff-ffff-8fff-bfff-ffffffffffff"]:
         assert tally.explain("q", nobody) == ("unknown", {})
     other = tally.send("dead", "other")
