@@ -67,7 +67,7 @@ const struct action actions[] = {
     {"Tally.DeleteRelay", REPLY_EMPTY, action_delete_relay, RIGHT_ADMIN, NULL, GROWTH_NONE, REACH_NAMESPACE},
     {"Tally.ListDoubts", REPLY_LONG, action_list_doubts, RIGHT_ANY, NULL, GROWTH_READS, REACH_NAMESPACE},
     {"Tally.ResolveDoubt", REPLY_EMPTY, action_resolve_doubt, RIGHT_ADMIN, NULL, GROWTH_NONE, REACH_NAMESPACE},
-    {"Tally.FailMessage", REPLY_EMPTY, action_fail_message, RIGHT_READ, NULL, GROWTH_NONE, REACH_QUEUE},
+    {"Tally.FailMessage", REPLY_SHORT, action_fail_message, RIGHT_READ, NULL, GROWTH_NONE, REACH_QUEUE},
     {"Tally.PauseQueue", REPLY_EMPTY, action_pause_queue, RIGHT_ADMIN, NULL, GROWTH_NONE, REACH_QUEUE},
     {"Tally.ResumeQueue", REPLY_EMPTY, action_resume_queue, RIGHT_ADMIN, NULL, GROWTH_NONE, REACH_QUEUE},
     {"Tally.PauseGroup", REPLY_EMPTY, action_pause_group, RIGHT_ADMIN, NULL, GROWTH_LITTLE, REACH_QUEUE},

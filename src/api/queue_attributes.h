@@ -50,6 +50,12 @@ struct bytes queue_attribute_show_text(struct arena *arena, const struct queue_a
 /* ERROR_INVALID_ATTRIBUTE_VALUE, for that reason. */
 enum error queue_attribute_refuse(struct call *call, const struct queue_attribute *attribute, const char *reason);
 
+/* A back-off as Tally.Backoff has it, members left out at their defaults. False: it is none, which must follow the rule. */
+#define BACKOFF_RULE                                                                                                   \
+    "It must be a JSON object like {\"min\": 1, \"max\": 900, \"factor\": 2, \"jitter\": 0.2}, with min from 0 and "   \
+    "max from min to 43200 seconds, factor from 1 to 100 and jitter from 0 to 1"
+bool queue_attribute_read_backoff(yyjson_val *object, struct backoff *backoff);
+
 struct queue_settings queue_attributes_defaults(bool is_fifo);
 
 /* For CreateQueue: does the map Attributes ask for a FIFO queue, and does it name any attribute of Tally's? */
@@ -63,6 +69,9 @@ enum error queue_attributes_read(struct call *call, struct queue_settings *setti
 /* If the request sets a RedrivePolicy on the queue `name`: does the RedriveAllowPolicy of its target allow that? Looked at then and
  * never again. ERROR_INVALID_PARAMETER_VALUE. */
 enum error queue_attributes_check_source(struct call *call, struct bytes name, const struct queue_settings *settings);
+
+/* Does the RedriveAllowPolicy of `target` let the queue of this name send it dead letters? */
+bool queue_attributes_allow_source(const struct call *call, const struct queue *target, struct bytes name);
 
 /* One kind of encryption at a time: a key that the request gives turns SQS's own off, unless the request names both.
  * ERROR_INVALID_ATTRIBUTE_NAME. */

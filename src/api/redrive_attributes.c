@@ -137,8 +137,7 @@ static enum error read_redrive_allow_policy(struct call *call, const struct queu
     return OK;
 }
 
-/* May the queue of this name send its dead letters to `target`? */
-static bool is_allowed_source(const struct call *call, const struct queue *target, struct bytes name)
+bool queue_attributes_allow_source(const struct call *call, const struct queue *target, struct bytes name)
 {
     if (target->settings.redrive_allow_policy.size == 0)
         return true;
@@ -162,7 +161,7 @@ enum error queue_attributes_check_source(struct call *call, struct bytes name, c
         return OK;
     const struct queue *target = core_find_queue(call->core, queue_name_of_arn(settings->dead_letter_arn));
     ASSERT(target != NULL); /* it was looked up when the policy was read */
-    return is_allowed_source(call, target, name)
+    return queue_attributes_allow_source(call, target, name)
                ? OK
                : refuse_policy(
                      call, params_bytes(given),

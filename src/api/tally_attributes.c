@@ -198,10 +198,22 @@ static struct bytes decimal(struct arena *arena, uint32_t value)
     return text;
 }
 
-#define BACKOFF_RULE                                                                                                   \
-    "It must be a JSON object like {\"min\": 1, \"max\": 900, \"factor\": 2, \"jitter\": 0.2}, with min from 0 and "   \
-    "max "                                                                                                             \
-    "from min to 43200 seconds, factor from 1 to 100 and jitter from 0 to 1; or empty."
+bool queue_attribute_read_backoff(yyjson_val *object, struct backoff *backoff)
+{
+    double min = 1, max = 900, factor = 2, jitter = 0.2;
+    const struct member members[] = {{"min", 0, BACKOFF_S_MAX, &min},
+                                     {"max", 0, BACKOFF_S_MAX, &max},
+                                     {"factor", 1, FACTOR_MAX, &factor},
+                                     {"jitter", 0, 1, &jitter}};
+    if (!read_members(object, members, ARRAY_LENGTH(members)) || max < min)
+        return false;
+    *backoff = (struct backoff){.is_set = true,
+                                .min_ms = thousandths(min),
+                                .max_ms = thousandths(max),
+                                .factor = thousandths(factor),
+                                .jitter = thousandths(jitter)};
+    return true;
+}
 
 static enum error read_backoff(struct call *call, const struct queue_attribute *attribute, struct bytes value,
                                struct queue_settings *settings)
@@ -209,18 +221,8 @@ static enum error read_backoff(struct call *call, const struct queue_attribute *
     settings->backoff = (struct backoff){0};
     if (value.size == 0)
         return OK;
-    double min = 1, max = 900, factor = 2, jitter = 0.2;
-    const struct member members[] = {{"min", 0, BACKOFF_S_MAX, &min},
-                                     {"max", 0, BACKOFF_S_MAX, &max},
-                                     {"factor", 1, FACTOR_MAX, &factor},
-                                     {"jitter", 0, 1, &jitter}};
-    if (!read_members(params_parse_text(value, call->arena), members, ARRAY_LENGTH(members)) || max < min)
-        return queue_attribute_refuse(call, attribute, BACKOFF_RULE);
-    settings->backoff = (struct backoff){.is_set = true,
-                                         .min_ms = thousandths(min),
-                                         .max_ms = thousandths(max),
-                                         .factor = thousandths(factor),
-                                         .jitter = thousandths(jitter)};
+    if (!queue_attribute_read_backoff(params_parse_text(value, call->arena), &settings->backoff))
+        return queue_attribute_refuse(call, attribute, BACKOFF_RULE "; or empty.");
     return OK;
 }
 

@@ -184,13 +184,42 @@ enum error decide_change_visibility(struct core *core, struct queue *queue, stru
  * was given. O(log messages). */
 bool decide_renew_lease(struct core *core, struct given_lease *lease, uint64_t visible_at_ms);
 
-/* Ends the attempt that holds the message: it is visible again after the queue's back-off; if final or out of attempts,
- * it is dead-lettered, dropped, or its group is held. Nothing is done (*use is_gone) if the message has ended or, on a
- * standard queue, if this attempt was failed before in the same way. Errors, whatever the queue accepts:
+/* What is said of an attempt that failed; zeroed: what follows is as the queue says. */
+struct failed_attempt {
+    struct bytes reason; /* may be empty */
+    bool is_final;
+    bool has_wait; /* it waits wait_ms before the next one, whatever the queue's back-off */
+    uint32_t wait_ms;
+    struct backoff backoff; /* where the queue has none and has_wait is false */
+    uint32_t attempts_max;  /* this many attempts are all, or fewer where the queue says so; 0: as the queue says */
+    const struct queue *dead_letters; /* of the queue's type, not itself: instead of the queue's own target */
+};
+
+enum failure_outcome {
+    FAILURE_IGNORED, /* the message had ended, or was in another queue, before */
+    FAILURE_RETURNED,
+    FAILURE_DEAD_LETTERED,
+    FAILURE_DROPPED,
+    FAILURE_HELD, /* with its group, or until it is the first of that */
+};
+
+struct failure_result {
+    struct receipt_use use; /* of its handle; also after an error */
+    enum failure_outcome outcome;
+    uint32_t attempt;                 /* that has failed, from 1; 0 where it was ignored */
+    uint32_t attempts_max;            /* how many there are at most; 0: any number */
+    uint64_t wait_ms;                 /* from now on, before the next one */
+    const struct queue *dead_letters; /* where it is now, if it was dead-lettered; else NULL */
+};
+
+/* Ends the attempt that holds the message: it is visible again after a back-off; if final or out of attempts, it is
+ * dead-lettered, dropped, or its group is held. Nothing is done (use.is_gone) if the message has ended
+ * (FAILURE_IGNORED) or, on a standard queue, if this attempt was failed before and `attempt` does not give the message
+ * up either (FAILURE_RETURNED, and how it waits now). Errors, whatever the queue accepts:
  * ERROR_RECEIPT_HANDLE_IS_INVALID: not a handle of this queue, or not the newest; ERROR_INVALID_PARAMETER_VALUE: its
  * visibility timeout is over. */
-enum error decide_fail(struct core *core, struct queue *queue, struct bytes handle, struct bytes reason, bool is_final,
-                       struct receipt_use *use);
+enum error decide_fail(struct core *core, struct queue *queue, struct bytes handle,
+                       const struct failed_attempt *attempt, struct failure_result *result);
 
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 

@@ -174,41 +174,94 @@ static void emit_failed(struct core *core, uint64_t number, uint64_t wait_ms, bo
 
 /* Does the handle name an attempt that can be failed? ERROR_INVALID_PARAMETER_VALUE: its lease is over. */
 static enum error check_attempt(const struct core *core, const struct queue *queue, const struct holding *holding,
-                                bool is_final, struct receipt_use *use)
+                                const struct failed_attempt *attempt, struct receipt_use *use)
 {
     if (holding->slot == 0 || holding->is_held)
         return OK;
     if (holding->is_newest)
         return ERROR_INVALID_PARAMETER_VALUE;
-    const struct place *place = core_place_of(core, core_message(core, holding->slot));
+    const struct message *message = core_message(core, holding->slot);
+    bool gives_up =
+        attempt->is_final || (attempt->attempts_max != 0 && core_attempt_count(core, message) >= attempt->attempts_max);
     /* Asked for once more, maybe because the answer was lost: it was done. */
-    use->is_gone = !queue->settings.is_fifo && !holding->is_older && place->is_final == is_final;
+    use->is_gone = !queue->settings.is_fifo && !holding->is_older && core_place_of(core, message)->is_final == gives_up;
     return use->is_gone ? OK : ERROR_RECEIPT_HANDLE_IS_INVALID;
 }
 
-enum error decide_fail(struct core *core, struct queue *queue, struct bytes handle, struct bytes reason, bool is_final,
-                       struct receipt_use *use)
+/* How long the message waits for its next attempt. */
+static uint64_t wait_ms_of(const struct core *core, const struct queue *queue, const struct failed_attempt *attempt,
+                           uint64_t number, uint32_t count)
+{
+    const struct backoff *backoff = queue->settings.backoff.is_set ? &queue->settings.backoff : &attempt->backoff;
+    if (attempt->has_wait)
+        return attempt->wait_ms;
+    return backoff->is_set ? backoff_ms(core, backoff, number, count) : 0;
+}
+
+/* How many attempts there are, 0: any number. `target` is where the queue's policy leads, NULL: it has none that holds. */
+static uint32_t attempts_max_of(const struct queue *queue, const struct queue *target,
+                                const struct failed_attempt *attempt)
+{
+    uint32_t asked = attempt->attempts_max, of_queue = target == NULL ? 0 : queue->settings.receive_count_max;
+    return asked == 0 || (of_queue > 0 && of_queue < asked) ? of_queue : asked;
+}
+
+/* Says what has become of a message that was given up. */
+static void note_end(const struct core *core, const struct queue *queue, uint64_t number, struct failure_result *result)
+{
+    uint32_t slot = core_find_message(core, number);
+    const struct message *message = slot == 0 ? NULL : core_message(core, slot);
+    if (message == NULL) {
+        result->outcome = FAILURE_DROPPED;
+    } else if (message->shelf == queue->shelf) {
+        result->outcome = FAILURE_HELD;
+    } else {
+        result->outcome = FAILURE_DEAD_LETTERED;
+        result->dead_letters = core_queue(core, core_shelf_at(core, message->shelf)->queue);
+    }
+}
+
+/* Says what became of a message whose attempt was failed before, and that nobody has received since. */
+static void note_return(const struct core *core, const struct queue *queue, const struct message *message,
+                        const struct failed_attempt *attempt, struct failure_result *result)
+{
+    bool waits = message->state == MESSAGE_DELAYED && message->visible_at_ms > core->now_ms;
+    result->outcome = FAILURE_RETURNED;
+    result->attempt = core_attempt_count(core, message);
+    result->attempts_max = attempts_max_of(queue, finish_dead_letter_queue(core, queue), attempt);
+    result->wait_ms = waits ? message->visible_at_ms - core->now_ms : 0;
+}
+
+enum error decide_fail(struct core *core, struct queue *queue, struct bytes handle,
+                       const struct failed_attempt *attempt, struct failure_result *result)
 {
     struct holding holding;
-    enum error error = find_held(core, queue, handle, &holding, use);
+    *result = (struct failure_result){.outcome = FAILURE_IGNORED};
+    enum error error = find_held(core, queue, handle, &holding, &result->use);
     if (error == OK)
-        error = check_attempt(core, queue, &holding, is_final, use);
-    if (error != OK || use->is_gone)
+        error = check_attempt(core, queue, &holding, attempt, &result->use);
+    if (error == OK && holding.slot != 0 && !holding.is_held)
+        note_return(core, queue, core_message(core, holding.slot), attempt, result);
+    if (error != OK || result->use.is_gone)
         return error;
     const struct message *message = core_message(core, holding.slot);
-    const struct queue *dead_letters = finish_dead_letter_queue(core, queue);
-    uint32_t attempt = core_attempt_count(core, message);
+    const struct queue *target = finish_dead_letter_queue(core, queue);
+    uint32_t count = core_attempt_count(core, message);
     uint64_t number = message->number;
-    if (!is_final && (dead_letters == NULL || attempt < queue->settings.receive_count_max)) {
-        const struct backoff *backoff = &queue->settings.backoff;
-        emit_failed(core, number, backoff->is_set ? backoff_ms(core, backoff, number, attempt) : 0, false, reason);
+    result->attempt = count;
+    result->attempts_max = attempts_max_of(queue, target, attempt);
+    if (!attempt->is_final && (result->attempts_max == 0 || count < result->attempts_max)) {
+        result->outcome = FAILURE_RETURNED;
+        result->wait_ms = wait_ms_of(core, queue, attempt, number, count);
+        emit_failed(core, number, result->wait_ms, false, attempt->reason);
         return OK;
     }
     uint32_t group = core_group_of(core, message);
-    emit_failed(core, number, 0, true, reason);
+    emit_failed(core, number, 0, true, attempt->reason);
     /* What stands before it in its line is still held by somebody: it is dealt with when it is the head. */
     bool is_head = group == 0 || !core_group(core, group)->is_line || core_group(core, group)->first == holding.slot;
     if (is_head || queue->settings.group_failure == GROUP_FAILURE_SKIP)
-        finish_spent(core, queue, holding.slot, dead_letters);
+        finish_spent(core, queue, holding.slot, attempt->dead_letters != NULL ? attempt->dead_letters : target);
+    note_end(core, queue, number, result);
     return OK;
 }

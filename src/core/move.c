@@ -49,6 +49,8 @@ const struct move_task *move_running(const struct core *core, const struct queue
 
 bool move_is_dead_letter_queue(const struct core *core, const struct queue *queue)
 {
+    if (core_shelf_at(core, queue->shelf)->moved.count > 0)
+        return true;
     for (size_t i = 0; i < core->queue_order_count; i++)
         if (queue_is_source_of(core_queue(core, core->queue_order_owned[i]), queue))
             return true;

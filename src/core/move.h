@@ -56,7 +56,7 @@ const struct move_task *move_at(const struct core *core, const struct queue *sou
 /* The running task of a queue, or NULL. */
 const struct move_task *move_running(const struct core *core, const struct queue *source);
 
-/* Does the redrive policy of some queue name this one? O(queues). */
+/* Does the redrive policy of some queue name this one, or does it hold messages that were dead-lettered? O(queues). */
 bool move_is_dead_letter_queue(const struct core *core, const struct queue *queue);
 
 /* When a task may next move something, or UINT64_MAX. */

@@ -795,6 +795,9 @@ static void draw_fail(struct clients *clients, struct operation *operation)
     operation->count = 1;
     operation->is_final = random_chance(random, 30);
     operation->reason = random_chance(random, 60) ? (int)random_below(random, 1000) : NONE;
+    operation->retry_after_s = random_chance(random, 20) ? (int)random_below(random, 20) : NONE;
+    operation->attempts_max = random_chance(random, 20) ? (int)random_between(random, 1, 4) : NONE;
+    operation->bury_in = random_chance(random, 20) ? draw_queue(clients) : NONE;
 }
 
 static void draw_tags(struct clients *clients, struct operation *operation)

@@ -26,6 +26,11 @@ static bool is_dead_letter_queue(const struct model *model, int queue)
     for (int i = 0; i < model->queue_count; i++)
         if (model->queues[i].exists && model->queues[i].numbers.dead_letters == model->queues[queue].name)
             return true;
+    for (int i = 0; i < model->message_count; i++) {
+        const struct model_message *message = &model->messages[i];
+        if (message->is_alive && message->is_moved && message->queue == queue && !message->is_condemned)
+            return true;
+    }
     return false;
 }
 

@@ -134,10 +134,11 @@ static bool is_spent(const struct model *model, const struct model_message *mess
                                  attempts >= (uint32_t)model->queues[message->queue].numbers.receive_max);
 }
 
-/* To the dead-letter queue; dropped where there is none. */
-static void bury(struct model *model, struct model_message *message)
+/* To that dead-letter queue, NONE: to its queue's; dropped where there is none. */
+static void bury(struct model *model, struct model_message *message, int to)
 {
-    int to = dead_letter_queue(model, message->queue);
+    if (to == NONE)
+        to = dead_letter_queue(model, message->queue);
     if (to == NONE) {
         model_end(model, message, FATE_FAILED);
         return;
@@ -156,24 +157,24 @@ static void bury(struct model *model, struct model_message *message)
         message->counted_from = model->now;
 }
 
-static void bury_with_rest(struct model *model, struct model_message *head)
+static void bury_with_rest(struct model *model, struct model_message *head, int to)
 {
     for (int i = 0; i < model->message_count; i++)
         if (&model->messages[i] != head && is_of_group(&model->messages[i], head->queue, head->group))
             model->messages[i].is_cancelled = true;
-    bury(model, head); /* which may send a batch's message to this very group */
+    bury(model, head, to); /* which may send a batch's message to this very group */
 }
 
 /* A message out of attempts is dealt with as its queue says. */
-static void deal_with_spent(struct model *model, struct model_message *message)
+static void deal_with_spent(struct model *model, struct model_message *message, int to)
 {
     int policy = is_line(model, message) ? model->queues[message->queue].traits.on_failure : ON_FAILURE_SKIP;
     if (policy == ON_FAILURE_HOLD)
         model_group(model, message->queue, message->group)->held = (int)(message - model->messages);
     else if (policy == ON_FAILURE_CANCEL_REST)
-        bury_with_rest(model, message);
+        bury_with_rest(model, message, to);
     else
-        bury(model, message);
+        bury(model, message, to);
 }
 
 /* --- receiving ---------------------------------------------------------------------------------------------------- */
@@ -333,7 +334,7 @@ const char *model_put_aside(struct model *model, int index)
     if (model_is_dead(model, message))
         model_end(model, message, FATE_CANCELLED);
     else if (is_spent(model, message))
-        deal_with_spent(model, message);
+        deal_with_spent(model, message, NONE);
     else
         return "still has attempts";
     return NULL;
@@ -563,32 +564,50 @@ static void draw_backoff(const struct queue_traits *traits, uint32_t attempt, ui
     *high = (uint64_t)(most * 1000 + (jitter > 0));
 }
 
+/* The dead-letter queue that the operation names, or NONE. */
+static enum error find_grave(const struct model *model, const struct operation *operation, int *to)
+{
+    int queue = model_find_queue(model, operation->queue);
+    *to = operation->bury_in == NONE ? NONE : model_find_queue(model, operation->bury_in);
+    if (queue == NONE || (operation->bury_in != NONE && *to == NONE))
+        return ERROR_QUEUE_DOES_NOT_EXIST;
+    bool fits =
+        *to != queue && (*to == NONE || model->queues[*to].traits.is_fifo == model->queues[queue].traits.is_fifo);
+    return fits ? OK : ERROR_INVALID_PARAMETER_VALUE;
+}
+
 enum error model_fail(struct model *model, const struct operation *operation, int queue, int index,
                       uint64_t seen_visible_at)
 {
     struct holding holding;
-    enum error error = find_held(model, operation->queue, queue, index, operation->entries[0].handle, &holding);
+    int to;
+    enum error error = find_grave(model, operation, &to);
+    if (error == OK)
+        error = find_held(model, operation->queue, queue, index, operation->entries[0].handle, &holding);
     if (error != OK)
         return error;
     const struct queue_traits *traits = &model->queues[queue].traits;
     struct model_message *message = holding.message;
     if (message == NULL)
         return OK;
+    uint32_t attempt = message->receive_count - message->spared_count;
+    bool gives_up =
+        operation->is_final || (operation->attempts_max != NONE && attempt >= (uint32_t)operation->attempts_max);
     if (!holding.is_newest) /* the same once more is no error, and does nothing */
-        return !traits->is_fifo && holding.is_own && message->is_final == operation->is_final
-                   ? OK
-                   : ERROR_RECEIPT_HANDLE_IS_INVALID;
+        return !traits->is_fifo && holding.is_own && message->is_final == gives_up ? OK
+                                                                                   : ERROR_RECEIPT_HANDLE_IS_INVALID;
     if (!holding.is_held)
         return ERROR_INVALID_PARAMETER_VALUE;
-    uint32_t attempt = message->receive_count - message->spared_count;
     message->is_fenced = true;
     message->is_leased = false;
     message->reason = operation->reason;
     give_back(model, message);
-    message->is_final = operation->is_final || is_spent(model, message);
+    message->is_final = gives_up || is_spent(model, message);
     if (!message->is_final) {
         uint64_t low = 0, high = 0;
-        if (traits->has_backoff)
+        if (operation->retry_after_s != NONE)
+            low = high = (uint64_t)operation->retry_after_s * 1000;
+        else if (traits->has_backoff)
             draw_backoff(traits, attempt, &low, &high);
         uint64_t wait_ms = seen_visible_at > model->now ? seen_visible_at - model->now : 0;
         message->visible_at = model->now + (wait_ms < low ? low : wait_ms > high ? high : wait_ms);
@@ -601,7 +620,7 @@ enum error model_fail(struct model *model, const struct operation *operation, in
         is_head = head == message;
     }
     if (is_head || traits->on_failure == ON_FAILURE_SKIP)
-        deal_with_spent(model, message);
+        deal_with_spent(model, message, to);
     return OK;
 }
 
@@ -619,9 +638,9 @@ enum error model_release_group(struct model *model, const struct operation *oper
         head->spared_count = head->receive_count;
         head->is_final = false;
     } else if (operation->action == RELEASE_SKIP_) {
-        bury(model, head);
+        bury(model, head, NONE);
     } else {
-        bury_with_rest(model, head);
+        bury_with_rest(model, head, NONE);
     }
     return OK;
 }
@@ -682,7 +701,7 @@ const char *model_explain(struct model *model, int queue, int index, bool *has_r
     if (message->visible_at > model->now)
         return "delayed";
     int kept = is_kept_back(model, message);
-    *has_reason = kept > 0 || (is_spent(model, message) && !message->is_final);
+    *has_reason = kept > 0 || message->receive_count > 0 || (is_spent(model, message) && !message->is_final);
     return kept > 0 ? "blocked" : kept < 0 ? "ready" : NULL;
 }
 

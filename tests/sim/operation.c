@@ -479,6 +479,15 @@ static void write_fail(const struct operation *operation, char (*handles)[HANDLE
         buffer_append_format(out, ",\"Reason\":\"reason %d\"", operation->reason);
     if (operation->is_final)
         buffer_append_format(out, ",\"Final\":true");
+    if (operation->retry_after_s != NONE)
+        buffer_append_format(out, ",\"RetryAfterSeconds\":%d", operation->retry_after_s);
+    if (operation->attempts_max != NONE)
+        buffer_append_format(out, ",\"MaxAttempts\":%d", operation->attempts_max);
+    if (operation->bury_in == NONE)
+        return;
+    buffer_append_format(out, ",\"DeadLetterQueueUrl\":\"http://sim/000000000000/");
+    operation_write_queue(operation->bury_in, out);
+    buffer_append_format(out, "\"");
 }
 
 static void write_type_order(const struct operation *operation, struct buffer *out)

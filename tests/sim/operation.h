@@ -142,6 +142,7 @@ struct operation {
     bool is_paused;                                                      /* pause, or resume */
     bool is_final;                                                       /* fail */
     int reason;                                                          /* fail: or NONE */
+    int retry_after_s, attempts_max, bury_in;                            /* fail: the same; the last a queue */
     /* Commit: sends, then deletes, then holds are in `entries`, units in `keys`, a batch that it makes where that of
      * create batch is. */
     unsigned delete_count, hold_count, unit_count;

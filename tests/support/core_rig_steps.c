@@ -259,14 +259,22 @@ static void step_handle(struct core_rig *rig)
     char text[HANDLE_TEXT_SIZE];
     handle_to_text(core_digest(rig->core), handle, text);
     struct receipt_use use;
+    struct failed_attempt failed = {.reason = BYTES("it failed"),
+                                    .is_final = core_rig_draw(rig, 4) == 0,
+                                    .has_wait = core_rig_draw(rig, 4) == 0,
+                                    .wait_ms = core_rig_draw(rig, 3) * 20000,
+                                    .attempts_max = core_rig_draw(rig, 4)};
+    struct failure_result result;
     struct given_lease given = {.message = handle->message, .delivery = handle->delivery};
     if (queue == NULL)
         return;
+    struct queue *grave = draw_queue(rig);
+    if (grave != NULL && grave != queue && grave->settings.is_fifo == queue->settings.is_fifo)
+        failed.dead_letters = grave;
     if (core_rig_draw(rig, 4) == 0)
         (void)decide_renew_lease(rig->core, &given, rig->now_ms + core_rig_draw(rig, 3) * 20000);
     if (core_rig_draw(rig, 4) == 0)
-        (void)decide_fail(rig->core, queue, bytes_make(text, sizeof(text)), BYTES("it failed"),
-                          core_rig_draw(rig, 4) == 0, &use);
+        (void)decide_fail(rig->core, queue, bytes_make(text, sizeof(text)), &failed, &result);
     else if (core_rig_draw(rig, 3) > 0)
         (void)decide_delete(rig->core, queue, bytes_make(text, sizeof(text)), NULL);
     else

@@ -123,9 +123,11 @@ static void a_decoded_core_goes_on_as_the_live_one(void **state)
 static void fail_for_good(struct core_rig *rig, struct queue *queue, const struct handle *handle)
 {
     char text[HANDLE_TEXT_SIZE];
-    struct receipt_use use;
+    struct failure_result result;
     handle_to_text(core_digest(rig->core), handle, text);
-    assert_int_equal(decide_fail(rig->core, queue, bytes_make(text, sizeof(text)), BYTES(""), true, &use), OK);
+    assert_int_equal(decide_fail(rig->core, queue, bytes_make(text, sizeof(text)),
+                                 &(struct failed_attempt){.is_final = true}, &result),
+                     OK);
 }
 
 /* They stand by age in the snapshot, and in their group in the order in which they came, which may be any other one. A search

@@ -130,10 +130,12 @@ static inline void delete (struct core_rig *rig, const struct received_message *
 static inline void fail_for_good(struct core_rig *rig, const struct received_message *message)
 {
     char text[HANDLE_TEXT_SIZE];
-    struct receipt_use use;
+    struct failure_result result;
     handle_to_text(core_digest(rig->core), &message->handle, text);
     struct queue *queue = core_find_queue_by_id(rig->core, message->handle.queue);
-    assert_int_equal(decide_fail(rig->core, queue, bytes_make(text, sizeof(text)), BYTES("no"), true, &use), OK);
+    assert_int_equal(decide_fail(rig->core, queue, bytes_make(text, sizeof(text)),
+                                 &(struct failed_attempt){.reason = BYTES("no"), .is_final = true}, &result),
+                     OK);
 }
 
 /* Edges told and messages ended in the rig's newest frame. */

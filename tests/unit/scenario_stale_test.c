@@ -72,7 +72,8 @@ static void an_older_handle_deletes_and_the_unit_ends_once(struct world *world)
     /* Whoever has the message finds it ended, and ends nothing twice. */
     EXPECT(world, answer_fails(commit(world, holder.handle), "ReceiptHandleIsInvalid"));
     EXPECT(world, answer_fails(change(world, holder.handle, 30), "InvalidParameterValueException"));
-    EXPECT(world, is_good(give_up(world, holder.handle, ",'Final':true")));
+    struct answer failed = give_up(world, holder.handle, ",'Final':true");
+    EXPECT(world, is_good(failed) && strcmp(answer_text(failed, "Outcome"), "ignored") == 0);
     EXPECT(world, is_good(end(world, holder.handle)));
     EXPECT(world, count_of(world, "Succeeded") == 1 && count_of(world, "Failed") == 0);
     EXPECT(world, world_drain(world, "done").complete == 1);
@@ -143,8 +144,12 @@ static void FailMessage_ends_the_attempt_of_its_handle_and_no_other(struct world
     EXPECT(world, is_stale(give_up(world, old.handle, ",'Final':true")));
     EXPECT(world, is_good(change(world, holder.handle, 300)) && gives_nothing(world));
     EXPECT(world, is_good(give_up(world, holder.handle, "")));
-    EXPECT(world, is_good(give_up(world, holder.handle, ""))); /* the same once more */
+    struct answer again = give_up(world, holder.handle, ""); /* the same once more */
+    EXPECT(world, is_good(again) && strcmp(answer_text(again, "Outcome"), "returned") == 0);
+    EXPECT(world, answer_number(again, "Attempt") >= 2);
+    EXPECT(world, yyjson_get_num(yyjson_obj_get(again.root, "RetryAfterSeconds")) > 0);
     EXPECT(world, is_stale(give_up(world, holder.handle, ",'Final':true")));
+    EXPECT(world, is_stale(give_up(world, holder.handle, ",'MaxAttempts':2")));
     /* The back-off is the queue's: a heartbeat that comes late neither shortens nor prolongs it. */
     EXPECT(world, answer_fails(change(world, holder.handle, 0), "InvalidParameterValueException"));
     EXPECT(world, answer_fails(change(world, old.handle, 43000), "InvalidParameterValueException"));
