@@ -261,6 +261,8 @@ struct tally_message {
     const char *group_id;   /* MessageGroupId; NULL: none */
     const char *sequence_number;  /* SequenceNumber, decimal digits; NULL: not a FIFO queue */
     const char *deduplication_id; /* MessageDeduplicationId; NULL: none */
+    const char *
+        dead_letter_source; /* DeadLetterQueueSourceArn: the queue that it was given up in; NULL: it is no dead letter */
 };
 
 struct tally_messages {
@@ -303,12 +305,36 @@ enum tally_status tally_delete(struct tally_client *client, const char *queue, c
 enum tally_status tally_change_visibility(struct tally_client *client, const char *queue, const char *receipt_handle,
                                           unsigned visibility_s);
 
-/* Ends this attempt now, in failure: the message is visible again after its queue's Tally.Backoff (at once where there is
- * none). Out of attempts, or if `is_final`, it goes to the dead-letter queue (dropped where there is none), or its group
- * does what the queue's Tally.OnGroupFailure says. `reason` (NULL: none; at most 1,024 bytes) is kept with the message.
- * A message that has ended is no error, nor, on a standard queue, the same call once more.
+/* What is said of an attempt that failed; all zeros: its queue's Tally.Backoff says when the message comes again (where it
+ * has none, after 1 s, 2 s, 4 s and so on up to 15 minutes, less or more by a fifth), its RedrivePolicy how often. */
+struct tally_failure {
+    const char *reason; /* at most 1,024 bytes; kept with the message. NULL: none */
+    bool is_final;      /* give the message up */
+    bool has_retry_after;
+    unsigned retry_after_s; /* it comes again so much later, whatever its queue says: 0 to 43,200 */
+    unsigned attempts_max;  /* give it up at this one, or earlier if its queue says so: 1 to 1,000; 0: as that says */
+    const char *dead_letter_queue; /* where it goes when it is given up; NULL: as its queue says */
+};
+
+/* What that led to. */
+struct tally_failed {
+    char outcome[16]; /* "returned", "dead-lettered", "dropped", "held" (with its group), or "ignored": it had ended */
+    uint64_t attempt; /* that failed, from 1; 0: not told */
+    uint64_t attempts_max; /* how many there are; 0: any number */
+    double retry_after_s;  /* "returned": when it comes again */
+    char queue[81];        /* "dead-lettered": where it is, if the caller may know; "" */
+};
+
+/* Ends this attempt now, in failure. Given up, a message goes to the dead-letter queue (dropped where there is none), or its
+ * group does what the queue's Tally.OnGroupFailure says. `failed` may be NULL. A message that has ended is no error
+ * ("ignored"), nor, on a standard queue, the same call once more ("returned").
  * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid (none of this queue, or not the newest),
- * InvalidParameterValueException (its lease is over; a reason too long). Tally's own: FailMessage. */
+ * InvalidParameterValueException (its lease is over; a number or reason out of range; a dead-letter queue that does not
+ * fit). Tally's own: FailMessage. */
+enum tally_status tally_fail_attempt(struct tally_client *client, const char *queue, const char *receipt_handle,
+                                     const struct tally_failure *failure, struct tally_failed *failed);
+
+/* The same with a reason (NULL: none) and `is_final` alone. */
 enum tally_status tally_fail(struct tally_client *client, const char *queue, const char *receipt_handle,
                              const char *reason, bool is_final);
 

@@ -153,6 +153,7 @@ static bool read_message(yyjson_val *value, struct tally_message *message, struc
         .group_id = json_text(system, "MessageGroupId"),
         .sequence_number = json_text(system, "SequenceNumber"),
         .deduplication_id = json_text(system, "MessageDeduplicationId"),
+        .dead_letter_source = json_text(system, "DeadLetterQueueSourceArn"),
     };
     *attributes += message->attribute_count;
     return message->id != NULL && message->body != NULL && message->receipt_handle != NULL;
@@ -257,15 +258,48 @@ enum tally_status tally_change_visibility(struct tally_client *client, const cha
     return json_body_call(&body, client, "AmazonSQS.ChangeMessageVisibility", NULL);
 }
 
-enum tally_status tally_fail(struct tally_client *client, const char *queue, const char *receipt_handle,
-                             const char *reason, bool is_final)
+static void read_failed(yyjson_val *answer, struct tally_failed *failed)
+{
+    *failed = (struct tally_failed){
+        .attempt = json_number(answer, "Attempt"),
+        .attempts_max = json_number(answer, "MaxAttempts"),
+        .retry_after_s = json_real(answer, "RetryAfterSeconds"),
+    };
+    json_copy(answer, "Outcome", failed->outcome, sizeof failed->outcome);
+    json_copy(answer, "QueueName", failed->queue, sizeof failed->queue);
+}
+
+enum tally_status tally_fail_attempt(struct tally_client *client, const char *queue, const char *receipt_handle,
+                                     const struct tally_failure *failure, struct tally_failed *failed)
 {
     struct json_body body;
+    struct tally_reply reply;
+    enum tally_status status;
+
     json_body_init(&body);
     json_add_text(&body, body.root, "QueueUrl", queue);
     json_add_text(&body, body.root, "ReceiptHandle", receipt_handle);
-    json_add_text(&body, body.root, "Reason", reason);
-    if (is_final)
+    json_add_text(&body, body.root, "Reason", failure->reason);
+    if (failure->is_final)
         yyjson_mut_obj_add_bool(body.doc_owned, body.root, "Final", true);
-    return json_body_call(&body, client, "Tally.FailMessage", NULL);
+    if (failure->has_retry_after)
+        json_add_number(&body, body.root, "RetryAfterSeconds", failure->retry_after_s);
+    if (failure->attempts_max > 0)
+        json_add_number(&body, body.root, "MaxAttempts", failure->attempts_max);
+    json_add_text(&body, body.root, "DeadLetterQueueUrl", failure->dead_letter_queue);
+    json_add_object(&body, body.root, "Backoff"); /* where the queue has none: one that fails at once must not spin */
+    status = json_body_call(&body, client, "Tally.FailMessage", &reply);
+    if (status != TALLY_OK)
+        return status;
+    if (failed != NULL)
+        read_failed(json_root(&reply), failed);
+    tally_reply_deinit(&reply);
+    return TALLY_OK;
+}
+
+enum tally_status tally_fail(struct tally_client *client, const char *queue, const char *receipt_handle,
+                             const char *reason, bool is_final)
+{
+    const struct tally_failure failure = {.reason = reason, .is_final = is_final};
+    return tally_fail_attempt(client, queue, receipt_handle, &failure, NULL);
 }

@@ -1,7 +1,7 @@
 /* tally queue redrive, redrives and redrive-stop: dead letters go back, by a move task of the server. */
 #include "base/assert.h"
-#include "base/memory.h"
 #include "tally/output.h"
+#include "tally/queue_arn.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,25 +17,6 @@ static const struct option_row options[] = {
     {"rate", "NUMBER", "messages a second, 1 to 500; without it as fast as it goes", OPTION_NUMBER,
      offsetof(struct settings, rate), 1, 500, NULL},
 };
-
-/* The queue's ARN, which move tasks want; the caller frees it. NULL: invocation_failed() says why. */
-static char *find_arn(struct invocation *invocation, const char *queue)
-{
-    struct json_body body;
-    struct tally_reply reply;
-    const char *arn;
-    char *copy;
-
-    json_body_init(&body);
-    json_add_text(&body, body.root, "QueueUrl", queue);
-    yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "AttributeNames"), "QueueArn");
-    if (json_body_call(&body, invocation->client, "AmazonSQS.GetQueueAttributes", &reply) != TALLY_OK)
-        return NULL;
-    arn = json_text(yyjson_obj_get(json_root(&reply), "Attributes"), "QueueArn");
-    copy = memory_duplicate_string(arn == NULL ? "" : arn);
-    tally_reply_deinit(&reply);
-    return copy;
-}
 
 static int start_task(struct invocation *invocation, const char *source, const char *destination)
 {
@@ -58,9 +39,9 @@ static int run_redrive(struct invocation *invocation)
 
     if (status != EXIT_DONE)
         return status;
-    source = find_arn(invocation, invocation->arguments[0]);
+    source = queue_arn(invocation, invocation->arguments[0]);
     if (source != NULL && settings->to != NULL)
-        destination = find_arn(invocation, settings->to);
+        destination = queue_arn(invocation, settings->to);
     if (source == NULL || (settings->to != NULL && destination == NULL))
         status = invocation_failed(invocation, invocation->client);
     else
@@ -74,7 +55,7 @@ static int run_redrive(struct invocation *invocation)
 static bool list_tasks(struct invocation *invocation, uint64_t count, struct tally_reply *reply)
 {
     struct json_body body;
-    char *source = find_arn(invocation, invocation->arguments[0]);
+    char *source = queue_arn(invocation, invocation->arguments[0]);
     bool is_good;
 
     if (source == NULL)

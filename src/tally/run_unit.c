@@ -157,18 +157,6 @@ static void set_state(struct run *run, struct unit *unit, enum unit_state state,
     pthread_mutex_unlock(&run->mutex);
 }
 
-static void describe_end(const struct run *run, const struct worker_end *end, char *text, size_t size)
-{
-    if (end->start_errno != 0)
-        snprintf(text, size, "could not be started: %s", strerror(end->start_errno));
-    else if (end->was_too_slow)
-        snprintf(text, size, "ended after %llu s", (unsigned long long)run->settings->time_limit.value);
-    else if (WIFSIGNALED(end->wait_status))
-        snprintf(text, size, "signal %d", WTERMSIG(end->wait_status));
-    else
-        snprintf(text, size, "exit status %d", WEXITSTATUS(end->wait_status));
-}
-
 /* Records the unit's end, however long it takes while we are not told to stop. */
 static enum worker_verdict record(struct run *run, struct worker_slot *slot, struct unit *unit, bool is_failed,
                                   const char *detail)
@@ -194,19 +182,19 @@ static enum worker_verdict record(struct run *run, struct worker_slot *slot, str
     return WORKER_DELETE;
 }
 
-static enum worker_verdict decide(struct run *run, struct worker_slot *slot, const struct outputs *outputs,
-                                  const struct worker_end *end)
+static enum worker_verdict decide(struct run *run, struct worker_slot *slot, struct arena *arena,
+                                  const struct outputs *outputs, const struct worker_end *end)
 {
     struct unit *unit = outputs->unit;
     bool is_good = end->start_errno == 0 && WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 0;
-    char detail[160] = "";
+    const char *detail = "";
 
     if (!is_good && end->was_stopped) {
         set_state(run, unit, UNIT_OUTSTANDING, false);
         return WORKER_GIVE_BACK;
     }
     if (!is_good) {
-        describe_end(run, end, detail, sizeof detail);
+        detail = worker_end_text(arena, end, (unsigned)run->settings->time_limit.value);
         unit->failures++; /* only its worker touches it while it runs */
         show_outputs(run, outputs, false);
         if (unit->failures < run->settings->attempts.value) {
@@ -228,7 +216,7 @@ enum worker_verdict run_unit_finish(void *context, struct worker_slot *slot, con
                                     struct worker_job *job, const struct worker_end *end)
 {
     struct outputs *outputs = job->context;
-    enum worker_verdict verdict = decide(context, slot, outputs, end);
+    enum worker_verdict verdict = decide(context, slot, job->arena, outputs, end);
     (void)message;
     if (outputs->output >= 0)
         close(outputs->output);

@@ -20,6 +20,8 @@ struct settings {
     struct option_number concurrency;
     struct option_number visibility;
     struct option_number retry_after;
+    struct option_number max_attempts;
+    const char *dead_letter;
     struct option_number time_limit;
     struct option_number grace;
     bool is_until_empty;
@@ -33,14 +35,17 @@ static const struct option_row options[] = {
      offsetof(struct settings, concurrency), 1, 1024, "1"},
     {"visibility", "SECONDS", "after a crash of this machine others get its messages so late", OPTION_NUMBER,
      offsetof(struct settings, visibility), 1, 43200, "30"},
-    {"retry-after", "SECONDS",
-     "a failed message may be tried again so much later; else as its queue's Tally.Backoff says", OPTION_NUMBER,
+    {"retry-after", "SECONDS", "a failed message is tried again so much later; else later each time", OPTION_NUMBER,
      offsetof(struct settings, retry_after), 0, 43200, NULL},
+    {"max-attempts", "N", "give a message up that failed N times (else 25 times); 0: never", OPTION_NUMBER,
+     offsetof(struct settings, max_attempts), 0, 1000, NULL},
+    {"dead-letter", "QUEUE", "what is given up goes there; else where its queue's RedrivePolicy says", OPTION_TEXT,
+     offsetof(struct settings, dead_letter), 0, 0, NULL},
     {"time-limit", "SECONDS", "end a command that runs longer; that is a failure", OPTION_NUMBER,
      offsetof(struct settings, time_limit), 1, 43200, NULL},
     {"grace", "SECONDS", "when told to stop, let running commands go on so long", OPTION_NUMBER,
      offsetof(struct settings, grace), 0, 43200, "20"},
-    {"until-empty", NULL, "stop when no message is left to receive", OPTION_FLAG,
+    {"until-empty", NULL, "stop when there is no message, and none that failed here is to come again", OPTION_FLAG,
      offsetof(struct settings, is_until_empty), 0, 0, NULL},
     {"quiet", NULL, "do not report failed commands and stops on standard error", OPTION_FLAG,
      offsetof(struct settings, is_quiet), 0, 0, NULL},
@@ -93,8 +98,8 @@ static enum worker_verdict accept_message(void *context, struct worker_slot *slo
     struct work *work = context;
     job->input = process_file_of(bytes_make(message->body, message->body_size));
     if (job->input < 0) {
-        complain("message %s: no room for its body: %s", message->id, strerror(errno));
-        return WORKER_RETRY;
+        job->reason = text_format(job->arena, "no room for its body: %s", strerror(errno));
+        return WORKER_FAIL;
     }
     job->context = error_tail_create(&job->errors);
     job->path = work->path;
@@ -103,50 +108,53 @@ static enum worker_verdict accept_message(void *context, struct worker_slot *slo
     return WORKER_RUN;
 }
 
-/* How the program ended, in the slot's arena: the reason of a failed attempt. */
+/* How the program ended and the last that it said, in the slot's arena: the reason of a failed attempt. */
 static const char *describe_end(const struct work *work, struct worker_job *job, const struct worker_end *end)
 {
     struct error_tail *tail = job->context;
     char line[ERROR_TAIL_SIZE] = "";
-    const char *what;
-
-    if (end->was_stopped)
-        what = "was ended";
-    else if (end->start_errno != 0)
-        what = text_format(job->arena, "could not be started: %s", strerror(end->start_errno));
-    else if (end->was_too_slow)
-        what = text_format(job->arena, "ran longer than %llu s and was ended",
-                           (unsigned long long)work->settings->time_limit.value);
-    else if (WIFSIGNALED(end->wait_status))
-        what = text_format(job->arena, "was ended by signal %d", WTERMSIG(end->wait_status));
-    else
-        what = text_format(job->arena, "ended with status %d", WEXITSTATUS(end->wait_status));
+    const char *what = worker_end_text(job->arena, end, (unsigned)work->settings->time_limit.value);
     if (tail != NULL)
         error_tail_line(tail, line);
     return *line == '\0' ? what : text_format(job->arena, "%s: %s", what, line);
 }
 
-/* What becomes of the message; NULL: what its queue says. */
-static const char *describe_fate(const struct work *work, struct worker_slot *slot, struct worker_job *job,
-                                 const struct worker_end *end)
+/* "attempt 2 of 25, next in 4 s" */
+static const char *describe_return(struct arena *arena, const struct tally_failed *failed)
 {
-    const struct option_number *retry_after = &work->settings->retry_after;
-    if (worker_slot_is_at_most_once(slot))
-        return "its queue delivers at most once, so it is not tried again";
-    if (end->was_stopped)
-        return "we stop, so the message is given back";
-    if (retry_after->is_given)
-        return text_format(job->arena, "next try in %llu s", (unsigned long long)retry_after->value);
-    return NULL;
+    const char *most =
+        failed->attempts_max == 0 ? "" : text_format(arena, " of %llu", (unsigned long long)failed->attempts_max);
+    return text_format(arena, "attempt %llu%s, next in %.0f s", (unsigned long long)failed->attempt, most,
+                       failed->retry_after_s);
 }
 
-static void report(const struct work *work, struct worker_slot *slot, const struct tally_message *message,
-                   struct worker_job *job, const char *what, const struct worker_end *end)
+/* What becomes of the message. */
+static const char *describe_fate(struct worker_slot *slot, struct arena *arena, const struct tally_failed *failed)
 {
-    const char *fate = describe_fate(work, slot, job, end);
+    const char *attempt = text_format(arena, "attempt %llu was the last", (unsigned long long)failed->attempt);
+    if (strcmp(failed->outcome, "returned") == 0)
+        return describe_return(arena, failed);
+    if (strcmp(failed->outcome, "dead-lettered") == 0)
+        return text_format(arena, "%s, it is in queue %s now", attempt,
+                           *failed->queue == '\0' ? "of dead letters" : failed->queue);
+    if (strcmp(failed->outcome, "dropped") == 0)
+        return text_format(arena, "%s, it is dropped: its queue has no dead-letter queue", attempt);
+    if (strcmp(failed->outcome, "held") == 0)
+        return text_format(arena, "%s, its group is held", attempt);
+    if (worker_slot_is_at_most_once(slot))
+        return "its queue delivers at most once, so it is not tried again";
+    if (*failed->outcome == '\0')
+        return "it comes again when its visibility timeout is over";
+    return "it had ended before";
+}
+
+static void report(void *context, struct worker_slot *slot, const struct tally_message *message,
+                   const struct worker_job *job, const struct tally_failed *failed)
+{
+    const struct work *work = context;
     if (!work->settings->is_quiet)
-        complain("message %s: %s %s%s%s", message->id, work->invocation->program[0], what, fate == NULL ? "" : "; ",
-                 fate == NULL ? "" : fate);
+        complain("message %s: %s: %s; %s", message->id, work->invocation->program[0], job->reason,
+                 describe_fate(slot, job->arena, failed));
 }
 
 static enum worker_verdict finish_message(void *context, struct worker_slot *slot, const struct tally_message *message,
@@ -157,17 +165,17 @@ static enum worker_verdict finish_message(void *context, struct worker_slot *slo
     close(job->input);
     if (job->errors >= 0)
         close(job->errors);
-    if (!is_done) {
-        const char *what = describe_end(work, job, end);
-        report(work, slot, message, job, what, end);
-        job->reason = text_format(job->arena, "%s %s", work->invocation->program[0], what);
-    }
+    if (!is_done)
+        job->reason = describe_end(work, job, end);
     error_tail_release(job->context);
     if (is_done)
         return WORKER_DELETE;
-    if (end->was_stopped)
-        return WORKER_GIVE_BACK;
-    return work->settings->retry_after.is_given ? WORKER_RETRY : WORKER_FAIL;
+    if (!end->was_stopped || worker_slot_is_at_most_once(slot))
+        return WORKER_FAIL;
+    if (!work->settings->is_quiet)
+        complain("message %s: %s was ended, because we stop; the message is given back", message->id,
+                 work->invocation->program[0]);
+    return WORKER_GIVE_BACK;
 }
 
 static void do_nothing(void *context)
@@ -175,17 +183,33 @@ static void do_nothing(void *context)
     (void)context;
 }
 
+/* Better now than when the first message is given up. A server that is away is no fault: we wait for it anyway. */
+static int check_dead_letter_queue(struct invocation *invocation, const char *queue)
+{
+    struct tally_queue_counts counts;
+    int status = invocation_connect(invocation);
+    if (status != EXIT_DONE)
+        return status;
+    if (tally_queue_count(invocation->client, queue, &counts) == TALLY_REFUSED)
+        return invocation_failed(invocation, invocation->client);
+    return EXIT_DONE;
+}
+
 static int run(struct invocation *invocation)
 {
     const struct settings *settings = invocation->settings;
     struct work work = {.invocation = invocation, .settings = settings};
-    const struct worker_handler handler = {.context = &work, .accept = accept_message, .finish = finish_message};
+    const struct worker_handler handler = {
+        .context = &work, .accept = accept_message, .finish = finish_message, .report = report};
     const struct worker_options pool_options = {
         .invocation = invocation,
         .queue = settings->queue,
         .concurrency = (unsigned)settings->concurrency.value,
         .visibility_s = (unsigned)settings->visibility.value,
+        .has_retry_after = settings->retry_after.is_given,
         .retry_after_s = (unsigned)settings->retry_after.value,
+        .attempts_max = settings->max_attempts,
+        .dead_letter_queue = settings->dead_letter,
         .time_limit_s = (unsigned)settings->time_limit.value,
         .grace_s = (unsigned)settings->grace.value,
         .is_until_empty = settings->is_until_empty,
@@ -198,6 +222,10 @@ static int run(struct invocation *invocation)
         return complain_usage(invocation, "--queue is missing");
     if (!process_find(invocation->program[0], work.path, sizeof work.path))
         return complain_usage(invocation, "there is no command %s to run", invocation->program[0]);
+    if (settings->dead_letter != NULL)
+        status = check_dead_letter_queue(invocation, settings->dead_letter);
+    if (status != EXIT_DONE)
+        return status;
     pool = worker_pool_create(&pool_options, &handler);
     if (pool == NULL)
         return EXIT_USAGE;
@@ -216,12 +244,16 @@ const struct command command_work = {
         "status\n"
         "decides: 0 deletes the message. Anything else fails the attempt, with the status and the last line of "
         "COMMAND's\n"
-        "standard error as the reason: the message is visible again after its queue's Tally.Backoff (at once where "
-        "there\n"
-        "is none) or --retry-after, for this worker or another, until it is out of attempts. Let the queue have a\n"
-        "RedrivePolicy, so that a message that always fails goes aside (see `tally queue create --help`). Runs until "
-        "it\n"
-        "is told to stop.\n"
+        "standard error as the reason, which a line on standard error tells and `tally explain` knows. The message is "
+        "tried\n"
+        "again, by this worker or another, after its queue's Tally.Backoff, or, if it has none, after 1 s, 2 s, 4 s "
+        "and so\n"
+        "on up to 15 minutes, less or more by a fifth. After 25 attempts (--max-attempts), or as many as its queue's\n"
+        "RedrivePolicy says, it is given up: it goes to the dead-letter queue, and is dropped if there is none. A unit "
+        "of a\n"
+        "batch has then failed. What is a dead letter already is given up only if --max-attempts says so. Runs until "
+        "it is\n"
+        "told to stop.\n"
         "\n"
         "A message is delivered at least once: after a crash it is run again, so COMMAND should bear that. While "
         "COMMAND\n"
@@ -245,6 +277,7 @@ const struct command command_work = {
         "SIGTERM, SIGINT (Ctrl-C) or SIGHUP stops: no new messages, running commands may finish within --grace; what\n"
         "still runs then is ended and its message given back. A second signal cuts the grace short. Exit status 0.\n",
     .examples = "  tally work --queue orders -- ./handle-order\n"
+                "  tally work --queue orders --max-attempts 5 --dead-letter orders-dead -- ./handle-order\n"
                 "  tally work --queue mails --concurrency 8 --retry-after 60 -- sendmail -t\n"
                 "  tally work --queue orders --until-empty -- sh -c 'echo \"$TALLY_MESSAGE_ID: $(cat)\"'\n",
     .options = options,

@@ -27,6 +27,8 @@ struct worker_job {
     const char *reason; /* for WORKER_FAIL: why; in the arena, NULL: none */
 };
 
+#define WORKER_ATTEMPTS_MAX 25 /* of a message that always fails, unless somebody says otherwise */
+
 struct worker_end {
     int wait_status;   /* as wait() gives it; if started */
     int start_errno;   /* why the program could not be started; 0: it was */
@@ -37,7 +39,7 @@ struct worker_end {
 enum worker_verdict {
     WORKER_RUN,       /* accept() only */
     WORKER_DELETE,    /* its work is done */
-    WORKER_FAIL,      /* this attempt failed: the queue's back-off and attempts decide what comes next */
+    WORKER_FAIL,      /* this attempt failed: it is tried again, later each time, or given up */
     WORKER_RETRY,     /* make it visible again after retry_after_s */
     WORKER_GIVE_BACK, /* make it visible again now */
     WORKER_LEAVE,     /* it is not ours to touch */
@@ -51,6 +53,10 @@ struct worker_handler {
     /* Decides what the end of the program means. */
     enum worker_verdict (*finish)(void *context, struct worker_slot *slot, const struct tally_message *message,
                                   struct worker_job *job, const struct worker_end *end);
+    /* For WORKER_FAIL: tells the user what came of it. With outcome "" the server was not told: it could not be, or its queue
+     * delivers at most once. */
+    void (*report)(void *context, struct worker_slot *slot, const struct tally_message *message,
+                   const struct worker_job *job, const struct tally_failed *failed);
 };
 
 struct worker_options {
@@ -58,12 +64,18 @@ struct worker_options {
     const char *queue;
     unsigned concurrency;
     unsigned visibility_s; /* heartbeats come three times as often */
+    bool has_retry_after;  /* or else WORKER_FAIL lets the queue's back-off or our own decide */
     unsigned retry_after_s;
-    unsigned time_limit_s; /* 0: none */
-    unsigned grace_s;      /* how long running programs may go on when the pool stops */
-    bool is_until_empty;   /* a worker that finds no message ends */
-    bool is_quiet;         /* say nothing when a signal stops the pool */
-    bool is_patient;       /* go on when the server refuses a receive: somebody else watches over the queue */
+    /* WORKER_FAIL: so many attempts; 0: any number; not given: WORKER_ATTEMPTS_MAX, or what a RedrivePolicy says if that
+     * is more, and any number for what is a dead letter already. */
+    struct option_number attempts_max;
+    const char *dead_letter_queue; /* WORKER_FAIL: where a message goes that is given up; NULL: where its queue says */
+    unsigned time_limit_s;         /* 0: none */
+    unsigned grace_s;              /* how long running programs may go on when the pool stops */
+    /* The workers end when there is no message, none in their hands, and none that failed here still to come. */
+    bool is_until_empty;
+    bool is_quiet;   /* say nothing when a signal stops the pool */
+    bool is_patient; /* go on when the server refuses a receive: somebody else watches over the queue */
 };
 
 /* Blocks the signals that worker_pool_watch() takes. NULL if a client can't be made; the user has been told. Options
@@ -98,6 +110,9 @@ struct worker_pool *worker_slot_pool(struct worker_slot *slot);
 /* Does the queue deliver at most once? Then a message is over when it is received: nothing keeps, deletes or gives it back.
  * Asks the server once in the life of the pool. For the handler, on the worker's thread. */
 bool worker_slot_is_at_most_once(struct worker_slot *slot);
+
+/* How a program ended that did not succeed, in a few words. */
+const char *worker_end_text(struct arena *arena, const struct worker_end *end, unsigned time_limit_s);
 
 /* A message that this worker has in hand was delivered again, under another receipt handle: from now on that one
  * counts. False if the worker does not have this message in hand any more. Any thread. */

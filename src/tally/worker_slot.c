@@ -8,12 +8,14 @@
 #include "tally/text.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define RECEIVE_WAIT_S 20
 #define UNTIL_EMPTY_WAIT_S 1
 #define HEARTBEAT_MIN_MS 200
 #define KILL_AFTER_MS 3000 /* from SIGTERM to SIGKILL */
+#define BACKOFF_MAX_S 900
 
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
@@ -30,46 +32,66 @@ struct worker_pool *worker_slot_pool(struct worker_slot *slot)
     return slot->pool;
 }
 
-/* What the server says of the queue; where it says nothing of that, messages are delivered at least once. */
-static enum delivery_mode ask_delivery_mode(struct worker_slot *slot)
+/* What we want to know of the queue. */
+struct queue_facts {
+    enum delivery_mode delivery;
+    unsigned receive_count_max;
+};
+
+static void read_facts(yyjson_val *attributes, struct queue_facts *facts)
 {
-    enum delivery_mode delivery = DELIVERY_AT_LEAST_ONCE;
+    const char *delivery = json_text(attributes, "Tally.DeliveryMode");
+    const char *policy = json_text(attributes, "RedrivePolicy");
+    yyjson_doc *doc = policy == NULL ? NULL : yyjson_read(policy, strlen(policy), 0);
+    if (delivery != NULL && strcmp(delivery, "at-most-once") == 0)
+        facts->delivery = DELIVERY_AT_MOST_ONCE;
+    facts->receive_count_max = (unsigned)json_number(yyjson_doc_get_root(doc), "maxReceiveCount");
+    yyjson_doc_free(doc);
+}
+
+/* What the server says of the queue; where it says nothing of that, messages are delivered at least once. */
+static struct queue_facts ask_facts(struct worker_slot *slot)
+{
+    struct queue_facts facts = {.delivery = DELIVERY_AT_LEAST_ONCE};
     struct json_body body;
     struct tally_reply reply;
-    const char *text;
 
     json_body_init(&body);
     json_add_text(&body, body.root, "QueueUrl", slot->pool->options->queue);
     yyjson_mut_arr_add_str(body.doc_owned, json_add_array(&body, body.root, "AttributeNames"), "All");
     switch (json_body_call(&body, slot->client_owned, "AmazonSQS.GetQueueAttributes", &reply)) {
     case TALLY_OK:
-        break;
+        read_facts(yyjson_obj_get(json_root(&reply), "Attributes"), &facts);
+        tally_reply_deinit(&reply);
+        return facts;
     case TALLY_REFUSED: /* Amazon SQS may let us receive and not ask; it has no such mode */
-        return DELIVERY_AT_LEAST_ONCE;
+        return facts;
     default:
-        return DELIVERY_UNKNOWN;
+        return (struct queue_facts){.delivery = DELIVERY_UNKNOWN};
     }
-    text = json_text(yyjson_obj_get(json_root(&reply), "Attributes"), "Tally.DeliveryMode");
-    if (text != NULL && strcmp(text, "at-most-once") == 0)
-        delivery = DELIVERY_AT_MOST_ONCE;
-    tally_reply_deinit(&reply);
-    return delivery;
+}
+
+/* Asks at the first time, and again while there is no answer. */
+static struct queue_facts queue_facts(struct worker_slot *slot)
+{
+    struct worker_pool *pool = slot->pool;
+    struct queue_facts facts;
+    pthread_mutex_lock(&pool->mutex);
+    facts = (struct queue_facts){pool->delivery, pool->receive_count_max};
+    pthread_mutex_unlock(&pool->mutex);
+    if (facts.delivery == DELIVERY_UNKNOWN) {
+        facts = ask_facts(slot);
+        pthread_mutex_lock(&pool->mutex);
+        pool->delivery = facts.delivery;
+        pool->receive_count_max = facts.receive_count_max;
+        pthread_mutex_unlock(&pool->mutex);
+    }
+    return facts;
 }
 
 bool worker_slot_is_at_most_once(struct worker_slot *slot)
 {
-    struct worker_pool *pool = slot->pool;
-    enum delivery_mode delivery;
-    pthread_mutex_lock(&pool->mutex);
-    delivery = pool->delivery;
-    pthread_mutex_unlock(&pool->mutex);
-    if (delivery == DELIVERY_UNKNOWN) {
-        delivery = ask_delivery_mode(slot);
-        pthread_mutex_lock(&pool->mutex);
-        pool->delivery = delivery;
-        pthread_mutex_unlock(&pool->mutex);
-    }
-    return delivery == DELIVERY_AT_MOST_ONCE;
+    return queue_facts(slot).delivery == DELIVERY_AT_MOST_ONCE;
 }
 
 static void take_in_hand(struct worker_slot *slot, const struct tally_message *message)
@@ -207,38 +229,89 @@ static void run_program(struct worker_slot *slot, const struct tally_message *me
         supervise(slot, message, end);
 }
 
-/* Fails the attempt. A server that has no such action (Amazon SQS, Tally 0.1) gets the message back instead. */
-static enum tally_status fail_message(struct worker_slot *slot, const char *handle, const char *reason)
+const char *worker_end_text(struct arena *arena, const struct worker_end *end, unsigned time_limit_s)
 {
-    const char *queue = slot->pool->options->queue;
+    if (end->start_errno != 0)
+        return text_format(arena, "could not be started: %s", strerror(end->start_errno));
+    if (end->was_too_slow)
+        return text_format(arena, "ran longer than %u s", time_limit_s);
+    if (WIFSIGNALED(end->wait_status))
+        return text_format(arena, "signal %d", WTERMSIG(end->wait_status));
+    return text_format(arena, "exit status %d", WEXITSTATUS(end->wait_status));
+}
+
+/* --- telling the server ------------------------------------------------------------------------------------------- */
+
+/* Who gets a dead letter wants it dealt with: it is not thrown away because it had its attempts elsewhere. */
+static unsigned attempts_max_for(struct worker_slot *slot, const struct tally_message *message)
+{
+    const struct option_number *given = &slot->pool->options->attempts_max;
+    unsigned of_queue = queue_facts(slot).receive_count_max;
+    if (given->is_given)
+        return (unsigned)given->value;
+    if (message->dead_letter_source != NULL)
+        return 0;
+    return of_queue > WORKER_ATTEMPTS_MAX ? of_queue : WORKER_ATTEMPTS_MAX;
+}
+
+/* For a server that has no FailMessage (Amazon SQS): the same back-off. How many attempts there are its RedrivePolicy says. */
+static enum tally_status give_back_later(struct worker_slot *slot, const char *handle,
+                                         const struct tally_message *message, struct tally_failed *failed)
+{
+    const struct worker_options *options = slot->pool->options;
+    uint64_t doublings = message->receive_count < 1 ? 0 : message->receive_count - 1;
+    unsigned wait_s = doublings < 10 ? 1u << doublings : BACKOFF_MAX_S;
+    if (wait_s > BACKOFF_MAX_S)
+        wait_s = BACKOFF_MAX_S;
+    wait_s -=
+        (unsigned)(message->sent_at_ms % (wait_s / 5 + 1)); /* so that what failed together is not tried together */
+    if (options->has_retry_after)
+        wait_s = options->retry_after_s;
+    *failed = (struct tally_failed){
+        .outcome = "returned", .attempt = message->receive_count, .retry_after_s = (double)wait_s};
+    return tally_change_visibility(slot->client_owned, options->queue, handle, wait_s);
+}
+
+static enum tally_status fail_message(struct worker_slot *slot, const char *handle, const struct tally_message *message,
+                                      const char *reason, struct tally_failed *failed)
+{
+    const struct worker_options *options = slot->pool->options;
     const struct tally_error *error = tally_client_error(slot->client_owned);
-    enum tally_status status = tally_fail(slot->client_owned, queue, handle, reason, false);
+    const struct tally_failure failure = {
+        .reason = reason,
+        .has_retry_after = options->has_retry_after,
+        .retry_after_s = options->retry_after_s,
+        .attempts_max = attempts_max_for(slot, message),
+        .dead_letter_queue = options->dead_letter_queue,
+    };
+    enum tally_status status = tally_fail_attempt(slot->client_owned, options->queue, handle, &failure, failed);
     if (status == TALLY_REFUSED &&
         (strcmp(error->code, "UnknownOperationException") == 0 || strcmp(error->code, "InvalidAction") == 0))
-        return tally_change_visibility(slot->client_owned, queue, handle, 0);
+        return give_back_later(slot, handle, message, failed);
     return status;
 }
 
-static enum tally_status settle_once(struct worker_slot *slot, enum worker_verdict verdict, const char *reason)
+static enum tally_status settle_once(struct worker_slot *slot, const struct tally_message *message,
+                                     enum worker_verdict verdict, const char *reason, struct tally_failed *failed)
 {
     const struct worker_options *options = slot->pool->options;
     const char *handle = current_handle(slot);
     if (verdict == WORKER_DELETE)
         return tally_delete(slot->client_owned, options->queue, handle);
     if (verdict == WORKER_FAIL)
-        return fail_message(slot, handle, reason);
+        return fail_message(slot, handle, message, reason, failed);
     return tally_change_visibility(slot->client_owned, options->queue, handle,
                                    verdict == WORKER_RETRY ? options->retry_after_s : 0);
 }
 
 /* Tells the server what becomes of the message in hand; as often as it takes while the pool goes on. */
 static void settle(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
-                   const char *reason)
+                   const char *reason, struct tally_failed *failed)
 {
     const struct tally_error *error = tally_client_error(slot->client_owned);
     if (verdict == WORKER_LEAVE || worker_slot_is_at_most_once(slot))
         return;
-    while (settle_once(slot, verdict, reason) != TALLY_OK) {
+    while (settle_once(slot, message, verdict, reason, failed) != TALLY_OK) {
         if (error->status != TALLY_REFUSED && worker_pool_pause(slot->pool, error))
             continue;
         complain("message %s could not be %s, so it comes back in at most %u s: %s", message->id,
@@ -246,6 +319,30 @@ static void settle(struct worker_slot *slot, const struct tally_message *message
                  error->message);
         return;
     }
+}
+
+/* The pool waits for what failed here and comes again. */
+static void note_return(struct worker_pool *pool, const struct tally_failed *failed)
+{
+    uint64_t at_ms = worker_now_ms() + (uint64_t)(failed->retry_after_s * 1000) + 1;
+    if (strcmp(failed->outcome, "returned") != 0)
+        return;
+    pthread_mutex_lock(&pool->mutex);
+    pool->retry_by_ms = at_ms > pool->retry_by_ms ? at_ms : pool->retry_by_ms;
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* Does what the verdict says, and tells of a failure. */
+static void conclude(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
+                     const struct worker_job *job)
+{
+    const struct worker_handler *handler = slot->pool->handler;
+    struct tally_failed failed = {.outcome = ""};
+    settle(slot, message, verdict, job->reason, &failed);
+    if (verdict != WORKER_FAIL)
+        return;
+    note_return(slot->pool, &failed);
+    handler->report(handler->context, slot, message, job, &failed);
 }
 
 static void handle(struct worker_slot *slot, const struct tally_message *message)
@@ -266,9 +363,37 @@ static void handle(struct worker_slot *slot, const struct tally_message *message
         verdict = handler->finish(handler->context, slot, message, &job, &end);
         ASSERT(verdict != WORKER_RUN);
     }
-    settle(slot, message, verdict, job.reason);
+    conclude(slot, message, verdict, &job);
     let_go(slot);
     arena_reset(&slot->arena);
+}
+
+/* --- taking messages ---------------------------------------------------------------------------------------------- */
+
+/* Is nothing left, as a receive says that began then and gave nothing? What another worker has in hand may come again. */
+static bool is_drained(struct worker_pool *pool, uint64_t began_ms)
+{
+    bool is_busy;
+    pthread_mutex_lock(&pool->mutex);
+    is_busy = began_ms < pool->retry_by_ms;
+    for (unsigned i = 0; i < pool->options->concurrency && !is_busy; i++)
+        is_busy = pool->slots_owned[i].message_id_owned != NULL;
+    pthread_mutex_unlock(&pool->mutex);
+    return !is_busy;
+}
+
+/* How long a receive waits for a message. */
+static unsigned receive_wait_s(struct worker_pool *pool)
+{
+    uint64_t now_ms = worker_now_ms(), retry_by_ms, wait_s = UNTIL_EMPTY_WAIT_S;
+    if (!pool->options->is_until_empty)
+        return RECEIVE_WAIT_S;
+    pthread_mutex_lock(&pool->mutex);
+    retry_by_ms = pool->retry_by_ms;
+    pthread_mutex_unlock(&pool->mutex);
+    if (retry_by_ms > now_ms)
+        wait_s = (retry_by_ms - now_ms) / 1000 + 1;
+    return wait_s < RECEIVE_WAIT_S ? (unsigned)wait_s : RECEIVE_WAIT_S;
 }
 
 /* Marks the worker as receiving, so that a stop interrupts it. False when the pool is stopping. */
@@ -295,15 +420,16 @@ static bool take_message(struct worker_slot *slot, struct tally_messages *messag
 {
     const struct worker_options *options = slot->pool->options;
     const struct tally_error *error = tally_client_error(slot->client_owned);
-    const struct tally_receive_options receive = {
+    struct tally_receive_options receive = {
         .max = 1,
         .has_wait = true,
-        .wait_s = options->is_until_empty ? UNTIL_EMPTY_WAIT_S : RECEIVE_WAIT_S,
         .has_visibility = true,
         .visibility_s = options->visibility_s,
     };
 
     while (begin_receive(slot)) {
+        uint64_t began_ms = worker_now_ms();
+        receive.wait_s = receive_wait_s(slot->pool);
         enum tally_status status = tally_receive(slot->client_owned, options->queue, &receive, messages);
         end_receive(slot);
         if (status == TALLY_OK) {
@@ -311,7 +437,7 @@ static bool take_message(struct worker_slot *slot, struct tally_messages *messag
             if (messages->count > 0)
                 return true;
             tally_messages_deinit(messages);
-            if (options->is_until_empty)
+            if (options->is_until_empty && is_drained(slot->pool, began_ms))
                 return false;
         } else if (status == TALLY_REFUSED && !options->is_patient && error->http_status < 500 &&
                    strcmp(error->code, "OverLimit") != 0) {

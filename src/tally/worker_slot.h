@@ -39,6 +39,8 @@ struct worker_pool {
     uint64_t stop_by_ms; /* when the grace ends */
     bool has_failed;
     enum delivery_mode { DELIVERY_UNKNOWN, DELIVERY_AT_LEAST_ONCE, DELIVERY_AT_MOST_ONCE } delivery; /* of the queue */
+    unsigned receive_count_max; /* of its RedrivePolicy; 0: it has none. Known with `delivery` */
+    uint64_t retry_by_ms;       /* until then a message comes again that failed here; 0: none did */
     struct tally_error failure;
 };
 

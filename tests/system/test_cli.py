@@ -133,6 +133,15 @@ def test_a_group_explains_its_commands(offline):
         ["receive", "orders", "--max", "11"],
         ["queue", "create", "orders", "novalue"],
         ["queue", "create", "orders", "--attribute", "novalue"],
+        ["queue", "create", "orders", "--max-attempts", "3"],
+        ["queue", "create", "orders", "--dead-letter", "orders"],
+        ["queue", "create", "orders", "--dead-letter", "dead.fifo"],
+        ["queue", "create", "orders", "--dead-letter", "dead", "--max-attempts", "0"],
+        ["queue", "create", "orders", "--dead-letter", "dead", "RedrivePolicy={}"],
+        ["queue", "create", "orders", "--backoff", "5"],
+        ["queue", "create", "orders", "--backoff", "5..1"],
+        ["queue", "create", "orders", "--backoff", "1..43201"],
+        ["queue", "create", "orders", "--backoff", "1..900", "Tally.Backoff={}"],
         ["batch", "add", "night"],
         ["batch", "add", "night", "a", "--count", "3"],
         ["work", "--", "cat"],
@@ -235,6 +244,21 @@ def test_queue_create_prints_the_url_and_may_be_repeated(tally, daemon):
     assert tally("queue", "create", "orders", "VisibilityTimeout=60").out.strip() == url
     assert tally.json("queue", "create", "orders") == [{"QueueUrl": url}]
     assert "QueueNameExists" in tally("queue", "create", "orders", "VisibilityTimeout=61", status=1).err
+
+
+def test_queue_create_makes_dead_letters_attempts_and_back_off_by_name(tally):
+    words = ["queue", "create", "orders", "--dead-letter", "dead", "--max-attempts", "4", "--backoff", "2..60"]
+    first = tally(*words)
+    assert first.out.endswith("/orders\n") and first.err == "tally: made the queue dead, too\n"
+    again = tally(*words)
+    assert (again.out, again.err) == (first.out, "")
+    attributes = tally.json("queue", "show", "orders")[0]["Attributes"]
+    arn = tally.json("queue", "show", "dead")[0]["Attributes"]["QueueArn"]
+    assert json.loads(attributes["RedrivePolicy"]) == {"deadLetterTargetArn": arn, "maxReceiveCount": 4}
+    assert json.loads(attributes["Tally.Backoff"]) == {"min": 2, "max": 60, "factor": 2, "jitter": 0.2}
+    tally("queue", "create", "line.fifo", "--dead-letter", "dead.fifo")
+    attributes = tally.json("queue", "show", "line.fifo")[0]["Attributes"]
+    assert json.loads(attributes["RedrivePolicy"])["maxReceiveCount"] == 25
 
 
 def test_queue_list_prints_names_in_order(tally):

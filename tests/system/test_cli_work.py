@@ -40,6 +40,10 @@ def counts(tally):
     )
 
 
+def times(script):
+    return [float(word) for word in (script.out / "times").read_text().split()]
+
+
 def test_each_message_is_run_once_with_its_body_and_deleted(tally, queue, script):
     command = script('cat > "$OUT/$TALLY_MESSAGE_ID"')
     bodies = [f"body {n} äöü\n\n" for n in range(40)]
@@ -78,7 +82,7 @@ def test_a_command_that_fails_is_tried_again_until_it_succeeds(tally, queue, scr
     tally("send", queue, "x")
     done = tally("work", "--queue", queue, "--until-empty", "--", command)
     assert (script.out / "tries").read_text().split() == ["x"] * 3
-    assert done.err.count("ended with status 1") == 2
+    assert done.err.count("exit status 1; attempt ") == 2
     assert counts(tally) == (0, 0)
 
 
@@ -86,7 +90,7 @@ def test_a_failure_is_told_with_the_last_line_of_the_commands_standard_error(tal
     command = script('[ "$TALLY_RECEIVE_COUNT" -ge 2 ] || { echo first; printf "no such\\001 thing \\n\\n"; exit 3; } >&2')
     tally("send", queue, "x")
     done = tally("work", "--queue", queue, "--until-empty", "--", command)
-    assert f"{command} ended with status 3: no such? thing\n" in done.err
+    assert f"{command}: exit status 3: no such? thing; attempt 1 of 25, next in 1 s\n" in done.err
     assert done.err.startswith("first\nno such\x01 thing \n")  # handed on as it came
 
 
@@ -95,7 +99,7 @@ def test_the_reason_of_a_failure_stands_with_the_message(tally, queue, script):
                      '{ echo "no such page" >&2; exit 65; }')  # fmt: skip
     tally("send", queue, "x")
     tally("work", "--queue", queue, "--until-empty", "--", command)
-    assert (script.out / "told").read_text() == f"\n{command} ended with status 65: no such page\n"
+    assert (script.out / "told").read_text() == "\nexit status 65: no such page\n"
 
 
 def test_a_failed_message_comes_back_when_the_queues_back_off_is_over(tally, queue, script):
@@ -120,8 +124,6 @@ def test_groups_are_worked_off_in_order_and_the_command_is_told_its_place(tally,
         'echo "$body $TALLY_SEQUENCE_NUMBER $TALLY_FENCING_TOKEN" >> "$OUT/$TALLY_GROUP_ID"'
     )
     tally("work", "--queue", "line.fifo", "--concurrency", "4", "--until-empty", "--", command)
-    # A worker whose turn never came because all groups were busy has ended; what is left takes another one.
-    tally("work", "--queue", "line.fifo", "--until-empty", "--", command)
     for group in ["a", "b", "c"]:
         lines = [line.split() for line in (script.out / group).read_text().splitlines()]
         assert [body for body, _, _ in lines] == [f"{group}{number}" for number in range(10)]
@@ -136,7 +138,7 @@ def test_a_message_of_an_at_most_once_queue_is_run_once_and_nothing_is_said_of_i
     command = script('cat >> "$OUT/runs"; sleep 2; [ "$TALLY_FENCING_TOKEN" = 1 ]')
     done = tally("work", "--queue", "once", "--until-empty", "--visibility", "1", "--", command)
     assert (script.out / "runs").read_text() == "xy"
-    assert len(done.err.splitlines()) == 1 and "ended with status 1; its queue delivers at most once" in done.err
+    assert len(done.err.splitlines()) == 1 and "exit status 1; its queue delivers at most once" in done.err
 
 
 def test_what_a_command_leaves_running_may_go_on_writing_to_standard_error(tally, queue, script):
@@ -152,9 +154,9 @@ def test_retry_after_keeps_a_failed_message_back(tally, queue, script):
     command = script('date +%s.%N >> "$OUT/times"; [ "$TALLY_RECEIVE_COUNT" -ge 2 ]')
     tally("send", queue, "x")
     process = tally.start("work", "--queue", queue, "--retry-after", "2", "--", command)
-    wait_until(lambda: counts(tally) == (0, 0), what="the second try")
+    wait_until(lambda: (script.out / "times").exists() and len(times(script)) == 2, what="the second try")
     process.stop()
-    first, second = map(float, (script.out / "times").read_text().split())
+    first, second = times(script)
     assert 1.9 <= second - first < 2.9 * PATIENCE
 
 
@@ -165,6 +167,78 @@ def test_a_message_that_always_fails_goes_to_the_dead_letter_queue(tally, queue)
     tally("send", queue, "poison")
     tally("work", "--queue", queue, "--until-empty", "--", "false")
     assert tally("receive", "dead").out == "poison\n"
+
+
+def test_a_message_that_always_fails_is_tried_later_each_time_and_then_given_up(tally, queue, script):
+    """The queue says nothing of back-off, attempts or dead letters; the batch ends all the same."""
+    tally("queue", "create", "done")
+    tally("batch", "create", "night", "--on-complete", "done")
+    tally("send", queue, "good", "--batch", "night")
+    message_id = tally("send", queue, "bad", "--batch", "night").out.strip()
+    tally("batch", "seal", "night")
+    command = script('read body; [ "$body" = good ] || { date +%s.%N >> "$OUT/times"; echo broken >&2; exit 3; }')
+    words = ["work", "--queue", queue, "--concurrency", "3", "--until-empty", "--max-attempts", "4", "--", command]
+    done = tally(*words)
+    waits = [later - earlier for earlier, later in zip(times(script), times(script)[1:])]
+    assert [round(wait / limit) for wait, limit in zip(waits, [1, 2, 4])] == [1, 1, 1] or PATIENCE > 1, waits
+    told = [line for line in done.err.splitlines() if line.startswith("tally: ")]
+    start = f"tally: message {message_id}: {command}: exit status 3: broken; attempt"
+    assert [line.removeprefix(start) for line in told[:3]] == [f" {n} of 4, next in {2 ** (n - 1)} s" for n in [1, 2, 3]]
+    assert told[3:] == [f"{start} 4 was the last, it is dropped: its queue has no dead-letter queue"]
+    completion = json.loads(tally("receive", "done").out)
+    assert (completion["status"], completion["succeeded"], completion["failed"]) == ("failed", 1, 1)
+    assert counts(tally) == (0, 0)
+
+
+def test_explain_says_how_often_a_message_came_back_why_and_when_it_is_tried_again(tally, queue, script):
+    message_id = tally("send", queue, "x").out.strip()
+    process = tally.start("work", "--queue", queue, "--", script("exit 7"))
+
+    def explained():
+        return tally("explain", queue, message_id).out
+
+    words = "It was returned 3 times, last failure: exit status 7, next attempt in 4 s."
+    wait_until(lambda: words in explained(), what="the third failure")
+    process.stop()
+    (why,) = tally.json("explain", queue, message_id)[0]["Why"]
+    assert (why["Code"], why["Count"], why["Reason"]) == ("BackOff", 3, "exit status 7")
+    wait_until(lambda: explained().startswith("state       ready"), what="the end of the back-off")
+    assert "why         It was returned 3 times, last failure: exit status 7.\n" in explained()
+    assert tally("receive", queue).out == "x\n"
+    assert "It was returned 3 times, last failure: exit status 7.\n" in explained()  # and who has it now
+
+
+def test_what_is_given_up_goes_where_dead_letter_says_and_back_again(tally, queue):
+    tally("queue", "create", "dead")
+    message_id = tally("send", queue, "poison").out.strip()
+    words = ["--max-attempts", "2", "--dead-letter", "dead", "--", "false"]
+    done = tally("work", "--queue", queue, "--until-empty", *words)
+    assert done.err.endswith("attempt 2 was the last, it is in queue dead now\n")
+    told = tally("explain", queue, message_id).out
+    assert "It was returned 2 times, last failure: exit status 1; it was dead-lettered and is in queue dead now." in told
+    tally("queue", "redrive", "dead")  # though no RedrivePolicy names it
+    wait_until(lambda: counts(tally) == (1, 0), what="the redrive")
+    assert "QueueDoesNotExist" in tally("work", "--queue", queue, "--dead-letter", "nowhere", "--", "false", status=1).err
+
+
+def test_a_dead_letter_is_not_given_up_for_the_attempts_it_had_elsewhere(tally, queue):
+    tally("queue", "create", "dead")
+    tally("send", queue, "poison")
+    words = ["--until-empty", "--retry-after", "0", "--dead-letter", "dead", "--", "false"]
+    done = tally("work", "--queue", queue, *words)  # of 25 attempts none is left
+    assert done.err.endswith("attempt 25 was the last, it is in queue dead now\n")
+    process = tally.start("work", "--queue", "dead", "--", "false")
+    shown = lambda: tally.json("queue", "show", "dead")[0]["Attributes"]["ApproximateNumberOfMessagesDelayed"]
+    wait_until(lambda: shown() == "1", what="its back-off")
+    assert "attempt 26, next in " in process.stop().err
+
+
+def test_a_queues_own_back_off_and_attempts_hold_where_they_are_stricter(tally):
+    tally("queue", "create", "own", "--dead-letter", "dead", "--max-attempts", "2", "--backoff", "3..3")
+    tally("send", "own", "x")
+    done = tally("work", "--queue", "own", "--until-empty", "--", "false")
+    assert "attempt 1 of 2, next in 3 s\n" in done.err
+    assert done.err.endswith("attempt 2 was the last, it is in queue dead now\n")
 
 
 def test_heartbeats_keep_a_long_run_from_being_delivered_again(tally, queue, script):

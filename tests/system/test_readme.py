@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 
 from clients import needs, needs_celery
 from conftest import BIN, PATIENCE, ROOT, clean_environment, wait_until
@@ -17,6 +18,28 @@ def commands_of(first, last):
     blocks = re.findall(r"```sh\n(.*?)```", part, re.DOTALL)
     assert blocks
     return "set -e\n" + "\n".join(blocks)
+
+
+def test_the_first_commands_end_a_batch_of_which_a_unit_fails(daemon, tmp_path):
+    text = (ROOT / "README.md").read_text()
+    commands = re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1]
+    assert "tally batch create night-42" in commands
+    started = time.monotonic()
+    done = subprocess.run(
+        ["sh", "-ec", commands],
+        capture_output=True,
+        text=True,
+        timeout=60 * PATIENCE,
+        cwd=tmp_path,
+        env=clean_environment(TALLY_ENDPOINT=daemon.endpoint, PATH=f"{BIN}:{os.environ['PATH']}"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert time.monotonic() - started < 15 * PATIENCE
+    completion = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    assert (completion["status"], completion["succeeded"], completion["failed"]) == ("failed", 2, 1)
+    why = "It was returned 3 times, last failure: exit status 1; it was dead-lettered and is in queue dead now."
+    assert done.stdout.endswith(f"why         {why}\n")
+    assert len((done.stdout + done.stderr).splitlines()) < 20
 
 
 def test_the_commands_about_order_and_about_exactly_once_work(daemon, tmp_path):
