@@ -288,11 +288,23 @@ static enum error check_handles(struct core *core, const struct commit_command *
     return OK;
 }
 
+/* What Units names must have been there before: a commit does not end what it adds. */
+static enum error check_units(const struct commit_command *command)
+{
+    for (uint32_t i = 0; i < command->unit_count; i++)
+        if (command->units[i].batch->spec.tracking != BATCH_XOR &&
+            ledger_find(&command->units[i].batch->ledger, command->units[i].report.key) == LEDGER_NO_UNIT)
+            return ERROR_UNIT_DOES_NOT_EXIST;
+    return OK;
+}
+
 /* The same, decision by decision. */
 static enum error decide_each(struct core *core, struct request *request)
 {
     struct commit_command *command = &request->command;
     enum error error = check_handles(core, command);
+    if (error == OK)
+        error = check_units(command);
     if (error == OK)
         error = add_each(core, command);
     for (uint32_t i = 0; error == OK && i < command->send_count; i++)
