@@ -42,7 +42,7 @@ static void read_facts(yyjson_val *attributes, struct queue_facts *facts)
 {
     const char *delivery = json_text(attributes, "Tally.DeliveryMode");
     const char *policy = json_text(attributes, "RedrivePolicy");
-    yyjson_doc *doc = policy == NULL ? NULL : yyjson_read(policy, strlen(policy), 0);
+    yyjson_doc *doc = policy == NULL ? NULL : json_read(policy, strlen(policy));
     if (delivery != NULL && strcmp(delivery, "at-most-once") == 0)
         facts->delivery = DELIVERY_AT_MOST_ONCE;
     facts->receive_count_max = (unsigned)json_number(yyjson_doc_get_root(doc), "maxReceiveCount");
