@@ -197,7 +197,8 @@ static bool ask_give_back(struct client *client)
 /* A refusal is in order: the lease may have ended, or this is a repeat. Then nothing is known of those behind. */
 static void answer_give_back(struct client *client, const struct http_message *reply)
 {
-    if (reply->status != 200 && reply->status != 400)
+    const bool is_refused = reply->status == 400 || view_find(reply->body, VIEW("ReceiptHandleIsInvalid")) != NULL;
+    if (reply->status != 200 && !is_refused)
         fatal("giving a message back was answered with %d: %.*s", reply->status, (int)reply->body.size,
               reply->body.ptr);
     if (reply->status != 200 && view_find(reply->body, VIEW("InvalidAction")) != NULL)

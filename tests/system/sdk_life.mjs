@@ -535,7 +535,7 @@ const scenarios = {
       Entries: [taken[1], taken[2], ...again].map((message, i) => ({ Id: `e${i}`, ReceiptHandle: message.ReceiptHandle })),
     });
     assert.deepEqual(deleted.Successful.map((entry) => entry.Id), ["e0", "e2", "e3"]);
-    assert.deepEqual(deleted.Failed.map((entry) => [entry.Id, entry.Code]), [["e1", "InvalidParameterValue"]]);
+    assert.deepEqual(deleted.Failed.map((entry) => [entry.Id, entry.Code]), [["e1", "ReceiptHandleIsInvalid"]]);
     // What was sent is remembered longer than it lives.
     assert.equal((await send("a1", "a")).MessageId, first.MessageId);
     assert.deepEqual(await receive(url), []);

@@ -327,7 +327,7 @@ def test_records_behind_a_request_that_waits_count_as_requests(secure):
     with bounded(secure, f"{count} connections over TLS with records behind a request that waits") as allowed:
         lines = [secure.context.wrap_socket(line) for line in connect(secure.secure_port, count)]
         for line in lines:
-            line.sendall(waiting_json(WaitTimeSeconds=6))
+            line.sendall(waiting_json())
         wait_until_all_wait(secure, count)
         for line in lines:
             line.settimeout(0.02)
