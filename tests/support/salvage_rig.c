@@ -405,14 +405,15 @@ static bool is_refused(struct trial *trial, struct namespace *truth)
 }
 
 /* What recovery refuses is damaged, and a salvage says so. A single damage that recovery sees is not taken for what a
- * crash cuts off either. */
+ * crash cuts off either, unless it is one of contents: then the end was torn before. */
 static bool judge_refusal(struct trial *trial, struct namespace *truth, bool is_cut)
 {
     if (!is_refused(trial, truth))
         return true;
     if (trial->note_count == 0)
         return wrong(trial, "recovery refuses the folder, and no note says why");
-    if (is_cut && trial->damage_count == 1 && !has_note(trial, SALVAGE_GAP))
+    const bool is_told = has_note(trial, SALVAGE_GAP) || has_note(trial, SALVAGE_CONTENT);
+    if (is_cut && trial->damage_count == 1 && !is_told)
         return wrong(trial, "recovery sees that the log's end is damaged, and no note says so");
     return true;
 }
