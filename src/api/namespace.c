@@ -338,7 +338,8 @@ static enum error replay(struct namespace *ns, struct failure *failure)
             told.replayed = frame.position - ns->checkpoint.position;
             tell_progress(ns, &told);
         }
-        struct failure found = {.error = OK};
+        struct failure found;
+        failure_init(&found);
         if (!core_replay(ns->core, frame.payload, frame.position + FRAME_HEADER_SIZE, frame.time_ms, &found)) {
             struct buffer place;
             buffer_init(&place);

@@ -177,7 +177,8 @@ static void write_answer(struct call *call, const struct pool_waiter *waiter)
 static size_t answer(struct api *api, struct pool_waiter *waiter, uint64_t now_ms)
 {
     struct exchange *exchange = waiter->exchange;
-    struct failure failure = {.error = OK};
+    struct failure failure;
+    failure_init(&failure);
     struct reply_draft draft;
     struct call call = call_resume(api, exchange, &draft, &failure, now_ms);
     enum error error = check_again(&call, waiter->pool);
@@ -278,7 +279,8 @@ void ticket_count_write(struct call *call, const struct ticket_count *count)
 static bool judge_portion(struct api *api, struct pool_waiter *waiter, uint64_t now_ms)
 {
     struct exchange *exchange = waiter->exchange;
-    struct failure failure = {.error = OK};
+    struct failure failure;
+    failure_init(&failure);
     struct reply_draft draft = {.writer = waiter->proposals.writer};
     struct call call = call_go_on(api, exchange, &draft, &failure, now_ms);
     enum error error = check_again(&call, waiter->pool);
@@ -371,7 +373,8 @@ void pool_wait_renew(struct api *api, const struct api *owner)
     struct exchange **exchanges = list_exchanges(api, &count);
     for (size_t i = 0; i < count; i++) {
         struct pool_waiter *waiter = waiter_at(api, exchanges[i]->waiter_slot);
-        struct failure failure = {.error = OK};
+        struct failure failure;
+        failure_init(&failure);
         struct reply_draft draft = {.writer = waiter->proposals.writer};
         enum error error = access_renew(owner, exchanges[i], &failure);
         if (error == OK) {

@@ -140,7 +140,8 @@ static bool serve_first(struct api *api, struct queue *queue, uint64_t now_ms)
 {
     struct waiter *waiter = CONTAINER_OF(list_first(queue->waiters), struct waiter, queue_link);
     struct exchange *exchange = waiter->exchange;
-    struct failure failure = {.error = OK};
+    struct failure failure;
+    failure_init(&failure);
     struct reply_draft draft;
     struct call call = call_resume(api, exchange, &draft, &failure, now_ms);
     unsigned count = 0;
@@ -219,7 +220,8 @@ void wait_renew(struct api *api, const struct api *owner)
     for (uint32_t i = 0; i < count; i++)
         exchanges[i] = waiter_at(api, api->waiter_deadlines.entries_owned[i].slot)->exchange;
     for (uint32_t i = 0; i < count; i++) {
-        struct failure failure = {.error = OK};
+        struct failure failure;
+        failure_init(&failure);
         enum error error = access_renew(owner, exchanges[i], &failure);
         check_again(api, exchanges[i], error, &failure);
     }
@@ -230,7 +232,8 @@ void wait_check_again(struct api *api, struct queue *queue)
 {
     struct list_link *next = queue->waiters == NULL ? NULL : list_first(queue->waiters);
     while (next != NULL) {
-        struct failure failure = {.error = OK};
+        struct failure failure;
+        failure_init(&failure);
         struct exchange *exchange = CONTAINER_OF(next, struct waiter, queue_link)->exchange;
         next = list_next(queue->waiters, next); /* the last one takes the list with it */
         check_again(api, exchange, OK, &failure);

@@ -45,7 +45,8 @@ static void frame_sleep(struct flusher *flusher)
 {
     for (;;) {
         struct timespec end;
-        struct failure failure = {.error = OK};
+        struct failure failure;
+        failure_init(&failure);
         (void)clock_gettime(CLOCK_MONOTONIC, &end);
         end.tv_sec += CONFIRM_EVERY_S;
         if (sem_clockwait(&flusher->handed_over, CLOCK_MONOTONIC, &end) == 0)
@@ -76,7 +77,8 @@ static void *flusher_run(void *argument)
 {
     struct flusher *flusher = argument;
     while (frame_wait(flusher)) {
-        struct failure failure = {.error = OK};
+        struct failure failure;
+        failure_init(&failure);
         if (log_write(flusher->log, flusher->frame, &failure) == OK)
             atomic_store_explicit(&flusher->durable, flusher->sequence, memory_order_release);
         else

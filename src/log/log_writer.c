@@ -177,7 +177,8 @@ enum error log_writer_write(struct log_writer *writer, struct bytes frame, struc
         return failure_set(failure, writer->failure.error, "%s", writer->failure.text);
     ASSERT(header.sequence == writer->sequence + 1);
 
-    struct failure cause = {.error = OK};
+    struct failure cause;
+    failure_init(&cause);
     const enum error error = frame_put(writer, &header, frame, &cause);
     /* Behind the write: what is acknowledged was durable some milliseconds after its folder was still there. And where
      * it is not, that is why the write failed. */

@@ -93,7 +93,8 @@ enum error segment_draft_begin(struct segment_draft *draft, uint64_t start_posit
         if (error != OK || is_begun)
             return error;
     }
-    struct failure own = {.error = OK};
+    struct failure own;
+    failure_init(&own);
     enum error error = begin_new(draft, &own);
     if (error == ERROR_DISK_FULL) {
         const enum error spare_error = begin_spare(draft, &is_begun, failure);

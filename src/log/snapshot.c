@@ -542,7 +542,8 @@ snapshot_load_readable(struct disk *disk, struct snapshot_place *place, struct b
     if (names.published_count > 1)
         qsort(names.published_owned, names.published_count, sizeof(uint64_t), position_compare_falling);
     for (size_t i = 0; error == OK && !*is_found && i < names.published_count; i++) {
-        struct failure found = {.error = OK};
+        struct failure found;
+        failure_init(&found);
         *is_found = one_read(disk, names.published_owned[i], place, payload, &found) == OK;
         if (!*is_found) {
             damaged(context, names.published_owned[i], found.text, buffer_bytes(payload));

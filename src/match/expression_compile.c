@@ -45,7 +45,8 @@ static const char *const type_words[] = {
 static bool refuse(struct compiler *compiler, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static bool refuse(struct compiler *compiler, size_t at, const char *format, ...)
 {
-    struct failure inner = {.error = OK};
+    struct failure inner;
+    failure_init(&inner);
     size_t character = 1;
     va_list arguments;
     va_start(arguments, format);

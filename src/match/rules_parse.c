@@ -324,7 +324,8 @@ static enum error read_expand(struct reader *reader, const char *parent, enum ru
 static enum error read_expression(struct reader *reader, const char *place, struct bytes text, bool is_score,
                                   struct expression **expression)
 {
-    struct failure fault = {.error = OK};
+    struct failure fault;
+    failure_init(&fault);
     *expression = expression_create(reader->rules, text, is_score, &fault);
     return *expression != NULL ? OK : refuse(reader, "%s: %s", place, fault.text);
 }

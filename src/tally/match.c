@@ -99,7 +99,8 @@ static struct rules *rules_of_pool(yyjson_val *pool, struct failure *failure)
 /* The file's rules; NULL with the user told. */
 static struct rules *read_rules(const char *path)
 {
-    struct failure failure = {.text = ""};
+    struct failure failure;
+    failure_init(&failure);
     yyjson_doc *doc = pool_words_read_file(path);
     size_t size;
     if (doc == NULL)
@@ -135,7 +136,8 @@ static int ask(struct match *match, struct json_body *body, const char *target, 
 /* Asks the server what the pool's rules are. EXIT_DONE, or what to exit with; no rules, if it was stopped before it had them. */
 static int ask_rules(struct match *match, struct rules **rules)
 {
-    struct failure failure = {.text = ""};
+    struct failure failure;
+    failure_init(&failure);
     struct json_body body;
     struct tally_reply reply;
     json_body_init(&body);

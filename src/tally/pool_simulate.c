@@ -175,7 +175,8 @@ static bool is_passed_over(yyjson_val *line)
 /* Offers one line; false, with the user told of the first few, if it is no ticket. */
 static bool offer_line(struct simulation *simulation, const char *line, size_t number, uint64_t refused)
 {
-    struct failure failure = {.text = ""};
+    struct failure failure;
+    failure_init(&failure);
     yyjson_doc *doc = json_read(line, strlen(line));
     yyjson_val *root = yyjson_doc_get_root(doc);
     bool is_good = true;
@@ -213,7 +214,8 @@ static int simulate(struct invocation *invocation, struct simulation *simulation
 static int run_with(struct invocation *invocation, yyjson_val *pool, char *tickets)
 {
     const struct settings *settings = invocation->settings;
-    struct failure failure = {.text = ""};
+    struct failure failure;
+    failure_init(&failure);
     struct simulation simulation;
     uint64_t window_ms, ttl_ms;
     size_t size;

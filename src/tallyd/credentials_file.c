@@ -32,7 +32,8 @@ static enum error fail(const char *path, const char *what, struct failure *failu
 static enum error parse(int descriptor, size_t size, const char *path, struct credentials **credentials,
                         struct failure *failure)
 {
-    struct failure inner = {0};
+    struct failure inner;
+    failure_init(&inner);
     uint8_t *text_owned = memory_allocate(size + 1);
     ssize_t count = read_whole(descriptor, text_owned, size + 1); /* one more than there should be */
     enum error error;

@@ -162,7 +162,8 @@ static int verify_one(const struct target *target)
 {
     struct inspect_report report = {.folder = target->path};
     struct salvage *salvage;
-    struct failure failure = {.error = OK};
+    struct failure failure;
+    failure_init(&failure);
     struct disk *disk = disk_posix_create_to_read(target->path);
     int status = STATUS_CLEAN;
     if (read_target(target, disk, &report, &salvage, &failure) != OK) {
@@ -288,7 +289,8 @@ static bool close_report(FILE *file)
 /* Writes the new folder and looks whether a tallyd starts on it. */
 static int write_new(struct salvage *salvage, const struct new_folder *folder)
 {
-    struct failure failure = {.error = OK};
+    struct failure failure;
+    failure_init(&failure);
     struct disk *disk = disk_posix_create(folder->unfinished);
     bool is_good = salvage_write(salvage, disk, &failure) == OK;
     disk_posix_destroy(disk);
@@ -326,7 +328,8 @@ static int salvage_into(const struct target *target, const char *to, struct disk
     if (report.file == NULL)
         return complain("%s: the report can't be made: %s.", folder.unfinished, strerror(errno));
     struct salvage *salvage;
-    struct failure failure = {.error = OK};
+    struct failure failure;
+    failure_init(&failure);
     if (read_target(target, disk, &report, &salvage, &failure) != OK) {
         (void)fclose(report.file);
         return complain("%s can't be read: %s", target->path, failure.text);
@@ -344,7 +347,8 @@ static int salvage_into(const struct target *target, const char *to, struct disk
 
 static int salvage_one(const struct target *target, const char *to)
 {
-    struct failure failure = {.error = OK};
+    struct failure failure;
+    failure_init(&failure);
     struct disk *disk = disk_posix_create_to_read(target->path);
     int status =
         disk->operations->lock(disk, &failure) == OK ? salvage_into(target, to, disk) : complain("%s", failure.text);

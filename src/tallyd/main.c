@@ -235,7 +235,8 @@ static void api_options_fill(const struct daemon *daemon, struct api_options *op
 /* SIGHUP: reads again what is read again without a stop. What can't be read leaves the old in force. */
 static void reload(struct daemon *daemon)
 {
-    struct failure failure = {0};
+    struct failure failure;
+    failure_init(&failure);
     if (server_reload(daemon->server, &failure) != OK)
         message_log_say(daemon->errors, "tallyd: the certificate in force stays: %s", failure.text);
     if (read_credentials(daemon, &failure) != OK)
@@ -399,7 +400,8 @@ static enum error run(struct daemon *daemon, struct failure *failure)
 
 static int start(struct daemon *daemon)
 {
-    struct failure failure = {0};
+    struct failure failure;
+    failure_init(&failure);
     int status = uv_loop_init(&daemon->loop);
     if (status != 0) {
         message_log_say(daemon->errors, "tallyd: can't make an event loop: %s.", uv_strerror(status));
@@ -426,7 +428,8 @@ static void open_standard_streams(void)
 int main(int argc, char **argv)
 {
     struct daemon daemon = {0};
-    struct failure failure = {0};
+    struct failure failure;
+    failure_init(&failure);
     int status = 0;
     open_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a client that goes away is an error of one write */
