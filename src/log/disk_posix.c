@@ -45,10 +45,17 @@
 /* Places for the segment that is written, the next one, and whoever else opens a file; see tallyd/descriptors.c. */
 #define STOCK_SIZE 4u
 
+/* What a file is, whatever its name. */
+struct identity {
+    uint64_t inode; /* 0: could not be found out */
+    uint32_t device_major, device_minor;
+};
+
 struct disk_posix {
     struct disk disk;
-    int folder;            /* descriptor, locked where the file system can do that; -1 until lock() */
-    int lock;              /* descriptor of the lock file, held; -1 */
+    int folder; /* descriptor, locked where the file system can do that; -1 until lock() */
+    int lock;   /* descriptor of the lock file, held; -1 */
+    struct identity folder_identity, lock_identity;
     bool is_reading;       /* disk_posix_create_to_read() */
     uint64_t confirmed_ms; /* when the names were last looked up, by coarse_ms() */
 
@@ -342,6 +349,21 @@ static enum error lock_folder(struct disk_posix *posix, struct failure *failure)
     return error;
 }
 
+/* Not fstat(): newer kernels give each write behind one a time of its own, which has to go through the file system's
+ * journal. What asks for no times does not. */
+static bool ask_place(int descriptor, struct statx *place)
+{
+    return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK, place) == 0;
+}
+
+static struct identity identity_of(int descriptor)
+{
+    struct statx place;
+    if (!ask_place(descriptor, &place))
+        return (struct identity){.inode = 0};
+    return (struct identity){place.stx_ino, place.stx_dev_major, place.stx_dev_minor};
+}
+
 /* Locks the file in it. */
 static enum error lock_file(struct disk_posix *posix, struct failure *failure)
 {
@@ -364,6 +386,8 @@ static enum error lock_file(struct disk_posix *posix, struct failure *failure)
         return error;
     }
     posix->lock = descriptor;
+    posix->folder_identity = identity_of(posix->folder);
+    posix->lock_identity = identity_of(descriptor);
     stock_fill(posix);
     return OK;
 }
@@ -387,21 +411,14 @@ static enum error posix_lock(struct disk *disk, struct failure *failure)
     return error;
 }
 
-/* Not fstat(): newer kernels give each write behind one a time of its own, which has to go through the file system's
- * journal. What asks for no times does not. */
-static bool ask_place(int descriptor, struct statx *place)
-{
-    return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO | STATX_NLINK, place) == 0;
-}
-
 /* Is what the name leads to something else than what we hold, or nothing? Not if that can't be found out. */
-static bool is_elsewhere(int folder, const char *name, int held)
+static bool is_elsewhere(int folder, const char *name, const struct identity *held)
 {
-    struct statx named, ours;
+    struct statx named;
     if (statx(folder, name, 0, STATX_INO, &named) != 0)
         return errno == ENOENT || errno == ENOTDIR || errno == ESTALE;
-    return ask_place(held, &ours) && (named.stx_ino != ours.stx_ino || named.stx_dev_major != ours.stx_dev_major ||
-                                      named.stx_dev_minor != ours.stx_dev_minor);
+    return held->inode != 0 && (named.stx_ino != held->inode || named.stx_dev_major != held->device_major ||
+                                named.stx_dev_minor != held->device_minor);
 }
 
 /* Milliseconds of a clock that is cheap to read and never goes back. */
@@ -420,13 +437,13 @@ static enum error posix_confirm(struct disk *disk, const struct disk_file *file,
     const uint64_t now_ms = coarse_ms();
     if (now_ms < posix->confirmed_ms + age_ms)
         return OK;
-    if (is_elsewhere(AT_FDCWD, disk->folder, posix->folder))
+    if (is_elsewhere(AT_FDCWD, disk->folder, &posix->folder_identity))
         return failure_set(
             failure, ERROR_DISK_FAILED,
             "The folder %s was removed or renamed while it was in use: nothing more is acknowledged. Put "
             "it back to where it was, or restore a backup there, before you start again.",
             disk->folder);
-    if (is_elsewhere(posix->folder, LOCK_NAME, posix->lock))
+    if (is_elsewhere(posix->folder, LOCK_NAME, &posix->lock_identity))
         return failure_set(failure, ERROR_DISK_FAILED,
                            "%s/%s was removed or replaced while it was in use: another process may have taken the "
                            "folder, so nothing more is acknowledged. Start again, and leave that file alone.",

@@ -14,7 +14,7 @@
 
 /* How old a look at the folder's names may be where a frame was written: with a frame every 300 us, looking behind each
  * took a twentieth of its time. */
-#define CONFIRM_AGE_MS 5u
+#define CONFIRM_AGE_MS 10u
 
 /* Gets room for segment `ordinal`. Whoever adds up what is made and what is in reserve may find one
  * less meanwhile, never one more. */
