@@ -459,9 +459,43 @@ static void a_commit_is_not_too_deep_once_it_was_checked(void **state)
     core_rig_deinit(&rig);
 }
 
+/* The addition takes all places there are, so the send has none. */
+static void a_batch_that_a_commit_makes_gets_no_more_units_than_any_other(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    core_rig_begin(&rig);
+    struct queue_settings settings = core_rig_settings();
+    struct commit_child child = {
+        .command = {.id = BYTES("b"), .spec = {.expires_after_s = 86400, .retention_s = 86400}}};
+    struct commit_addition addition = {.batch_id = BYTES("b"), .command = {.count = LEDGER_UNITS_MAX}};
+    struct commit_send send = {.command = {.queue = decide_create_queue(rig.core, BYTES("q"), &settings),
+                                           .content = {.body = BYTES("body"), .sender = core_name(rig.core)},
+                                           .priority = PRIORITY_DEFAULT,
+                                           .batch_id = BYTES("b")}};
+    struct commit_command commit = {.children = &child,
+                                    .additions = &addition,
+                                    .sends = &send,
+                                    .child_count = 1,
+                                    .addition_count = 1,
+                                    .send_count = 1,
+                                    .size_max = 1u << 19};
+    struct commit_fault fault;
+    assert_int_equal(decide_commit(rig.core, &commit, &fault), ERROR_OVER_LIMIT);
+    assert_int_equal(fault.part, COMMIT_SENDS);
+    assert_null(core_find_batch(rig.core, BYTES("b")));
+    addition.command.count--;
+    assert_int_equal(decide_commit(rig.core, &commit, &fault), OK);
+    assert_int_equal(batch_counts(core_find_batch(rig.core, BYTES("b"))).total, LEDGER_UNITS_MAX);
+    core_rig_end(&rig);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_batch_that_a_commit_makes_gets_no_more_units_than_any_other),
         cmocka_unit_test(a_commit_is_not_too_deep_once_it_was_checked),
         cmocka_unit_test(a_commit_does_what_its_parts_would_do_or_nothing),
     };
