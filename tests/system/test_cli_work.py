@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import stat
 import time
 
@@ -258,6 +259,22 @@ def test_heartbeats_keep_a_long_run_from_being_delivered_again(tally, queue, scr
     wait_until(lambda: counts(tally) == (0, 0), what="the end")
     process.stop()
     assert (script.out / "runs").read_text().split() == ["1", "end"]
+
+
+def test_a_worker_that_was_stopped_for_longer_than_its_lease_leaves_what_others_have_since(daemon, tally, queue, script):
+    """Its handle is an older one then: neither heartbeats nor its end touch the lease of whoever has the message since."""
+    command = script('echo x > "$OUT/runs"; exec sleep 600')
+    tally("send", queue, "x")
+    process = tally.start("work", "--queue", queue, "--visibility", "2", "--grace", "0", "--", command)
+    wait_until((script.out / "runs").exists, what="the command's start")
+    process.send_signal(signal.SIGSTOP)
+    tally("receive", queue, "--wait", "20", "--visibility", "600")
+    process.send_signal(signal.SIGCONT)
+    time.sleep(1)  # a heartbeat is due
+    done = process.stop()
+    assert counts(tally) == (0, 1)
+    assert "its heartbeat failed, so another worker may get it too: it came too late" in done.err
+    assert b"tally_stale_receipts_total 0" in daemon.request("GET", "/metrics")[2]
 
 
 def test_a_time_limit_ends_a_command_that_hangs(tally, queue, script):
