@@ -277,7 +277,7 @@ static enum error check_handles(struct core *core, const struct commit_command *
         const bool is_hold = i >= command->delete_count;
         const struct commit_message *entry =
             is_hold ? &command->holds[i - command->delete_count] : &command->deletes[i];
-        numbers[i] = decide_held_message(core, entry->queue, entry->handle);
+        numbers[i] = decide_held_message(core, entry->queue, entry->handle, NULL);
         if (numbers[i] == 0 ||
             (is_hold && core_message(core, core_find_message(core, numbers[i]))->state != MESSAGE_IN_FLIGHT))
             return ERROR_RECEIPT_HANDLE_IS_INVALID;
@@ -315,7 +315,7 @@ static enum error decide_each(struct core *core, struct request *request)
                                       &command->units[i].is_completed);
     }
     for (uint32_t i = 0; error == OK && i < command->delete_count; i++)
-        error = decide_held_message(core, command->deletes[i].queue, command->deletes[i].handle) == 0
+        error = decide_held_message(core, command->deletes[i].queue, command->deletes[i].handle, NULL) == 0
                     ? ERROR_INVALID_PARAMETER_VALUE
                     : decide_delete(core, command->deletes[i].queue, command->deletes[i].handle, NULL);
     return error;
