@@ -302,6 +302,15 @@ static unsigned attempts_max_for(struct worker_slot *slot, const struct tally_me
     return of_queue > WORKER_ATTEMPTS_MAX ? of_queue : WORKER_ATTEMPTS_MAX;
 }
 
+/* Makes the message visible again so much later. If somebody else may have it, he would lose it by that, and if nobody
+ * has, it comes again anyway: then nothing is done, and *is_done is false. */
+static enum tally_status give_back(struct worker_slot *slot, const char *handle, unsigned wait_s, bool *is_done)
+{
+    *is_done = is_held(slot);
+    return *is_done ? tally_change_visibility(slot->client_owned, slot->pool->options->queue, handle, wait_s)
+                    : TALLY_OK;
+}
+
 /* For a server that has no FailMessage (Amazon SQS): the same back-off. How many attempts there are its RedrivePolicy says. */
 static enum tally_status give_back_later(struct worker_slot *slot, const char *handle,
                                          const struct tally_message *message, struct tally_failed *failed)
@@ -315,9 +324,12 @@ static enum tally_status give_back_later(struct worker_slot *slot, const char *h
         (unsigned)(message->sent_at_ms % (wait_s / 5 + 1)); /* so that what failed together is not tried together */
     if (options->has_retry_after)
         wait_s = options->retry_after_s;
-    *failed = (struct tally_failed){
-        .outcome = "returned", .attempt = message->receive_count, .retry_after_s = (double)wait_s};
-    return tally_change_visibility(slot->client_owned, options->queue, handle, wait_s);
+    bool is_done;
+    enum tally_status status = give_back(slot, handle, wait_s, &is_done);
+    if (is_done)
+        *failed = (struct tally_failed){
+            .outcome = "returned", .attempt = message->receive_count, .retry_after_s = (double)wait_s};
+    return status;
 }
 
 static enum tally_status fail_message(struct worker_slot *slot, const char *handle, const struct tally_message *message,
@@ -348,11 +360,8 @@ static enum tally_status settle_once(struct worker_slot *slot, const struct tall
         return tally_delete(slot->client_owned, options->queue, handle);
     if (verdict == WORKER_FAIL)
         return fail_message(slot, handle, message, reason, failed);
-    /* Who may have it since would lose it by that; and if nobody has, it comes again anyway. */
-    if (!is_held(slot))
-        return TALLY_OK;
-    return tally_change_visibility(slot->client_owned, options->queue, handle,
-                                   verdict == WORKER_RETRY ? options->retry_after_s : 0);
+    bool is_done;
+    return give_back(slot, handle, verdict == WORKER_RETRY ? options->retry_after_s : 0, &is_done);
 }
 
 /* Tells the server what becomes of the message in hand; as often as it takes while the pool goes on. */
