@@ -59,9 +59,6 @@ static enum error explain_message(struct call *call, const char *list, const str
 {
     struct bytes handle = entry->handle;
     int size = (int)(handle.size < 100 ? handle.size : 100);
-    struct receipt_use use;
-    (void)decide_deletable_message(call->core, entry->queue, handle, &use);
-    receipt_note_delete(call, entry->queue, &use);
     if (error == ERROR_RECEIPT_HANDLE_IS_INVALID)
         call_fail(
             call, error,
@@ -109,8 +106,10 @@ static enum error explain(struct call *call, const struct commit *commit, const 
     case COMMIT_UNITS:
         return explain_unit(call, &command->units[fault->index], fault->index, error);
     case COMMIT_DELETES:
+        receipt_note_delete(call, command->deletes[fault->index].queue, &command->deletes[fault->index].use);
         return explain_message(call, "Deletes", &command->deletes[fault->index], fault->index, error);
     case COMMIT_HOLDS:
+        receipt_note(call, &command->holds[fault->index].use);
         return explain_message(call, "Holds", &command->holds[fault->index], fault->index, error);
     case COMMIT_CHILDREN:
         return explain_child(call, &command->children[fault->index].command, fault->index, error);
@@ -403,6 +402,8 @@ enum error action_commit(struct call *call)
     error = decide_commit(call->core, &commit.command, &fault);
     if (error != OK)
         return explain(call, &commit, &fault, error);
+    for (uint32_t i = 0; i < commit.command.delete_count; i++)
+        receipt_note_delete(call, commit.command.deletes[i].queue, &commit.command.deletes[i].use);
     write_children(call, &commit.command);
     write_additions(call, &commit.command);
     write_sends(call, &commit);

@@ -164,8 +164,9 @@ struct receipt_use {
  * use may be NULL. */
 enum error decide_delete(struct core *core, struct queue *queue, struct bytes handle, struct receipt_use *use);
 
-/* The number of the live message of this queue of which it is the newest handle, or 0. For Commit. */
-uint64_t decide_held_message(const struct core *core, const struct queue *queue, struct bytes handle);
+/* The number of the live message of this queue of which it is the newest handle, or 0. For Commit. use may be NULL. */
+uint64_t decide_held_message(const struct core *core, const struct queue *queue, struct bytes handle,
+                             struct receipt_use *use);
 
 /* The number of the message that decide_delete() would end, or 0. */
 uint64_t decide_deletable_message(const struct core *core, const struct queue *queue, struct bytes handle,
@@ -393,6 +394,7 @@ struct commit_unit {
 struct commit_message {
     struct queue *queue;
     struct bytes handle;
+    struct receipt_use use; /* result; also of the entry that stood in the way */
 };
 
 /* A batch to be made, with the id that it is given. */

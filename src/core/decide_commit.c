@@ -24,12 +24,12 @@ static uint32_t slot_of_batch(const struct core *core, const struct batch *batch
 
 /* --- deletes and holds -------------------------------------------------------------------------------------------- */
 
-static enum error check_messages(const struct core *core, const struct commit_message *entries, uint32_t count,
+static enum error check_messages(const struct core *core, struct commit_message *entries, uint32_t count,
                                  struct commit_plan *plan, struct commit_fault *fault)
 {
     for (uint32_t i = 0; i < count; i++) {
         fault->index = i;
-        uint64_t number = decide_held_message(core, entries[i].queue, entries[i].handle);
+        uint64_t number = decide_held_message(core, entries[i].queue, entries[i].handle, &entries[i].use);
         if (number == 0)
             return ERROR_RECEIPT_HANDLE_IS_INVALID;
         uint32_t slot = core_find_message(core, number);

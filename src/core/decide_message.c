@@ -79,11 +79,12 @@ enum error decide_delete(struct core *core, struct queue *queue, struct bytes ha
     return error;
 }
 
-uint64_t decide_held_message(const struct core *core, const struct queue *queue, struct bytes handle)
+uint64_t decide_held_message(const struct core *core, const struct queue *queue, struct bytes handle,
+                             struct receipt_use *use)
 {
     struct holding holding;
-    struct receipt_use use;
-    enum error error = find_held(core, queue, handle, &holding, &use);
+    struct receipt_use nobodys;
+    enum error error = find_held(core, queue, handle, &holding, use == NULL ? &nobodys : use);
     bool is_held = error == OK && holding.is_newest && check_held(queue, &holding) == OK;
     return is_held ? core_message(core, holding.slot)->number : 0;
 }

@@ -211,8 +211,8 @@ static size_t own_part(const char *path)
     return at;
 }
 
-/* mkdir(). True also if it is there: a file system may refuse to make anything before it looks. Else false with errno.
- * */
+/* Makes a folder. True also if it is there: a file system may refuse to make anything before it looks. False: errno
+ * says why. */
 static bool component_make(const char *path, bool *is_made)
 {
     struct stat status;

@@ -26,9 +26,8 @@ static enum error refuse_host(struct bytes text, struct bytes host, struct failu
         "Access is denied: the request is for Host '%.*s', which is not a name of this server. Without credentials it "
         "answers only to localhost, loopback addresses and allowed names, because a web page can use any other name to "
         "reach it (DNS rebinding). If this name is yours, start tallyd with --allow-host %.*s, or with --credentials. "
-        "Queue "
-        "URLs begin with the Host that the client sends; where that lacks the port or is wrong, --public-url says how "
-        "they begin.",
+        "Queue URLs begin with the Host that the client sends; where that lacks the port or is wrong, --public-url "
+        "says how they begin.",
         BYTES_FORMAT(shown(text, BYTES("..."))), BYTES_FORMAT(shown(host, BYTES("NAME"))));
 }
 

@@ -94,11 +94,26 @@ bool worker_slot_is_at_most_once(struct worker_slot *slot)
     return queue_facts(slot).delivery == DELIVERY_AT_MOST_ONCE;
 }
 
+/* When a lease that was asked for at asked_ms may end: it lasts nine tenths of its timeout at least. */
+static uint64_t lease_end_ms(const struct worker_slot *slot, uint64_t asked_ms)
+{
+    return asked_ms + slot->pool->options->visibility_s * 900ull;
+}
+
+/* A message has just come under this handle. Under the mutex. */
+static void take_handle(struct worker_slot *slot, const char *handle)
+{
+    free(slot->handle_owned);
+    slot->handle_owned = memory_duplicate_string(handle);
+    slot->beaten_ms = worker_now_ms();
+    slot->held_until_ms = lease_end_ms(slot, slot->beaten_ms);
+}
+
 static void take_in_hand(struct worker_slot *slot, const struct tally_message *message)
 {
     pthread_mutex_lock(&slot->pool->mutex);
     slot->message_id_owned = memory_duplicate_string(message->id);
-    slot->handle_owned = memory_duplicate_string(message->receipt_handle);
+    take_handle(slot, message->receipt_handle);
     pthread_mutex_unlock(&slot->pool->mutex);
 }
 
@@ -117,10 +132,8 @@ bool worker_slot_renew(struct worker_slot *slot, const char *message_id, const c
     bool is_ours;
     pthread_mutex_lock(&slot->pool->mutex);
     is_ours = slot->message_id_owned != NULL && strcmp(slot->message_id_owned, message_id) == 0;
-    if (is_ours) {
-        free(slot->handle_owned);
-        slot->handle_owned = memory_duplicate_string(receipt_handle);
-    }
+    if (is_ours)
+        take_handle(slot, receipt_handle);
     pthread_mutex_unlock(&slot->pool->mutex);
     return is_ours;
 }
@@ -135,15 +148,50 @@ static const char *current_handle(struct worker_slot *slot)
     return handle;
 }
 
+/* Is the message in hand still this worker's alone? */
+static bool is_held(const struct worker_slot *slot)
+{
+    pthread_mutex_lock(&slot->pool->mutex);
+    bool is_held = slot->held_until_ms > worker_now_ms();
+    pthread_mutex_unlock(&slot->pool->mutex);
+    return is_held;
+}
+
+/* Was no heartbeat even tried for as long as a lease lasts, because this process or its machine stood still? A server
+ * that was away is another matter: it gives leases time to be renewed. */
+static bool is_overslept(const struct worker_slot *slot)
+{
+    pthread_mutex_lock(&slot->pool->mutex);
+    bool is_overslept = lease_end_ms(slot, slot->beaten_ms) <= worker_now_ms();
+    pthread_mutex_unlock(&slot->pool->mutex);
+    return is_overslept;
+}
+
+static void note_beat(struct worker_slot *slot, uint64_t asked_ms, bool is_good)
+{
+    pthread_mutex_lock(&slot->pool->mutex);
+    slot->beaten_ms = worker_now_ms();
+    if (is_good && slot->held_until_ms > asked_ms && slot->held_until_ms < lease_end_ms(slot, asked_ms))
+        slot->held_until_ms = lease_end_ms(slot, asked_ms);
+    pthread_mutex_unlock(&slot->pool->mutex);
+}
+
+/* Prolongs the lease, unless it may be somebody else's by now. Then the message comes again by itself. */
 static void beat(struct worker_slot *slot, const struct tally_message *message, bool *has_complained)
 {
     const struct worker_options *options = slot->pool->options;
-    if (tally_change_visibility(slot->client_owned, options->queue, current_handle(slot), options->visibility_s) ==
-        TALLY_OK)
-        return;
+    const uint64_t asked_ms = worker_now_ms();
+    const char *why = "it came too late";
+    if (!is_overslept(slot)) {
+        bool is_good = tally_change_visibility(slot->client_owned, options->queue, current_handle(slot),
+                                               options->visibility_s) == TALLY_OK;
+        note_beat(slot, asked_ms, is_good);
+        if (is_good)
+            return;
+        why = tally_client_error(slot->client_owned)->message;
+    }
     if (!*has_complained)
-        complain("message %s: its heartbeat failed, so another worker may get it too: %s", message->id,
-                 tally_client_error(slot->client_owned)->message);
+        complain("message %s: its heartbeat failed, so another worker may get it too: %s", message->id, why);
     *has_complained = true;
 }
 
@@ -254,6 +302,15 @@ static unsigned attempts_max_for(struct worker_slot *slot, const struct tally_me
     return of_queue > WORKER_ATTEMPTS_MAX ? of_queue : WORKER_ATTEMPTS_MAX;
 }
 
+/* Makes the message visible again so much later. If somebody else may have it, he would lose it by that, and if nobody
+ * has, it comes again anyway: then nothing is done, and *is_done is false. */
+static enum tally_status give_back(struct worker_slot *slot, const char *handle, unsigned wait_s, bool *is_done)
+{
+    *is_done = is_held(slot);
+    return *is_done ? tally_change_visibility(slot->client_owned, slot->pool->options->queue, handle, wait_s)
+                    : TALLY_OK;
+}
+
 /* For a server that has no FailMessage (Amazon SQS): the same back-off. How many attempts there are its RedrivePolicy says. */
 static enum tally_status give_back_later(struct worker_slot *slot, const char *handle,
                                          const struct tally_message *message, struct tally_failed *failed)
@@ -267,9 +324,12 @@ static enum tally_status give_back_later(struct worker_slot *slot, const char *h
         (unsigned)(message->sent_at_ms % (wait_s / 5 + 1)); /* so that what failed together is not tried together */
     if (options->has_retry_after)
         wait_s = options->retry_after_s;
-    *failed = (struct tally_failed){
-        .outcome = "returned", .attempt = message->receive_count, .retry_after_s = (double)wait_s};
-    return tally_change_visibility(slot->client_owned, options->queue, handle, wait_s);
+    bool is_done;
+    enum tally_status status = give_back(slot, handle, wait_s, &is_done);
+    if (is_done)
+        *failed = (struct tally_failed){
+            .outcome = "returned", .attempt = message->receive_count, .retry_after_s = (double)wait_s};
+    return status;
 }
 
 static enum tally_status fail_message(struct worker_slot *slot, const char *handle, const struct tally_message *message,
@@ -300,8 +360,8 @@ static enum tally_status settle_once(struct worker_slot *slot, const struct tall
         return tally_delete(slot->client_owned, options->queue, handle);
     if (verdict == WORKER_FAIL)
         return fail_message(slot, handle, message, reason, failed);
-    return tally_change_visibility(slot->client_owned, options->queue, handle,
-                                   verdict == WORKER_RETRY ? options->retry_after_s : 0);
+    bool is_done;
+    return give_back(slot, handle, verdict == WORKER_RETRY ? options->retry_after_s : 0, &is_done);
 }
 
 /* Tells the server what becomes of the message in hand; as often as it takes while the pool goes on. */

@@ -22,6 +22,8 @@ struct worker_slot {
     pid_t child;            /* 0: none */
     char *message_id_owned; /* of the message in hand; NULL: none */
     char *handle_owned;     /* its newest receipt handle */
+    uint64_t held_until_ms; /* until then nobody else can have been given the message */
+    uint64_t beaten_ms;     /* when it was received, or the last heartbeat was tried */
 };
 
 struct worker_pool {

@@ -138,6 +138,20 @@ def test_a_worker_that_is_late_and_not_overtaken_shows_too(tally):
     assert tally.explain("q", sent)[1]["SlowWorkers"]["Count"] == 1
 
 
+def test_a_Commit_that_comes_late_shows_like_a_delete_and_a_hold_does_not(tally):
+    tally.make("q")
+    sent = tally.send("q", "work")
+    (message,) = tally.receive("q", VisibilityTimeout=1)
+    handle = {"QueueUrl": "q", "ReceiptHandle": message["ReceiptHandle"]}
+    wait_until(lambda: tally.attributes("q")["ApproximateNumberOfMessages"] == "1", what="the end of the lease")
+    sends = [{"QueueUrl": "q", "MessageBody": "more"}]
+    tally.refused("ReceiptHandleIsInvalid", None, "Tally.Commit", Holds=[handle], Sends=sends)
+    assert "SlowWorkers" not in tally.explain("q", sent)[1]
+    tally.ok("Tally.Commit", Deletes=[handle])
+    assert tally.explain("q", sent)[1]["SlowWorkers"]["Count"] == 1
+    assert count_stale(tally) == 0
+
+
 def test_whoever_gives_back_and_then_deletes_is_not_slow(tally):
     tally.make("q")
     sent = tally.send("q", "work")

@@ -277,7 +277,7 @@ static enum error check_handles(struct core *core, const struct commit_command *
         const bool is_hold = i >= command->delete_count;
         const struct commit_message *entry =
             is_hold ? &command->holds[i - command->delete_count] : &command->deletes[i];
-        numbers[i] = decide_held_message(core, entry->queue, entry->handle);
+        numbers[i] = decide_held_message(core, entry->queue, entry->handle, NULL);
         if (numbers[i] == 0 ||
             (is_hold && core_message(core, core_find_message(core, numbers[i]))->state != MESSAGE_IN_FLIGHT))
             return ERROR_RECEIPT_HANDLE_IS_INVALID;
@@ -315,7 +315,7 @@ static enum error decide_each(struct core *core, struct request *request)
                                       &command->units[i].is_completed);
     }
     for (uint32_t i = 0; error == OK && i < command->delete_count; i++)
-        error = decide_held_message(core, command->deletes[i].queue, command->deletes[i].handle) == 0
+        error = decide_held_message(core, command->deletes[i].queue, command->deletes[i].handle, NULL) == 0
                     ? ERROR_INVALID_PARAMETER_VALUE
                     : decide_delete(core, command->deletes[i].queue, command->deletes[i].handle, NULL);
     return error;
@@ -459,9 +459,43 @@ static void a_commit_is_not_too_deep_once_it_was_checked(void **state)
     core_rig_deinit(&rig);
 }
 
+/* The addition takes all places there are, so the send has none. */
+static void a_batch_that_a_commit_makes_gets_no_more_units_than_any_other(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    core_rig_begin(&rig);
+    struct queue_settings settings = core_rig_settings();
+    struct commit_child child = {
+        .command = {.id = BYTES("b"), .spec = {.expires_after_s = 86400, .retention_s = 86400}}};
+    struct commit_addition addition = {.batch_id = BYTES("b"), .command = {.count = LEDGER_UNITS_MAX}};
+    struct commit_send send = {.command = {.queue = decide_create_queue(rig.core, BYTES("q"), &settings),
+                                           .content = {.body = BYTES("body"), .sender = core_name(rig.core)},
+                                           .priority = PRIORITY_DEFAULT,
+                                           .batch_id = BYTES("b")}};
+    struct commit_command commit = {.children = &child,
+                                    .additions = &addition,
+                                    .sends = &send,
+                                    .child_count = 1,
+                                    .addition_count = 1,
+                                    .send_count = 1,
+                                    .size_max = 1u << 19};
+    struct commit_fault fault;
+    assert_int_equal(decide_commit(rig.core, &commit, &fault), ERROR_OVER_LIMIT);
+    assert_int_equal(fault.part, COMMIT_SENDS);
+    assert_null(core_find_batch(rig.core, BYTES("b")));
+    addition.command.count--;
+    assert_int_equal(decide_commit(rig.core, &commit, &fault), OK);
+    assert_int_equal(batch_counts(core_find_batch(rig.core, BYTES("b"))).total, LEDGER_UNITS_MAX);
+    core_rig_end(&rig);
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_batch_that_a_commit_makes_gets_no_more_units_than_any_other),
         cmocka_unit_test(a_commit_is_not_too_deep_once_it_was_checked),
         cmocka_unit_test(a_commit_does_what_its_parts_would_do_or_nothing),
     };
