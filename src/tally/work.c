@@ -274,6 +274,10 @@ const struct command command_work = {
         "for characters that a variable's name can't have (TALLY_ATTRIBUTE_Tally_FailureReason: why the last attempt\n"
         "failed).\n"
         "\n"
+        "What COMMAND sends with `tally send --from-unit` joins the batch of its message, though that is sealed: "
+        "`tally send\n"
+        "--help` has a crawler. `tally commit` deletes the message and sends others, in one step.\n"
+        "\n"
         "SIGTERM, SIGINT (Ctrl-C) or SIGHUP stops: no new messages, running commands may finish within --grace; what\n"
         "still runs then is ended and its message given back. A second signal cuts the grace short. Exit status 0.\n",
     .examples = "  tally work --queue orders -- ./handle-order\n"

@@ -226,6 +226,7 @@ def test_the_help_says_what_is_so(offline):
     for command in ["list", "release", "pause", "resume"]:
         assert f"tally group {command} comments.fifo" in offline("group", command, "--help").out
     assert "tally send comments.fifo" in offline("send", "--help").out
+    assert "tally send --from-unit" in offline("work", "--help").out
 
 
 def test_options_that_all_commands_have_may_stand_first(tally, daemon):
