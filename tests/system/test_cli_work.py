@@ -193,6 +193,11 @@ def test_a_message_that_always_fails_is_tried_later_each_time_and_then_given_up(
     completion = json.loads(tally("receive", "done").out)
     assert (completion["status"], completion["succeeded"], completion["failed"]) == ("failed", 1, 1)
     assert counts(tally) == (0, 0)
+    explained = tally("explain", queue, message_id).out  # the reason was on standard error, and went with the message
+    assert explained.startswith("state       ended\nwhy         It failed at ")
+    assert "Its reason is not kept: only a message that is still there, as in a dead-letter queue, has one." in explained
+    (unit,) = tally.json("batch", "units", "night", "--state", "failed")
+    assert (unit["MessageId"], unit["State"]) == (message_id, "failed") and "Detail" not in unit
 
 
 def test_explain_says_how_often_a_message_came_back_why_and_when_it_is_tried_again(tally, queue, script):
