@@ -100,7 +100,7 @@ CASES = [
     Case("ceiling.batch", Echo, "http-batch", "bare server, SendMessageBatch of 10"),
     Case("ceiling.life", Echo, "http-life", "bare server, send receive delete in tens"),
     Case("nginx", Nginx, "http-static", "nginx return 200, SendMessage", is_of_bar=True),
-    Case("barest", EchoSync, "http-send", "bare group commit, SendMessage"),
+    Case("barest", EchoSync, "http-send", "bare group commit, SendMessage", is_of_bar=True),
     Case("redis", Redis, "redis-lpush", "Redis always, LPUSH"),
     Case("redis.tens", Redis, "redis-lpush", "Redis always, LPUSH, 10 in a write", pipeline=10),
     Case("beanstalkd", Beanstalkd, "beanstalk-life", "beanstalkd, put reserve delete", is_of_bar=True),

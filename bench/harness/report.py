@@ -6,7 +6,7 @@ from harness import rounds
 from harness.measure import DISTURBED, STOLEN, undisturbed
 
 # The bars: what Tally must reach.
-SEND_TO_NGINX = 0.75
+SEND_TO_BAREST = 0.9  # of fixed replies, with one write and sync for each turn of the loop
 BATCH_TO_NGINX = 2.4  # 300,000 messages/s where nginx gives 125,000 requests/s
 LIFE_TO_BEANSTALKD = 3.0
 ONE_TO_BARE = 1.5
@@ -43,9 +43,9 @@ CPU = (("server_cpu_us",), "us")
 
 # Name, load of Tally, load beside it, figure and unit, bar.
 COMPARISONS = [
-    ("SendMessage", "send", "nginx", RATE, {"at_least": SEND_TO_NGINX}),
+    ("SendMessage", "send", "barest", RATE, {"at_least": SEND_TO_BAREST}),
+    ("SendMessage", "send", "nginx", RATE, {}),
     ("SendMessage", "send", "redis", RATE, {}),
-    ("SendMessage", "send", "barest", RATE, {}),
     ("SendMessage", "send", "ceiling.send", RATE, {}),
     ("SendMessageBatch of 10", "batch", "nginx", RATE, {"at_least": BATCH_TO_NGINX}),
     ("SendMessageBatch of 10", "batch", "redis.tens", RATE, {}),
@@ -62,7 +62,7 @@ COMPARISONS = [
     ("send, receive, delete in tens", "life", "graphile", RATE, {}),
     ("send, receive, delete in tens", "life", "pgboss", RATE, {}),
     ("send, receive, delete in tens", "life", "bullmq", RATE, {}),
-    ("SendMessage, signed", "send.signed", "nginx", RATE, {"at_least": SEND_TO_NGINX}),
+    ("SendMessage, signed", "send.signed", "barest", RATE, {"at_least": SEND_TO_BAREST}),
     ("SendMessage, signed", "send.signed", "send", RATE, {}),
     ("SendMessageBatch of 10, signed", "batch.signed", "nginx", RATE, {"at_least": BATCH_TO_NGINX}),
     ("send, receive, delete in tens, signed", "life.signed", "beanstalkd", RATE, {"at_least": LIFE_TO_BEANSTALKD}),

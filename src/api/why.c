@@ -129,8 +129,12 @@ static struct bytes end_text(const struct call *call, const struct why *why)
 {
     if (why->since_ms == 0)
         return SENTENCE("It has %s.", outcome_text(why->outcome));
+    const char *rest = why->outcome == UNIT_FAILED
+                           ? " Its reason is not kept: only a message that is still there, as in "
+                             "a dead-letter queue, has one."
+                           : "";
     struct bytes since = time_text(call, why->since_ms);
-    return SENTENCE("It %s at %.*s.", outcome_text(why->outcome), BYTES_FORMAT(since));
+    return SENTENCE("It %s at %.*s.%s", outcome_text(why->outcome), BYTES_FORMAT(since), rest);
 }
 
 static struct bytes held_text(const struct call *call, const struct why *why)

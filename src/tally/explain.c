@@ -1,9 +1,13 @@
 /* tally explain: where a message is, and why it is not delivered. */
 #include "tally/output.h"
+#include <string.h>
 
 static void print_text(const struct tally_explanation *explanation)
 {
+    bool has_ended = strcmp(explanation->state, "ended") == 0;
     output_field("state", explanation->state);
+    if (has_ended && explanation->reason_count == 0)
+        output_field("why", "It ended so long ago that nothing is remembered of how.");
     for (size_t i = 0; i < explanation->reason_count; i++)
         output_field(i == 0 ? "why" : "", explanation->reasons_owned[i]);
 }
@@ -30,7 +34,10 @@ const struct command command_explain = {
     .text =
         "Says where a message is and, if it is not delivered, why: the message of its group that stands before it, a "
         "held\n"
-        "or paused group, a delay, a back-off, a rate, what it depends on, or who has it in flight and until when.\n"
+        "or paused group, a delay, a back-off, a rate, what it depends on, or who has it in flight and until when. Of "
+        "one that\n"
+        "has ended it says how and when, while that is remembered; the reason of a failure is kept by dead letters "
+        "only.\n"
         "States: ready, delayed, in-flight, blocked, held, ended, unknown (not a message of this queue).\n",
     .examples = "  id=$(tally send orders hello)\n"
                 "  tally explain orders \"$id\"\n"

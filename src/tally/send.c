@@ -1,4 +1,5 @@
 /* tally send: puts a message, or one for each line, into a queue. */
+#include "auth/sha256.h"
 #include "base/assert.h"
 #include "tally/assignment.h"
 #include "tally/input.h"
@@ -11,6 +12,7 @@
 #define REQUEST_SIZE_MAX (1u << 20) /* of one SendMessageBatch, in sum */
 #define ATTRIBUTES_MAX 10
 #define NUMBERS_SIZE_MAX 64 /* Tally.Sequence and Tally.Priority, as attributes */
+#define CONTENT_ID_SIZE (SHA256_HEX_SIZE + 1)
 
 struct settings {
     const char *batch;
@@ -26,6 +28,7 @@ struct settings {
     struct option_list attributes;
     bool has_lines;
     bool is_from_unit;
+    bool has_content_id;
 };
 
 static const struct option_row options[] = {
@@ -38,6 +41,8 @@ static const struct option_row options[] = {
      offsetof(struct settings, group), 0, 0, NULL},
     {"deduplication-id", "ID", "a second message with this id is none, for as long as the queue's window", OPTION_TEXT,
      offsetof(struct settings, deduplication), 0, 0, NULL},
+    {"content-based-deduplication", NULL, "a message's id is the SHA-256 of its body: what was sent before is none",
+     OPTION_FLAG, offsetof(struct settings, has_content_id), 0, 0, NULL},
     {"producer", "NAME", "with --sequence: a number not above NAME's last one is a duplicate, for ever", OPTION_TEXT,
      offsetof(struct settings, producer), 0, 0, NULL},
     {"sequence", "N", "with --producer; of --lines the first line's, the others follow", OPTION_NUMBER,
@@ -74,6 +79,24 @@ static int find_unit_batch(const struct invocation *invocation, const char **bat
     return EXIT_DONE;
 }
 
+/* Do the options say in one way, or not at all, how the server is to know a message again? */
+static int check_recognition(const struct invocation *invocation)
+{
+    const struct settings *settings = invocation->settings;
+    if (settings->has_content_id && (settings->deduplication != NULL || settings->producer != NULL))
+        return complain_usage(invocation,
+                              "--content-based-deduplication goes without --deduplication-id and --producer");
+    if (settings->has_lines && settings->deduplication != NULL)
+        return complain_usage(invocation,
+                              "with --lines --deduplication-id would make every line but the first a duplicate; "
+                              "take --content-based-deduplication, or number them with --producer and --sequence");
+    if (settings->has_lines && settings->is_from_unit && !settings->has_content_id && settings->producer == NULL)
+        return complain_usage(invocation,
+                              "a command that is run again would add its lines a second time: --lines --from-unit goes "
+                              "with --content-based-deduplication, or with --producer and --sequence");
+    return EXIT_DONE;
+}
+
 /* The message that the options describe, without a body. */
 static int make_message(const struct invocation *invocation, struct tally_attribute *attributes,
                         struct tally_outgoing *message)
@@ -83,10 +106,8 @@ static int make_message(const struct invocation *invocation, struct tally_attrib
         return complain_usage(invocation, "--producer and --sequence go together");
     if (settings->after_failure != NULL && settings->after == NULL)
         return complain_usage(invocation, "--after-failure goes with --after");
-    if (settings->has_lines && settings->deduplication != NULL)
-        return complain_usage(invocation,
-                              "with --lines --deduplication-id would make every line but the first a duplicate; "
-                              "number them with --producer and --sequence");
+    if (check_recognition(invocation) != EXIT_DONE)
+        return EXIT_USAGE;
     if (settings->attributes.count > ATTRIBUTES_MAX)
         return complain_usage(invocation, "a message has at most %d attributes", ATTRIBUTES_MAX);
     for (size_t i = 0; i < settings->attributes.count; i++) {
@@ -130,11 +151,27 @@ static enum tally_status send_from_unit(struct invocation *invocation, const str
 
 static_assert(TALLY_SEND_BATCH_MAX <= TALLY_COMMIT_SENDS_MAX, "what goes into one request goes into one Commit");
 
+/* Gives each message the id that SQS's ContentBasedDeduplication makes of its body. The texts are `ids`. */
+static void make_content_ids(struct tally_outgoing *messages, size_t count, char ids[][CONTENT_ID_SIZE])
+{
+    struct sha256 sha256;
+    sha256_init(&sha256);
+    for (size_t i = 0; i < count; i++) {
+        sha256_digest_hex(&sha256, bytes_make(messages[i].body, strlen(messages[i].body)), ids[i]);
+        ids[i][SHA256_HEX_SIZE] = '\0';
+        messages[i].deduplication_id = ids[i];
+    }
+    sha256_deinit(&sha256);
+}
+
 static int send_one(struct invocation *invocation, struct tally_outgoing *message, const char *body)
 {
     const struct settings *settings = invocation->settings;
     struct tally_sent sent;
+    char id[1][CONTENT_ID_SIZE];
     message->body = body;
+    if (settings->has_content_id)
+        make_content_ids(message, 1, id);
     enum tally_status status = settings->is_from_unit
                                    ? send_from_unit(invocation, message, 1, &sent)
                                    : tally_send_one(invocation->client, invocation->arguments[0], message, &sent);
@@ -163,6 +200,7 @@ static int send_some(struct invocation *invocation, const struct tally_outgoing 
     const struct settings *settings = invocation->settings;
     struct tally_outgoing messages[TALLY_SEND_BATCH_MAX] = {{.body = NULL}};
     struct tally_sent sent[TALLY_SEND_BATCH_MAX];
+    char ids[TALLY_SEND_BATCH_MAX][CONTENT_ID_SIZE];
     int status = EXIT_DONE;
 
     for (size_t i = 0; i < count; i++) {
@@ -170,6 +208,8 @@ static int send_some(struct invocation *invocation, const struct tally_outgoing 
         messages[i].body = lines[i];
         messages[i].sequence += first_line + i;
     }
+    if (settings->has_content_id)
+        make_content_ids(messages, count, ids);
     enum tally_status result =
         settings->is_from_unit ? send_from_unit(invocation, messages, count, sent)
                                : tally_send_batch(invocation->client, invocation->arguments[0], messages, count, sent);
@@ -265,22 +305,35 @@ const struct command command_send = {
             "\n"
             "When the server's answer is lost, the message may be in the queue or not: exit status 3, and the text "
             "says so.\n"
-            "With --deduplication-id or --producer it is asked for again, and repeating the command is harmless.\n"
+            "With --deduplication-id, --content-based-deduplication or --producer it is asked for again, and repeating "
+            "the\n"
+            "command is harmless.\n"
+            "\n"
+            "A queue knows ids for its Tally.DeduplicationWindow: 300 s unless it says otherwise, -1 for ever.\n"
             "\n"
             "With --from-unit, in a command that tally work runs, the message joins the batch of the message that is "
             "worked on,\n"
             "sealed or not: a crawler's page adds the pages that it names. Only while that message is held, so before "
             "the\n"
-            "command ends; refused (ReceiptHandleIsInvalid) if another worker has it. A command that is run again adds "
-            "again\n"
-            "what has no --deduplication-id.\n",
+            "command ends; refused (ReceiptHandleIsInvalid) if another worker has it.\n"
+            "\n"
+            "tally work runs a command again that failed or was killed. What it adds must have an id by then, or it "
+            "joins twice;\n"
+            "--lines --from-unit therefore wants one of the two ways to know a line again. In the crawler below each "
+            "page is\n"
+            "added once, whoever finds it and however often. Its queue is made for one crawl: one that knows ids for "
+            "ever takes\n"
+            "no page a second time.\n",
     .examples = "  tally send orders '{\"order\": 1}'\n"
                 "  tally send orders - < order.json\n"
                 "  tally send orders hello --delay 60 --attribute colour=blue --attribute size=3:Number\n"
                 "  tally send orders hello --deduplication-id order-17\n"
                 "  tally send comments.fifo 'first!' --group post-17 --deduplication-id comment-1\n"
                 "  tally send reports all --after batch:night\n"
-                "  tally work --queue pages -- sh -c 'find-links | tally send pages - --lines --from-unit'\n"
+                "  tally queue create pages Tally.DeduplicationWindow=-1\n"
+                "  tally send pages / --batch crawl --content-based-deduplication\n"
+                "  tally work --queue pages -- sh -c 'find-links | tally send pages - --lines --from-unit "
+                "--content-based-deduplication'\n"
                 "  seq 1000 | tally send numbers - --lines --batch night --producer generator --sequence 1\n",
     .options = options,
     .option_count = ARRAY_LENGTH(options),

@@ -129,8 +129,13 @@ static const char *describe_return(struct arena *arena, const struct tally_faile
 }
 
 /* What becomes of the message. */
-static const char *describe_fate(struct worker_slot *slot, struct arena *arena, const struct tally_failed *failed)
+static const char *describe_fate(const struct work *work, struct worker_slot *slot, const struct worker_job *job,
+                                 const struct tally_failed *failed)
 {
+    struct arena *arena = job->arena;
+    if (job->settle_error != NULL)
+        return text_format(arena, "it comes back in at most %u s, because the server did not take this failure: %s",
+                           (unsigned)work->settings->visibility.value, job->settle_error);
     const char *attempt = text_format(arena, "attempt %llu was the last", (unsigned long long)failed->attempt);
     if (strcmp(failed->outcome, "returned") == 0)
         return describe_return(arena, failed);
@@ -143,8 +148,6 @@ static const char *describe_fate(struct worker_slot *slot, struct arena *arena, 
         return text_format(arena, "%s, its group is held", attempt);
     if (worker_slot_is_at_most_once(slot))
         return "its queue delivers at most once, so it is not tried again";
-    if (*failed->outcome == '\0')
-        return "it comes again when its visibility timeout is over";
     return "it had ended before";
 }
 
@@ -152,9 +155,9 @@ static void report(void *context, struct worker_slot *slot, const struct tally_m
                    const struct worker_job *job, const struct tally_failed *failed)
 {
     const struct work *work = context;
-    if (!work->settings->is_quiet)
+    if (!work->settings->is_quiet || job->settle_error != NULL)
         complain("message %s: %s: %s; %s", message->id, work->invocation->program[0], job->reason,
-                 describe_fate(slot, job->arena, failed));
+                 describe_fate(work, slot, job, failed));
 }
 
 static enum worker_verdict finish_message(void *context, struct worker_slot *slot, const struct tally_message *message,
@@ -273,6 +276,10 @@ const struct command command_work = {
         "with _\n"
         "for characters that a variable's name can't have (TALLY_ATTRIBUTE_Tally_FailureReason: why the last attempt\n"
         "failed).\n"
+        "\n"
+        "What COMMAND sends with `tally send --from-unit` joins the batch of its message, though that is sealed: "
+        "`tally send\n"
+        "--help` has a crawler. `tally commit` deletes the message and sends others, in one step.\n"
         "\n"
         "SIGTERM, SIGINT (Ctrl-C) or SIGHUP stops: no new messages, running commands may finish within --grace; what\n"
         "still runs then is ended and its message given back. A second signal cuts the grace short. Exit status 0.\n",

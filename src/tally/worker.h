@@ -25,6 +25,9 @@ struct worker_job {
     int errors;
     void *context;      /* the handler's own */
     const char *reason; /* for WORKER_FAIL: why; in the arena, NULL: none */
+    /* For report(): why the server did not take the failure, so that the message comes back by itself; in the arena.
+     * NULL: it did, or its queue delivers at most once. */
+    const char *settle_error;
 };
 
 #define WORKER_ATTEMPTS_MAX 25 /* of a message that always fails, unless somebody says otherwise */
@@ -53,8 +56,8 @@ struct worker_handler {
     /* Decides what the end of the program means. */
     enum worker_verdict (*finish)(void *context, struct worker_slot *slot, const struct tally_message *message,
                                   struct worker_job *job, const struct worker_end *end);
-    /* For WORKER_FAIL: tells the user what came of it. With outcome "" the server was not told: it could not be, or its queue
-     * delivers at most once. */
+    /* For WORKER_FAIL, once for each: tells the user what came of it. With outcome "" the server was not told: it could
+     * not be, as job->settle_error says, or its queue delivers at most once. */
     void (*report)(void *context, struct worker_slot *slot, const struct tally_message *message,
                    const struct worker_job *job, const struct tally_failed *failed);
 };

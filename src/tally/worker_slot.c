@@ -364,21 +364,18 @@ static enum tally_status settle_once(struct worker_slot *slot, const struct tall
     return give_back(slot, handle, verdict == WORKER_RETRY ? options->retry_after_s : 0, &is_done);
 }
 
-/* Tells the server what becomes of the message in hand; as often as it takes while the pool goes on. */
-static void settle(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
-                   const char *reason, struct tally_failed *failed)
+/* Tells the server what becomes of the message in hand; as often as it takes while the pool goes on. Returns why it
+ * could not be told, in the slot's arena, or NULL. */
+static const char *settle(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
+                          const char *reason, struct tally_failed *failed)
 {
     const struct tally_error *error = tally_client_error(slot->client_owned);
     if (verdict == WORKER_LEAVE || worker_slot_is_at_most_once(slot))
-        return;
-    while (settle_once(slot, message, verdict, reason, failed) != TALLY_OK) {
-        if (error->status != TALLY_REFUSED && worker_pool_pause(slot->pool, error))
-            continue;
-        complain("message %s could not be %s, so it comes back in at most %u s: %s", message->id,
-                 verdict == WORKER_DELETE ? "deleted" : "given back", slot->pool->options->visibility_s,
-                 error->message);
-        return;
-    }
+        return NULL;
+    while (settle_once(slot, message, verdict, reason, failed) != TALLY_OK)
+        if (error->status == TALLY_REFUSED || !worker_pool_pause(slot->pool, error))
+            return text_format(&slot->arena, "%s", error->message);
+    return NULL;
 }
 
 /* The pool waits for what failed here and comes again. */
@@ -392,17 +389,21 @@ static void note_return(struct worker_pool *pool, const struct tally_failed *fai
     pthread_mutex_unlock(&pool->mutex);
 }
 
-/* Does what the verdict says, and tells of a failure. */
+/* Does what the verdict says. A failure is told in one line, also if the server did not take it. */
 static void conclude(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
-                     const struct worker_job *job)
+                     struct worker_job *job)
 {
     const struct worker_handler *handler = slot->pool->handler;
     struct tally_failed failed = {.outcome = ""};
-    settle(slot, message, verdict, job->reason, &failed);
-    if (verdict != WORKER_FAIL)
-        return;
-    note_return(slot->pool, &failed);
-    handler->report(handler->context, slot, message, job, &failed);
+    job->settle_error = settle(slot, message, verdict, job->reason, &failed);
+    if (verdict == WORKER_FAIL) {
+        note_return(slot->pool, &failed);
+        handler->report(handler->context, slot, message, job, &failed);
+    } else if (job->settle_error != NULL) {
+        complain("message %s could not be %s, so it comes back in at most %u s: %s", message->id,
+                 verdict == WORKER_DELETE ? "deleted" : "given back", slot->pool->options->visibility_s,
+                 job->settle_error);
+    }
 }
 
 static void handle(struct worker_slot *slot, const struct tally_message *message)

@@ -16,7 +16,7 @@ import pytest
 from conftest import BIN, ROOT, WRAPPER
 
 sys.path.append(str(ROOT / "bench"))
-from harness import report, rounds  # noqa: E402
+from harness import measure, report, rounds  # noqa: E402
 
 PROGRAMS = ROOT / "build" / "release" / "bench"
 PEERS = {"nginx": "nginx", "redis-server": "redis", "beanstalkd": "beanstalkd"}
@@ -192,6 +192,23 @@ def test_a_ratio_is_the_median_of_the_rounds_ratios():
     ratios = rounds.ratios(rates(80391, 59514, 73858), rates(99514, 77463, 83804), ("messages_per_s",))
     row = report.row("SendMessage", 73858, "/s", "nginx", 83804, "/s", at_least=0.85, ratios=ratios)
     assert report.ratio_text(row) == "0.81 x (0.77 to 0.88)" and row["met"] is False
+
+
+def test_a_send_is_judged_beside_the_barest_server_of_the_same_promise():
+    cases = {case.key: case for case in measure.CASES}
+    judged = {(name, key): (reference, bar) for name, key, reference, _, bar in report.COMPARISONS
+              if name.startswith("SendMessage") and "Batch" not in name and bar}
+    assert judged == {("SendMessage", "send"): ("barest", {"at_least": 0.9}),
+                      ("SendMessage, signed", "send.signed"): ("barest", {"at_least": 0.9})}
+    assert cases["barest"].server.durability == cases["send"].server.durability == "synced"
+    assert ("SendMessage", "send", "nginx") in {row[:3] for row in report.COMPARISONS}
+
+
+def test_what_a_bar_compares_takes_part_in_every_round():
+    cases = {case.key: case for case in measure.CASES}
+    for _, key, reference, _, bar in report.COMPARISONS:
+        if bar and not cases[key].is_extra:
+            assert cases[key].is_of_bar and cases[reference].is_of_bar, (key, reference)
 
 
 def test_a_round_counts_where_both_of_its_runs_do():

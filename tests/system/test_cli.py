@@ -119,6 +119,9 @@ def test_a_group_explains_its_commands(offline):
         ["send", "orders", "a", "--attribute", "novalue"],
         ["send", "orders", "a", "--lines"],
         ["send", "orders", "-", "--lines", "--deduplication-id", "a"],
+        ["send", "orders", "x", "--content-based-deduplication", "--deduplication-id", "a"],
+        ["send", "orders", "x", "--content-based-deduplication", "--producer", "p", "--sequence", "1"],
+        ["send", "orders", "-", "--lines", "--from-unit"],
         ["send", "orders", "a", "--producer", "p"],
         ["send", "orders", "a", "--sequence", "1"],
         ["send", "orders", "a", "--priority", "10"],
@@ -223,6 +226,7 @@ def test_the_help_says_what_is_so(offline):
     for command in ["list", "release", "pause", "resume"]:
         assert f"tally group {command} comments.fifo" in offline("group", command, "--help").out
     assert "tally send comments.fifo" in offline("send", "--help").out
+    assert "tally send --from-unit" in offline("work", "--help").out
 
 
 def test_options_that_all_commands_have_may_stand_first(tally, daemon):
@@ -404,6 +408,19 @@ def test_a_duplicate_prints_the_first_messages_id_and_says_so(tally):
     assert f"a duplicate of message {first.out.strip()}" in second.err
     assert tally.json(*words)[0]["Duplicate"] is True
     assert tally("receive", "orders", "--max", "10").out == "hello\n"
+
+
+def test_content_based_deduplication_makes_the_id_of_the_body(tally):
+    tally("queue", "create", "orders")
+    words = ["--content-based-deduplication"]
+    first = tally("send", "orders", "hello", *words)
+    again = tally("send", "orders", "hello", "--deduplication-id", hashlib.sha256(b"hello").hexdigest())
+    assert again.out == first.out and "a duplicate" in again.err
+    lines = "".join(f"{n}\n" for n in range(15)) + "hello\n"
+    ids = tally("send", "orders", "-", "--lines", *words, stdin=lines).out.split()
+    assert len(set(ids)) == 16 and ids[15] == first.out.strip()
+    assert tally("send", "orders", "-", "--lines", *words, stdin=lines).out.split() == ids
+    assert tally.json("queue", "show", "orders")[0]["Attributes"]["ApproximateNumberOfMessages"] == "16"
 
 
 def test_lines_of_a_numbered_producer_may_be_sent_again(tally):
@@ -825,6 +842,8 @@ def test_a_send_whose_answer_is_lost_is_not_sent_twice(good):
     "words",
     [
         ["x", "--deduplication-id", "a"],
+        ["x", "--content-based-deduplication"],
+        ["-", "--lines", "--content-based-deduplication"],
         ["x", "--producer", "p", "--sequence", "1"],
         ["-", "--lines", "--producer", "p", "--sequence", "1"],
     ],

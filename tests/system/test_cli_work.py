@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import stat
 import time
@@ -193,6 +194,11 @@ def test_a_message_that_always_fails_is_tried_later_each_time_and_then_given_up(
     completion = json.loads(tally("receive", "done").out)
     assert (completion["status"], completion["succeeded"], completion["failed"]) == ("failed", 1, 1)
     assert counts(tally) == (0, 0)
+    explained = tally("explain", queue, message_id).out  # the reason was on standard error, and went with the message
+    assert explained.startswith("state       ended\nwhy         It failed at ")
+    assert "Its reason is not kept: only a message that is still there, as in a dead-letter queue, has one." in explained
+    (unit,) = tally.json("batch", "units", "night", "--state", "failed")
+    assert (unit["MessageId"], unit["State"]) == (message_id, "failed") and "Detail" not in unit
 
 
 def test_explain_says_how_often_a_message_came_back_why_and_when_it_is_tried_again(tally, queue, script):
@@ -244,6 +250,25 @@ def test_a_queues_own_back_off_and_attempts_hold_where_they_are_stricter(tally):
     done = tally("work", "--queue", "own", "--until-empty", "--", "false")
     assert "attempt 1 of 2, next in 3 s\n" in done.err
     assert done.err.endswith("attempt 2 was the last, it is in queue dead now\n")
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_failure_whose_lease_was_over_is_one_line(tally, quiet):
+    """The command loses its message to another receive, and then fails: the server refuses the older handle."""
+    tally("queue", "create", "line.fifo")
+    message_id = tally("send", "line.fifo", "x", "--group", "g", "--deduplication-id", "1").out.strip()
+    lose = shlex.join(tally.command("call", "ChangeMessageVisibility", "-"))
+    request = '{"QueueUrl": "line.fifo", "ReceiptHandle": "%s", "VisibilityTimeout": 0}'
+    take = shlex.join(tally.command("receive", "line.fifo"))
+    command = (
+        f"printf '{request}' \"$TALLY_RECEIPT_HANDLE\" | {lose} >/dev/null || exit 9; "
+        f'[ "$({take})" = x ] || exit 8; echo broken >&2; exit 3'
+    )
+    done = tally("work", "--queue", "line.fifo", "--until-empty", *quiet, "--", "sh", "-c", command)
+    told = [line for line in done.err.splitlines() if message_id in line]
+    assert len(told) == 1, done.err
+    start = f"tally: message {message_id}: sh: exit status 3: broken; it comes back in at most 30 s, "
+    assert told[0].startswith(start + "because the server did not take this failure: The input receipt handle "), told
 
 
 def test_heartbeats_keep_a_long_run_from_being_delivered_again(tally, queue, script):

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -15,6 +16,10 @@ POSTGRES = {"exactly-once", "outbox"}
 PYTHON = {"crawl", "outbox-sqlite", "pool-dispatch", "pool-letters", "pool-matchers", "pool-teams"}
 
 pytestmark = pytest.mark.skipif(bool(WRAPPER), reason="the examples start their daemon themselves, without a wrapper")
+
+
+# Smaller than by themselves, yet large enough for what they claim.
+ARGUMENTS = {"crawl": ["10000"]}
 
 
 def has_postgres():
@@ -37,7 +42,7 @@ def test_an_example_runs_with_one_command_and_finds_what_it_claims(name, tmp_pat
     if name in POSTGRES:
         require(has_postgres(), "PostgreSQL")
     done = subprocess.run(
-        [ROOT / "examples" / name / "run"],
+        [ROOT / "examples" / name / "run", *ARGUMENTS.get(name, [])],
         capture_output=True,
         text=True,
         timeout=180 * PATIENCE,
@@ -47,6 +52,10 @@ def test_an_example_runs_with_one_command_and_finds_what_it_claims(name, tmp_pat
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == "", done.stderr
+    if name == "crawl":
+        killed = re.search(r"^(\d+) workers were killed", done.stdout, re.MULTILINE)
+        assert killed and int(killed[1]) >= 1, done.stdout
+        assert "10,000 units, of which 10,000 succeeded" in done.stdout and "Completion messages: 1\n" in done.stdout
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

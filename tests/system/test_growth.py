@@ -140,8 +140,42 @@ def test_a_command_of_work_adds_to_the_batch_of_its_message(tally, crawl):
 
 
 def test_lines_join_ten_in_a_commit(tally, crawl):
-    work(tally, "pages", '[ "$(cat)" != p ] || seq 25 | tally send pages - --lines --from-unit')
+    send = "tally send pages - --lines --from-unit --content-based-deduplication"
+    work(tally, "pages", f'[ "$(cat)" != p ] || seq 25 | {send}')
     assert counts(tally) == ("completed", 26, 26)
+
+
+@pytest.mark.parametrize("end", ["exit 1", "kill -KILL $$"])
+def test_a_command_that_is_run_again_adds_each_line_once(tally, crawl, end):
+    """Also one that two commands add, or one command twice in a Commit."""
+    work(
+        tally,
+        "pages",
+        f"""page=$(cat)
+        [ "$page" != p ] || {{ seq 15; seq 15; }} | tally send pages - --lines --from-unit --content-based-deduplication
+        [ "$page" != 15 ] || seq 12 18 | tally send pages - --lines --from-unit --content-based-deduplication
+        [ "$TALLY_RECEIVE_COUNT" -ge 2 ] || {{ case $page in p|15) {end} ;; esac; }}""",
+    )
+    assert counts(tally) == ("completed", 19, 19)
+
+
+def test_a_numbered_command_that_is_run_again_adds_each_line_once(tally, crawl):
+    """Also where two lines are equal and are two units."""
+    work(
+        tally,
+        "pages",
+        """[ "$(cat)" = p ] || exit 0
+        printf 'same\\nsame\\n' | tally send pages - --lines --from-unit --producer "$TALLY_MESSAGE_ID" --sequence 1
+        [ "$TALLY_RECEIVE_COUNT" -ge 2 ]""",
+    )
+    assert counts(tally) == ("completed", 3, 3)
+
+
+def test_lines_from_a_unit_must_be_known_again(tally, crawl, tmp_path):
+    work(tally, "pages", f"seq 3 | tally send pages - --lines --from-unit 2>{tmp_path}/said; echo $? >>{tmp_path}/said")
+    said = (tmp_path / "said").read_text()
+    assert "--content-based-deduplication" in said and "--producer" in said and said.endswith("\n2\n")
+    assert counts(tally) == ("completed", 1, 1)
 
 
 def test_from_unit_says_what_is_missing(tally, crawl, tmp_path):
