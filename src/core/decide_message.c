@@ -173,6 +173,24 @@ static void emit_failed(struct core *core, uint64_t number, uint64_t wait_ms, bo
                     });
 }
 
+/* The attempts that the request allows, 0: any number. A policy that leads nowhere gives nothing up: as in a receive,
+ * the message stays until there is a queue for it, unless the request names one. */
+static uint32_t asked_attempts_max(const struct core *core, const struct queue *queue,
+                                   const struct failed_attempt *attempt)
+{
+    bool leads_nowhere = queue->settings.receive_count_max != 0 && finish_dead_letter_queue(core, queue) == NULL;
+    return leads_nowhere && attempt->dead_letters == NULL ? 0 : attempt->attempts_max;
+}
+
+/* How many attempts there are, 0: any number. */
+static uint32_t attempts_max_of(const struct core *core, const struct queue *queue,
+                                const struct failed_attempt *attempt)
+{
+    uint32_t asked = asked_attempts_max(core, queue, attempt);
+    uint32_t of_queue = finish_dead_letter_queue(core, queue) == NULL ? 0 : queue->settings.receive_count_max;
+    return asked == 0 || (of_queue > 0 && of_queue < asked) ? of_queue : asked;
+}
+
 /* Does the handle name an attempt that can be failed? ERROR_INVALID_PARAMETER_VALUE: its lease is over. */
 static enum error check_attempt(const struct core *core, const struct queue *queue, const struct holding *holding,
                                 const struct failed_attempt *attempt, struct receipt_use *use)
@@ -182,8 +200,8 @@ static enum error check_attempt(const struct core *core, const struct queue *que
     if (holding->is_newest)
         return ERROR_INVALID_PARAMETER_VALUE;
     const struct message *message = core_message(core, holding->slot);
-    bool gives_up =
-        attempt->is_final || (attempt->attempts_max != 0 && core_attempt_count(core, message) >= attempt->attempts_max);
+    const uint32_t most = asked_attempts_max(core, queue, attempt);
+    bool gives_up = attempt->is_final || (most != 0 && core_attempt_count(core, message) >= most);
     /* Asked for once more, maybe because the answer was lost: it was done. */
     use->is_gone = !queue->settings.is_fifo && !holding->is_older && core_place_of(core, message)->is_final == gives_up;
     return use->is_gone ? OK : ERROR_RECEIPT_HANDLE_IS_INVALID;
@@ -197,14 +215,6 @@ static uint64_t wait_ms_of(const struct core *core, const struct queue *queue, c
     if (attempt->has_wait)
         return attempt->wait_ms;
     return backoff->is_set ? backoff_ms(core, backoff, number, count) : 0;
-}
-
-/* How many attempts there are, 0: any number. `target` is where the queue's policy leads, NULL: it has none that holds. */
-static uint32_t attempts_max_of(const struct queue *queue, const struct queue *target,
-                                const struct failed_attempt *attempt)
-{
-    uint32_t asked = attempt->attempts_max, of_queue = target == NULL ? 0 : queue->settings.receive_count_max;
-    return asked == 0 || (of_queue > 0 && of_queue < asked) ? of_queue : asked;
 }
 
 /* Says what has become of a message that was given up. */
@@ -229,7 +239,7 @@ static void note_return(const struct core *core, const struct queue *queue, cons
     bool waits = message->state == MESSAGE_DELAYED && message->visible_at_ms > core->now_ms;
     result->outcome = FAILURE_RETURNED;
     result->attempt = core_attempt_count(core, message);
-    result->attempts_max = attempts_max_of(queue, finish_dead_letter_queue(core, queue), attempt);
+    result->attempts_max = attempts_max_of(core, queue, attempt);
     result->wait_ms = waits ? message->visible_at_ms - core->now_ms : 0;
 }
 
@@ -250,7 +260,7 @@ enum error decide_fail(struct core *core, struct queue *queue, struct bytes hand
     uint32_t count = core_attempt_count(core, message);
     uint64_t number = message->number;
     result->attempt = count;
-    result->attempts_max = attempts_max_of(queue, target, attempt);
+    result->attempts_max = attempts_max_of(core, queue, attempt);
     if (!attempt->is_final && (result->attempts_max == 0 || count < result->attempts_max)) {
         result->outcome = FAILURE_RETURNED;
         result->wait_ms = wait_ms_of(core, queue, attempt, number, count);

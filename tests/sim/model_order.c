@@ -591,8 +591,11 @@ enum error model_fail(struct model *model, const struct operation *operation, in
     if (message == NULL)
         return OK;
     uint32_t attempt = message->receive_count - message->spared_count;
-    bool gives_up =
-        operation->is_final || (operation->attempts_max != NONE && attempt >= (uint32_t)operation->attempts_max);
+    /* A policy that leads nowhere gives nothing up, unless the request says where to. */
+    bool leads_nowhere =
+        to == NONE && model->queues[queue].numbers.dead_letters != NONE && dead_letter_queue(model, queue) == NONE;
+    bool gives_up = operation->is_final ||
+                    (operation->attempts_max != NONE && !leads_nowhere && attempt >= (uint32_t)operation->attempts_max);
     if (!holding.is_newest) /* the same once more is no error, and does nothing */
         return !traits->is_fifo && holding.is_own && message->is_final == gives_up ? OK
                                                                                    : ERROR_RECEIPT_HANDLE_IS_INVALID;

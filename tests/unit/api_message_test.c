@@ -480,6 +480,28 @@ static void Q33_names_of_both_lists_are_one_set(void **state)
     sqs_close(world);
 }
 
+/* A receive drops nothing where the policy's queue is not there, so neither does a worker that counts attempts. */
+static void a_policy_whose_queue_is_gone_gives_nothing_up(void **state)
+{
+    struct world *world = sqs_open(state);
+    world_create_queue(world, "dead", "'VisibilityTimeout':'30'");
+    world_create_queue(world, "jobs",
+                       "'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'arn:aws:sqs:us-east-1:000000000000:dead\\',"
+                       "\\'maxReceiveCount\\':5}'");
+    EXPECT(world, world_call(world, "DeleteQueue", "{'QueueUrl':'dead'}").error == NULL);
+    EXPECT(world, world_call(world, "SendMessage", "{'QueueUrl':'jobs','MessageBody':'m'}").error == NULL);
+    struct taken taken;
+    EXPECT(world, world_take(world, "jobs", 30, 1, &taken) == 1);
+    struct answer failed = world_call(world, "Tally.FailMessage",
+                                      "{'QueueUrl':'jobs','ReceiptHandle':'%s','MaxAttempts':1}", taken.handle);
+    EXPECT(world, failed.error == NULL && strcmp(sqs_text(failed.root, "Outcome"), "returned") == 0);
+    EXPECT(world, world_take(world, "jobs", 30, 1, &taken) == 1);
+    failed =
+        world_call(world, "Tally.FailMessage", "{'QueueUrl':'jobs','ReceiptHandle':'%s','Final':true}", taken.handle);
+    EXPECT(world, failed.error == NULL && strcmp(sqs_text(failed.root, "Outcome"), "dropped") == 0);
+    sqs_close(world);
+}
+
 /* --- what a receive tells of a message that it ends --------------------------------------------------------------- */
 
 #define SOURCE "a-source-queue-with-a-long-name-of-its-own-0123456789"
@@ -592,6 +614,7 @@ int main(void)
         cmocka_unit_test(Q30_forbidden_characters_have_two_errors_and_their_neighbours_none),
         cmocka_unit_test(the_size_is_looked_at_first_then_characters_then_attributes),
         cmocka_unit_test(Q33_names_of_both_lists_are_one_set),
+        cmocka_unit_test(a_policy_whose_queue_is_gone_gives_nothing_up),
         cmocka_unit_test(the_last_dead_letters_of_a_deleted_queue_say_where_they_come_from_and_why),
         cmocka_unit_test(a_receive_that_waited_for_the_last_dead_letter_says_so_too),
     };
