@@ -83,7 +83,9 @@ static enum error find_made_batch(const struct core *core, const struct send_tur
 {
     const struct batch_spec *spec = &turn->made->spec;
     *batch = core_find_batch(core, turn->made->parent_id);
-    return spec->has_total && turn->units > spec->total ? ERROR_BATCH_TOTAL_EXCEEDED : OK;
+    if (spec->has_total && turn->units > spec->total)
+        return ERROR_BATCH_TOTAL_EXCEEDED;
+    return turn->units <= LEDGER_UNITS_MAX ? OK : ERROR_OVER_LIMIT;
 }
 
 /* The batch that the message is to join, or NULL. */
