@@ -304,6 +304,15 @@ static enum tally_status settle_once(struct worker_slot *slot, const struct tall
                                    verdict == WORKER_RETRY ? options->retry_after_s : 0);
 }
 
+/* The pool waits for what failed here and comes again, so much later at the most. */
+static void note_return(struct worker_pool *pool, double seconds)
+{
+    uint64_t at_ms = worker_now_ms() + (uint64_t)(seconds * 1000) + 1;
+    pthread_mutex_lock(&pool->mutex);
+    pool->retry_by_ms = at_ms > pool->retry_by_ms ? at_ms : pool->retry_by_ms;
+    pthread_mutex_unlock(&pool->mutex);
+}
+
 /* Tells the server what becomes of the message in hand; as often as it takes while the pool goes on. */
 static void settle(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
                    const char *reason, struct tally_failed *failed)
@@ -317,19 +326,10 @@ static void settle(struct worker_slot *slot, const struct tally_message *message
         complain("message %s could not be %s, so it comes back in at most %u s: %s", message->id,
                  verdict == WORKER_DELETE ? "deleted" : "given back", slot->pool->options->visibility_s,
                  error->message);
+        if (verdict == WORKER_FAIL)
+            note_return(slot->pool, slot->pool->options->visibility_s);
         return;
     }
-}
-
-/* The pool waits for what failed here and comes again. */
-static void note_return(struct worker_pool *pool, const struct tally_failed *failed)
-{
-    uint64_t at_ms = worker_now_ms() + (uint64_t)(failed->retry_after_s * 1000) + 1;
-    if (strcmp(failed->outcome, "returned") != 0)
-        return;
-    pthread_mutex_lock(&pool->mutex);
-    pool->retry_by_ms = at_ms > pool->retry_by_ms ? at_ms : pool->retry_by_ms;
-    pthread_mutex_unlock(&pool->mutex);
 }
 
 /* Does what the verdict says, and tells of a failure. */
@@ -341,7 +341,8 @@ static void conclude(struct worker_slot *slot, const struct tally_message *messa
     settle(slot, message, verdict, job->reason, &failed);
     if (verdict != WORKER_FAIL)
         return;
-    note_return(slot->pool, &failed);
+    if (strcmp(failed.outcome, "returned") == 0)
+        note_return(slot->pool, failed.retry_after_s);
     handler->report(handler->context, slot, message, job, &failed);
 }
 
