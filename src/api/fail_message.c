@@ -54,8 +54,10 @@ static enum error read_dead_letters(struct call *call, const struct queue *queue
     struct queue *target = NULL;
     const char *reason = NULL;
     enum error error = params_text(&call->params, "DeadLetterQueueUrl", &url);
-    if (error != OK || url.size == 0)
+    if (error != OK || url.ptr == NULL)
         return error;
+    if (url.size == 0) /* a variable that was not set, maybe: not to be dropped for it */
+        return params_invalid(&call->params, "DeadLetterQueueUrl", url, "It names no queue.");
     error = access_check_right(call, RIGHT_WRITE);
     if (error == OK)
         error = call_find_queue_at(call, url, &target);
@@ -118,5 +120,10 @@ enum error action_fail_message(struct call *call)
     receipt_note(call, &result.use);
     if (error == OK)
         write_result(call, &result);
+    if (error == ERROR_UNSUPPORTED_OPERATION)
+        return call_fail(call, error,
+                         "DeadLetterQueueUrl: messages that stand before this one in its group are still in hand, and "
+                         "with Tally.OnGroupFailure cancel-rest it is given up behind them, as its queue's "
+                         "RedrivePolicy says. End those first. Nothing was changed.");
     return receipt_answer(call, &call->params, queue, handle, error, &result.use);
 }

@@ -173,6 +173,14 @@ static enum error read_snapshot(struct salvage *salvage, struct failure *failure
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
+/* The first segment alone may be the rest of a file that was truncated, or nothing at all: what fits that would be too
+ * small for a daemon to start on. All positions are in this segment, so any larger size is as good. */
+static uint64_t founding_segment_size(const struct salvage *salvage)
+{
+    const uint64_t learnt = salvage->survey.segment_size, usual = salvage->options.segment_size;
+    return learnt < usual && salvage->survey.newest_ordinal == 0 ? usual : learnt;
+}
+
 /* The state begins where the first frame does: with the founding, or, where that is lost, with what the start of a
  * damaged snapshot says, or with a new key. */
 static void begin_without_snapshot(struct salvage *salvage, bool has_founding)
@@ -188,9 +196,8 @@ static void begin_without_snapshot(struct salvage *salvage, bool has_founding)
         }
     }
     if (!has_founding && !has_queues) {
-        const uint64_t segment_size = salvage->survey.segment_size;
         core_salvage_found(core, bytes_from_string(salvage->options.name), salvage->options.key,
-                           segment_size == 0 ? salvage->options.segment_size : segment_size);
+                           founding_segment_size(salvage));
         salvage->has_lost_key = true;
         salvage_note(salvage, &(struct salvage_note){
                                   .kind = SALVAGE_FOUNDING,

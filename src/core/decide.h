@@ -218,7 +218,8 @@ struct failure_result {
  * (FAILURE_IGNORED) or, on a standard queue, if this attempt was failed before and `attempt` does not give the message
  * up either (FAILURE_RETURNED, and how it waits now). Errors, whatever the queue accepts:
  * ERROR_RECEIPT_HANDLE_IS_INVALID: not a handle of this queue, or not the newest; ERROR_INVALID_PARAMETER_VALUE: its
- * visibility timeout is over. */
+ * visibility timeout is over; ERROR_UNSUPPORTED_OPERATION: it names a dead-letter queue, and is given up only behind
+ * others of its group. */
 enum error decide_fail(struct core *core, struct queue *queue, struct bytes handle,
                        const struct failed_attempt *attempt, struct failure_result *result);
 

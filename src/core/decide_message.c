@@ -268,10 +268,14 @@ enum error decide_fail(struct core *core, struct queue *queue, struct bytes hand
         return OK;
     }
     uint32_t group = core_group_of(core, message);
-    emit_failed(core, number, 0, true, attempt->reason);
     /* What stands before it in its line is still held by somebody: it is dealt with when it is the head. */
     bool is_head = group == 0 || !core_group(core, group)->is_line || core_group(core, group)->first == holding.slot;
-    if (is_head || queue->settings.group_failure == GROUP_FAILURE_SKIP)
+    enum group_failure policy = queue->settings.group_failure;
+    /* Then nobody would know any more which queue was named, and without one the message would be dropped. */
+    if (!is_head && policy == GROUP_FAILURE_CANCEL_REST && attempt->dead_letters != NULL)
+        return ERROR_UNSUPPORTED_OPERATION;
+    emit_failed(core, number, 0, true, attempt->reason);
+    if (is_head || policy == GROUP_FAILURE_SKIP)
         finish_spent(core, queue, holding.slot, attempt->dead_letters != NULL ? attempt->dead_letters : target);
     note_end(core, queue, number, result);
     return OK;

@@ -186,14 +186,30 @@ static void do_nothing(void *context)
     (void)context;
 }
 
+/* The name at the end of a queue's URL, without slashes behind it; or the name itself. */
+static struct bytes queue_name(const char *queue)
+{
+    size_t size = strlen(queue), start;
+    while (size > 0 && queue[size - 1] == '/')
+        size--;
+    for (start = size; start > 0 && queue[start - 1] != '/';)
+        start--;
+    return bytes_make(queue + start, size - start);
+}
+
 /* Better now than when the first message is given up. A server that is away is no fault: we wait for it anyway. */
-static int check_dead_letter_queue(struct invocation *invocation, const char *queue)
+static int check_dead_letter_queue(struct invocation *invocation, const struct settings *settings)
 {
     struct tally_queue_counts counts;
+    struct bytes source = queue_name(settings->queue), target = queue_name(settings->dead_letter);
+    if (bytes_equal(source, target))
+        return complain_usage(invocation, "--dead-letter must be another queue than --queue");
+    if (bytes_ends_with(source, BYTES(".fifo")) != bytes_ends_with(target, BYTES(".fifo")))
+        return complain_usage(invocation, "--dead-letter and --queue must be of one type: both .fifo, or neither");
     int status = invocation_connect(invocation);
     if (status != EXIT_DONE)
         return status;
-    if (tally_queue_count(invocation->client, queue, &counts) == TALLY_REFUSED)
+    if (tally_queue_count(invocation->client, settings->dead_letter, &counts) == TALLY_REFUSED)
         return invocation_failed(invocation, invocation->client);
     return EXIT_DONE;
 }
@@ -226,7 +242,7 @@ static int run(struct invocation *invocation)
     if (!process_find(invocation->program[0], work.path, sizeof work.path))
         return complain_usage(invocation, "there is no command %s to run", invocation->program[0]);
     if (settings->dead_letter != NULL)
-        status = check_dead_letter_queue(invocation, settings->dead_letter);
+        status = check_dead_letter_queue(invocation, settings);
     if (status != EXIT_DONE)
         return status;
     pool = worker_pool_create(&pool_options, &handler);

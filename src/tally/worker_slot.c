@@ -378,12 +378,10 @@ static const char *settle(struct worker_slot *slot, const struct tally_message *
     return NULL;
 }
 
-/* The pool waits for what failed here and comes again. */
-static void note_return(struct worker_pool *pool, const struct tally_failed *failed)
+/* The pool waits for what failed here and comes again, so much later at the most. */
+static void note_return(struct worker_pool *pool, double seconds)
 {
-    uint64_t at_ms = worker_now_ms() + (uint64_t)(failed->retry_after_s * 1000) + 1;
-    if (strcmp(failed->outcome, "returned") != 0)
-        return;
+    uint64_t at_ms = worker_now_ms() + (uint64_t)(seconds * 1000) + 1;
     pthread_mutex_lock(&pool->mutex);
     pool->retry_by_ms = at_ms > pool->retry_by_ms ? at_ms : pool->retry_by_ms;
     pthread_mutex_unlock(&pool->mutex);
@@ -397,7 +395,10 @@ static void conclude(struct worker_slot *slot, const struct tally_message *messa
     struct tally_failed failed = {.outcome = ""};
     job->settle_error = settle(slot, message, verdict, job->reason, &failed);
     if (verdict == WORKER_FAIL) {
-        note_return(slot->pool, &failed);
+        if (job->settle_error != NULL)
+            note_return(slot->pool, slot->pool->options->visibility_s);
+        else if (strcmp(failed.outcome, "returned") == 0)
+            note_return(slot->pool, failed.retry_after_s);
         handler->report(handler->context, slot, message, job, &failed);
     } else if (job->settle_error != NULL) {
         complain("message %s could not be %s, so it comes back in at most %u s: %s", message->id,

@@ -601,11 +601,16 @@ enum error model_fail(struct model *model, const struct operation *operation, in
                                                                                    : ERROR_RECEIPT_HANDLE_IS_INVALID;
     if (!holding.is_held)
         return ERROR_INVALID_PARAMETER_VALUE;
+    gives_up = gives_up || is_spent(model, message);
+    /* Behind one that is still held it is dealt with when it is the head. */
+    bool is_head = !traits->is_fifo || next_in_line(model, queue, message->group, NULL) == message;
+    if (gives_up && !is_head && to != NONE && traits->on_failure == ON_FAILURE_CANCEL_REST)
+        return ERROR_UNSUPPORTED_OPERATION;
     message->is_fenced = true;
     message->is_leased = false;
     message->reason = operation->reason;
     give_back(model, message);
-    message->is_final = gives_up || is_spent(model, message);
+    message->is_final = gives_up;
     if (!message->is_final) {
         uint64_t low = 0, high = 0;
         if (operation->retry_after_s != NONE)
@@ -615,12 +620,6 @@ enum error model_fail(struct model *model, const struct operation *operation, in
         uint64_t wait_ms = seen_visible_at > model->now ? seen_visible_at - model->now : 0;
         message->visible_at = model->now + (wait_ms < low ? low : wait_ms > high ? high : wait_ms);
         return OK;
-    }
-    /* Behind one that is still held it is dealt with when it is the head. */
-    bool is_head = !traits->is_fifo;
-    if (!is_head) {
-        struct model_message *head = next_in_line(model, queue, message->group, NULL);
-        is_head = head == message;
     }
     if (is_head || traits->on_failure == ON_FAILURE_SKIP)
         deal_with_spent(model, message, to);

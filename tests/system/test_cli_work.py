@@ -232,6 +232,26 @@ def test_what_is_given_up_goes_where_dead_letter_says_and_back_again(tally, queu
     assert "QueueDoesNotExist" in tally("work", "--queue", queue, "--dead-letter", "nowhere", "--", "false", status=1).err
 
 
+def test_a_dead_letter_queue_that_can_not_be_one_is_refused_at_once(tally, queue):
+    tally("queue", "create", "dead.fifo")
+    tally("send", queue, "x")
+    for dead, words in ((queue, "another queue"), (f"http://localhost/000000000000/{queue}/", "another queue"), ("dead.fifo", "one type")):
+        refused = tally("work", "--queue", queue, "--dead-letter", dead, "--max-attempts", "1", "--until-empty", "--", "false", status=2)
+        assert words in refused.err
+    assert counts(tally) == (1, 0)
+
+
+def test_until_empty_waits_for_a_failed_message_that_could_not_be_given_up(tally, queue, script):
+    """Its dead-letter queue has gone meanwhile: it comes again when its visibility timeout is over."""
+    tally("queue", "create", "dead")
+    command = script(f'[ "$TALLY_RECEIVE_COUNT" -ge 2 ] || {{ {BIN}/tally queue delete dead; exit 1; }}')
+    tally("send", queue, "x")
+    done = tally("work", "--queue", queue, "--visibility", "2", "--dead-letter", "dead", "--max-attempts", "1", "--until-empty",
+                 "--", command)  # fmt: skip
+    assert "could not be given back" in done.err
+    assert counts(tally) == (0, 0)
+
+
 def test_a_dead_letter_is_not_given_up_for_the_attempts_it_had_elsewhere(tally, queue):
     tally("queue", "create", "dead")
     tally("send", queue, "poison")

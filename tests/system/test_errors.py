@@ -382,6 +382,7 @@ ROWS = [
     ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Backoff": {"minimum": 1}}, IPV, None),
     ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Backoff": "1"}, SERIAL, None),
     ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "DeadLetterQueueUrl": Q}, IPV, None),
+    ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "DeadLetterQueueUrl": ""}, IPV, "Value  for parameter DeadLetterQueueUrl is invalid. Reason: It names no queue."),
     ("FailMessage", {"QueueUrl": Q, "ReceiptHandle": "garbage", "Final": 1}, SERIAL, "The value of Final can not be converted to a Boolean."),
     *[(action, {"QueueUrl": Q}, *missing("MessageGroupId")) for action in ["PauseGroup", "ResumeGroup", "ReleaseGroup"]],
     *[(action, {"QueueUrl": Q, "MessageGroupId": bad, "Action": "retry"}, IPV, None) for action in ["PauseGroup", "ResumeGroup", "ReleaseGroup"] for bad in ["", "a b", "x" * 129]],

@@ -116,6 +116,22 @@ def test_a_purge_lifts_holds_and_keeps_pauses(tally):
     assert tally.bodies("q.fifo") == ["new"]
 
 
+def test_a_dead_letter_queue_that_nobody_would_remember_is_refused(tally):
+    """With cancel-rest a message behind others in hand is given up later, by its queue's policy: here it would be dropped."""
+    tally.make("dead.fifo")
+    tally.make("q.fifo", **{"Tally.OnGroupFailure": "cancel-rest"})
+    for body in "abc":
+        tally.send("q.fifo", body, "g")
+    first, second = tally.receive("q.fifo", 2)
+    fail = {"QueueUrl": "q.fifo", "ReceiptHandle": second["ReceiptHandle"], "Final": True, "DeadLetterQueueUrl": "dead.fifo"}
+    told = tally.call("Tally.FailMessage", **fail).json()
+    assert told["__type"].endswith("#UnsupportedOperation") and "Nothing was changed" in told["message"], told
+    tally.delete("q.fifo", first)
+    assert tally.ok("Tally.FailMessage", **fail) == {"Outcome": "dead-lettered", "Attempt": 1, "QueueName": "dead.fifo"}
+    assert tally.bodies("dead.fifo") == ["b"]
+    assert tally.receive("q.fifo") == []
+
+
 # --- lists ------------------------------------------------------------------------------------------------------------------
 
 

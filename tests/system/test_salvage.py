@@ -202,6 +202,22 @@ def test_a_log_of_zeros_is_not_called_empty(make_world):
 # --- Damage of each kind ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("left", [0, 4096, 100_000])
+def test_the_rest_of_the_only_segment_is_no_measure_for_new_ones(make_world, left):
+    """Truncated, without a header and without a snapshot: the daemon starts on what was saved all the same."""
+    world = make_world()
+    world.send(world.queue("q"), "a")
+    world.stop()
+    first, *others = world.files(".segment")
+    for path in [*others, *world.files(".snapshot")]:
+        path.unlink()
+    first.write_bytes(bytes(left))
+    (world.folder / f"{4096:016x}.snapshot").write_bytes(bytes(4096))
+    new, _ = salvage(world, expected=1)
+    serve(world, new)
+    assert world.daemon.call("AmazonSQS.ListQueues")[0] == 200
+
+
 def segments_with_frames(world):
     return [path for path in world.files(".segment") if frames_of(path)]
 

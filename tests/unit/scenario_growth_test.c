@@ -322,6 +322,19 @@ static void T74_what_is_wrong_with_a_growing_commit_is_said(struct world *world)
     expect_counts(world, "b", 0, 0, 0, 1);
 }
 
+static void T74_a_batch_of_the_same_commit_takes_no_more_units_than_any_other(struct world *world)
+{
+    char text[TEXT_SIZE];
+    make_pages(world);
+    struct answer answer = world_call(world, "Tally.Commit",
+                                      "{'CreateBatches':[{'BatchId':'b'}],'AddUnits':[{'BatchId':'b','Count':%u}],"
+                                      "'Sends':[%s]}",
+                                      LEDGER_UNITS_MAX, page("b", "1", text));
+    EXPECT(world, answer_fails(answer, "OverLimit"));
+    EXPECT(world, answer_fails(world_call(world, "Tally.DescribeBatch", "{'BatchId':'b'}"), "BatchDoesNotExist"));
+    EXPECT(world, world_count_messages(world, "pages") == 0);
+}
+
 /* --- T75: trees ----------------------------------------------------------------------------------------------------- */
 
 static void T75_a_unit_makes_a_child_batch_and_fills_it(struct world *world)
@@ -480,6 +493,7 @@ int main(void)
         SCENARIO(T74_a_stale_holder_lets_nobody_join),
         SCENARIO(T74_a_unit_lets_none_join_another_batch),
         SCENARIO(T74_what_is_wrong_with_a_growing_commit_is_said),
+        SCENARIO(T74_a_batch_of_the_same_commit_takes_no_more_units_than_any_other),
         SCENARIO(T75_a_unit_makes_a_child_batch_and_fills_it),
         cmocka_unit_test(T75_a_tree_of_100000_units_grows_from_one),
         SCENARIO(T76_a_tree_grows_while_the_server_dies_at_each_step),
