@@ -251,15 +251,15 @@ struct tally_message {
     const char *body;
     size_t body_size; /* bytes, without the NUL */
     const char *receipt_handle;
-    const struct tally_attribute *attributes; /* as the sender set them, in the order of the answer; and, where an
-                                               * attempt has failed, Tally.FailureReason */
+    const struct tally_attribute *attributes; /* as the sender set them, in the order of the answer */
     size_t attribute_count;
     uint64_t receive_count; /* this one included */
     uint64_t sent_at_ms;    /* since the epoch; 0 where the server did not say */
     uint64_t fencing_token; /* Tally: grows with every delivery in the namespace; 0: the server did not say. Hand it to
                              * whatever you write to, and let that refuse one below the highest it has seen */
-    const char *group_id;   /* MessageGroupId; NULL: none */
-    const char *sequence_number;  /* SequenceNumber, decimal digits; NULL: not a FIFO queue */
+    const char *failure_reason;  /* Tally: why the newest failed attempt failed; NULL: none has, or it gave no reason */
+    const char *group_id;        /* MessageGroupId; NULL: none */
+    const char *sequence_number; /* SequenceNumber, decimal digits; NULL: not a FIFO queue */
     const char *deduplication_id; /* MessageDeduplicationId; NULL: none */
     const char *
         dead_letter_source; /* DeadLetterQueueSourceArn: the queue that it was given up in; NULL: it is no dead letter */

@@ -113,8 +113,9 @@ enum tally_status tally_send_batch(struct tally_client *client, const char *queu
 /* ---- Receiving --------------------------------------------------------------------------------------------------- */
 
 #define FENCING_TOKEN "Tally.FencingToken"
+#define FAILURE_REASON "Tally.FailureReason"
 
-/* All but the fencing token, which is a field of the message: so they can be sent on as they came. How many there
+/* All but what the receive adds, which are fields of the message: so they can be sent on as they came. How many there
  * are. */
 static size_t read_attributes(yyjson_val *map, struct tally_attribute *attributes)
 {
@@ -123,7 +124,7 @@ static size_t read_attributes(yyjson_val *map, struct tally_attribute *attribute
     yyjson_obj_foreach(map, i, max, name, value)
     {
         const char *text = json_text(value, "StringValue");
-        if (yyjson_equals_str(name, FENCING_TOKEN))
+        if (yyjson_equals_str(name, FENCING_TOKEN) || yyjson_equals_str(name, FAILURE_REASON))
             continue;
         attributes[count++] = (struct tally_attribute){
             .name = yyjson_get_str(name),
@@ -150,6 +151,7 @@ static bool read_message(yyjson_val *value, struct tally_message *message, struc
         .receive_count = json_number(system, "ApproximateReceiveCount"),
         .sent_at_ms = json_number(system, "SentTimestamp"),
         .fencing_token = json_number(yyjson_obj_get(map, FENCING_TOKEN), "StringValue"),
+        .failure_reason = json_text(yyjson_obj_get(map, FAILURE_REASON), "StringValue"),
         .group_id = json_text(system, "MessageGroupId"),
         .sequence_number = json_text(system, "SequenceNumber"),
         .deduplication_id = json_text(system, "MessageDeduplicationId"),

@@ -73,7 +73,7 @@ static char **make_environment(const struct work *work, struct worker_slot *slot
                                struct arena *arena)
 {
     size_t count = 0;
-    char **own = arena_allocate(arena, (message->attribute_count + 10) * sizeof *own);
+    char **own = arena_allocate(arena, (message->attribute_count + 11) * sizeof *own);
 
     own[count++] = text_format(arena, "TALLY_ENDPOINT=%s", tally_client_endpoint(worker_slot_client(slot)));
     if (work->invocation->ca_file != NULL) /* or else it could not speak to the server under our endpoint */
@@ -89,6 +89,8 @@ static char **make_environment(const struct work *work, struct worker_slot *slot
                                message->sequence_number == NULL ? "" : message->sequence_number);
     for (size_t i = 0; i < message->attribute_count; i++)
         own[count++] = attribute_variable(arena, &message->attributes[i]);
+    if (message->failure_reason != NULL)
+        own[count++] = text_format(arena, ATTRIBUTE_PREFIX "Tally_FailureReason=%s", message->failure_reason);
     return process_environment(arena, own, count, ATTRIBUTE_PREFIX);
 }
 

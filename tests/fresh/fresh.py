@@ -52,7 +52,6 @@ CERTIFICATES = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_S
 
 README_BLOCK = """set -e
 rm -rf /root/work && mkdir /root/work && cd /root/work
-printf '#!/bin/sh\\nexec cat\\n' >resize && chmod +x resize
 tallyd --listen 127.0.0.1:{port} --data ./data >tallyd.log 2>&1 &
 daemon=$!
 trap 'kill $daemon; wait $daemon' EXIT
@@ -283,9 +282,12 @@ def readme(tree, clone):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     said = tree.run(README_BLOCK.format(port=port, block=block), 120)
-    if "night-42" not in last_line(said):
+    completion = re.search(r'^\{"batch": ?"night-42", ?"status": ?"failed".*', said, re.MULTILINE)
+    if completion is None:
         raise Failed(f"no completion message but: {last_line(said)}")
-    return last_line(said)[:100]
+    if "last failure: exit status 1" not in last_line(said):
+        raise Failed(f"it does not say why a unit failed but: {last_line(said)}")
+    return completion[0][:100]
 
 
 STEPS = [

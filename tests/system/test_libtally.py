@@ -242,6 +242,38 @@ static void effects(struct tally_client *client)
     assert(tally_commit(client, &(struct tally_commit){.sends = &send, .send_count = 11}, NULL, NULL) == TALLY_INVALID);
 }
 
+/* A message with ten attributes whose first attempt failed is sent on as it was sent. */
+static void forwarding(struct tally_client *client)
+{
+    const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+    const struct tally_failure failure = {.reason = "no such page", .has_retry_after = true};
+    struct tally_attribute ten[10];
+    struct tally_failed failed;
+    struct tally_messages received;
+
+    for (size_t i = 0; i < 10; i++)
+        ten[i] = (struct tally_attribute){.name = names[i], .value = "v"};
+    CHECK(tally_queue_create(client, "here", NULL, 0, NULL));
+    CHECK(tally_queue_create(client, "there", NULL, 0, NULL));
+    const struct tally_outgoing first = {.body = "x", .attributes = ten, .attribute_count = 10};
+    CHECK(tally_send(client, "here", &first, NULL));
+    received = receive_one(client, "here", NULL);
+    assert(received.items_owned[0].failure_reason == NULL);
+    CHECK(tally_fail_attempt(client, "here", received.items_owned[0].receipt_handle, &failure, &failed));
+    tally_messages_deinit(&received);
+    received = receive_one(client, "here", NULL);
+    assert(strcmp(received.items_owned[0].failure_reason, "no such page") == 0);
+    const struct tally_outgoing same = {.body = received.items_owned[0].body,
+                                        .attributes = received.items_owned[0].attributes,
+                                        .attribute_count = received.items_owned[0].attribute_count};
+    CHECK(tally_send(client, "there", &same, NULL));
+    tally_messages_deinit(&received);
+    received = receive_one(client, "there", NULL);
+    assert(received.items_owned[0].attribute_count == 10);
+    assert(strcmp(tally_message_attribute(&received.items_owned[0], "j"), "v") == 0);
+    tally_messages_deinit(&received);
+}
+
 /* A message that is held, and a unit that ends, let others join their sealed batch. */
 static void growth(struct tally_client *client)
 {
@@ -357,6 +389,7 @@ int main(void)
     batches(client);
     order(client);
     effects(client);
+    forwarding(client);
     growth(client);
     pools(client);
     errors(client);
