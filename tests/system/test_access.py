@@ -421,6 +421,95 @@ def test_types_are_for_credentials_that_cover_every_queue(world):
     ok(world.daemon, "ALL", "SendMessage", typed)
 
 
+# What a Commit names in each of its lists, by which half of the world it is about, and how it is refused out of reach.
+# `held`: the entry of a message of that half's first queue which is in flight.
+COMMITS = {
+    "Sends": (lambda half, held: {"Sends": [send(f"{half}-two")]}, "AccessDenied"),
+    "Sends, Tally.Batch": (lambda half, held: {"Sends": [send("mine-two", Batch=f"{half}-batch")]},
+                           "BatchDoesNotExist"),
+    "Sends, Tally.After": (lambda half, held: {"Sends": [send("mine-two", After=f"batch:{half}-batch")]},
+                           "DependencyDoesNotExist"),
+    "Units": (lambda half, held: {"Units": [{"BatchId": f"{half}-batch", "Unit": "v"}]}, "BatchDoesNotExist"),
+    "Deletes": (lambda half, held: {"Deletes": [held]}, "AccessDenied"),
+    "Holds": (lambda half, held: {"Holds": [held], "Sends": [send("mine-two")]}, "AccessDenied"),
+    "AddUnits": (lambda half, held: {"AddUnits": [{"BatchId": f"{half}-batch", "Units": ["new"]}]},
+                 "BatchDoesNotExist"),
+    "CreateBatches, target": (
+        lambda half, held: {"CreateBatches": [{"BatchId": "new", "OnComplete": target(f"{half}-two")}]},
+        "AccessDenied"),
+    "CreateBatches, Parent": (
+        lambda half, held: {"CreateBatches": [{"BatchId": "new", "Parent": f"{half}-batch",
+                                               "OnComplete": target("mine-two")}]},
+        "BatchDoesNotExist"),
+    "CreateBatches, the name": (
+        lambda half, held: {"CreateBatches": [{"BatchId": "new" if half == "mine" else "bank-batch",
+                                               "OnComplete": target("mine-two")}]},
+        "BatchAlreadyExists"),
+    "CreateBatches and AddUnits": (
+        lambda half, held: {"CreateBatches": [{"BatchId": "new", "OnComplete": target("mine-two")}],
+                            "AddUnits": [{"BatchId": "new", "Units": ["x"]},
+                                         {"BatchId": f"{half}-batch", "Units": ["x"]}]},
+        "BatchDoesNotExist"),
+}
+
+
+@pytest.mark.parametrize("part", COMMITS)
+def test_each_list_of_a_commit_is_held_against_the_reach(world, part):
+    """Whatever else it names is within reach: nothing of it is done, and of what is foreign nothing is told."""
+    of, error = COMMITS[part]
+    held = {}
+    for half in "mine", "bank":
+        [message] = receive(world.daemon, f"{half}-one", VisibilityTimeout=600)
+        held[half] = {"QueueUrl": url_of(f"{half}-one"), "ReceiptHandle": message["ReceiptHandle"]}
+    before = world.foreign()
+    said = refused(world.daemon, "MINE", error, "Tally.Commit", of("bank", held["bank"]))
+    assert is_about_access({"__type": f"x#{error}Exception", "message": said}) or error in (
+        "BatchAlreadyExists", "DependencyDoesNotExist"), said
+    assert world.foreign() == before
+    refused(world.daemon, "BOSS", "BatchDoesNotExist", "Tally.DescribeBatch", {"BatchId": "new"})
+    answer = ok(world.daemon, "MINE", "Tally.Commit", of("mine", held["mine"]))
+    assert "bank" not in json.dumps(answer)
+    assert world.foreign() == before
+
+
+def test_a_commit_needs_the_right_of_each_of_its_lists(world):
+    [message] = receive(world.daemon, "mine-one", VisibilityTimeout=600)
+    held = {"QueueUrl": url_of("mine-one"), "ReceiptHandle": message["ReceiptHandle"]}
+    for parts, right in [({"Sends": [send("mine-two")]}, "write"), ({"Deletes": [held]}, "read"),
+                         ({"Units": [{"BatchId": "mine-batch", "Unit": "v"}]}, "write"),
+                         ({"AddUnits": [{"BatchId": "mine-batch", "Units": ["x"]}]}, "write"),
+                         ({"CreateBatches": [{"BatchId": "new", "OnComplete": target("mine-two")}]}, "write")]:
+        for key, its in KEYS.items():
+            if its != right:
+                assert f"'{right}'" in refused(world.daemon, key, "AccessDenied", "Tally.Commit", parts)
+    both = {"Holds": [held], "Sends": [send("mine-two")]}
+    for key in "MINEW", "MINER", "MINEA":
+        refused(world.daemon, key, "AccessDenied", "Tally.Commit", both)
+    ok(world.daemon, "MINE", "Tally.Commit", both)
+
+
+def test_a_failure_sends_messages_only_where_its_caller_may_send(world):
+    """DeadLetterQueueUrl of FailMessage is a send."""
+    [message] = receive(world.daemon, "mine-one", VisibilityTimeout=600)
+    failure = {"QueueUrl": url_of("mine-one"), "ReceiptHandle": message["ReceiptHandle"], "Final": True}
+    before = world.foreign()
+    for key in "MINE", "MINER":
+        refused(world.daemon, key, "AccessDenied", "Tally.FailMessage",
+                {**failure, "DeadLetterQueueUrl": url_of("bank-dead")})
+    to_own = {**failure, "DeadLetterQueueUrl": url_of("mine-dead")}
+    assert "'write'" in refused(world.daemon, "MINER", "AccessDenied", "Tally.FailMessage", to_own)
+    assert ok(world.daemon, "MINE", "Tally.FailMessage", to_own)["QueueName"] == "mine-dead"
+    assert world.foreign() == before
+
+
+def test_a_failure_does_not_name_a_dead_letter_queue_out_of_reach(world):
+    world.boss("SetQueueAttributes", QueueUrl=url_of("mine-one"), Attributes=redrive("bank-dead"))
+    [message] = receive(world.daemon, "mine-one", VisibilityTimeout=600)
+    failed = ok(world.daemon, "MINE", "Tally.FailMessage",
+                {"QueueUrl": url_of("mine-one"), "ReceiptHandle": message["ReceiptHandle"], "Final": True})
+    assert failed["Outcome"] == "dead-lettered" and "bank" not in json.dumps(failed)
+
+
 HIDDEN = (
     "It waits for something that this credential may not see: it has ended, or it has to do with queues that the credential does not cover."
 )

@@ -5,6 +5,7 @@ tests/campaign/full_disk_campaign.py does and judges most of it; `make campaign-
 with a million messages that are drained without a free byte.
 """
 
+import json
 import os
 import random
 import re
@@ -12,7 +13,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT, wait_until
+from conftest import ROOT, Tally, wait_until
 from small_disk import Hog, NoMount, free_bytes, small_disk
 from wire import Connection, scaled
 
@@ -85,6 +86,11 @@ def test_it_says_that_the_disk_is_full_and_goes_on_by_itself(daemon_factory, dis
             assert answer.status == 503 and answer.json()["__type"] == "com.tally#DiskIsFull"
             assert re.search(r"has \d+ bytes free, and disk-min-free is \d+", answer.json()["message"])
             assert answer.header("x-amzn-query-error") == "DiskIsFull;Receiver"
+            tool = Tally(daemon.endpoint)
+            said = tool("send", "q", "third", status=1).err
+            assert "disk-min-free is" in said and "Receives and deletes go on" in said, said
+            told = json.loads(tool("send", "q", "third", "--json", status=1).err.splitlines()[-1])
+            assert "DiskIsFull" in json.dumps(told), told
             handle = line.ok(SQS + "ReceiveMessage", {"QueueUrl": url})["Messages"][0]["ReceiptHandle"]
             line.ok(SQS + "DeleteMessage", {"QueueUrl": url, "ReceiptHandle": handle})
             assert free_bytes(disk) < 1 << 20

@@ -144,6 +144,45 @@ static void windows_count_from_when_they_were_asked_for(void **state)
     close_world(world);
 }
 
+/* How many messages a receive gives whose client never comes for them. */
+static unsigned take_count(struct world *world, const char *queue)
+{
+    struct ask receive;
+    ask(world, &receive, "ReceiveMessage", "{'QueueUrl':'%s','MaxNumberOfMessages':10,'VisibilityTimeout':300}", queue);
+    expect_answered(world, &receive);
+    struct bytes body = buffer_bytes(&receive.exchange.reply.body);
+    unsigned count = 0;
+    for (const uint8_t *at = body.ptr; body.size > 0; count++, at++) {
+        at = memmem(at, (size_t)(body.ptr + body.size - at), "ReceiptHandle", strlen("ReceiptHandle"));
+        if (at == NULL)
+            break;
+    }
+    end(&receive);
+    return count;
+}
+
+/* One message a second, and two at once after a rest: in a stall as before and behind it. */
+static void a_rate_goes_on_in_a_stall(void **state)
+{
+    struct world *world = open_world(state);
+    world_create_queue(world, "r", "'Tally.RateLimit':'{\\'queue\\':{\\'rate\\':1,\\'burst\\':2}}'");
+    for (unsigned i = 0; i < 10; i++)
+        world_send(world, "r", NULL, "m");
+    stall_begins(world);
+    EXPECT(world, take_count(world, "r") == 2);
+    world->now_ms += 990;
+    EXPECT(world, take_count(world, "r") == 0);
+    world->now_ms += 10 + FRAME_TIME_MS_MAX;
+    EXPECT(world, take_count(world, "r") == 1);
+    world->now_ms += 7000;
+    EXPECT(world, take_count(world, "r") == 2);
+    EXPECT(world, world_flush(world));
+    EXPECT(world, take_count(world, "r") == 0); /* nothing of the stall is made up for */
+    world->now_ms += 1000 + FRAME_TIME_MS_MAX;
+    EXPECT(world, take_count(world, "r") == 1);
+    close_world(world);
+}
+
 static void a_frame_on_a_disk_that_keeps_up_says_nothing_of_time(void **state)
 {
     struct world *world = open_world(state);
@@ -393,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_decided_late_in_a_frame_counts_from_then),
         cmocka_unit_test(windows_count_from_when_they_were_asked_for),
+        cmocka_unit_test(a_rate_goes_on_in_a_stall),
         cmocka_unit_test(a_frame_on_a_disk_that_keeps_up_says_nothing_of_time),
         cmocka_unit_test(no_lease_ends_while_its_reply_is_held),
         cmocka_unit_test(a_lease_begins_anew_when_more_than_a_tenth_is_over),
