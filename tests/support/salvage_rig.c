@@ -394,8 +394,11 @@ static bool is_refused(struct trial *trial, struct namespace *truth)
     options.segment_size = log_segment_size(namespace_log(truth)); /* where no header is left to say it */
     options.frame_size_max = options.segment_size / 8;
     struct disk *copy = memory_disk_clone(trial->damaged, 1);
+    memory_disk_set_capacity(copy, UINT64_MAX); /* a disk that is too full to begin on is not damaged */
     struct namespace *ns;
-    const bool is_recovered = namespace_recover(copy, &options, &ns, NULL) == OK;
+    struct failure failure;
+    failure_init(&failure);
+    const bool is_recovered = namespace_recover(copy, &options, &ns, &failure) == OK;
     if (is_recovered)
         namespace_close(ns);
     else
