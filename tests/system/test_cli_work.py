@@ -235,8 +235,10 @@ def test_what_is_given_up_goes_where_dead_letter_says_and_back_again(tally, queu
 def test_a_dead_letter_queue_that_can_not_be_one_is_refused_at_once(tally, queue):
     tally("queue", "create", "dead.fifo")
     tally("send", queue, "x")
-    for dead, words in ((queue, "another queue"), (f"http://localhost/000000000000/{queue}/", "another queue"), ("dead.fifo", "one type")):
-        refused = tally("work", "--queue", queue, "--dead-letter", dead, "--max-attempts", "1", "--until-empty", "--", "false", status=2)
+    url = f"http://localhost/000000000000/{queue}/"
+    for dead, words in ((queue, "another queue"), (url, "another queue"), ("dead.fifo", "one type")):
+        refused = tally("work", "--queue", queue, "--dead-letter", dead, "--max-attempts", "1", "--until-empty", "--",
+                        "false", status=2)
         assert words in refused.err
     assert counts(tally) == (1, 0)
 
@@ -246,7 +248,8 @@ def test_until_empty_waits_for_a_failed_message_that_could_not_be_given_up(tally
     tally("queue", "create", "dead")
     command = script(f'[ "$TALLY_RECEIVE_COUNT" -ge 2 ] || {{ {BIN}/tally queue delete dead; exit 1; }}')
     tally("send", queue, "x")
-    done = tally("work", "--queue", queue, "--visibility", "2", "--dead-letter", "dead", "--max-attempts", "1", "--until-empty",
+    done = tally("work", "--queue", queue, "--visibility", "2", "--dead-letter", "dead", "--max-attempts", "1",
+                 "--until-empty",
                  "--", command)  # fmt: skip
     assert "could not be given back" in done.err
     assert counts(tally) == (0, 0)
