@@ -387,6 +387,13 @@ static void note_return(struct worker_pool *pool, double seconds)
     pthread_mutex_unlock(&pool->mutex);
 }
 
+/* Was the last request refused because somebody else has the message by now, or could have it? */
+static bool is_lost(struct worker_slot *slot)
+{
+    const char *code = tally_client_error(slot->client_owned)->code;
+    return strcmp(code, "ReceiptHandleIsInvalid") == 0 || strcmp(code, "InvalidParameterValue") == 0;
+}
+
 /* Does what the verdict says. A failure is told in one line, also if the server did not take it. */
 static void conclude(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
                      struct worker_job *job)
@@ -395,7 +402,7 @@ static void conclude(struct worker_slot *slot, const struct tally_message *messa
     struct tally_failed failed = {.outcome = ""};
     job->settle_error = settle(slot, message, verdict, job->reason, &failed);
     if (verdict == WORKER_FAIL) {
-        if (job->settle_error != NULL)
+        if (job->settle_error != NULL && !is_lost(slot))
             note_return(slot->pool, slot->pool->options->visibility_s);
         else if (strcmp(failed.outcome, "returned") == 0)
             note_return(slot->pool, failed.retry_after_s);
