@@ -334,10 +334,11 @@ def test_records_behind_a_request_that_waits_count_as_requests(secure):
             with contextlib.suppress(OSError):  # nobody reads on, or the connection has ended
                 for _ in range(4):
                     line.sendall(post("AmazonSQS.SendMessage", {"QueueUrl": "q", "MessageBody": "x" * 16000}))
-        wait_until(lambda: metric(secure, "tally_http_connections_refused_total") > 0, what="a budget that is spent")
+        wait_until(lambda: metric(secure, "tally_http_input_bytes") > 8 * MIB, what="bytes that count")
+        time.sleep(0.3)
         each = ("over TLS, at rest", "that waits", "with an unfinished")
         allowed += [count * stated(row) for row in each] + [16 * MIB]
-    # A connection that is refused gives back all that it took, so a little less than the budget may be left.
-    assert 8 * MIB < metric(secure, "tally_http_input_bytes") < 16 * MIB + 64 * KIB
+    # How much of the 64 KB the server reads depends on how fast they come: the budget may be spent or not.
+    assert metric(secure, "tally_http_input_bytes") < 16 * MIB + 64 * KIB
     close(lines)
     wait_until(lambda: metric(secure, "tally_http_input_bytes") == 0, what="the end of the connections")
