@@ -3,8 +3,8 @@
  * over it.
  *
  * Threads: the main thread creates the pool before it starts any other thread, and calls worker_pool_watch(), which
- * takes all signals and tells the workers of ended children. Each worker is a thread with a client of its own, on which
- * the handler's functions run. */
+ * takes all signals, tells the workers of ended children, and ends those whose time is over. Each worker is a thread
+ * with a client of its own, on which the handler's functions run. */
 #ifndef TALLY_TALLY_WORKER_H
 #define TALLY_TALLY_WORKER_H
 
@@ -93,7 +93,8 @@ void worker_pool_start(struct worker_pool *pool);
  * stopped it, or 0. */
 int worker_pool_watch(struct worker_pool *pool, void (*tick)(void *context), void *context);
 
-/* Lets no worker take another message, and ends programs that still run when the grace is over. Any thread. */
+/* Lets no worker take another message, and ends programs that still run when the grace is over. Some seconds later,
+ * requests that the server has not answered are given up. Any thread. */
 void worker_pool_stop(struct worker_pool *pool);
 bool worker_pool_is_stopping(struct worker_pool *pool);
 

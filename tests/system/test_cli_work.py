@@ -355,6 +355,60 @@ def test_sigterm_gives_back_what_does_not_finish_within_the_grace(tally, queue, 
     assert not os.path.exists(f"/proc/{(script.out / 'pid').read_text().strip()}")
 
 
+@pytest.fixture
+def hang(daemon):
+    """Lets the server hang: connections stay open, and nothing is answered."""
+    yield lambda: os.kill(daemon.pid, signal.SIGSTOP)
+    os.kill(daemon.pid, signal.SIGCONT)
+
+
+def is_running(script):
+    return os.path.exists(f"/proc/{(script.out / 'pid').read_text().strip()}")
+
+
+def test_a_server_that_hangs_keeps_no_worker_from_its_stop(tally, queue, script, hang):
+    """Not when a heartbeat waits for its reply, and not when what is to be given back does."""
+    command = script('echo $$ > "$OUT/$TALLY_QUEUE"; exec sleep 1000')
+    tally("queue", "create", "calm")
+    workers = []
+    for name, visibility in [(queue, "2"), ("calm", "600")]:
+        tally("send", name, "x")
+        workers.append(
+            tally.start("work", "--queue", name, "--visibility", visibility, "--grace", "1", "--", command)
+        )
+        wait_until(lambda path=script.out / name: path.exists() and path.read_text(), what="the command's start")
+    hang()
+    time.sleep(1)  # a heartbeat is due
+    for worker in workers:
+        worker.send_signal(signal.SIGTERM)
+    for worker in workers:
+        worker.finish(seconds=20)
+    told = "could not be given back, so it comes back in at most 600 s: the server did not answer in time"
+    assert told in workers[1].err
+    for path in script.out.iterdir():
+        assert not os.path.exists(f"/proc/{path.read_text().strip()}")
+
+
+def test_a_server_that_hangs_keeps_no_command_from_its_time_limit(tally, queue, script, hang):
+    command = script('echo $$ > "$OUT/pid"; exec sleep 1000')
+    tally("send", queue, "x")
+    tally.start("work", "--queue", queue, "--visibility", "2", "--time-limit", "3", "--", command)
+    wait_until(lambda: (script.out / "pid").exists() and (script.out / "pid").read_text(), what="the start")
+    hang()
+    wait_until(lambda: not is_running(script), what="the command's end")
+
+
+def test_a_heartbeat_without_a_reply_is_given_up_while_another_one_may_help(tally, queue, script, http_proxy):
+    """The next one has a connection of its own: what hangs may be the old one alone."""
+    tally("send", queue, "x")
+    http_proxy.keep("AmazonSQS.ChangeMessageVisibility")
+    worker = ["work", "--endpoint", http_proxy.endpoint, "--queue", queue, "--visibility", "6"]
+    done = tally(*worker, "--until-empty", "--", script("exec sleep 9"))
+    assert len(http_proxy.bodies_of("AmazonSQS.ChangeMessageVisibility")) >= 2
+    assert done.err.count("its heartbeat failed") == 1 and "the server did not answer in time" in done.err
+    assert counts(tally) == (0, 0)
+
+
 def test_an_idle_worker_stops_at_once(tally, queue):
     process = tally.start("work", "--queue", queue, "--concurrency", "8", "--", "cat")
     time.sleep(0.5 * PATIENCE)
