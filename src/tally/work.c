@@ -150,6 +150,8 @@ static const char *describe_fate(const struct work *work, struct worker_slot *sl
         return text_format(arena, "%s, its group is held", attempt);
     if (worker_slot_is_at_most_once(slot))
         return "its queue delivers at most once, so it is not tried again";
+    if (job->is_left)
+        return "it is left alone, because our lease was over and another worker may have it";
     return "it had ended before";
 }
 
@@ -166,20 +168,21 @@ static enum worker_verdict finish_message(void *context, struct worker_slot *slo
                                           struct worker_job *job, const struct worker_end *end)
 {
     struct work *work = context;
+    (void)message;
     bool is_done = end->start_errno == 0 && WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 0;
     close(job->input);
     if (job->errors >= 0)
         close(job->errors);
-    if (!is_done)
-        job->reason = describe_end(work, job, end);
+    const char *how = is_done ? NULL : describe_end(work, job, end);
     error_tail_release(job->context);
     if (is_done)
         return WORKER_DELETE;
-    if (!end->was_stopped || worker_slot_is_at_most_once(slot))
+    if (!end->was_stopped || worker_slot_is_at_most_once(slot)) {
+        job->reason = how;
         return WORKER_FAIL;
+    }
     if (!work->settings->is_quiet)
-        complain("message %s: %s was ended, because we stop; the message is given back", message->id,
-                 work->invocation->program[0]);
+        job->reason = text_format(job->arena, "%s was ended, because we stop", work->invocation->program[0]);
     return WORKER_GIVE_BACK;
 }
 

@@ -23,8 +23,11 @@ struct worker_job {
     int input; /* descriptors as in process_start(); the handler closes them */
     int output;
     int errors;
-    void *context;      /* the handler's own */
-    const char *reason; /* for WORKER_FAIL: why; in the arena, NULL: none */
+    void *context; /* the handler's own */
+    /* Why, in the arena; NULL: none. Of WORKER_FAIL it is told to the server. Of WORKER_GIVE_BACK it is told to the user,
+     * with what came of it. */
+    const char *reason;
+    bool is_left; /* for report(): its lease was over, so the server was not told, and it comes back by itself */
     /* For report(): why the server did not take the failure, so that the message comes back by itself; in the arena.
      * NULL: it did, or its queue delivers at most once. */
     const char *settle_error;

@@ -315,17 +315,19 @@ static unsigned attempts_max_for(struct worker_slot *slot, const struct tally_me
 }
 
 /* Makes the message visible again so much later. If somebody else may have it, he would lose it by that, and if nobody
- * has, it comes again anyway: then nothing is done, and *is_done is false. */
-static enum tally_status give_back(struct worker_slot *slot, const char *handle, unsigned wait_s, bool *is_done)
+ * has, it comes again anyway: then nothing is done, and job->is_left says so. */
+static enum tally_status give_back(struct worker_slot *slot, const char *handle, unsigned wait_s,
+                                   struct worker_job *job)
 {
-    *is_done = is_held(slot);
-    return *is_done ? tally_change_visibility(slot->client_owned, slot->pool->options->queue, handle, wait_s)
-                    : TALLY_OK;
+    job->is_left = !is_held(slot);
+    return job->is_left ? TALLY_OK
+                        : tally_change_visibility(slot->client_owned, slot->pool->options->queue, handle, wait_s);
 }
 
 /* For a server that has no FailMessage (Amazon SQS): the same back-off. How many attempts there are its RedrivePolicy says. */
 static enum tally_status give_back_later(struct worker_slot *slot, const char *handle,
-                                         const struct tally_message *message, struct tally_failed *failed)
+                                         const struct tally_message *message, struct worker_job *job,
+                                         struct tally_failed *failed)
 {
     const struct worker_options *options = slot->pool->options;
     uint64_t doublings = message->receive_count < 1 ? 0 : message->receive_count - 1;
@@ -336,21 +338,20 @@ static enum tally_status give_back_later(struct worker_slot *slot, const char *h
         (unsigned)(message->sent_at_ms % (wait_s / 5 + 1)); /* so that what failed together is not tried together */
     if (options->has_retry_after)
         wait_s = options->retry_after_s;
-    bool is_done;
-    enum tally_status status = give_back(slot, handle, wait_s, &is_done);
-    if (is_done)
+    enum tally_status status = give_back(slot, handle, wait_s, job);
+    if (!job->is_left)
         *failed = (struct tally_failed){
             .outcome = "returned", .attempt = message->receive_count, .retry_after_s = (double)wait_s};
     return status;
 }
 
 static enum tally_status fail_message(struct worker_slot *slot, const char *handle, const struct tally_message *message,
-                                      const char *reason, struct tally_failed *failed)
+                                      struct worker_job *job, struct tally_failed *failed)
 {
     const struct worker_options *options = slot->pool->options;
     const struct tally_error *error = tally_client_error(slot->client_owned);
     const struct tally_failure failure = {
-        .reason = reason,
+        .reason = job->reason,
         .has_retry_after = options->has_retry_after,
         .retry_after_s = options->retry_after_s,
         .attempts_max = attempts_max_for(slot, message),
@@ -359,32 +360,31 @@ static enum tally_status fail_message(struct worker_slot *slot, const char *hand
     enum tally_status status = tally_fail_attempt(slot->client_owned, options->queue, handle, &failure, failed);
     if (status == TALLY_REFUSED &&
         (strcmp(error->code, "UnknownOperationException") == 0 || strcmp(error->code, "InvalidAction") == 0))
-        return give_back_later(slot, handle, message, failed);
+        return give_back_later(slot, handle, message, job, failed);
     return status;
 }
 
 static enum tally_status settle_once(struct worker_slot *slot, const struct tally_message *message,
-                                     enum worker_verdict verdict, const char *reason, struct tally_failed *failed)
+                                     enum worker_verdict verdict, struct worker_job *job, struct tally_failed *failed)
 {
     const struct worker_options *options = slot->pool->options;
     const char *handle = current_handle(slot);
     if (verdict == WORKER_DELETE)
         return tally_delete(slot->client_owned, options->queue, handle);
     if (verdict == WORKER_FAIL)
-        return fail_message(slot, handle, message, reason, failed);
-    bool is_done;
-    return give_back(slot, handle, verdict == WORKER_RETRY ? options->retry_after_s : 0, &is_done);
+        return fail_message(slot, handle, message, job, failed);
+    return give_back(slot, handle, verdict == WORKER_RETRY ? options->retry_after_s : 0, job);
 }
 
 /* Tells the server what becomes of the message in hand; as often as it takes while the pool goes on. Returns why it
  * could not be told, in the slot's arena, or NULL. */
 static const char *settle(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
-                          const char *reason, struct tally_failed *failed)
+                          struct worker_job *job, struct tally_failed *failed)
 {
     const struct tally_error *error = tally_client_error(slot->client_owned);
     if (verdict == WORKER_LEAVE || worker_slot_is_at_most_once(slot))
         return NULL;
-    while (settle_once(slot, message, verdict, reason, failed) != TALLY_OK)
+    while (settle_once(slot, message, verdict, job, failed) != TALLY_OK)
         if (error->status == TALLY_REFUSED || !worker_pool_pause(slot->pool, error))
             return text_format(&slot->arena, "%s", why_failed(slot));
     return NULL;
@@ -406,24 +406,37 @@ static bool is_lost(struct worker_slot *slot)
     return strcmp(code, "ReceiptHandleIsInvalid") == 0 || strcmp(code, "InvalidParameterValue") == 0;
 }
 
+/* For what is not a failure. That a message was deleted or given back is told only with a reason. */
+static void tell_settled(const struct worker_slot *slot, const struct tally_message *message,
+                         enum worker_verdict verdict, const struct worker_job *job)
+{
+    const char *reason = job->reason == NULL ? "" : job->reason, *comma = job->reason == NULL ? "" : "; ";
+    if (job->settle_error != NULL)
+        complain("message %s: %s%sit could not be %s, so it comes back in at most %u s: %s", message->id, reason, comma,
+                 verdict == WORKER_DELETE ? "deleted" : "given back", slot->pool->options->visibility_s,
+                 job->settle_error);
+    else if (verdict == WORKER_GIVE_BACK && job->reason != NULL)
+        complain("message %s: %s; %s", message->id, job->reason,
+                 job->is_left ? "the message is left alone, because our lease was over and another worker may have it"
+                              : "the message is given back");
+}
+
 /* Does what the verdict says. A failure is told in one line, also if the server did not take it. */
 static void conclude(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
                      struct worker_job *job)
 {
     const struct worker_handler *handler = slot->pool->handler;
     struct tally_failed failed = {.outcome = ""};
-    job->settle_error = settle(slot, message, verdict, job->reason, &failed);
-    if (verdict == WORKER_FAIL) {
-        if (job->settle_error != NULL && !is_lost(slot))
-            note_return(slot->pool, slot->pool->options->visibility_s);
-        else if (strcmp(failed.outcome, "returned") == 0)
-            note_return(slot->pool, failed.retry_after_s);
-        handler->report(handler->context, slot, message, job, &failed);
-    } else if (job->settle_error != NULL) {
-        complain("message %s could not be %s, so it comes back in at most %u s: %s", message->id,
-                 verdict == WORKER_DELETE ? "deleted" : "given back", slot->pool->options->visibility_s,
-                 job->settle_error);
+    job->settle_error = settle(slot, message, verdict, job, &failed);
+    if (verdict != WORKER_FAIL) {
+        tell_settled(slot, message, verdict, job);
+        return;
     }
+    if (job->settle_error != NULL && !is_lost(slot))
+        note_return(slot->pool, slot->pool->options->visibility_s);
+    else if (strcmp(failed.outcome, "returned") == 0)
+        note_return(slot->pool, failed.retry_after_s);
+    handler->report(handler->context, slot, message, job, &failed);
 }
 
 static void handle(struct worker_slot *slot, const struct tally_message *message)

@@ -321,6 +321,8 @@ def test_a_worker_that_was_stopped_for_longer_than_its_lease_leaves_what_others_
     done = process.stop()
     assert counts(tally) == (0, 1)
     assert "its heartbeat failed, so another worker may get it too: it came too late" in done.err
+    assert "was ended, because we stop; the message is left alone, because our lease was over" in done.err
+    assert "given back" not in done.err
     assert b"tally_stale_receipts_total 0" in daemon.request("GET", "/metrics")[2]
 
 
@@ -350,7 +352,7 @@ def test_sigterm_gives_back_what_does_not_finish_within_the_grace(tally, queue, 
     tally("send", queue, "x")
     process = tally.start("work", "--queue", queue, "--visibility", "600", "--grace", "0", "--", command)
     wait_until(lambda: (script.out / "pid").exists() and (script.out / "pid").read_text(), what="the start")
-    process.stop()
+    assert process.stop().err.endswith(" was ended, because we stop; the message is given back\n")
     assert tally("receive", queue).out == "x\n"  # at once, not after 600 s
     assert not os.path.exists(f"/proc/{(script.out / 'pid').read_text().strip()}")
 
@@ -383,7 +385,7 @@ def test_a_server_that_hangs_keeps_no_worker_from_its_stop(tally, queue, script,
         worker.send_signal(signal.SIGTERM)
     for worker in workers:
         worker.finish(seconds=20)
-    told = "could not be given back, so it comes back in at most 600 s: the server did not answer in time"
+    told = "it could not be given back, so it comes back in at most 600 s: the server did not answer in time"
     assert told in workers[1].err
     for path in script.out.iterdir():
         assert not os.path.exists(f"/proc/{path.read_text().strip()}")
