@@ -1,11 +1,14 @@
 """`tally work`: a command for each message; heartbeats, failures, stops and kills."""
 
+import contextlib
 import json
 import os
 import re
 import shlex
 import signal
 import stat
+import subprocess
+import threading
 import time
 
 import pytest
@@ -151,6 +154,79 @@ def test_what_a_command_leaves_running_may_go_on_writing_to_standard_error(tally
     wait_until(lambda: counts(tally) == (0, 0), what="the end of the command")
     wait_until(lambda: (script.out / "late").exists(), what="its child's end")
     assert process.stop().err == "now\nlate\n"
+
+
+def start_with_errors(tally, errors, *words):
+    process = subprocess.Popen(tally.command("work", *words), stderr=errors, env=tally.environment)
+    tally.started.append(process)
+    process.kill9 = process.kill
+    return process
+
+
+def test_what_a_command_leaves_running_and_always_writes_holds_no_worker_up(tally, queue, script):
+    command = script('yes >&2 & echo "$TALLY_RECEIVE_COUNT" >> "$OUT/runs"; sleep 0.5; exit 1')
+    tally("send", queue, "x")
+    words = ["--queue", queue, "--until-empty", "--max-attempts", "2", "--retry-after", "0", "--", command]
+    reading, writing = os.pipe()
+
+    def read_slowly():
+        while os.read(reading, 4096):
+            time.sleep(0.005)
+        os.close(reading)
+
+    process = start_with_errors(tally, writing, *words)
+    os.close(writing)
+    threading.Thread(target=read_slowly, daemon=True).start()
+    assert process.wait(20 * PATIENCE) == 0
+    assert (script.out / "runs").read_text().split() == ["1", "2"]
+
+
+@pytest.fixture
+def unread():
+    """A pipe that is full and that nobody reads: (its ends to read and to write)."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"." * 4096)
+    os.set_blocking(writing, True)
+    os.set_blocking(reading, False)
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_standard_error_that_nobody_reads_keeps_no_worker_from_its_work_and_its_stop(tally, queue, script, unread):
+    """The first try fails, with a line of the command's and one of ours. The second one is in the midst of writing."""
+    command = script(
+        'echo "$TALLY_RECEIVE_COUNT $TALLY_ATTRIBUTE_Tally_FailureReason" >> "$OUT/runs"\n'
+        'echo broken >&2; [ "$TALLY_RECEIVE_COUNT" = 1 ] || exec yes >&2; exit 1'
+    )
+    tally("send", queue, "x")
+    process = start_with_errors(tally, unread[1], "--queue", queue, "--retry-after", "0", "--grace", "0", "--", command)
+    runs = script.out / "runs"
+    wait_until(lambda: runs.exists() and runs.read_text() == "1 \n2 exit status 1: broken\n", what="the second try")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(15 * PATIENCE) == 0
+
+
+def test_what_standard_error_did_not_take_is_counted_there_when_it_is_read_again(tally, queue, script, unread):
+    command = script('echo x >> "$OUT/runs"; seq 1000 >&2; exit 1')
+    tally("send", queue, "x")
+    process = start_with_errors(tally, unread[1], "--queue", queue, "--retry-after", "1", "--", command)
+    runs = script.out / "runs"
+    wait_until(lambda: runs.exists() and runs.read_text() == "x\nx\n", what="two tries")
+    text = b""
+
+    def has_been_told():
+        nonlocal text
+        with contextlib.suppress(BlockingIOError):
+            text += os.read(unread[0], 65536)
+        return re.search(rb"\ntally: (\d+) lines are missing here, because standard error was not read\n", text)
+
+    assert int(wait_until(has_been_told, what="the line about them")[1]) >= 1000
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(15 * PATIENCE) == 0
 
 
 def test_retry_after_keeps_a_failed_message_back(tally, queue, script):
