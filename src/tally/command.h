@@ -69,6 +69,10 @@ int invocation_failed_with(const struct invocation *invocation, const struct tal
  * "httpStatus", "outcomeUnknown"} for what made the command fail. Before there are threads. */
 void complain_in_json(void);
 
+/* From now on nobody waits longer than a second for whoever reads standard error. A line that is not taken is lost; a
+ * later one says how many were. Before there are threads. */
+void complain_briefly(void);
+
 /* "tally: …" on standard error, with a line end. At most 4,095 characters. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -2,7 +2,8 @@
  * command failed.
  *
  * A thread reads the pipe until nobody holds its other end, which may be after the command's own end: what it leaves
- * running can go on writing. */
+ * running can go on writing. Where nobody reads our standard error, the command waits, as it would if it had ours. When
+ * it has ended, nobody waits: a standard error that takes nothing for a second loses what is left. */
 #ifndef TALLY_TALLY_ERROR_TAIL_H
 #define TALLY_TALLY_ERROR_TAIL_H
 
@@ -16,11 +17,9 @@ struct error_tail;
  * room for a pipe or thread; then *file is -1, so that the command inherits ours. */
 struct error_tail *error_tail_create(int *file);
 
-/* Copies the last line that was written until now and is not empty, as text that a message may hold: control characters and
- * what is not UTF-8 become "?". "" if there was none. After the command's end, before error_tail_release(). */
-void error_tail_line(struct error_tail *tail, char line[ERROR_TAIL_SIZE]);
-
-/* Gives the tail up; NULL is allowed. It goes when nobody writes any more. */
-void error_tail_release(struct error_tail *tail);
+/* After the command's end: waits a second at most until what was written before this call is handed on. Copies the last
+ * line of it that is not empty, as text that a message may hold: control characters and what is not UTF-8 become "?".
+ * "" if there was none. Gives the tail up, which goes when nobody writes any more; NULL is allowed, and has no line. */
+void error_tail_finish(struct error_tail *tail, char line[ERROR_TAIL_SIZE]);
 
 #endif

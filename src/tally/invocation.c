@@ -1,6 +1,8 @@
 /* What all commands do with their invocation: connect, and tell the user what went wrong. */
+#include "base/memory.h"
 #include "client/json.h"
 #include "tally/command.h"
+#include "tally/standard_error.h"
 #include "tally/suggestion.h"
 
 #include <stdarg.h>
@@ -9,19 +11,44 @@
 #include <string.h>
 #include <unistd.h>
 
+#define COMPLAINT_SIZE 4096
+#define BRIEF_WAIT_MS 1000
+
 /* How the user is told: set once, before there are threads. */
 static bool is_json;
+static bool is_brief;
 
 void complain_in_json(void)
 {
     is_json = true;
 }
 
+void complain_briefly(void)
+{
+    is_brief = true;
+}
+
+/* A whole line, with its end: in one piece, also among threads. */
+static void print_line(const char *line)
+{
+    size_t size = strlen(line);
+    if (!is_brief) {
+        fputs(line, stderr);
+        return;
+    }
+    size_t done = standard_error_write(line, size, BRIEF_WAIT_MS);
+    standard_error_lose(line + done, size - done);
+}
+
 /* A line of JSON on standard error; the document ends. */
 static void print_json(yyjson_mut_doc *doc)
 {
     char *text = json_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-    fprintf(stderr, "%s\n", text == NULL ? "{}" : text);
+    size_t size = text == NULL ? 0 : strlen(text);
+    char *line = memory_allocate(size + sizeof "{}\n");
+    snprintf(line, size + sizeof "{}\n", "%s\n", text == NULL ? "{}" : text);
+    print_line(line);
+    free(line);
     free(text);
     yyjson_mut_doc_free(doc);
 }
@@ -49,24 +76,41 @@ static void print_json_error(const struct tally_error *error, const char *sugges
 
 static void complain_plainly(const char *text)
 {
-    flockfile(stderr); /* one line, also among threads */
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr); /* a progress bar may stand there */
-    fprintf(stderr, "tally: %s\n", text);
-    funlockfile(stderr);
+    char line[COMPLAINT_SIZE + sizeof "\r\033[Ktally: \n"];
+    /* A progress bar may stand on a terminal's line. */
+    snprintf(line, sizeof line, "%stally: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", text);
+    print_line(line);
+}
+
+static void remark(const char *text)
+{
+    if (is_json)
+        print_json_remark(text);
+    else
+        complain_plainly(text);
+}
+
+static void tell_lost(void)
+{
+    char text[128];
+    uint64_t lost = standard_error_await(0) ? standard_error_take_lost() : 0;
+    if (lost == 0)
+        return;
+    snprintf(text, sizeof text, "%llu %s missing here, because standard error was not read", (unsigned long long)lost,
+             lost == 1 ? "line is" : "lines are");
+    remark(text);
 }
 
 void complain(const char *format, ...)
 {
     va_list arguments;
-    char text[4096];
+    char text[COMPLAINT_SIZE];
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (is_json)
-        print_json_remark(text);
-    else
-        complain_plainly(text);
+    if (is_brief)
+        tell_lost();
+    remark(text);
 }
 
 int complain_usage(const struct invocation *invocation, const char *format, ...)

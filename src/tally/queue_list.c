@@ -53,12 +53,12 @@ static void print_header(void)
 static void format_age(yyjson_val *attributes, char *text, size_t size)
 {
     static const struct {
-        uint64_t below_s, unit_s;
+        uint64_t below_s, unit_s; /* the last has no bound */
         const char *unit;
-    } rows[] = {{120, 1, "s"}, {7200, 60, "min"}, {172800, 3600, "h"}, {UINT64_MAX, 86400, "d"}};
+    } rows[] = {{120, 1, "s"}, {7200, 60, "min"}, {172800, 3600, "h"}, {0, 86400, "d"}};
     size_t row = 0;
     uint64_t seconds = json_number(attributes, "Tally.OldestMessageAge");
-    while (seconds >= rows[row].below_s)
+    while (row + 1 < ARRAY_LENGTH(rows) && seconds >= rows[row].below_s)
         row++;
     if (json_text(attributes, "Tally.OldestMessageAge") == NULL)
         snprintf(text, size, "-");

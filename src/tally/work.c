@@ -110,14 +110,11 @@ static enum worker_verdict accept_message(void *context, struct worker_slot *slo
     return WORKER_RUN;
 }
 
-/* How the program ended and the last that it said, in the slot's arena: the reason of a failed attempt. */
-static const char *describe_end(const struct work *work, struct worker_job *job, const struct worker_end *end)
+/* How the program ended and the last line that it said, in the slot's arena: the reason of a failed attempt. */
+static const char *describe_end(const struct work *work, struct worker_job *job, const struct worker_end *end,
+                                const char *line)
 {
-    struct error_tail *tail = job->context;
-    char line[ERROR_TAIL_SIZE] = "";
     const char *what = worker_end_text(job->arena, end, (unsigned)work->settings->time_limit.value);
-    if (tail != NULL)
-        error_tail_line(tail, line);
     return *line == '\0' ? what : text_format(job->arena, "%s: %s", what, line);
 }
 
@@ -150,6 +147,8 @@ static const char *describe_fate(const struct work *work, struct worker_slot *sl
         return text_format(arena, "%s, its group is held", attempt);
     if (worker_slot_is_at_most_once(slot))
         return "its queue delivers at most once, so it is not tried again";
+    if (job->is_left)
+        return "it is left alone, because our lease was over and another worker may have it";
     return "it had ended before";
 }
 
@@ -166,20 +165,21 @@ static enum worker_verdict finish_message(void *context, struct worker_slot *slo
                                           struct worker_job *job, const struct worker_end *end)
 {
     struct work *work = context;
+    (void)message;
     bool is_done = end->start_errno == 0 && WIFEXITED(end->wait_status) && WEXITSTATUS(end->wait_status) == 0;
     close(job->input);
     if (job->errors >= 0)
         close(job->errors);
-    if (!is_done)
-        job->reason = describe_end(work, job, end);
-    error_tail_release(job->context);
+    char line[ERROR_TAIL_SIZE];
+    error_tail_finish(job->context, line);
     if (is_done)
         return WORKER_DELETE;
-    if (!end->was_stopped || worker_slot_is_at_most_once(slot))
+    if (!end->was_stopped || worker_slot_is_at_most_once(slot)) {
+        job->reason = describe_end(work, job, end, line);
         return WORKER_FAIL;
+    }
     if (!work->settings->is_quiet)
-        complain("message %s: %s was ended, because we stop; the message is given back", message->id,
-                 work->invocation->program[0]);
+        job->reason = text_format(job->arena, "%s was ended, because we stop", work->invocation->program[0]);
     return WORKER_GIVE_BACK;
 }
 
@@ -247,6 +247,7 @@ static int run(struct invocation *invocation)
         status = check_dead_letter_queue(invocation, settings);
     if (status != EXIT_DONE)
         return status;
+    complain_briefly(); /* or else whoever reads our errors could keep messages from their end, and us from ours */
     pool = worker_pool_create(&pool_options, &handler);
     if (pool == NULL)
         return EXIT_USAGE;

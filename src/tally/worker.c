@@ -9,6 +9,8 @@
 
 #define PAUSE_MS 1000
 #define TICK_MS 100
+#define KILL_AFTER_MS 3000 /* from SIGTERM to SIGKILL */
+#define TELL_MS 5000       /* when all programs have ended: how long the server may take to hear of it */
 
 static void init_condition(pthread_cond_t *condition)
 {
@@ -77,16 +79,17 @@ void worker_pool_destroy(struct worker_pool *pool)
     free(pool);
 }
 
-/* With the mutex held. */
+/* With the mutex held. A second stop makes the grace shorter, never longer. */
 static void stop_locked(struct worker_pool *pool, unsigned grace_s)
 {
-    pool->stop_by_ms = worker_now_ms() + grace_s * 1000ull;
+    uint64_t stop_by_ms = worker_now_ms() + grace_s * 1000ull;
+    if (!pool->is_stopping || stop_by_ms < pool->stop_by_ms)
+        pool->stop_by_ms = stop_by_ms;
     pool->is_stopping = true;
     for (unsigned i = 0; i < pool->options->concurrency; i++) {
         struct worker_slot *slot = &pool->slots_owned[i];
         if (slot->is_receiving)
             tally_client_interrupt(slot->client_owned);
-        pthread_cond_signal(&slot->changed);
     }
     pthread_cond_broadcast(&pool->stopping);
 }
@@ -176,6 +179,35 @@ static void reap(struct worker_pool *pool)
     }
 }
 
+/* Ends the child where its time is over: politely at first, with force when it has had time. With the mutex held. */
+static void limit_child(struct worker_slot *slot, uint64_t stop_ms, uint64_t now_ms)
+{
+    uint64_t end_ms = slot->limit_ms < stop_ms ? slot->limit_ms : stop_ms;
+    if (slot->child == 0 || slot->has_exited || now_ms < (slot->kill_at_ms != 0 ? slot->kill_at_ms : end_ms))
+        return;
+    slot->was_stopped = slot->was_stopped || now_ms >= stop_ms;
+    slot->was_too_slow = slot->was_too_slow || now_ms >= slot->limit_ms;
+    kill(-slot->child, slot->kill_at_ms == 0 ? SIGTERM : SIGKILL);
+    slot->kill_at_ms = now_ms + KILL_AFTER_MS;
+}
+
+/* Enforces the time limits, the grace, and how long requests may take. It is done here because this thread never waits
+ * for the server: a worker may wait for a reply at the moment when its program must end. */
+static void enforce(struct worker_pool *pool)
+{
+    uint64_t now_ms = worker_now_ms();
+    pthread_mutex_lock(&pool->mutex);
+    uint64_t stop_ms = pool->is_stopping ? pool->stop_by_ms : UINT64_MAX;
+    bool is_over = pool->is_stopping && now_ms >= stop_ms + KILL_AFTER_MS + TELL_MS;
+    for (unsigned i = 0; i < pool->options->concurrency; i++) {
+        struct worker_slot *slot = &pool->slots_owned[i];
+        limit_child(slot, stop_ms, now_ms);
+        if (is_over || (slot->beat_until_ms != 0 && now_ms >= slot->beat_until_ms))
+            tally_client_interrupt(slot->client_owned);
+    }
+    pthread_mutex_unlock(&pool->mutex);
+}
+
 /* How many workers have not ended; joins them when all have. */
 static unsigned count_running(struct worker_pool *pool)
 {
@@ -228,6 +260,7 @@ int worker_pool_watch(struct worker_pool *pool, void (*tick)(void *context), voi
                 tell_stop(pool);
             stopped_by = stopped_by == 0 ? number : stopped_by;
         }
+        enforce(pool);
         tick(context);
     }
     return stopped_by;

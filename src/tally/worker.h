@@ -3,8 +3,8 @@
  * over it.
  *
  * Threads: the main thread creates the pool before it starts any other thread, and calls worker_pool_watch(), which
- * takes all signals and tells the workers of ended children. Each worker is a thread with a client of its own, on which
- * the handler's functions run. */
+ * takes all signals, tells the workers of ended children, and ends those whose time is over. Each worker is a thread
+ * with a client of its own, on which the handler's functions run. */
 #ifndef TALLY_TALLY_WORKER_H
 #define TALLY_TALLY_WORKER_H
 
@@ -23,8 +23,11 @@ struct worker_job {
     int input; /* descriptors as in process_start(); the handler closes them */
     int output;
     int errors;
-    void *context;      /* the handler's own */
-    const char *reason; /* for WORKER_FAIL: why; in the arena, NULL: none */
+    void *context; /* the handler's own */
+    /* Why, in the arena; NULL: none. Of WORKER_FAIL it is told to the server. Of WORKER_GIVE_BACK it is told to the user,
+     * with what came of it. */
+    const char *reason;
+    bool is_left; /* for report(): its lease was over, so the server was not told, and it comes back by itself */
     /* For report(): why the server did not take the failure, so that the message comes back by itself; in the arena.
      * NULL: it did, or its queue delivers at most once. */
     const char *settle_error;
@@ -93,7 +96,8 @@ void worker_pool_start(struct worker_pool *pool);
  * stopped it, or 0. */
 int worker_pool_watch(struct worker_pool *pool, void (*tick)(void *context), void *context);
 
-/* Lets no worker take another message, and ends programs that still run when the grace is over. Any thread. */
+/* Lets no worker take another message, and ends programs that still run when the grace is over. Some seconds later,
+ * requests that the server has not answered are given up. Any thread. */
 void worker_pool_stop(struct worker_pool *pool);
 bool worker_pool_is_stopping(struct worker_pool *pool);
 

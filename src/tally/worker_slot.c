@@ -14,13 +14,9 @@
 #define RECEIVE_WAIT_S 20
 #define UNTIL_EMPTY_WAIT_S 1
 #define HEARTBEAT_MIN_MS 200
-#define KILL_AFTER_MS 3000 /* from SIGTERM to SIGKILL */
+#define BEAT_WAIT_MIN_MS 2000 /* how long a heartbeat may take; in between, as long as until the next one is due */
+#define BEAT_WAIT_MAX_MS 60000
 #define BACKOFF_MAX_S 900
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 struct tally_client *worker_slot_client(struct worker_slot *slot)
 {
@@ -176,76 +172,88 @@ static void note_beat(struct worker_slot *slot, uint64_t asked_ms, bool is_good)
     pthread_mutex_unlock(&slot->pool->mutex);
 }
 
+static uint64_t beat_interval_ms(const struct worker_slot *slot)
+{
+    uint64_t interval_ms = slot->pool->options->visibility_s * 1000ull / 3;
+    return interval_ms < HEARTBEAT_MIN_MS ? HEARTBEAT_MIN_MS : interval_ms;
+}
+
+/* Sends a heartbeat. One without a reply is given up while there is time for another one, which then takes a connection
+ * of its own: worker_pool_watch() interrupts it. */
+static enum tally_status send_beat(struct worker_slot *slot, uint64_t asked_ms)
+{
+    const struct worker_options *options = slot->pool->options;
+    uint64_t wait_ms = beat_interval_ms(slot);
+    wait_ms = wait_ms < BEAT_WAIT_MIN_MS ? BEAT_WAIT_MIN_MS : wait_ms;
+    wait_ms = wait_ms > BEAT_WAIT_MAX_MS ? BEAT_WAIT_MAX_MS : wait_ms;
+    const char *handle = current_handle(slot);
+
+    pthread_mutex_lock(&slot->pool->mutex);
+    slot->beat_until_ms = asked_ms + wait_ms;
+    pthread_mutex_unlock(&slot->pool->mutex);
+    enum tally_status status =
+        tally_change_visibility(slot->client_owned, options->queue, handle, options->visibility_s);
+    pthread_mutex_lock(&slot->pool->mutex);
+    slot->beat_until_ms = 0;
+    tally_client_resume(slot->client_owned);
+    pthread_mutex_unlock(&slot->pool->mutex);
+    return status;
+}
+
+/* Why the last call failed. */
+static const char *why_failed(const struct worker_slot *slot)
+{
+    const struct tally_error *error = tally_client_error(slot->client_owned);
+    return error->status == TALLY_INTERRUPTED ? "the server did not answer in time" : error->message;
+}
+
 /* Prolongs the lease, unless it may be somebody else's by now. Then the message comes again by itself. */
 static void beat(struct worker_slot *slot, const struct tally_message *message, bool *has_complained)
 {
-    const struct worker_options *options = slot->pool->options;
     const uint64_t asked_ms = worker_now_ms();
     const char *why = "it came too late";
     if (!is_overslept(slot)) {
-        bool is_good = tally_change_visibility(slot->client_owned, options->queue, current_handle(slot),
-                                               options->visibility_s) == TALLY_OK;
+        bool is_good = send_beat(slot, asked_ms) == TALLY_OK;
         note_beat(slot, asked_ms, is_good);
         if (is_good)
             return;
-        why = tally_client_error(slot->client_owned)->message;
+        why = why_failed(slot);
     }
     if (!*has_complained)
         complain("message %s: its heartbeat failed, so another worker may get it too: %s", message->id, why);
     *has_complained = true;
 }
 
-/* Ends the child: politely at first, with force when it has had time. */
-struct ending {
-    uint64_t kill_at_ms; /* 0: not asked yet */
-};
-
-static void end_child(struct worker_slot *slot, struct ending *ending)
+/* When the next heartbeat is due after one that began then: at once, nearly, if that one was given up. */
+static uint64_t next_beat_ms(const struct worker_slot *slot, uint64_t began_ms)
 {
-    uint64_t now = worker_now_ms();
-    if (ending->kill_at_ms == 0) {
-        kill(-slot->child, SIGTERM);
-        ending->kill_at_ms = now + KILL_AFTER_MS;
-    } else if (now >= ending->kill_at_ms) {
-        kill(-slot->child, SIGKILL);
-        ending->kill_at_ms = now + KILL_AFTER_MS;
-    }
+    uint64_t at_ms = began_ms + beat_interval_ms(slot), min_ms = worker_now_ms() + HEARTBEAT_MIN_MS;
+    return at_ms < min_ms ? min_ms : at_ms;
 }
 
-/* Waits until the child has exited, sends heartbeats, enforces the time limit and the end of the pool's grace. */
+/* Waits until the child has exited, and sends heartbeats. worker_pool_watch() ends the child where it must. */
 static void supervise(struct worker_slot *slot, const struct tally_message *message, struct worker_end *end)
 {
     struct worker_pool *pool = slot->pool;
-    const struct worker_options *options = pool->options;
-    uint64_t interval_ms = options->visibility_s * 1000ull / 3;
-    uint64_t limit_ms = options->time_limit_s == 0 ? UINT64_MAX : worker_now_ms() + options->time_limit_s * 1000ull;
-    uint64_t beat_ms;
-    bool is_at_most_once = worker_slot_is_at_most_once(slot);
     bool has_complained = false;
-    struct ending ending = {.kill_at_ms = 0};
+    uint64_t beat_ms = worker_slot_is_at_most_once(slot) ? UINT64_MAX : next_beat_ms(slot, worker_now_ms());
 
-    interval_ms = interval_ms < HEARTBEAT_MIN_MS ? HEARTBEAT_MIN_MS : interval_ms;
-    beat_ms = is_at_most_once ? UINT64_MAX : worker_now_ms() + interval_ms;
     pthread_mutex_lock(&pool->mutex);
     while (!slot->has_exited) {
-        uint64_t stop_ms = pool->is_stopping ? pool->stop_by_ms : UINT64_MAX;
-        uint64_t end_ms = ending.kill_at_ms != 0 ? ending.kill_at_ms : earlier(limit_ms, stop_ms);
-        uint64_t now = worker_now_ms();
-        if (now >= end_ms) {
-            end->was_stopped = end->was_stopped || now >= stop_ms;
-            end->was_too_slow = end->was_too_slow || now >= limit_ms;
-            end_child(slot, &ending);
-        } else if (now >= beat_ms) {
+        uint64_t now_ms = worker_now_ms();
+        if (now_ms >= beat_ms) {
             pthread_mutex_unlock(&pool->mutex);
             beat(slot, message, &has_complained);
             pthread_mutex_lock(&pool->mutex);
-            beat_ms = worker_now_ms() + interval_ms;
+            beat_ms = next_beat_ms(slot, now_ms);
         } else {
-            struct timespec until = worker_time_of(earlier(beat_ms, end_ms));
+            struct timespec until = worker_time_of(beat_ms);
             pthread_cond_timedwait(&slot->changed, &pool->mutex, &until);
         }
     }
     end->wait_status = slot->wait_status;
+    end->was_stopped = slot->was_stopped;
+    end->was_too_slow = slot->was_too_slow;
     slot->child = 0;
     slot->has_exited = false;
     pthread_mutex_unlock(&pool->mutex);
@@ -264,9 +272,13 @@ static void run_program(struct worker_slot *slot, const struct tally_message *me
         .errors = job->errors,
         .mask = &pool->original_mask,
     };
+    unsigned limit_s = pool->options->time_limit_s;
 
     *end = (struct worker_end){.wait_status = 0};
     pthread_mutex_lock(&pool->mutex); /* reap() must not see the child before the slot knows it */
+    slot->limit_ms = limit_s == 0 ? UINT64_MAX : worker_now_ms() + limit_s * 1000ull;
+    slot->kill_at_ms = 0;
+    slot->was_stopped = slot->was_too_slow = false;
     slot->child = process_start(&start);
     if (slot->child < 0) {
         end->start_errno = errno;
@@ -303,17 +315,19 @@ static unsigned attempts_max_for(struct worker_slot *slot, const struct tally_me
 }
 
 /* Makes the message visible again so much later. If somebody else may have it, he would lose it by that, and if nobody
- * has, it comes again anyway: then nothing is done, and *is_done is false. */
-static enum tally_status give_back(struct worker_slot *slot, const char *handle, unsigned wait_s, bool *is_done)
+ * has, it comes again anyway: then nothing is done, and job->is_left says so. */
+static enum tally_status give_back(struct worker_slot *slot, const char *handle, unsigned wait_s,
+                                   struct worker_job *job)
 {
-    *is_done = is_held(slot);
-    return *is_done ? tally_change_visibility(slot->client_owned, slot->pool->options->queue, handle, wait_s)
-                    : TALLY_OK;
+    job->is_left = !is_held(slot);
+    return job->is_left ? TALLY_OK
+                        : tally_change_visibility(slot->client_owned, slot->pool->options->queue, handle, wait_s);
 }
 
 /* For a server that has no FailMessage (Amazon SQS): the same back-off. How many attempts there are its RedrivePolicy says. */
 static enum tally_status give_back_later(struct worker_slot *slot, const char *handle,
-                                         const struct tally_message *message, struct tally_failed *failed)
+                                         const struct tally_message *message, struct worker_job *job,
+                                         struct tally_failed *failed)
 {
     const struct worker_options *options = slot->pool->options;
     uint64_t doublings = message->receive_count < 1 ? 0 : message->receive_count - 1;
@@ -324,21 +338,20 @@ static enum tally_status give_back_later(struct worker_slot *slot, const char *h
         (unsigned)(message->sent_at_ms % (wait_s / 5 + 1)); /* so that what failed together is not tried together */
     if (options->has_retry_after)
         wait_s = options->retry_after_s;
-    bool is_done;
-    enum tally_status status = give_back(slot, handle, wait_s, &is_done);
-    if (is_done)
+    enum tally_status status = give_back(slot, handle, wait_s, job);
+    if (!job->is_left)
         *failed = (struct tally_failed){
             .outcome = "returned", .attempt = message->receive_count, .retry_after_s = (double)wait_s};
     return status;
 }
 
 static enum tally_status fail_message(struct worker_slot *slot, const char *handle, const struct tally_message *message,
-                                      const char *reason, struct tally_failed *failed)
+                                      struct worker_job *job, struct tally_failed *failed)
 {
     const struct worker_options *options = slot->pool->options;
     const struct tally_error *error = tally_client_error(slot->client_owned);
     const struct tally_failure failure = {
-        .reason = reason,
+        .reason = job->reason,
         .has_retry_after = options->has_retry_after,
         .retry_after_s = options->retry_after_s,
         .attempts_max = attempts_max_for(slot, message),
@@ -347,34 +360,33 @@ static enum tally_status fail_message(struct worker_slot *slot, const char *hand
     enum tally_status status = tally_fail_attempt(slot->client_owned, options->queue, handle, &failure, failed);
     if (status == TALLY_REFUSED &&
         (strcmp(error->code, "UnknownOperationException") == 0 || strcmp(error->code, "InvalidAction") == 0))
-        return give_back_later(slot, handle, message, failed);
+        return give_back_later(slot, handle, message, job, failed);
     return status;
 }
 
 static enum tally_status settle_once(struct worker_slot *slot, const struct tally_message *message,
-                                     enum worker_verdict verdict, const char *reason, struct tally_failed *failed)
+                                     enum worker_verdict verdict, struct worker_job *job, struct tally_failed *failed)
 {
     const struct worker_options *options = slot->pool->options;
     const char *handle = current_handle(slot);
     if (verdict == WORKER_DELETE)
         return tally_delete(slot->client_owned, options->queue, handle);
     if (verdict == WORKER_FAIL)
-        return fail_message(slot, handle, message, reason, failed);
-    bool is_done;
-    return give_back(slot, handle, verdict == WORKER_RETRY ? options->retry_after_s : 0, &is_done);
+        return fail_message(slot, handle, message, job, failed);
+    return give_back(slot, handle, verdict == WORKER_RETRY ? options->retry_after_s : 0, job);
 }
 
 /* Tells the server what becomes of the message in hand; as often as it takes while the pool goes on. Returns why it
  * could not be told, in the slot's arena, or NULL. */
 static const char *settle(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
-                          const char *reason, struct tally_failed *failed)
+                          struct worker_job *job, struct tally_failed *failed)
 {
     const struct tally_error *error = tally_client_error(slot->client_owned);
     if (verdict == WORKER_LEAVE || worker_slot_is_at_most_once(slot))
         return NULL;
-    while (settle_once(slot, message, verdict, reason, failed) != TALLY_OK)
+    while (settle_once(slot, message, verdict, job, failed) != TALLY_OK)
         if (error->status == TALLY_REFUSED || !worker_pool_pause(slot->pool, error))
-            return text_format(&slot->arena, "%s", error->message);
+            return text_format(&slot->arena, "%s", why_failed(slot));
     return NULL;
 }
 
@@ -394,24 +406,37 @@ static bool is_lost(struct worker_slot *slot)
     return strcmp(code, "ReceiptHandleIsInvalid") == 0 || strcmp(code, "InvalidParameterValue") == 0;
 }
 
+/* For what is not a failure. That a message was deleted or given back is told only with a reason. */
+static void tell_settled(const struct worker_slot *slot, const struct tally_message *message,
+                         enum worker_verdict verdict, const struct worker_job *job)
+{
+    const char *reason = job->reason == NULL ? "" : job->reason, *comma = job->reason == NULL ? "" : "; ";
+    if (job->settle_error != NULL)
+        complain("message %s: %s%sit could not be %s, so it comes back in at most %u s: %s", message->id, reason, comma,
+                 verdict == WORKER_DELETE ? "deleted" : "given back", slot->pool->options->visibility_s,
+                 job->settle_error);
+    else if (verdict == WORKER_GIVE_BACK && job->reason != NULL)
+        complain("message %s: %s; %s", message->id, job->reason,
+                 job->is_left ? "the message is left alone, because our lease was over and another worker may have it"
+                              : "the message is given back");
+}
+
 /* Does what the verdict says. A failure is told in one line, also if the server did not take it. */
 static void conclude(struct worker_slot *slot, const struct tally_message *message, enum worker_verdict verdict,
                      struct worker_job *job)
 {
     const struct worker_handler *handler = slot->pool->handler;
     struct tally_failed failed = {.outcome = ""};
-    job->settle_error = settle(slot, message, verdict, job->reason, &failed);
-    if (verdict == WORKER_FAIL) {
-        if (job->settle_error != NULL && !is_lost(slot))
-            note_return(slot->pool, slot->pool->options->visibility_s);
-        else if (strcmp(failed.outcome, "returned") == 0)
-            note_return(slot->pool, failed.retry_after_s);
-        handler->report(handler->context, slot, message, job, &failed);
-    } else if (job->settle_error != NULL) {
-        complain("message %s could not be %s, so it comes back in at most %u s: %s", message->id,
-                 verdict == WORKER_DELETE ? "deleted" : "given back", slot->pool->options->visibility_s,
-                 job->settle_error);
+    job->settle_error = settle(slot, message, verdict, job, &failed);
+    if (verdict != WORKER_FAIL) {
+        tell_settled(slot, message, verdict, job);
+        return;
     }
+    if (job->settle_error != NULL && !is_lost(slot))
+        note_return(slot->pool, slot->pool->options->visibility_s);
+    else if (strcmp(failed.outcome, "returned") == 0)
+        note_return(slot->pool, failed.retry_after_s);
+    handler->report(handler->context, slot, message, job, &failed);
 }
 
 static void handle(struct worker_slot *slot, const struct tally_message *message)

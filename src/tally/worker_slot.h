@@ -14,12 +14,17 @@ struct worker_slot {
     struct tally_client *client_owned;
     struct arena arena;
     pthread_t thread;
-    pthread_cond_t changed; /* the child has exited, or the pool stops */
+    pthread_cond_t changed; /* the child has exited */
     /* Guarded by the pool's mutex: */
     bool is_receiving;
     bool has_exited;
     int wait_status;
     pid_t child;            /* 0: none */
+    uint64_t limit_ms;      /* when the child's time limit ends; UINT64_MAX: it has none */
+    uint64_t kill_at_ms;    /* the child was told to end, and is killed then; 0: it was not told */
+    bool was_stopped;       /* as in struct worker_end */
+    bool was_too_slow;      /* as in struct worker_end */
+    uint64_t beat_until_ms; /* when the heartbeat that is under way is given up; 0: none is under way */
     char *message_id_owned; /* of the message in hand; NULL: none */
     char *handle_owned;     /* its newest receipt handle */
     uint64_t held_until_ms; /* until then nobody else can have been given the message */

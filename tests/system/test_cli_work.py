@@ -1,11 +1,14 @@
 """`tally work`: a command for each message; heartbeats, failures, stops and kills."""
 
+import contextlib
 import json
 import os
 import re
 import shlex
 import signal
 import stat
+import subprocess
+import threading
 import time
 
 import pytest
@@ -151,6 +154,79 @@ def test_what_a_command_leaves_running_may_go_on_writing_to_standard_error(tally
     wait_until(lambda: counts(tally) == (0, 0), what="the end of the command")
     wait_until(lambda: (script.out / "late").exists(), what="its child's end")
     assert process.stop().err == "now\nlate\n"
+
+
+def start_with_errors(tally, errors, *words):
+    process = subprocess.Popen(tally.command("work", *words), stderr=errors, env=tally.environment)
+    tally.started.append(process)
+    process.kill9 = process.kill
+    return process
+
+
+def test_what_a_command_leaves_running_and_always_writes_holds_no_worker_up(tally, queue, script):
+    command = script('yes >&2 & echo "$TALLY_RECEIVE_COUNT" >> "$OUT/runs"; sleep 0.5; exit 1')
+    tally("send", queue, "x")
+    words = ["--queue", queue, "--until-empty", "--max-attempts", "2", "--retry-after", "0", "--", command]
+    reading, writing = os.pipe()
+
+    def read_slowly():
+        while os.read(reading, 4096):
+            time.sleep(0.005)
+        os.close(reading)
+
+    process = start_with_errors(tally, writing, *words)
+    os.close(writing)
+    threading.Thread(target=read_slowly, daemon=True).start()
+    assert process.wait(20 * PATIENCE) == 0
+    assert (script.out / "runs").read_text().split() == ["1", "2"]
+
+
+@pytest.fixture
+def unread():
+    """A pipe that is full and that nobody reads: (its ends to read and to write)."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"." * 4096)
+    os.set_blocking(writing, True)
+    os.set_blocking(reading, False)
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_standard_error_that_nobody_reads_keeps_no_worker_from_its_work_and_its_stop(tally, queue, script, unread):
+    """The first try fails, with a line of the command's and one of ours. The second one is in the midst of writing."""
+    command = script(
+        'echo "$TALLY_RECEIVE_COUNT $TALLY_ATTRIBUTE_Tally_FailureReason" >> "$OUT/runs"\n'
+        'echo broken >&2; [ "$TALLY_RECEIVE_COUNT" = 1 ] || exec yes >&2; exit 1'
+    )
+    tally("send", queue, "x")
+    process = start_with_errors(tally, unread[1], "--queue", queue, "--retry-after", "0", "--grace", "0", "--", command)
+    runs = script.out / "runs"
+    wait_until(lambda: runs.exists() and runs.read_text() == "1 \n2 exit status 1: broken\n", what="the second try")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(15 * PATIENCE) == 0
+
+
+def test_what_standard_error_did_not_take_is_counted_there_when_it_is_read_again(tally, queue, script, unread):
+    command = script('echo x >> "$OUT/runs"; seq 1000 >&2; exit 1')
+    tally("send", queue, "x")
+    process = start_with_errors(tally, unread[1], "--queue", queue, "--retry-after", "1", "--", command)
+    runs = script.out / "runs"
+    wait_until(lambda: runs.exists() and runs.read_text() == "x\nx\n", what="two tries")
+    text = b""
+
+    def has_been_told():
+        nonlocal text
+        with contextlib.suppress(BlockingIOError):
+            text += os.read(unread[0], 65536)
+        return re.search(rb"\ntally: (\d+) lines are missing here, because standard error was not read\n", text)
+
+    assert int(wait_until(has_been_told, what="the line about them")[1]) >= 1000
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(15 * PATIENCE) == 0
 
 
 def test_retry_after_keeps_a_failed_message_back(tally, queue, script):
@@ -321,6 +397,8 @@ def test_a_worker_that_was_stopped_for_longer_than_its_lease_leaves_what_others_
     done = process.stop()
     assert counts(tally) == (0, 1)
     assert "its heartbeat failed, so another worker may get it too: it came too late" in done.err
+    assert "was ended, because we stop; the message is left alone, because our lease was over" in done.err
+    assert "given back" not in done.err
     assert b"tally_stale_receipts_total 0" in daemon.request("GET", "/metrics")[2]
 
 
@@ -350,9 +428,63 @@ def test_sigterm_gives_back_what_does_not_finish_within_the_grace(tally, queue, 
     tally("send", queue, "x")
     process = tally.start("work", "--queue", queue, "--visibility", "600", "--grace", "0", "--", command)
     wait_until(lambda: (script.out / "pid").exists() and (script.out / "pid").read_text(), what="the start")
-    process.stop()
+    assert process.stop().err.endswith(" was ended, because we stop; the message is given back\n")
     assert tally("receive", queue).out == "x\n"  # at once, not after 600 s
     assert not os.path.exists(f"/proc/{(script.out / 'pid').read_text().strip()}")
+
+
+@pytest.fixture
+def hang(daemon):
+    """Lets the server hang: connections stay open, and nothing is answered."""
+    yield lambda: os.kill(daemon.pid, signal.SIGSTOP)
+    os.kill(daemon.pid, signal.SIGCONT)
+
+
+def is_running(script):
+    return os.path.exists(f"/proc/{(script.out / 'pid').read_text().strip()}")
+
+
+def test_a_server_that_hangs_keeps_no_worker_from_its_stop(tally, queue, script, hang):
+    """Not when a heartbeat waits for its reply, and not when what is to be given back does."""
+    command = script('echo $$ > "$OUT/$TALLY_QUEUE"; exec sleep 1000')
+    tally("queue", "create", "calm")
+    workers = []
+    for name, visibility in [(queue, "2"), ("calm", "600")]:
+        tally("send", name, "x")
+        workers.append(
+            tally.start("work", "--queue", name, "--visibility", visibility, "--grace", "1", "--", command)
+        )
+        wait_until(lambda path=script.out / name: path.exists() and path.read_text(), what="the command's start")
+    hang()
+    time.sleep(1)  # a heartbeat is due
+    for worker in workers:
+        worker.send_signal(signal.SIGTERM)
+    for worker in workers:
+        worker.finish(seconds=20)
+    told = "it could not be given back, so it comes back in at most 600 s: the server did not answer in time"
+    assert told in workers[1].err
+    for path in script.out.iterdir():
+        assert not os.path.exists(f"/proc/{path.read_text().strip()}")
+
+
+def test_a_server_that_hangs_keeps_no_command_from_its_time_limit(tally, queue, script, hang):
+    command = script('echo $$ > "$OUT/pid"; exec sleep 1000')
+    tally("send", queue, "x")
+    tally.start("work", "--queue", queue, "--visibility", "2", "--time-limit", "3", "--", command)
+    wait_until(lambda: (script.out / "pid").exists() and (script.out / "pid").read_text(), what="the start")
+    hang()
+    wait_until(lambda: not is_running(script), what="the command's end")
+
+
+def test_a_heartbeat_without_a_reply_is_given_up_while_another_one_may_help(tally, queue, script, http_proxy):
+    """The next one has a connection of its own: what hangs may be the old one alone."""
+    tally("send", queue, "x")
+    http_proxy.keep("AmazonSQS.ChangeMessageVisibility")
+    worker = ["work", "--endpoint", http_proxy.endpoint, "--queue", queue, "--visibility", "6"]
+    done = tally(*worker, "--until-empty", "--", script("exec sleep 9"))
+    assert len(http_proxy.bodies_of("AmazonSQS.ChangeMessageVisibility")) >= 2
+    assert done.err.count("its heartbeat failed") == 1 and "the server did not answer in time" in done.err
+    assert counts(tally) == (0, 0)
 
 
 def test_an_idle_worker_stops_at_once(tally, queue):
