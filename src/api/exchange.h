@@ -5,6 +5,7 @@
 #ifndef TALLY_API_EXCHANGE_H
 #define TALLY_API_EXCHANGE_H
 
+#include "api/grant.h"
 #include "api/reply_budget.h"
 #include "base/arena.h"
 #include "base/buffer.h"
@@ -50,7 +51,6 @@ enum wire_form request_form(const struct request *request);
 struct action;
 struct api;
 struct credential;
-struct grant;
 
 enum exchange_state {
     EXCHANGE_NEW,
@@ -79,6 +79,12 @@ struct exchange {
 
 void exchange_init(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);
+
+/* Does the exchange's reply, which has not left, give a lease? */
+static inline bool exchange_gives_lease(const struct exchange *exchange)
+{
+    return grant_is_held(exchange->grant_owned);
+}
 
 /* What an exchange takes beside its arena and the body of its reply: itself, what its owner has around it
  * (server/turn.c asserts that), and the allocator's headers. */

@@ -4,7 +4,6 @@
 
 #include "api/action.h"
 #include "api/disk_guard.h"
-#include "api/grant.h"
 #include "log/log.h"
 #include "log/segment.h"
 
