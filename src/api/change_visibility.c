@@ -1,6 +1,6 @@
 /* ChangeMessageVisibility and its batch form. */
-#include "api/grant.h"
 #include "api/receipt.h"
+#include "engine/grant.h"
 
 #define TIMEOUT_S_MAX 43200
 

@@ -5,12 +5,12 @@
 #ifndef TALLY_API_EXCHANGE_H
 #define TALLY_API_EXCHANGE_H
 
-#include "api/grant.h"
 #include "api/reply_budget.h"
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/list.h"
+#include "engine/grant.h"
 
 struct request {
     struct bytes method;       /* "POST", "GET" */
@@ -69,7 +69,7 @@ struct exchange {
     struct reply reply;
     struct arena arena;        /* for the api, until the exchange is finished */
     uint64_t hold_sequence;    /* 0: nothing to wait for */
-    struct grant *grant_owned; /* the leases that the reply gives (grant.h), or NULL */
+    struct grant *grant_owned; /* the leases that the reply gives (engine/grant.h), or NULL */
     enum exchange_state state;
     struct api *api;           /* that has or had it: that of its namespace */
     struct list_link api_link; /* in the api: among the waiting or the finished */

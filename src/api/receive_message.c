@@ -1,10 +1,10 @@
 /* ReceiveMessage, at once or after a wait. */
 #include "api/access.h"
-#include "api/grant.h"
 #include "api/growth.h"
 #include "api/state.h"
 #include "api/text.h"
 #include "core/deduplication.h"
+#include "engine/grant.h"
 #include "log/log.h"
 
 #include <stdio.h>

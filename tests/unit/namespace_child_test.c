@@ -1,6 +1,6 @@
 /* The child process that writes a snapshot, and what it shares with its owner: signals, and the moment when both end. */
-#include "api/namespace.h"
 #include "core/decide.h"
+#include "engine/namespace.h"
 #include "log/segment.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "api/checkpoint.h"
+#include "engine/checkpoint.h"
 
 #include "base/memory.h"
 #include <errno.h>

@@ -4,8 +4,8 @@
  * would be nearly over, or over, when its worker hears of it. So no lease ends while its reply is held, and one of
  * which more than a tenth is over when the reply may leave begins anew (docs/decisions/0015). Knows no request and no
  * server: whoever shows a reply owns its grant, and asks grant_let_go() first. One thread. */
-#ifndef TALLY_API_GRANT_H
-#define TALLY_API_GRANT_H
+#ifndef TALLY_ENGINE_GRANT_H
+#define TALLY_ENGINE_GRANT_H
 
 #include "base/list.h"
 #include "core/core.h"
@@ -50,8 +50,9 @@ void grants_init(struct grants *grants);
 /* Forgets all of them; their owners keep the memory. */
 void grants_deinit(struct grants *grants);
 
-/* One reply gives so many leases more, which were decided at now_ms and last timeout_ms. *grant is that of the reply; it
- * is made if it is NULL, and then belongs to the caller. Returns the new leases; the caller fills in their deliveries. */
+/* One reply gives so many leases more, which were decided at now_ms and last timeout_ms. *grant is that of the reply:
+ * if it is NULL, one is made, which belongs to the caller. Returns the new leases, whose deliveries are for the caller
+ * to fill in. */
 struct given_lease *grants_add(struct grants *grants, struct grant **grant, unsigned count, uint32_t timeout_ms,
                                uint64_t now_ms);
 

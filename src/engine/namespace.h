@@ -3,12 +3,12 @@
  *
  * With a flusher (the daemon) frames are made durable on the log thread; without one (the simulator, tools) namespace_flush()
  * writes in line. One thread. */
-#ifndef TALLY_API_NAMESPACE_H
-#define TALLY_API_NAMESPACE_H
+#ifndef TALLY_ENGINE_NAMESPACE_H
+#define TALLY_ENGINE_NAMESPACE_H
 
-#include "api/frame_backlog.h"
 #include "base/error.h"
 #include "core/core.h"
+#include "engine/frame_backlog.h"
 #include "log/disk.h"
 
 struct namespace;
@@ -35,8 +35,8 @@ struct namespace_options {
     uint64_t frame_size_max;       /* bytes */
     uint64_t snapshot_bytes;       /* a snapshot is due when the log grew by this much since the last; 0: never */
     uint32_t snapshot_worth;       /* and by this many times the size of the last one */
-    bool cleans_eagerly;           /* for tests: see api/disk_policy.h */
-    bool keeps_reserve;            /* for a full disk (api/disk_guard.h) */
+    bool cleans_eagerly;           /* for tests: see engine/disk_policy.h */
+    bool keeps_reserve;            /* for a full disk (engine/disk_guard.h) */
     uint64_t disk_min_free;        /* bytes of the file system; below: the disk is short. NAMESPACE_MIN_FREE_AUTO */
     uint32_t in_flight_max;        /* messages in flight per queue */
     struct frame_backlog *backlog; /* counts the frames that wait for the disk, or NULL; borrowed */
@@ -133,7 +133,7 @@ uint64_t namespace_clean_due_ms(const struct namespace *ns);
 struct namespace_usage {
     uint64_t disk_bytes;  /* segments and snapshots */
     uint64_t live_bytes;  /* content of live messages, and the newest snapshot */
-    uint64_t bound_bytes; /* that disk_bytes keeps under (api/disk_policy.h); 0: nothing is ever freed */
+    uint64_t bound_bytes; /* that disk_bytes keeps under (engine/disk_policy.h); 0: nothing is ever freed */
     uint64_t segments;
     uint64_t cleaning_rounds; /* since the start, as the next one */
     uint64_t moved_bytes;     /* of contents, by cleaning */

@@ -2,11 +2,11 @@
  *
  * At most one is being written at a time. It holds the state as it was after a closed frame; it counts when it is whole and has its name.
  * Then the older one goes, and the segments before it that nothing needed when it had been written (docs/decisions/0004). */
-#ifndef TALLY_API_CHECKPOINT_H
-#define TALLY_API_CHECKPOINT_H
+#ifndef TALLY_ENGINE_CHECKPOINT_H
+#define TALLY_ENGINE_CHECKPOINT_H
 
-#include "api/disk_policy.h"
-#include "api/namespace.h"
+#include "engine/disk_policy.h"
+#include "engine/namespace.h"
 #include "log/log.h"
 #include "log/snapshot.h"
 #include <sys/types.h>

@@ -1,8 +1,8 @@
-#include "api/grant.h"
+#include "engine/grant.h"
 
-#include "api/namespace.h"
 #include "base/memory.h"
 #include "core/decide.h"
+#include "engine/namespace.h"
 #include <stdlib.h>
 
 void grants_init(struct grants *grants)

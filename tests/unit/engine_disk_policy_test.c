@@ -1,6 +1,6 @@
 /* The disk's bound against patterns that were made to break it: the policy and the cleaner's choice are the real ones, the log is a
  * list of contents, time is what the log grows by. */
-#include "api/cleaner.h"
+#include "engine/cleaner.h"
 
 #include "base/memory.h"
 #include "random.h"
