@@ -405,10 +405,7 @@ static enum error recover(struct namespace *ns, struct failure *failure)
                                   .frame_size_max = ns->options.frame_size_max};
     struct buffer snapshot;
     buffer_init(&snapshot);
-    /* What a killed process left is removed as fast as can be: nobody is being served whose syncs would wait. */
-    static const atomic_bool is_hurried = true, is_short = true;
-    ns->disk->is_hurried = &is_hurried;
-    ns->disk->is_short = &is_short;
+    checkpoint_claim(&ns->checkpoint, ns->disk);
     disk_guard_init(&ns->guard, ns->disk, &ns->options);
     enum error error = log_open(ns->disk, &options, &ns->log, &snapshot, &ns->is_new, failure);
     uint8_t *begin = snapshot.data_owned;
@@ -418,10 +415,9 @@ static enum error recover(struct namespace *ns, struct failure *failure)
             "%s: the snapshot's checksums are right but this version can't read it; start the newer version of "
             "tallyd that wrote it.",
             ns->disk->folder);
-    ns->disk->is_hurried = ns->disk->is_short = NULL;
     ns->guard.log = ns->log;
     if (error == OK)
-        checkpoint_init(&ns->checkpoint, ns->disk, ns->log, ns->core, &ns->options, snapshot.size);
+        checkpoint_init(&ns->checkpoint, ns->log, ns->core, &ns->options, snapshot.size);
     buffer_deinit(&snapshot);
     if (error == OK)
         error = replay(ns, failure);
