@@ -106,9 +106,10 @@ bool namespace_has_unseen(const struct namespace *ns);
  * here. Failing to take one is not fatal: the text says why. */
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure);
 
-/* Moves a little of what lives in mostly dead segments, if there is something to clean: at most one piece in a millisecond, at most
- * some tenths of one long. Failing is not fatal: the text says what stays where it is. */
-enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct failure *failure);
+/* Does what the disk needs from time to time, at most once in a millisecond, for at most some tenths of one. It looks
+ * after a snapshot that is being taken and at the room that is left, and moves a little of what lives in mostly dead
+ * segments, if there is something to clean. Failing is not fatal: the text says what can't be cleaned. */
+enum error namespace_disk_step(struct namespace *ns, uint64_t now_ms, struct failure *failure);
 
 /* How much room the disk has for what the log says. */
 enum disk_level {
@@ -126,8 +127,8 @@ bool namespace_has_little_room(const struct namespace *ns);
  * need room that is not there. */
 uint64_t namespace_short_request_max(const struct namespace *ns);
 
-/* When it next has something to do; UINT64_MAX: nothing is being cleaned, and the disk has room. */
-uint64_t namespace_clean_due_ms(const struct namespace *ns);
+/* When namespace_disk_step() next has something to do; UINT64_MAX: nothing is being cleaned, and the disk has room. */
+uint64_t namespace_disk_due_ms(const struct namespace *ns);
 
 /* What the namespace takes up on the disk, and what was done about it. */
 struct namespace_usage {

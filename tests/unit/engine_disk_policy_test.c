@@ -210,7 +210,7 @@ static bool is_chosen(const struct cleaner *cleaner, uint64_t ordinal)
     return false;
 }
 
-/* What namespace_clean_step() does, with items for slots. */
+/* What namespace_disk_step() does, with items for slots. */
 static void step_cleaner(struct model *model)
 {
     struct disk_sizes sizes = measure(model);
