@@ -1,15 +1,15 @@
 #include "api/api.h"
 
 #include "api/access.h"
-#include "api/calendar.h"
 #include "api/disk_limit.h"
 #include "api/firings.h"
-#include "api/grant.h"
 #include "api/growth.h"
 #include "api/pool_wait.h"
 #include "api/reply.h"
 #include "api/state.h"
 #include "base/memory.h"
+#include "engine/calendar.h"
+#include "engine/grant.h"
 #include <stdlib.h>
 
 /* --- life --------------------------------------------------------------------------------------------------------- */

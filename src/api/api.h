@@ -11,11 +11,11 @@
 #define TALLY_API_API_H
 
 #include "api/exchange.h"
-#include "api/namespace.h"
 #include "api/relay_desk.h"
 #include "api/reply_budget.h"
 #include "api/wait_budget.h"
 #include "auth/credentials.h"
+#include "engine/namespace.h"
 
 struct api;
 

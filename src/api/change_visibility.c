@@ -1,6 +1,6 @@
 /* ChangeMessageVisibility and its batch form. */
-#include "api/grant.h"
 #include "api/receipt.h"
+#include "engine/grant.h"
 
 #define TIMEOUT_S_MAX 43200
 
@@ -40,7 +40,7 @@ static enum error change_one(struct call *call, const struct params *params)
     error = decide_change_visibility(call->core, queue, handle, (uint32_t)timeout_s * 1000, &given, &use);
     receipt_note(call, &use);
     if (error == OK && given.message != 0)
-        *grants_add(namespace_grants(call->ns), call->exchange, 1, (uint32_t)timeout_s * 1000,
+        *grants_add(namespace_grants(call->ns), &call->exchange->grant_owned, 1, (uint32_t)timeout_s * 1000,
                     core_now_ms(call->core)) = given;
     return error == OK ? OK : explain(call, params, queue, error, handle, timeout_s, &use);
 }

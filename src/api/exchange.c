@@ -1,8 +1,5 @@
 #include "api/exchange.h"
 
-#include "api/grant.h"
-#include <stdlib.h>
-
 /* Above this a reply's memory is given back: a rare answer of megabytes must not stay with every exchange it passed. */
 #define EXCHANGE_BODY_KEPT_MAX ((size_t)64 * 1024)
 
@@ -31,9 +28,7 @@ void exchange_init(struct exchange *exchange)
 
 static void drop_grant(struct exchange *exchange)
 {
-    if (exchange->grant_owned != NULL)
-        grant_forget(exchange->grant_owned);
-    free(exchange->grant_owned);
+    grant_destroy(exchange->grant_owned);
     exchange->grant_owned = NULL;
 }
 

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/list.h"
+#include "engine/grant.h"
 
 struct request {
     struct bytes method;       /* "POST", "GET" */
@@ -50,7 +51,6 @@ enum wire_form request_form(const struct request *request);
 struct action;
 struct api;
 struct credential;
-struct grant;
 
 enum exchange_state {
     EXCHANGE_NEW,
@@ -69,7 +69,7 @@ struct exchange {
     struct reply reply;
     struct arena arena;        /* for the api, until the exchange is finished */
     uint64_t hold_sequence;    /* 0: nothing to wait for */
-    struct grant *grant_owned; /* the leases that the reply gives (grant.h), or NULL */
+    struct grant *grant_owned; /* the leases that the reply gives (engine/grant.h), or NULL */
     enum exchange_state state;
     struct api *api;           /* that has or had it: that of its namespace */
     struct list_link api_link; /* in the api: among the waiting or the finished */
@@ -79,6 +79,12 @@ struct exchange {
 
 void exchange_init(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);
+
+/* Does the exchange's reply, which has not left, give a lease? */
+static inline bool exchange_gives_lease(const struct exchange *exchange)
+{
+    return grant_is_held(exchange->grant_owned);
+}
 
 /* What an exchange takes beside its arena and the body of its reply: itself, what its owner has around it
  * (server/turn.c asserts that), and the allocator's headers. */

@@ -1,9 +1,9 @@
 #include "api/firings.h"
 
-#include "api/calendar.h"
 #include "api/growth.h"
 #include "api/state.h"
 #include "core/decide.h"
+#include "engine/calendar.h"
 
 #define FIRINGS_AT_ONCE 500u
 #define ZONE_PAUSE_MS 60000u /* a zone that can't be read is tried again after this */

@@ -1,10 +1,10 @@
 /* ReceiveMessage, at once or after a wait. */
 #include "api/access.h"
-#include "api/grant.h"
 #include "api/growth.h"
 #include "api/state.h"
 #include "api/text.h"
 #include "core/deduplication.h"
+#include "engine/grant.h"
 #include "log/log.h"
 
 #include <stdio.h>
@@ -165,8 +165,8 @@ static void grant_leases(struct call *call, const struct queue *queue, const str
 {
     if (count == 0 || command->timeout_ms == 0 || queue->settings.is_at_most_once)
         return;
-    struct given_lease *leases =
-        grants_add(namespace_grants(call->ns), call->exchange, count, command->timeout_ms, core_now_ms(call->core));
+    struct given_lease *leases = grants_add(namespace_grants(call->ns), &call->exchange->grant_owned, count,
+                                            command->timeout_ms, core_now_ms(call->core));
     for (unsigned i = 0; i < count; i++) {
         leases[i].message = messages[i].handle.message;
         leases[i].delivery = messages[i].handle.delivery;

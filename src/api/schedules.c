@@ -1,9 +1,9 @@
 /* PutSchedule, DescribeSchedule, ListSchedules, PauseSchedule, ResumeSchedule and DeleteSchedule. */
-#include "api/calendar.h"
-#include "api/cron.h"
 #include "api/reach.h"
 #include "api/state.h"
 #include "api/text.h"
+#include "engine/calendar.h"
+#include "engine/cron.h"
 
 /* Body and attributes together: the core keeps them. */
 #define MESSAGE_SIZE_MAX 65536u

@@ -100,7 +100,7 @@ struct disk {
     const char *folder; /* for messages */
 
     /* While it is true, write_aside and remove have no regard for the syncs of others. NULL: it never is. Borrowed; who sets it is
-     * api/checkpoint.c, in memory that a forked child shares. */
+     * engine/checkpoint.c, in memory that a forked child shares. */
     const atomic_bool *is_hurried;
 
     /* How many files of each kind are kept when their use is over, instead of being

@@ -1,5 +1,5 @@
 /* Admission: may a request begin while the replies that exist take nearly all the memory they may (api/reply_budget.h), or the disk is far
- * behind (api/frame_backlog.h), and if not, when?
+ * behind (engine/frame_backlog.h), and if not, when?
  *
  * One that may not is put off, into one of three lines: those with short replies have their own, for which there is room sooner, so that
  * messages are sent and ended while large replies wait for slow clients; and so do those that ask nothing of a namespace, which need no
@@ -7,9 +7,9 @@
 #ifndef TALLY_SERVER_ADMISSION_H
 #define TALLY_SERVER_ADMISSION_H
 
-#include "api/frame_backlog.h"
 #include "api/reply_budget.h"
 #include "base/list.h"
+#include "engine/frame_backlog.h"
 
 enum admission_line {
     ADMISSION_PROBE, /* /health and /metrics */

@@ -60,8 +60,8 @@ static void server_arm_due(struct server *server)
     for (size_t i = 0; i < server->hub.site_count; i++) {
         uint64_t site_due_ms = api_due_ms(server->hub.sites_owned[i].api);
         due_ms = site_due_ms < due_ms ? site_due_ms : due_ms;
-        uint64_t clean_due_ms = namespace_clean_due_ms(server->hub.sites_owned[i].ns);
-        due_ms = clean_due_ms < due_ms ? clean_due_ms : due_ms;
+        uint64_t disk_due_ms = namespace_disk_due_ms(server->hub.sites_owned[i].ns);
+        due_ms = disk_due_ms < due_ms ? disk_due_ms : due_ms;
     }
     if (due_ms >= server->due_ms)
         return; /* the timer fires in time; if it fires early it is armed again */
@@ -95,12 +95,12 @@ static void server_step_snapshot(struct server *server)
     }
 }
 
-static void server_clean(struct server *server)
+static void server_step_disk(struct server *server)
 {
     for (size_t i = 0; i < server->hub.site_count; i++) {
         struct failure failure;
         failure_init(&failure);
-        if (namespace_clean_step(server->hub.sites_owned[i].ns, clock_now_ms(server->hub.clock), &failure) != OK)
+        if (namespace_disk_step(server->hub.sites_owned[i].ns, clock_now_ms(server->hub.clock), &failure) != OK)
             server_report_trouble(server, "the log can't be cleaned", &failure);
         if (namespace_disk_news(server->hub.sites_owned[i].ns, &failure))
             server_report_trouble(server, "the disk", &failure);
@@ -163,7 +163,7 @@ static void server_turn(struct server *server)
             site_release(&hub->sites_owned[i]);
         }
     } while (connection_serve_ready(hub));
-    server_clean(server);
+    server_step_disk(server);
     server_flush(server, is_quiet); /* what came of requests that stood behind those replies, and what was cleaned */
     if (server->is_woken || server_is_short(server)) {
         server->is_woken = false;

@@ -1,7 +1,6 @@
 #include "server/turn.h"
 
 #include "api/api.h"
-#include "api/grant.h"
 #include "base/memory.h"
 #include "server/clock.h"
 #include "server/hold.h"

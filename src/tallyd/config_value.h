@@ -18,7 +18,7 @@ enum config_kind {
     CONFIG_TIME,     /* milliseconds; 30, 30s, 500ms, 5m, 1h; a bare number is seconds */
     CONFIG_MEMORY,   /* as CONFIG_SIZE, or a share of the memory there is (machine_memory.h): 50%; off is 0 */
     CONFIG_BUDGET,   /* as CONFIG_SIZE, or auto: an eighth of the memory there is, but from 1 MiB to 1 GiB */
-    CONFIG_MIN_FREE, /* as CONFIG_SIZE, or off, which is 0, or auto, which is UINT64_MAX (api/disk_guard.h) */
+    CONFIG_MIN_FREE, /* as CONFIG_SIZE, or off, which is 0, or auto, which is UINT64_MAX (engine/disk_guard.h) */
     CONFIG_SWITCH,   /* on, off; also true, false, yes, no, 1, 0 */
 };
 

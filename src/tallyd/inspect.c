@@ -1,7 +1,7 @@
 #include "tallyd/inspect.h"
 
-#include "api/namespace.h"
 #include "base/memory.h"
+#include "engine/namespace.h"
 #include "log/disk_view.h"
 #include "tallyd/config_value.h"
 #include "tallyd/inspect_report.h"

@@ -3,7 +3,7 @@
 #ifndef TALLY_TALLYD_INSPECT_REPORT_H
 #define TALLY_TALLYD_INSPECT_REPORT_H
 
-#include "api/salvage.h"
+#include "engine/salvage.h"
 
 #include <stdio.h>
 

@@ -2,9 +2,9 @@
  *
  * First byte: bit 0: the rest is a cron expression; else it is a time zone file. What is read must name times that can be
  * walked through: minutes that rise, and spans of one offset that end after they begin. */
-#include "api/cron.h"
-#include "api/zone.h"
 #include "base/assert.h"
+#include "engine/cron.h"
+#include "engine/zone.h"
 
 #define WALK_END_MINUTE INT64_C(30000000) /* in the year 2027 */
 #define WALK_START_MINUTE (WALK_END_MINUTE - INT64_C(400) * 1440)

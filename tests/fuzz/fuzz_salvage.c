@@ -2,9 +2,9 @@
  * that recovery takes.
  *
  * The input is a run of patches: u8 which file, u16 where, u8 how many bytes, the bytes. */
-#include "api/salvage.h"
 #include "base/assert.h"
 #include "base/cursor.h"
+#include "engine/salvage.h"
 #include "support/world.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 #include "plants.h"
 
-#include "api/grant.h"
 #include "core/decide.h"
 #include "core/finish.h"
 #include "core/state.h"
 #include "core/tags.h"
+#include "engine/grant.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The simulated world of one seed: the real server (core, log, namespace, api, without sockets) on a disk in memory, clients,
- * a clock, a network that loses replies, and the oracle that watches. */
+/* The simulated world of one seed: the real server (core, log, engine, api, without sockets) on a disk in memory,
+ * clients, a clock, a network that loses replies, and the oracle that watches. */
 #ifndef TALLY_TESTS_SIM_WORLD_H
 #define TALLY_TESTS_SIM_WORLD_H
 

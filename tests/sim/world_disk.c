@@ -65,7 +65,7 @@ void world_take_clean_step(struct world *world)
     world_make_room_to_renew(world);
     (void)world_begin(world);
     uint64_t end = namespace_end(world->ns), moved = namespace_usage(world->ns).moved_bytes;
-    if (namespace_clean_step(world->ns, world->now_ms, &failure) != OK)
+    if (namespace_disk_step(world->ns, world->now_ms, &failure) != OK)
         world_trace(world, "cleaning: %s", failure.text);
     world_notice_failed_read(world);
     world->oracle->has_read_failed = false;

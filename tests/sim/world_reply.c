@@ -2,7 +2,7 @@
 #include "world_parts.h"
 
 #include "api/api.h"
-#include "api/grant.h"
+#include "engine/grant.h"
 #include "fail.h"
 #include <inttypes.h>
 

@@ -3,7 +3,7 @@
 #include "world_parts.h"
 
 #include "api/api.h"
-#include "api/grant.h"
+#include "engine/grant.h"
 #include "fail.h"
 #include "log/log.h"
 #include "support/memory_disk.h"

@@ -1,11 +1,11 @@
 #include "support/salvage_rig.h"
 
-#include "api/namespace.h"
 #include "base/assert.h"
 #include "base/memory.h"
 #include "core/identity.h"
 #include "core/salvage.h"
 #include "core/state.h"
+#include "engine/namespace.h"
 #include "log/log.h"
 #include "log/segment.h"
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #ifndef TALLY_TESTS_SUPPORT_SALVAGE_RIG_H
 #define TALLY_TESTS_SUPPORT_SALVAGE_RIG_H
 
-#include "api/salvage.h"
+#include "engine/salvage.h"
 #include "support/memory_disk.h"
 
 struct salvage_rig_report {

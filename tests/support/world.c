@@ -181,7 +181,7 @@ void world_care_for_disk(struct world *world, unsigned turns)
 {
     for (unsigned i = 0; i < turns; i++) {
         world->now_ms += 250;
-        if (namespace_clean_step(world->ns, world->now_ms, &world->failure) != OK ||
+        if (namespace_disk_step(world->ns, world->now_ms, &world->failure) != OK ||
             namespace_flush(world->ns, &world->failure) != OK ||
             namespace_snapshot_step(world->ns, true, &world->failure) != OK)
             world_give_up(world, world->failure.text);

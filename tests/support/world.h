@@ -31,10 +31,10 @@ struct world_options {
     uint64_t frame_size_max;  /* 0: 128 KiB */
     uint32_t in_flight_max;   /* 0: 120,000 */
     uint64_t memory_max;      /* of the state of all worlds; 0: no limit */
-    bool cleans_eagerly;      /* api/disk_policy.h */
+    bool cleans_eagerly;      /* engine/disk_policy.h */
     const char *zones_folder; /* of the time-zone data; NULL: the system's */
     bool enforce_intervals;   /* the 60 seconds after PurgeQueue and DeleteQueue */
-    bool keeps_reserve;       /* for a full disk (api/disk_guard.h) */
+    bool keeps_reserve;       /* for a full disk (engine/disk_guard.h) */
     uint64_t disk_min_free;
 };
 

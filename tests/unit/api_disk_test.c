@@ -3,8 +3,7 @@
 #include "sqs.h"
 
 #include "api/action.h"
-#include "api/disk_guard.h"
-#include "api/grant.h"
+#include "engine/disk_guard.h"
 #include "log/log.h"
 #include "log/segment.h"
 

@@ -1,6 +1,6 @@
 /* The child process that writes a snapshot, and what it shares with its owner: signals, and the moment when both end. */
-#include "api/namespace.h"
 #include "core/decide.h"
+#include "engine/namespace.h"
 #include "log/segment.h"
 
 #include <fcntl.h>
@@ -98,7 +98,7 @@ static enum error snapshot_take(const struct fixture *fixture, struct failure *f
     enum error error = namespace_snapshot_step(fixture->ns, false, failure);
     for (uint64_t now_ms = 1700000001000; error == OK && waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0;
          now_ms++) {
-        error = namespace_clean_step(fixture->ns, now_ms, failure); /* unmaps what the child waits for */
+        error = namespace_disk_step(fixture->ns, now_ms, failure); /* unmaps what the child waits for */
         if (error == OK)
             error = namespace_snapshot_step(fixture->ns, false, failure);
         (void)usleep(100);
@@ -310,13 +310,13 @@ static void a_disk_that_presses_makes_the_child_hurry(void **state)
 {
     struct fixture *fixture = *state;
     on_snapshot = go_on;
-    assert_int_equal(namespace_clean_step(fixture->ns, 1700000000001, NULL), OK);
+    assert_int_equal(namespace_disk_step(fixture->ns, 1700000000001, NULL), OK);
     assert_false(*fixture->disk->is_hurried);
     log_fill(fixture);
-    assert_int_equal(namespace_clean_step(fixture->ns, 1700000000200, NULL), OK);
+    assert_int_equal(namespace_disk_step(fixture->ns, 1700000000200, NULL), OK);
     assert_true(*fixture->disk->is_hurried);
     assert_int_equal(snapshot_take(fixture, NULL), OK);
-    assert_int_equal(namespace_clean_step(fixture->ns, 1700000090000, NULL), OK);
+    assert_int_equal(namespace_disk_step(fixture->ns, 1700000090000, NULL), OK);
     assert_false(*fixture->disk->is_hurried);
     namespace_close(fixture->ns);
     assert_null(fixture->disk->is_hurried);
@@ -463,7 +463,7 @@ static void a_child_that_hangs_is_ended_and_the_next_snapshot_works(void **state
     struct failure failure = {0};
     uint64_t now_ms = 1700000001000, begun_ms = now_ms;
     while (namespace_snapshot_step(fixture->ns, false, &failure) == OK)
-        assert_int_equal(namespace_clean_step(fixture->ns, now_ms += LOOK_MS, NULL), OK);
+        assert_int_equal(namespace_disk_step(fixture->ns, now_ms += LOOK_MS, NULL), OK);
     assert_non_null(strstr(failure.text, "has not moved for 10 minutes"));
     assert_in_range(now_ms - begun_ms, STILL_MS, STILL_MS + 3 * LOOK_MS);
     assert_int_equal(waitid(P_ALL, 0, &stopped, WEXITED | WNOWAIT), 0);
@@ -502,11 +502,11 @@ static void a_child_that_moves_now_and_then_is_let_alone(void **state)
         assert_int_equal(write(asked[1], &byte, 1), 1);
         assert_int_equal(read(answered[0], &byte, 1), 1);
         for (unsigned look = 0; look < 6; look++) {
-            assert_int_equal(namespace_clean_step(fixture->ns, now_ms += LOOK_MS, NULL), OK);
+            assert_int_equal(namespace_disk_step(fixture->ns, now_ms += LOOK_MS, NULL), OK);
             assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
         }
     }
-    assert_int_equal(namespace_clean_step(fixture->ns, now_ms + (uint64_t)10 * STILL_MS, NULL), OK);
+    assert_int_equal(namespace_disk_step(fixture->ns, now_ms + (uint64_t)10 * STILL_MS, NULL), OK);
     assert_int_equal(namespace_snapshot_step(fixture->ns, false, NULL), OK);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* it lives */
     namespace_close(fixture->ns);

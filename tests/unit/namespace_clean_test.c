@@ -48,7 +48,7 @@ static unsigned clean(struct world *world)
     for (unsigned ms = 0; ms < 500; ms++) {
         world->now_ms++;
         struct failure failure = {.error = OK};
-        if (namespace_clean_step(world->ns, world->now_ms, &failure) != OK) {
+        if (namespace_disk_step(world->ns, world->now_ms, &failure) != OK) {
             assert_int_equal(failure.error, ERROR_LOG_DAMAGED);
             assert_non_null(strstr(failure.text, "0000000000000000.segment"));
             failures++;
@@ -79,7 +79,7 @@ static void what_lives_in_mostly_dead_segments_moves_and_they_go(void **state)
     assert_int_equal(clean(world), 0);
     struct namespace_usage usage = namespace_usage(world->ns);
     assert_true(usage.cleaning_rounds >= 1 && usage.moved_bytes >= (uint64_t)count * 3 / 4 * BODY);
-    assert_int_equal(namespace_clean_due_ms(world->ns), UINT64_MAX);
+    assert_int_equal(namespace_disk_due_ms(world->ns), UINT64_MAX);
     world_snapshot(world);
     assert_true(namespace_usage(world->ns).segments <= 2);
     assert_false(memory_disk_has(world->disk, "0000000000000000.segment"));
@@ -98,7 +98,7 @@ static void a_crash_before_the_frame_is_durable_finds_the_old_place(void **state
     struct failure failure;
     for (unsigned i = 0; i < 20; i++) {
         world->now_ms++;
-        assert_int_equal(namespace_clean_step(world->ns, world->now_ms, &failure), OK);
+        assert_int_equal(namespace_disk_step(world->ns, world->now_ms, &failure), OK);
     }
     assert_true(namespace_usage(world->ns).moved_bytes > 0);
     memory_disk_fail_after(world->disk, 0, MEMORY_DISK_STOP);
@@ -116,11 +116,11 @@ static void one_millisecond_has_one_piece(void **state)
     (void)fill(world);
     world->now_ms++;
     struct failure failure;
-    assert_int_equal(namespace_clean_step(world->ns, world->now_ms, &failure), OK);
+    assert_int_equal(namespace_disk_step(world->ns, world->now_ms, &failure), OK);
     uint64_t moved_bytes = namespace_usage(world->ns).moved_bytes;
     assert_true(moved_bytes > 0);
     flush(world);
-    assert_int_equal(namespace_clean_step(world->ns, world->now_ms, &failure), OK);
+    assert_int_equal(namespace_disk_step(world->ns, world->now_ms, &failure), OK);
     assert_int_equal(namespace_usage(world->ns).moved_bytes, moved_bytes);
     world_destroy(world);
 }

@@ -1,8 +1,8 @@
 /* A salvage of a namespace: what is not in its notes is as it was, and what it says of the rest is right. */
 #include "scenario.h"
 
-#include "api/salvage.h"
 #include "core/identity.h"
+#include "engine/salvage.h"
 #include "log/segment.h"
 #include "support/salvage_rig.h"
 

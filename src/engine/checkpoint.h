@@ -2,11 +2,11 @@
  *
  * At most one is being written at a time. It holds the state as it was after a closed frame; it counts when it is whole and has its name.
  * Then the older one goes, and the segments before it that nothing needed when it had been written (docs/decisions/0004). */
-#ifndef TALLY_API_CHECKPOINT_H
-#define TALLY_API_CHECKPOINT_H
+#ifndef TALLY_ENGINE_CHECKPOINT_H
+#define TALLY_ENGINE_CHECKPOINT_H
 
-#include "api/disk_policy.h"
-#include "api/namespace.h"
+#include "engine/disk_policy.h"
+#include "engine/namespace.h"
 #include "log/log.h"
 #include "log/snapshot.h"
 #include <sys/types.h>
@@ -18,7 +18,7 @@ struct checkpoint_shared {
     uint64_t needed[];      /* their ordinals, rising */
 };
 
-/* See struct disk. */
+/* See struct disk. Nobody but the checkpoint sets them. */
 struct checkpoint_flags {
     atomic_bool is_hurried;
     atomic_bool is_short;
@@ -60,9 +60,16 @@ struct checkpoint {
     size_t shared_size;
 };
 
-/* All is borrowed. `size`: of the snapshot that the log was opened with, 0: none. */
-void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct log *log, const struct core *core,
+/* Before the log is opened: takes the disk's flags until checkpoint_deinit(). What a killed process left is then
+ * removed as fast as can be, because nobody is being served whose syncs would wait. */
+void checkpoint_claim(struct checkpoint *checkpoint, struct disk *disk);
+
+/* When the log is open, behind checkpoint_claim(): a child gives way to its syncs from now on. All is borrowed. `size`:
+ * of the snapshot that the log was opened with, 0: none. */
+void checkpoint_init(struct checkpoint *checkpoint, struct log *log, const struct core *core,
                      const struct namespace_options *options, uint64_t size);
+
+/* Behind checkpoint_claim(), with or without checkpoint_init(). */
 void checkpoint_deinit(struct checkpoint *checkpoint);
 
 /* Ends the child that writes, if there is one, and waits for that: the next start removes its file. */

@@ -1,5 +1,5 @@
 /* Salvage of a namespace: reading. See salvage.h. */
-#include "api/salvage_state.h"
+#include "engine/salvage_state.h"
 
 #include "base/assert.h"
 #include "base/memory.h"

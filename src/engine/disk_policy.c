@@ -1,4 +1,4 @@
-#include "api/disk_policy.h"
+#include "engine/disk_policy.h"
 
 /* Segments that the bound allows for beside what is live: the newest, the one to come, and the one where the replay begins; as many
  * for the log's growth while a snapshot is written, at least; and two with something dead in them before anything is cleaned. */

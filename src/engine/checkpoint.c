@@ -1,4 +1,4 @@
-#include "api/checkpoint.h"
+#include "engine/checkpoint.h"
 
 #include "base/memory.h"
 #include <errno.h>
@@ -22,10 +22,21 @@
 #define CHILD_LOOK_COUNTED_MS                                                                                          \
     UINT64_C(10000) /* a longer time between two looks is that of an owner who stood still, too */
 
-void checkpoint_init(struct checkpoint *checkpoint, struct disk *disk, struct log *log, const struct core *core,
+void checkpoint_claim(struct checkpoint *checkpoint, struct disk *disk)
+{
+    static const atomic_bool is_hurried = true, is_short = true;
+    ASSERT(disk != NULL && disk->is_hurried == NULL && disk->is_short == NULL);
+    *checkpoint = (struct checkpoint){.disk = disk, .word = -1};
+    disk->is_hurried = &is_hurried;
+    disk->is_short = &is_short;
+}
+
+void checkpoint_init(struct checkpoint *checkpoint, struct log *log, const struct core *core,
                      const struct namespace_options *options, uint64_t size)
 {
+    struct disk *disk = checkpoint->disk;
     ASSERT(disk != NULL && log != NULL && core != NULL);
+    disk->is_hurried = disk->is_short = NULL;
     *checkpoint = (struct checkpoint){.disk = disk,
                                       .log = log,
                                       .core = core,
@@ -66,10 +77,9 @@ static void shared_destroy(struct checkpoint *checkpoint)
 void checkpoint_deinit(struct checkpoint *checkpoint)
 {
     shared_destroy(checkpoint);
-    if (checkpoint->flags == NULL)
-        return;
     checkpoint->disk->is_hurried = checkpoint->disk->is_short = NULL;
-    (void)munmap(checkpoint->flags, sizeof(*checkpoint->flags));
+    if (checkpoint->flags != NULL)
+        (void)munmap(checkpoint->flags, sizeof(*checkpoint->flags));
     checkpoint->flags = NULL;
 }
 

@@ -1,8 +1,8 @@
-#include "api/calendar.h"
+#include "engine/calendar.h"
 
-#include "api/cron.h"
-#include "api/zone.h"
 #include "base/memory.h"
+#include "engine/cron.h"
+#include "engine/zone.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

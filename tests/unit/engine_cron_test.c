@@ -1,5 +1,5 @@
 /* Cron expressions: what is one, what is none and why, and which minutes of the calendar they name. */
-#include "api/cron.h"
+#include "engine/cron.h"
 
 #include "random.h"
 #include <setjmp.h>

@@ -2,12 +2,12 @@
  *
  * A reply is held until its frame is durable, which takes seconds on a disk that stalls; a lease that ran meanwhile
  * would be nearly over, or over, when its worker hears of it. So no lease ends while its reply is held, and one of
- * which more than a tenth is over when the reply may leave begins anew (docs/decisions/0015). Knows no server: whoever
- * shows replies asks api_let_go(). One thread. */
-#ifndef TALLY_API_GRANT_H
-#define TALLY_API_GRANT_H
+ * which more than a tenth is over when the reply may leave begins anew (docs/decisions/0015). Knows no request and no
+ * server: whoever shows a reply owns its grant, and asks grant_let_go() first. One thread. */
+#ifndef TALLY_ENGINE_GRANT_H
+#define TALLY_ENGINE_GRANT_H
 
-#include "api/exchange.h"
+#include "base/list.h"
 #include "core/core.h"
 
 /* Leases that one reply can give: of ten messages, or of ten entries. */
@@ -47,12 +47,13 @@ struct grants {
 
 void grants_init(struct grants *grants);
 
-/* Forgets all of them; their exchanges keep the memory. */
+/* Forgets all of them; their owners keep the memory. */
 void grants_deinit(struct grants *grants);
 
-/* The reply of this exchange gives so many leases more, which were decided at now_ms and last timeout_ms. Their
- * deliveries are for the caller to fill in. */
-struct given_lease *grants_add(struct grants *grants, struct exchange *exchange, unsigned count, uint32_t timeout_ms,
+/* One reply gives so many leases more, which were decided at now_ms and last timeout_ms. *grant is that of the reply:
+ * if it is NULL, one is made, which belongs to the caller. Returns the new leases, whose deliveries are for the caller
+ * to fill in. */
+struct given_lease *grants_add(struct grants *grants, struct grant **grant, unsigned count, uint32_t timeout_ms,
                                uint64_t now_ms);
 
 /* Before time passes to now_ms: each lease that would be over by then begins anew at now_ms. O(grants), at most
@@ -72,13 +73,16 @@ void grants_show_holds(struct grants *grants, struct namespace *ns, uint64_t dur
  * now says: a lease that is longer than what a restart gives back must not be taken back by a crash. */
 bool grant_let_go(struct grant *grant, struct namespace *ns, uint64_t now_ms, uint64_t *hold_sequence);
 
-/* The reply has left, or never will. */
+/* Does a reply that has not left give leases by this grant? NULL: it does not. */
+static inline bool grant_is_held(const struct grant *grant)
+{
+    return grant != NULL && list_is_linked(&grant->link);
+}
+
+/* The reply has left, or never will. The owner keeps the memory for its next reply. */
 void grant_forget(struct grant *grant);
 
-/* Does the exchange's reply, which has not left, give a lease? The memory stays with the exchange when it does not. */
-static inline bool exchange_gives_lease(const struct exchange *exchange)
-{
-    return exchange->grant_owned != NULL && list_is_linked(&exchange->grant_owned->link);
-}
+/* Forgets it and frees its memory. NULL is allowed. */
+void grant_destroy(struct grant *grant);
 
 #endif

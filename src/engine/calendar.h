@@ -3,8 +3,8 @@
  *
  * A local time that a change skips is due at the first instant after it; one that comes twice is due once, the first time. An
  * expression whose hour begins with a * means real time instead: nothing is made up for, and both are due. */
-#ifndef TALLY_API_CALENDAR_H
-#define TALLY_API_CALENDAR_H
+#ifndef TALLY_ENGINE_CALENDAR_H
+#define TALLY_ENGINE_CALENDAR_H
 
 #include "base/bytes.h"
 

@@ -1,5 +1,5 @@
 /* Reading contents of a damaged folder. See salvage_state.h. */
-#include "api/salvage_state.h"
+#include "engine/salvage_state.h"
 
 #include "base/assert.h"
 #include "core/content.h"

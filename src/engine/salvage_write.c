@@ -4,7 +4,7 @@
  * salvage decides: messages without a content end, contents without a message are sent, and every other content moves
  * here. So nothing in the new folder refers to the old one, and the code that reads it is recovery's own. A folder that
  * is left unfinished is refused by recovery, because bodies miss. */
-#include "api/salvage_state.h"
+#include "engine/salvage_state.h"
 
 #include "base/assert.h"
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-#include "api/zone.h"
+#include "engine/zone.h"
 
 #include "base/assert.h"
 #include "base/cursor.h"

@@ -1,10 +1,10 @@
-/* What a salvage of a namespace has in hand. Private to api/salvage*.c. */
-#ifndef TALLY_API_SALVAGE_STATE_H
-#define TALLY_API_SALVAGE_STATE_H
+/* What a salvage of a namespace has in hand. Private to engine/salvage*.c. */
+#ifndef TALLY_ENGINE_SALVAGE_STATE_H
+#define TALLY_ENGINE_SALVAGE_STATE_H
 
-#include "api/salvage.h"
 #include "base/buffer.h"
 #include "core/salvage.h"
+#include "engine/salvage.h"
 #include "log/frame.h"
 #include "log/snapshot.h"
 #include "log/survey.h"

@@ -1,4 +1,4 @@
-#include "api/disk_guard.h"
+#include "engine/disk_guard.h"
 
 #include "base/kept.h"
 #include "log/reserve.h"

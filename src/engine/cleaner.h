@@ -3,11 +3,11 @@
  *
  * It does a bounded piece at a time, at most one in a millisecond, and what it writes is bounded by what others write, and by a
  * trickle: docs/decisions/0011-cleaning.md. When there is something to do is said by disk_policy.h. */
-#ifndef TALLY_API_CLEANER_H
-#define TALLY_API_CLEANER_H
+#ifndef TALLY_ENGINE_CLEANER_H
+#define TALLY_ENGINE_CLEANER_H
 
-#include "api/disk_policy.h"
-#include "api/namespace.h"
+#include "engine/disk_policy.h"
+#include "engine/namespace.h"
 
 #define CLEANER_SEGMENTS_MAX 64u /* that one round empties */
 #define CLEANER_DAMAGED_MAX 16u  /* segments remembered because something in them can't be read */

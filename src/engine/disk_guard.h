@@ -2,10 +2,10 @@
  * and says what may still be taken.
  *
  * Pure bookkeeping and file operations; it takes no decisions of the core. docs/decisions/0016 has the arithmetic. */
-#ifndef TALLY_API_DISK_GUARD_H
-#define TALLY_API_DISK_GUARD_H
+#ifndef TALLY_ENGINE_DISK_GUARD_H
+#define TALLY_ENGINE_DISK_GUARD_H
 
-#include "api/namespace.h"
+#include "engine/namespace.h"
 #include "log/log.h"
 
 /* Files that are kept: enough that the log can be written round and round, and one segment be

@@ -1,8 +1,8 @@
-#include "api/grant.h"
+#include "engine/grant.h"
 
-#include "api/namespace.h"
 #include "base/memory.h"
 #include "core/decide.h"
+#include "engine/namespace.h"
 #include <stdlib.h>
 
 void grants_init(struct grants *grants)
@@ -28,24 +28,24 @@ static inline void grant_measure(struct grant *grant, unsigned index)
     grant->stale_ms = stale_ms < grant->stale_ms ? stale_ms : grant->stale_ms;
 }
 
-/* Of an exchange that gives no lease yet. */
-static struct grant *grant_begin(struct grants *grants, struct exchange *exchange)
+/* Of a reply that gives no lease yet. */
+static void grant_begin(struct grants *grants, struct grant *grant)
 {
-    if (exchange->grant_owned == NULL)
-        exchange->grant_owned = memory_allocate_zeroed(sizeof(*exchange->grant_owned));
-    struct grant *grant = exchange->grant_owned;
     grant->due_ms = grant->stale_ms = UINT64_MAX;
     grant->renewed_in = 0;
     grant->is_held_again = false;
     list_append(&grants->list, &grant->link);
-    return grant;
 }
 
-struct given_lease *grants_add(struct grants *grants, struct exchange *exchange, unsigned count, uint32_t timeout_ms,
+struct given_lease *grants_add(struct grants *grants, struct grant **of_reply, unsigned count, uint32_t timeout_ms,
                                uint64_t now_ms)
 {
     ASSERT(count > 0 && timeout_ms > 0);
-    struct grant *grant = exchange_gives_lease(exchange) ? exchange->grant_owned : grant_begin(grants, exchange);
+    if (*of_reply == NULL)
+        *of_reply = memory_allocate_zeroed(sizeof(**of_reply));
+    struct grant *grant = *of_reply;
+    if (!grant_is_held(grant))
+        grant_begin(grants, grant);
     unsigned first = grant->count;
     grant->count += count;
     ASSERT(grant->count <= GRANT_LEASES_MAX);
@@ -119,6 +119,13 @@ void grant_forget(struct grant *grant)
     if (list_is_linked(&grant->link))
         list_remove(&grant->link);
     grant->count = 0;
+}
+
+void grant_destroy(struct grant *grant)
+{
+    if (grant != NULL)
+        grant_forget(grant);
+    free(grant);
 }
 
 /* --- matches ------------------------------------------------------------------------------------------------------ */

@@ -6,8 +6,8 @@
  * A field is a list, by commas, of *, a value, a range a-b; with /n behind a * or a range: every n-th of it. Where both
  * day fields are restricted (neither begins with a *), a day that fits either of them will do. @hourly, @daily (@midnight),
  * @weekly, @monthly and @yearly (@annually) stand for what they say. Source: crontab(5) of Vixie cron. */
-#ifndef TALLY_API_CRON_H
-#define TALLY_API_CRON_H
+#ifndef TALLY_ENGINE_CRON_H
+#define TALLY_ENGINE_CRON_H
 
 #include "base/bytes.h"
 

@@ -1,4 +1,4 @@
-#include "api/cleaner.h"
+#include "engine/cleaner.h"
 
 #include "core/decide.h"
 #include "log/log.h"

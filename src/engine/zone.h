@@ -2,8 +2,8 @@
  * changes it lists, and for what comes after them the rule at its end. Pure; the bytes come from whoever reads files.
  *
  * Source: RFC 8536, the Time Zone Information Format; POSIX.1-2017, Base Definitions, 8.3, TZ. */
-#ifndef TALLY_API_ZONE_H
-#define TALLY_API_ZONE_H
+#ifndef TALLY_ENGINE_ZONE_H
+#define TALLY_ENGINE_ZONE_H
 
 #include "base/bytes.h"
 

@@ -1,12 +1,12 @@
-#include "api/namespace.h"
+#include "engine/namespace.h"
 
-#include "api/checkpoint.h"
-#include "api/cleaner.h"
-#include "api/disk_guard.h"
-#include "api/grant.h"
 #include "base/list.h"
 #include "base/memory.h"
 #include "core/decide.h"
+#include "engine/checkpoint.h"
+#include "engine/cleaner.h"
+#include "engine/disk_guard.h"
+#include "engine/grant.h"
 #include "log/flusher.h"
 #include "log/log.h"
 #include "log/segment.h"
@@ -45,7 +45,7 @@ struct namespace
     struct checkpoint checkpoint;
     struct cleaner cleaner;
     struct disk_guard guard;
-    uint64_t cleaned_ms; /* when the cleaner was last let go on */
+    uint64_t stepped_ms; /* when namespace_disk_step() last did something */
 };
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
@@ -405,10 +405,7 @@ static enum error recover(struct namespace *ns, struct failure *failure)
                                   .frame_size_max = ns->options.frame_size_max};
     struct buffer snapshot;
     buffer_init(&snapshot);
-    /* What a killed process left is removed as fast as can be: nobody is being served whose syncs would wait. */
-    static const atomic_bool is_hurried = true, is_short = true;
-    ns->disk->is_hurried = &is_hurried;
-    ns->disk->is_short = &is_short;
+    checkpoint_claim(&ns->checkpoint, ns->disk);
     disk_guard_init(&ns->guard, ns->disk, &ns->options);
     enum error error = log_open(ns->disk, &options, &ns->log, &snapshot, &ns->is_new, failure);
     uint8_t *begin = snapshot.data_owned;
@@ -418,10 +415,9 @@ static enum error recover(struct namespace *ns, struct failure *failure)
             "%s: the snapshot's checksums are right but this version can't read it; start the newer version of "
             "tallyd that wrote it.",
             ns->disk->folder);
-    ns->disk->is_hurried = ns->disk->is_short = NULL;
     ns->guard.log = ns->log;
     if (error == OK)
-        checkpoint_init(&ns->checkpoint, ns->disk, ns->log, ns->core, &ns->options, snapshot.size);
+        checkpoint_init(&ns->checkpoint, ns->log, ns->core, &ns->options, snapshot.size);
     buffer_deinit(&snapshot);
     if (error == OK)
         error = replay(ns, failure);
@@ -663,20 +659,12 @@ static void begin_cleaning(struct namespace *ns, const struct disk_policy *polic
         cleaner_begin_one(&ns->cleaner, extents, newest, disk_guard_usable(&ns->guard));
 }
 
-enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct failure *failure)
+static enum error clean(struct namespace *ns, const struct disk_sizes *sizes, uint64_t now_ms, struct failure *failure)
 {
-    if (now_ms == ns->cleaned_ms)
-        return OK;
-    ns->cleaned_ms = now_ms;
-    checkpoint_release(&ns->checkpoint);
-    checkpoint_watch(&ns->checkpoint, now_ms);
-    look_at_disk(ns, now_ms);
-    const struct disk_sizes sizes = measure(ns);
     const struct disk_policy policy = checkpoint_policy(&ns->checkpoint);
-    checkpoint_hurry(&ns->checkpoint, &sizes);
     if (!cleaner_is_active(&ns->cleaner))
-        begin_cleaning(ns, &policy, &sizes);
-    const bool is_pressed = ns->guard.is_short || disk_cleaning_is_pressed(&policy, &sizes);
+        begin_cleaning(ns, &policy, sizes);
+    const bool is_pressed = ns->guard.is_short || disk_cleaning_is_pressed(&policy, sizes);
     cleaner_earn(&ns->cleaner, namespace_end(ns), now_ms,
                  (struct cleaner_mood){.is_pressed = is_pressed, .is_behind = is_behind(ns)});
     if (!cleaner_is_active(&ns->cleaner) || disk_guard_is_spent(&ns->guard))
@@ -684,14 +672,27 @@ enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct fa
     return cleaner_step(&ns->cleaner, ns, now_ms, failure);
 }
 
+enum error namespace_disk_step(struct namespace *ns, uint64_t now_ms, struct failure *failure)
+{
+    if (now_ms == ns->stepped_ms)
+        return OK;
+    ns->stepped_ms = now_ms;
+    checkpoint_release(&ns->checkpoint);
+    checkpoint_watch(&ns->checkpoint, now_ms);
+    look_at_disk(ns, now_ms);
+    const struct disk_sizes sizes = measure(ns);
+    checkpoint_hurry(&ns->checkpoint, &sizes);
+    return clean(ns, &sizes, now_ms, failure);
+}
+
 /* While the disk is short, a snapshot or a segment that goes may be what everybody waits for. */
 #define SHORT_STEP_MS 10u
 
-uint64_t namespace_clean_due_ms(const struct namespace *ns)
+uint64_t namespace_disk_due_ms(const struct namespace *ns)
 {
     if ((cleaner_is_active(&ns->cleaner) && !disk_guard_is_spent(&ns->guard)) || ns->checkpoint.is_releasing)
-        return ns->cleaned_ms + 1;
-    return ns->guard.is_short ? ns->cleaned_ms + SHORT_STEP_MS : UINT64_MAX;
+        return ns->stepped_ms + 1;
+    return ns->guard.is_short ? ns->stepped_ms + SHORT_STEP_MS : UINT64_MAX;
 }
 
 /* --- snapshots ---------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-#include "api/cron.h"
+#include "engine/cron.h"
 
 #include "base/assert.h"
 #include <stdio.h>

@@ -5,8 +5,8 @@
  * one. The new folder is a snapshot of that state, behind which its log begins with the contents of all messages
  * (docs/decisions/0017). core/salvage.h says what becomes of a state when some of its log is lost, log/survey.h how
  * frames are found behind damage. */
-#ifndef TALLY_API_SALVAGE_H
-#define TALLY_API_SALVAGE_H
+#ifndef TALLY_ENGINE_SALVAGE_H
+#define TALLY_ENGINE_SALVAGE_H
 
 #include "core/core.h"
 #include "log/disk.h"

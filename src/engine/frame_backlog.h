@@ -2,8 +2,8 @@
  * than its clients, or stands still, makes it grow; whoever is about to begin something asks first whether it is full. What was begun
  * before may take more, so what is held is at most the limit and what one decision writes. The frame that is open is not counted, which
  * is a small one: it is closed when it holds NAMESPACE_FULL_SHARE of a frame. */
-#ifndef TALLY_API_FRAME_BACKLOG_H
-#define TALLY_API_FRAME_BACKLOG_H
+#ifndef TALLY_ENGINE_FRAME_BACKLOG_H
+#define TALLY_ENGINE_FRAME_BACKLOG_H
 
 #include "base/assert.h"
 

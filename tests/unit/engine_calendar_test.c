@@ -1,6 +1,6 @@
 /* When a cron expression is due in a time zone: over daylight-saving changes, and against the C library's idea of the zone. */
-#include "api/calendar.h"
-#include "api/zone.h"
+#include "engine/calendar.h"
+#include "engine/zone.h"
 #include "support/scale.h"
 #include "support/zones.h"
 

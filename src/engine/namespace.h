@@ -3,12 +3,12 @@
  *
  * With a flusher (the daemon) frames are made durable on the log thread; without one (the simulator, tools) namespace_flush()
  * writes in line. One thread. */
-#ifndef TALLY_API_NAMESPACE_H
-#define TALLY_API_NAMESPACE_H
+#ifndef TALLY_ENGINE_NAMESPACE_H
+#define TALLY_ENGINE_NAMESPACE_H
 
-#include "api/frame_backlog.h"
 #include "base/error.h"
 #include "core/core.h"
+#include "engine/frame_backlog.h"
 #include "log/disk.h"
 
 struct namespace;
@@ -35,8 +35,8 @@ struct namespace_options {
     uint64_t frame_size_max;       /* bytes */
     uint64_t snapshot_bytes;       /* a snapshot is due when the log grew by this much since the last; 0: never */
     uint32_t snapshot_worth;       /* and by this many times the size of the last one */
-    bool cleans_eagerly;           /* for tests: see api/disk_policy.h */
-    bool keeps_reserve;            /* for a full disk (api/disk_guard.h) */
+    bool cleans_eagerly;           /* for tests: see engine/disk_policy.h */
+    bool keeps_reserve;            /* for a full disk (engine/disk_guard.h) */
     uint64_t disk_min_free;        /* bytes of the file system; below: the disk is short. NAMESPACE_MIN_FREE_AUTO */
     uint32_t in_flight_max;        /* messages in flight per queue */
     struct frame_backlog *backlog; /* counts the frames that wait for the disk, or NULL; borrowed */
@@ -106,9 +106,10 @@ bool namespace_has_unseen(const struct namespace *ns);
  * here. Failing to take one is not fatal: the text says why. */
 enum error namespace_snapshot_step(struct namespace *ns, bool in_line, struct failure *failure);
 
-/* Moves a little of what lives in mostly dead segments, if there is something to clean: at most one piece in a millisecond, at most
- * some tenths of one long. Failing is not fatal: the text says what stays where it is. */
-enum error namespace_clean_step(struct namespace *ns, uint64_t now_ms, struct failure *failure);
+/* Does what the disk needs from time to time, at most once in a millisecond, for at most some tenths of one. It looks
+ * after a snapshot that is being taken and at the room that is left, and moves a little of what lives in mostly dead
+ * segments, if there is something to clean. Failing is not fatal: the text says what can't be cleaned. */
+enum error namespace_disk_step(struct namespace *ns, uint64_t now_ms, struct failure *failure);
 
 /* How much room the disk has for what the log says. */
 enum disk_level {
@@ -126,14 +127,14 @@ bool namespace_has_little_room(const struct namespace *ns);
  * need room that is not there. */
 uint64_t namespace_short_request_max(const struct namespace *ns);
 
-/* When it next has something to do; UINT64_MAX: nothing is being cleaned, and the disk has room. */
-uint64_t namespace_clean_due_ms(const struct namespace *ns);
+/* When namespace_disk_step() next has something to do; UINT64_MAX: nothing is being cleaned, and the disk has room. */
+uint64_t namespace_disk_due_ms(const struct namespace *ns);
 
 /* What the namespace takes up on the disk, and what was done about it. */
 struct namespace_usage {
     uint64_t disk_bytes;  /* segments and snapshots */
     uint64_t live_bytes;  /* content of live messages, and the newest snapshot */
-    uint64_t bound_bytes; /* that disk_bytes keeps under (api/disk_policy.h); 0: nothing is ever freed */
+    uint64_t bound_bytes; /* that disk_bytes keeps under (engine/disk_policy.h); 0: nothing is ever freed */
     uint64_t segments;
     uint64_t cleaning_rounds; /* since the start, as the next one */
     uint64_t moved_bytes;     /* of contents, by cleaning */

@@ -1,6 +1,6 @@
 /* The disk's bound against patterns that were made to break it: the policy and the cleaner's choice are the real ones, the log is a
  * list of contents, time is what the log grows by. */
-#include "api/cleaner.h"
+#include "engine/cleaner.h"
 
 #include "base/memory.h"
 #include "random.h"
@@ -210,7 +210,7 @@ static bool is_chosen(const struct cleaner *cleaner, uint64_t ordinal)
     return false;
 }
 
-/* What namespace_clean_step() does, with items for slots. */
+/* What namespace_disk_step() does, with items for slots. */
 static void step_cleaner(struct model *model)
 {
     struct disk_sizes sizes = measure(model);
