@@ -8,12 +8,13 @@ WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk campaign-pool campaign-relay campaign-takeover campaign-asan match-agree bench bench-large soak fresh count asan tsan valgrind format format-check install clean
+.PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk campaign-pool campaign-relay campaign-takeover campaign-asan match-agree bench bench-large soak fresh count asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
 	@echo 'make all           the programs and all tests'
-	@echo 'make test          everything ./test does'
+	@echo 'make check         what to run before each commit, in under 90 s on two cores: ./test check'
+	@echo 'make test          everything ./test does; ./test --list says what each suite protects'
 	@echo 'make unit          the unit tests'
 	@echo 'make system        the system tests: the real daemon, real SDKs'
 	@echo 'make sim SEEDS=N   the simulator, N seeds ($(SEEDS))'
@@ -157,6 +158,9 @@ format-check:
 
 test:
 	./test
+
+check:
+	./test check
 
 # Nothing is rebuilt here: what is installed has been, and the tests are nobody's need. The linker learns of libtally.
 install: build

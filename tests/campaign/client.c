@@ -9,7 +9,7 @@ enum { WAIT_S = 1 };
 
 uint32_t campaign_now_ms(const struct campaign *campaign)
 {
-    return (uint32_t)(clock_now_ns() / 1000000 - campaign->started_at_ms);
+    return (uint32_t)(clock_now_ms() - campaign->started_at_ms);
 }
 
 uint32_t campaign_random(struct campaign *campaign, uint32_t bound)

@@ -67,7 +67,7 @@ void daemon_kill(struct daemon *daemon, uint64_t now_ms)
     daemon_start(daemon, now_ms);
 }
 
-void daemon_kill_due(struct daemon *daemon, uint64_t now_ms)
+void daemon_kill_due(struct daemon *daemon, uint64_t now_ms, uint64_t done)
 {
     int status;
     if (waitpid(daemon->pid, &status, WNOHANG) == daemon->pid)
@@ -76,6 +76,10 @@ void daemon_kill_due(struct daemon *daemon, uint64_t now_ms)
     bool is_due = daemon->kill_every_ms > 0 && now_ms - daemon->killed_at_ms >= daemon->kill_every_ms;
     if (is_due && daemon->is_back && now_ms - daemon->back_at_ms >= daemon->kill_every_ms / 5 * 2)
         daemon_kill(daemon, now_ms);
+    if (daemon->kill_each == 0 || !daemon->is_back || done - daemon->killed_at_done < daemon->kill_each)
+        return;
+    daemon->killed_at_done = done;
+    daemon_kill(daemon, now_ms);
 }
 
 void daemon_found(struct daemon *daemon, uint64_t now_ms)

@@ -6,18 +6,16 @@
  * asked again until it has one. pool_record.h judges. At the end each ticket is in exactly one match that was delivered and deleted, the queue
  * is empty, the daemon's own counts say the same, and so does a late repeat of every offer, also after one more kill.
  * Prints one line of JSON; the exit status is 0 if there is nothing wrong. */
+#include "ask.h"
 #include "daemon.h"
 #include "option.h"
 #include "pool_client.h"
 #include "wire.h"
 
-#include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -36,7 +34,6 @@ struct options {
     unsigned matchers;
     unsigned consumers;
     unsigned views;
-    uint32_t kill_each; /* tickets that end between two kills; 0: kills go by time */
     uint64_t seed;
 };
 
@@ -53,25 +50,11 @@ struct run {
     uint64_t progress;
     uint64_t progress_at_ms;
     uint64_t counted_at_ms;
-    uint64_t killed_at; /* tickets ended, at the newest kill */
     uint64_t left_in_queue;
     uint64_t miscounted; /* states of tickets in which the daemon counts another number than it should */
 };
 
-static uint64_t now_ms(void)
-{
-    return clock_now_ns() / 1000000;
-}
-
 /* --- The daemon's actions, one at a time ---------------------------------------------------------------------------- */
-
-static void ask(struct run *run, const char *target, const struct text *body, struct text *reply)
-{
-    if (wire_call(run->campaign.port, target, text_view(body), reply) != 200)
-        fatal("%s: %.*s", target, (int)reply->size, reply->ptr_owned);
-    daemon_found(&run->daemon, now_ms());
-    text_append(reply, (struct view){"", 1}); /* so that a number ends */
-}
 
 static void pool_create(struct run *run)
 {
@@ -79,7 +62,7 @@ static void pool_create(struct run *run)
     text_init(&body);
     text_init(&reply);
     text_append_format(&body, "{\"QueueName\":\"%s\"}", run->campaign.queue);
-    ask(run, "AmazonSQS.CreateQueue", &body, &reply);
+    ask(&run->daemon, "AmazonSQS.CreateQueue", &body, &reply);
     body.size = 0;
     text_append_format(&body, "{\"PoolName\":\"%s\",\"ResultQueueUrl\":\"%s\",\"Size\":%u", run->campaign.pool,
                        run->campaign.queue, run->campaign.size);
@@ -90,40 +73,9 @@ static void pool_create(struct run *run)
             ? VIEW(",\"Matcher\":\"both\",\"Attributes\":{\"v\":\"num\"},\"Rules\":[{\"type\":\"near\",\"attr\":\"v\","
                    "\"max\":0,\"expand\":[{\"after\":\"100ms\",\"max\":1000}]}]}")
             : VIEW(",\"Matcher\":\"external\"}"));
-    ask(run, "Tally.CreatePool", &body, &reply);
+    ask(&run->daemon, "Tally.CreatePool", &body, &reply);
     text_deinit(&body);
     text_deinit(&reply);
-}
-
-/* The sum of the numbers behind these keys. */
-static uint64_t sum_of(const struct text *reply, const struct view *keys, unsigned count)
-{
-    uint64_t sum = 0;
-    for (unsigned at = 0; at < count; at++) {
-        const char *key = view_find(text_view(reply), keys[at]);
-        if (key == NULL)
-            fatal("no %.*s in: %s", (int)keys[at].size, keys[at].ptr, reply->ptr_owned);
-        key += keys[at].size;
-        sum += strtoull(*key == '"' ? key + 1 : key, NULL, 10);
-    }
-    return sum;
-}
-
-/* Messages that the queue holds in any state. */
-static uint64_t queue_count(struct run *run)
-{
-    static const struct view KEYS[] = {{"\"ApproximateNumberOfMessages\":", 30},
-                                       {"\"ApproximateNumberOfMessagesNotVisible\":", 40},
-                                       {"\"ApproximateNumberOfMessagesDelayed\":", 37}};
-    struct text body, reply;
-    text_init(&body);
-    text_init(&reply);
-    text_append_format(&body, "{\"QueueUrl\":\"%s\",\"AttributeNames\":[\"All\"]}", run->campaign.queue);
-    ask(run, "AmazonSQS.GetQueueAttributes", &body, &reply);
-    uint64_t count = sum_of(&reply, KEYS, 3);
-    text_deinit(&body);
-    text_deinit(&reply);
-    return count;
 }
 
 /* Does DescribePool say that all that were offered are matched? Returns how many of its counts are wrong. */
@@ -135,10 +87,10 @@ static uint64_t counts_wrong(struct run *run)
     text_init(&body);
     text_init(&reply);
     text_append_format(&body, "{\"PoolName\":\"%s\"}", run->campaign.pool);
-    ask(run, "Tally.DescribePool", &body, &reply);
+    ask(&run->daemon, "Tally.DescribePool", &body, &reply);
     uint64_t wrong = 0;
     for (unsigned at = 0; at < 6; at++)
-        wrong += sum_of(&reply, &KEYS[at], 1) != (at < 2 ? run->campaign.tickets : 0);
+        wrong += ask_sum(&reply, &KEYS[at], 1) != (at < 2 ? run->campaign.tickets : 0);
     if (wrong > 0)
         fprintf(stderr, "pool: %s\n", reply.ptr_owned);
     text_deinit(&body);
@@ -160,7 +112,7 @@ static void offers_repeat(struct run *run)
         text_append_format(&body, "{\"PoolName\":\"%s\"", campaign->pool);
         pool_offer_write(&body, campaign, first, left < OFFERS_REPEATED ? left : OFFERS_REPEATED);
         text_append(&body, VIEW("}"));
-        ask(run, "Tally.OfferTickets", &body, &reply);
+        ask(&run->daemon, "Tally.OfferTickets", &body, &reply);
         struct view rest = text_view(&reply), name;
         while (wire_value_next(&rest, KEY, &name)) {
             const char *end = view_find(rest, KEY);
@@ -210,15 +162,9 @@ static void tell(struct run *run, uint64_t now)
 /* While something goes on; where nothing does any more, leases must end, and a restart would renew them. */
 static void kill_due(struct run *run, uint64_t now)
 {
-    uint64_t ended = run->campaign.record.ended_tickets;
     bool is_quiet = now - run->progress_at_ms > QUIET_MS;
-    if (is_quiet && run->daemon.is_back)
-        return;
-    daemon_kill_due(&run->daemon, now);
-    if (run->options.kill_each == 0 || !run->daemon.is_back || ended - run->killed_at < run->options.kill_each)
-        return;
-    run->killed_at = ended;
-    daemon_kill(&run->daemon, now);
+    if (!is_quiet || !run->daemon.is_back)
+        daemon_kill_due(&run->daemon, now, run->campaign.record.ended_tickets);
 }
 
 static void progress_note(struct run *run, uint64_t now)
@@ -233,14 +179,14 @@ static void progress_note(struct run *run, uint64_t now)
         fatal("nothing has happened for %d s: %" PRIu64 " offered, %" PRIu64 " over, %" PRIu64 " proposals, %" PRIu64
               " conflicts, %" PRIu64 " deliveries, %" PRIu64 " in the queue",
               SILENCE_MAX_MS / 1000, campaign->offered, campaign->record.ended_tickets, campaign->asked,
-              campaign->conflicts, campaign->record.deliveries, queue_count(run));
+              campaign->conflicts, campaign->record.deliveries, ask_queue_count(&run->daemon, run->campaign.queue));
 }
 
 /* One turn: kills if that is due, connects what is not connected, answers what has come. */
 static void turn(struct run *run)
 {
     struct epoll_event events[CONNECTIONS_MAX];
-    uint64_t now = now_ms();
+    uint64_t now = clock_now_ms();
     kill_due(run, now);
     clients_connect(run, now);
     int count = epoll_wait(run->epoll_fd, events, CONNECTIONS_MAX, TURN_MS);
@@ -255,13 +201,13 @@ static void turn(struct run *run)
 /* All are matched and over. Where it is not certain of all that they were deleted (a lease may have ended meanwhile), an empty queue says it. */
 static bool is_over(struct run *run)
 {
-    uint64_t now = now_ms();
+    uint64_t now = clock_now_ms();
     if (pool_record_is_over(&run->campaign.record))
         return true;
     if (now - run->progress_at_ms < QUIET_MS || now - run->counted_at_ms < QUIET_MS || !run->daemon.is_back)
         return false;
     run->counted_at_ms = now;
-    return pool_record_unmatched(&run->campaign.record) == 0 && queue_count(run) == 0;
+    return pool_record_unmatched(&run->campaign.record) == 0 && ask_queue_count(&run->daemon, run->campaign.queue) == 0;
 }
 
 static void clients_open(struct run *run)
@@ -300,9 +246,9 @@ static void clients_close(struct run *run)
 /* Once more from what the log says. */
 static void last_restart(struct run *run)
 {
-    run->left_in_queue = queue_count(run);
-    daemon_kill(&run->daemon, now_ms());
-    run->left_in_queue += queue_count(run);
+    run->left_in_queue = ask_queue_count(&run->daemon, run->campaign.queue);
+    daemon_kill(&run->daemon, clock_now_ms());
+    run->left_in_queue += ask_queue_count(&run->daemon, run->campaign.queue);
     run->miscounted = counts_wrong(run);
     if (run->campaign.tickets <= ENDED_REMEMBERED)
         offers_repeat(run);
@@ -370,11 +316,8 @@ static void usage_print(FILE *file)
         file);
 }
 
-enum option_name {
-    OPTION_TALLYD = 1,
-    OPTION_FOLDER,
-    OPTION_PORT,
-    OPTION_TICKETS,
+enum option_own {
+    OPTION_TICKETS = OPTION_OWN,
     OPTION_SIZE,
     OPTION_MATCHERS,
     OPTION_VIEWS,
@@ -387,16 +330,10 @@ enum option_name {
     OPTION_PUT_BACK,
     OPTION_BUILT_IN,
     OPTION_LEASE,
-    OPTION_KILL_EVERY,
-    OPTION_KILL_EACH,
-    OPTION_SEED,
-    OPTION_HELP,
 };
 
 static const struct option OPTIONS[] = {
-    {"tallyd", required_argument, NULL, OPTION_TALLYD},
-    {"folder", required_argument, NULL, OPTION_FOLDER},
-    {"port", required_argument, NULL, OPTION_PORT},
+    OPTION_ROWS_SHARED,
     {"tickets", required_argument, NULL, OPTION_TICKETS},
     {"size", required_argument, NULL, OPTION_SIZE},
     {"matchers", required_argument, NULL, OPTION_MATCHERS},
@@ -410,10 +347,6 @@ static const struct option OPTIONS[] = {
     {"put-back", required_argument, NULL, OPTION_PUT_BACK},
     {"built-in", no_argument, NULL, OPTION_BUILT_IN},
     {"lease", required_argument, NULL, OPTION_LEASE},
-    {"kill-every", required_argument, NULL, OPTION_KILL_EVERY},
-    {"kill-each", required_argument, NULL, OPTION_KILL_EACH},
-    {"seed", required_argument, NULL, OPTION_SEED},
-    {"help", no_argument, NULL, OPTION_HELP},
     {0},
 };
 
@@ -432,7 +365,6 @@ static bool number_apply(struct run *run, int option, const char *value)
         {OPTION_WINDOW, &campaign->window, 2, 100000},   {OPTION_PROPOSALS, &campaign->proposals, 1, PROPOSALS_MAX},
         {OPTION_PRODUCERS, &options->producers, 1, 128}, {OPTION_OFFERS, &campaign->offers, 1, 1000},
         {OPTION_BACKLOG, &campaign->backlog, 100, 1e8},  {OPTION_CONSUMERS, &options->consumers, 1, 128},
-        {OPTION_KILL_EACH, &options->kill_each, 1, 1e9},
     };
     for (unsigned at = 0; at < sizeof(NUMBERS) / sizeof(NUMBERS[0]); at++)
         if (NUMBERS[at].option == option) {
@@ -444,21 +376,9 @@ static bool number_apply(struct run *run, int option, const char *value)
 
 static void option_apply(struct run *run, int option, const char *value)
 {
-    if (number_apply(run, option, value)) {
-        if (option == OPTION_KILL_EACH)
-            run->daemon.kill_every_ms = 0;
+    if (number_apply(run, option, value))
         return;
-    }
     switch (option) {
-    case OPTION_TALLYD:
-        run->daemon.program = value;
-        break;
-    case OPTION_FOLDER:
-        run->daemon.folder = value;
-        break;
-    case OPTION_PORT:
-        run->daemon.port = run->campaign.port = (uint16_t)option_number(value, 1, 65535);
-        break;
     case OPTION_PUT_BACK:
         run->campaign.put_back_share = option_number(value, 0, 0.9);
         break;
@@ -467,12 +387,6 @@ static void option_apply(struct run *run, int option, const char *value)
         break;
     case OPTION_LEASE:
         run->campaign.lease_ms = (uint32_t)option_number(value, 1, 43200) * 1000;
-        break;
-    case OPTION_KILL_EVERY:
-        run->daemon.kill_every_ms = (uint32_t)(option_number(value, 0, 86400) * 1000);
-        break;
-    case OPTION_SEED:
-        run->options.seed = (uint64_t)option_number(value, 1, 1e18);
         break;
     case OPTION_HELP:
         usage_print(stdout);
@@ -486,15 +400,11 @@ static void options_read(struct run *run, int argc, char **argv)
 {
     int option;
     while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1)
-        option_apply(run, option, optarg);
-    if (run->daemon.program == NULL || run->daemon.folder == NULL)
-        fatal("--tallyd and --folder are needed; try --help");
-    if (run->daemon.port == 0)
-        run->daemon.port = run->campaign.port = daemon_free_port();
-    run->daemon.options = argv + optind;
+        if (!option_take(&run->daemon, &run->options.seed, option, optarg))
+            option_apply(run, option, optarg);
     run->campaign.tickets -= run->campaign.tickets % run->campaign.size;
-    if (mkdir(run->daemon.folder, 0700) != 0)
-        fatal("can't make %s: %s", run->daemon.folder, strerror(errno));
+    option_finish(&run->daemon, argv + optind);
+    run->campaign.port = run->daemon.port;
 }
 
 int main(int argc, char **argv)
@@ -515,9 +425,9 @@ int main(int argc, char **argv)
     run.options.seed = clock_now_ns();
     options_read(&run, argc, argv);
     run.campaign.random = run.options.seed;
-    run.campaign.started_at_ms = run.progress_at_ms = now_ms();
+    run.campaign.started_at_ms = run.progress_at_ms = clock_now_ms();
     pool_record_init(&run.campaign.record, run.campaign.tickets);
-    daemon_start(&run.daemon, now_ms());
+    daemon_start(&run.daemon, clock_now_ms());
     pool_create(&run);
     clients_open(&run);
     uint64_t begin_ns = clock_now_ns();

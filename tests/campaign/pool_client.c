@@ -10,7 +10,7 @@ enum { WINDOW_MAX = 100000, WAIT_S = 1 };
 
 uint32_t pool_campaign_now_ms(const struct pool_campaign *campaign)
 {
-    return (uint32_t)(clock_now_ns() / 1000000 - campaign->started_at_ms);
+    return (uint32_t)(clock_now_ms() - campaign->started_at_ms);
 }
 
 static uint32_t random_below(struct pool_campaign *campaign, uint32_t bound)

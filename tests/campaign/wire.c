@@ -9,6 +9,11 @@
 
 enum { IN_SIZE_MIN = 16 * 1024, CALL_ATTEMPTS_MAX = 12000 };
 
+uint64_t clock_now_ms(void)
+{
+    return clock_now_ns() / 1000000;
+}
+
 void wire_request_write(struct text *request, const char *target, struct view body)
 {
     request->size = 0;

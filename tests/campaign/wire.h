@@ -5,6 +5,9 @@
 #include "http.h"
 #include "text.h"
 
+/* Of the monotonic clock. */
+uint64_t clock_now_ms(void);
+
 /* Makes *request the whole request; `target` with its prefix. */
 void wire_request_write(struct text *request, const char *target, struct view body);
 

@@ -293,6 +293,13 @@ class Sqs:
         return tuple(int(shown[name]) for name in names)
 
 
+def is_duplicate(first, again):
+    """The second answer to a send is that of the first, and says so; else they name two messages."""
+    same = (again.get("MessageId"), again.get("SequenceNumber")) == (first["MessageId"], first.get("SequenceNumber"))
+    assert same == again.get("Duplicate", False), (first, again)
+    return same
+
+
 def arn(queue):
     return f"arn:aws:sqs:us-east-1:000000000000:{queue}"
 

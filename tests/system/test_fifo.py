@@ -1,5 +1,7 @@
-"""FIFO queues over the wire: what they are created with, the ids of a send, runs and groups, duplicates, receive attempts,
-expired handles (reference: SQS, 6.4 and Q17, Q28, Q31, Q32, Q34, Q35, Q39 to Q45)."""
+"""FIFO queues over the wire: what they are created with, the ids of a send, numbered producers, receive attempts,
+expired handles (reference: SQS, 6.4 and Q17, Q28, Q31, Q32, Q34, Q35).
+
+Groups and duplicates, Q39 to Q45: test_sqs_groups.py."""
 
 import hashlib
 import json
@@ -9,6 +11,7 @@ import time
 
 import pytest
 from conftest import wait_until
+from sqs import is_duplicate
 from test_errors import IPV, MISSING, check, invalid, missing, text
 from wire import Connection
 
@@ -298,85 +301,15 @@ def test_another_delay_of_a_fifo_queue_holds_for_what_is_there(sqs):
         assert sqs.bodies("q.fifo") == bodies
 
 
-# --- runs and groups --------------------------------------------------------------------------------------------------------
+# --- how many, and old handles ----------------------------------------------------------------------------------------
 
 
-def test_Q34_one_receive_takes_ten_of_one_group_and_Q39_runs_by_group(sqs):
+def test_Q34_one_receive_takes_ten_of_one_group(sqs):
     sqs.make("one.fifo")
     for i in range(12):
         sqs.send("one.fifo", str(i), "g")
     assert sqs.bodies("one.fifo") == [str(i) for i in range(10)]
     assert sqs.bodies("one.fifo") == []
-    sqs.make("two.fifo")
-    for body in ["g1a", "g2a", "g1b", "g1c"]:
-        sqs.send("two.fifo", body, body[:2])
-    assert sqs.bodies("two.fifo") == ["g1a", "g1b", "g1c", "g2a"]
-
-
-def test_Q40_a_group_gives_the_visible_run_from_its_head_only(sqs):
-    sqs.make("q.fifo")
-    for body in "abc":
-        sqs.send("q.fifo", body, "g")
-    a, b, c = sqs.receive("q.fifo", VisibilityTimeout=60)
-    sqs.change("q.fifo", b, 0)
-    assert sqs.bodies("q.fifo") == []
-    sqs.delete("q.fifo", a)
-    (b,) = sqs.receive("q.fifo", VisibilityTimeout=60)
-    assert b["Body"] == "b"
-    sqs.change("q.fifo", c, 0)
-    assert sqs.bodies("q.fifo") == []
-    sqs.change("q.fifo", b, 0)
-    assert sqs.bodies("q.fifo") == ["b", "c"]
-
-
-def test_Q41_waiting_receives_hear_of_the_end_of_the_head(sqs):
-    sqs.make("q.fifo")
-    sqs.send("q.fifo", "head", "g")
-    (head,) = sqs.receive("q.fifo")
-    got = []
-
-    def wait():
-        with Connection(sqs.daemon.port) as line:
-            answer = line.ok("AmazonSQS.ReceiveMessage", {"QueueUrl": "q.fifo", "WaitTimeSeconds": 20, "MaxNumberOfMessages": 10})
-            got.append(([message["Body"] for message in answer.get("Messages", [])], time.monotonic()))
-
-    threads = [threading.Thread(target=wait) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for body in ["b", "c"]:
-        sqs.send("q.fifo", body, "g")
-    wait_until(lambda: b"tally_receives_waiting 3" in sqs.daemon.request("GET", "/metrics")[2], what="three receives that wait")
-    assert got == []
-    deleted_at = time.monotonic()
-    sqs.delete("q.fifo", head)
-    wait_until(lambda: got, what="an answer")
-    assert got[0][0] == ["b", "c"] and got[0][1] - deleted_at < 2
-    for _ in range(2):
-        sqs.send("q.fifo", "other", f"h{len(got)}")
-        wait_until(lambda: len(got) >= 2, what="an answer")
-    for thread in threads:
-        thread.join()
-    assert sorted(bodies for bodies, _ in got) == [["b", "c"], ["other"], ["other"]]
-
-
-def test_Q42_a_group_that_was_emptied_or_lost_its_head_goes_on(sqs):
-    sqs.make("dead.fifo")
-    sqs.make("q.fifo", RedrivePolicy=dead_letters("dead.fifo", 1), VisibilityTimeout="0")
-    sqs.send("q.fifo", "a", "g")
-    sqs.delete("q.fifo", *sqs.receive("q.fifo", VisibilityTimeout=30))
-    sqs.send("q.fifo", "poison", "g")
-    assert sqs.bodies("q.fifo") == ["poison"]
-    sqs.send("q.fifo", "b", "g")
-    assert sqs.bodies("q.fifo", VisibilityTimeout=30) == ["b"]
-    assert sqs.bodies("dead.fifo") == ["poison"]
-
-
-def test_Q43_a_run_comes_back_in_its_order(sqs):
-    sqs.make("q.fifo", VisibilityTimeout="1")
-    for i in range(5):
-        sqs.send("q.fifo", str(i), "g")
-    assert sqs.bodies("q.fifo") == list("01234")
-    assert sqs.bodies("q.fifo", WaitTimeSeconds=10) == list("01234")
 
 
 def test_Q35_old_handles(sqs):
@@ -405,55 +338,7 @@ def test_Q35_old_handles(sqs):
         assert sqs.attributes(queue)["ApproximateNumberOfMessagesNotVisible"] == "0"
 
 
-# --- duplicates --------------------------------------------------------------------------------------------------------------
-
-
-def is_duplicate(first, again):
-    """The second answer is that of the first, and says so; else they name two messages."""
-    same = (again.get("MessageId"), again.get("SequenceNumber")) == (first["MessageId"], first.get("SequenceNumber"))
-    assert same == again.get("Duplicate", False), (first, again)
-    return same
-
-
-def test_Q44_a_duplicate_answers_as_the_first_did(sqs):
-    sqs.make("q.fifo", ContentBasedDeduplication="true")
-    first = sqs.send("q.fifo", "a", "g", "")
-    assert first["SequenceNumber"].isdigit() and len(first["SequenceNumber"]) == 20 and "Duplicate" not in first
-    assert is_duplicate(first, sqs.send("q.fifo", "a", "g", ""))
-    assert is_duplicate(first, sqs.send("q.fifo", "a", "other", ""))
-    assert is_duplicate(first, sqs.send("q.fifo", "x", "g", hashlib.sha256(b"a").hexdigest()))
-    assert not is_duplicate(first, sqs.send("q.fifo", "a", "g", "explicit"))
-    sqs.delete("q.fifo", *sqs.receive("q.fifo"))
-    assert is_duplicate(first, sqs.send("q.fifo", "a", "g", ""))
-    sqs.daemon.kill9()
-    sqs.daemon.start()
-    sqs.line.close()
-    assert is_duplicate(first, sqs.send("q.fifo", "a", "g", ""))
-    answer = sqs.ok(
-        "SendMessageBatch", QueueUrl="q.fifo", Entries=[{"Id": str(i), "MessageBody": body, "MessageGroupId": "g"} for i, body in enumerate("aab")]
-    )
-    assert [entry.get("Duplicate", False) for entry in answer["Successful"]] == [True, True, False]
-    # A purge forgets the ids of a queue that never set its window.
-    sqs.ok("PurgeQueue", QueueUrl="q.fifo")
-    again = sqs.send("q.fifo", "a", "g", "")
-    assert not is_duplicate(first, again) and again["SequenceNumber"] > first["SequenceNumber"]
-
-
-def test_Q44_scopes_and_windows(sqs):
-    sqs.make("group.fifo", DeduplicationScope="messageGroup")
-    first = sqs.send("group.fifo", "a", "g", "d")
-    assert not is_duplicate(first, sqs.send("group.fifo", "a", "h", "d"))
-    assert is_duplicate(first, sqs.send("group.fifo", "b", "g", "d"))
-    for window, is_remembered in [("0", False), ("1", True), ("-1", True)]:
-        for queue in [f"window{window}.fifo", f"window{window}"]:
-            sqs.make(queue, **{"Tally.DeduplicationWindow": window})
-            again = {"QueueUrl": queue, "MessageBody": "a", "MessageGroupId": "g", "MessageDeduplicationId": "d"}
-            first = sqs.ok("SendMessage", **again)
-            assert is_duplicate(first, sqs.ok("SendMessage", **again)) == is_remembered
-            if window == "1":
-                wait_until(lambda: not is_duplicate(first, sqs.ok("SendMessage", **again)), what="the end of the window")
-    sqs.ok("PurgeQueue", QueueUrl="window-1")
-    assert sqs.send("window-1", "a", MessageDeduplicationId="d")["Duplicate"]
+# --- numbered producers -----------------------------------------------------------------------------------------------
 
 
 def test_numbered_producers(sqs):
@@ -480,31 +365,6 @@ def test_numbered_producers(sqs):
 
 
 # --- receives -----------------------------------------------------------------------------------------------------------------
-
-
-def test_Q45_a_receive_whose_reply_was_lost_is_repeated(sqs):
-    sqs.make("q.fifo", VisibilityTimeout="60")
-    for body in "abc":
-        sqs.send("q.fifo", body, "g")
-    first = sqs.receive("q.fifo", 2, ReceiveRequestAttemptId="one")
-    assert [message["Body"] for message in first] == ["a", "b"]
-    assert sqs.receive("q.fifo", 2, ReceiveRequestAttemptId="one") == first
-    assert sqs.receive("q.fifo", 2, ReceiveRequestAttemptId="two") == []
-    sqs.daemon.kill9()
-    sqs.daemon.start()
-    sqs.line.close()
-    assert sqs.receive("q.fifo", 2, ReceiveRequestAttemptId="one") == first
-    # A repeat goes before those that wait, and is not a delivery.
-    (again, _) = sqs.receive("q.fifo", 2, ReceiveRequestAttemptId="one", WaitTimeSeconds=20, AttributeNames=["All"])
-    assert again["Attributes"]["ApproximateReceiveCount"] == "1"
-    sqs.delete("q.fifo", first[0])
-    sqs.refused(*invalid("ReceiveRequestAttemptId", "one", NOT_RETRYABLE), "ReceiveMessage", QueueUrl="q.fifo", ReceiveRequestAttemptId="one")
-    for bad in ["", "a b", "ä"]:
-        sqs.refused(*invalid("ReceiveRequestAttemptId", bad, f"ReceiveRequestAttemptId {ID_RULE}"), "ReceiveMessage", QueueUrl="q.fifo", ReceiveRequestAttemptId=bad)
-    sqs.make("q")
-    sqs.send("q", "a")
-    sqs.send("q", "b")
-    assert [sqs.bodies("q", 1, ReceiveRequestAttemptId="a b") for _ in range(2)] == [["a"], ["b"]]
 
 
 def test_a_changed_lease_is_not_repeated(sqs):

@@ -4,19 +4,17 @@
  * attempts failing; every few seconds the daemon is killed with SIGKILL and started again on the same folder. record.h
  * judges all that is answered. At the end every message has ended exactly once and the queue is empty, also after one more
  * restart. Prints one line of JSON; the exit status is 0 if there is nothing wrong. */
+#include "ask.h"
 #include "client.h"
 #include "daemon.h"
 #include "option.h"
 #include "wire.h"
 
-#include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CONNECTIONS_MAX = 1024, RETRY_MS = 5, TURN_MS = 20, SILENCE_MAX_MS = 60000, TELL_EACH_MS = 1000 };
@@ -28,7 +26,6 @@ struct options {
     unsigned lease_s;
     const char *window; /* of deduplication, seconds */
     const char *strict; /* Tally.StrictOrder */
-    uint64_t kill_each; /* messages sent or ended between kills; 0: kills go by time */
     uint64_t seed;
 };
 
@@ -42,13 +39,7 @@ struct run {
     uint64_t told_at_ms;
     uint64_t silent_since_ms; /* no message was delivered or ended since */
     uint64_t progress;
-    uint64_t killed_at; /* messages sent or ended, at the newest kill */
 };
-
-static uint64_t now_ms(void)
-{
-    return clock_now_ns() / 1000000;
-}
 
 /* --- The queue ------------------------------------------------------------------------------------------------------ */
 
@@ -61,38 +52,9 @@ static void queue_create(struct run *run)
                        "{\"QueueName\":\"%s\",\"Attributes\":{\"FifoQueue\":\"true\",\"VisibilityTimeout\":\"%u\","
                        "\"Tally.StrictOrder\":\"%s\",\"Tally.DeduplicationWindow\":\"%s\"}}",
                        run->campaign.queue, run->options.lease_s, run->options.strict, run->options.window);
-    if (wire_call(run->campaign.port, "AmazonSQS.CreateQueue", text_view(&body), &reply) != 200)
-        fatal("can't create the queue: %.*s", (int)reply.size, reply.ptr_owned);
-    daemon_found(&run->daemon, now_ms());
+    ask(&run->daemon, "AmazonSQS.CreateQueue", &body, &reply);
     text_deinit(&body);
     text_deinit(&reply);
-}
-
-/* Messages that the daemon holds in any state. */
-static uint64_t queue_count(struct run *run)
-{
-    static const struct view KEYS[] = {{"\"ApproximateNumberOfMessages\":\"", 31},
-                                       {"\"ApproximateNumberOfMessagesNotVisible\":\"", 41},
-                                       {"\"ApproximateNumberOfMessagesDelayed\":\"", 38}};
-    struct text body, reply;
-    text_init(&body);
-    text_init(&reply);
-    text_append_format(&body, "{\"QueueUrl\":\"http://127.0.0.1:%u/000000000000/%s\",\"AttributeNames\":[\"All\"]}",
-                       run->campaign.port, run->campaign.queue);
-    if (wire_call(run->campaign.port, "AmazonSQS.GetQueueAttributes", text_view(&body), &reply) != 200)
-        fatal("can't count the queue: %.*s", (int)reply.size, reply.ptr_owned);
-    daemon_found(&run->daemon, now_ms());
-    text_append(&reply, (struct view){"", 1});
-    uint64_t count = 0;
-    for (unsigned at = 0; at < sizeof(KEYS) / sizeof(KEYS[0]); at++) {
-        const char *key = view_find(text_view(&reply), KEYS[at]);
-        if (key == NULL)
-            fatal("no %.*s in: %s", (int)KEYS[at].size, KEYS[at].ptr, reply.ptr_owned);
-        count += strtoull(key + KEYS[at].size, NULL, 10);
-    }
-    text_deinit(&body);
-    text_deinit(&reply);
-    return count;
 }
 
 /* --- The loop ------------------------------------------------------------------------------------------------------- */
@@ -127,22 +89,12 @@ static void tell(struct run *run, uint64_t now)
             record_violations(record) + record_twice(record));
 }
 
-static void kill_due(struct run *run, uint64_t now)
-{
-    uint64_t done = run->campaign.record.sent + run->campaign.record.ended;
-    daemon_kill_due(&run->daemon, now);
-    if (run->options.kill_each == 0 || !run->daemon.is_back || done - run->killed_at < run->options.kill_each)
-        return;
-    run->killed_at = done;
-    daemon_kill(&run->daemon, now);
-}
-
 /* One turn: kills if that is due, connects what is not connected, answers what has come. */
 static void turn(struct run *run)
 {
     struct epoll_event events[CONNECTIONS_MAX];
-    uint64_t now = now_ms();
-    kill_due(run, now);
+    uint64_t now = clock_now_ms();
+    daemon_kill_due(&run->daemon, now, run->campaign.record.sent + run->campaign.record.ended);
     clients_connect(run, now);
     int count = epoll_wait(run->epoll_fd, events, CONNECTIONS_MAX, run->daemon.is_back ? TURN_MS : RETRY_MS);
     for (int at = 0; at < count; at++)
@@ -156,9 +108,9 @@ static bool is_silent(struct run *run)
     const struct record *record = &run->campaign.record;
     uint64_t progress = record->sent + record->deliveries + record->ended;
     if (progress != run->progress)
-        run->silent_since_ms = now_ms();
+        run->silent_since_ms = clock_now_ms();
     run->progress = progress;
-    return now_ms() - run->silent_since_ms > SILENCE_MAX_MS;
+    return clock_now_ms() - run->silent_since_ms > SILENCE_MAX_MS;
 }
 
 static void clients_open(struct run *run, bool is_producer)
@@ -166,7 +118,7 @@ static void clients_open(struct run *run, bool is_producer)
     const struct options *options = &run->options;
     run->clients_owned = allocate(options->workers * sizeof(struct client));
     run->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    run->silent_since_ms = now_ms();
+    run->silent_since_ms = clock_now_ms();
     for (unsigned at = 0; at < options->workers; at++)
         client_init(&run->clients_owned[at], &run->campaign, is_producer,
                     (uint32_t)((uint64_t)options->groups * at / options->workers),
@@ -207,10 +159,10 @@ static void consume(struct run *run)
     for (;;) {
         turn(run);
         bool is_over = record_is_over(&run->campaign.record) && !is_delete_under_way(run);
-        if (is_over && now_ms() >= count_at_ms) {
-            if (queue_count(run) == 0)
+        if (is_over && clock_now_ms() >= count_at_ms) {
+            if (ask_queue_count(&run->daemon, run->campaign.queue) == 0)
                 break;
-            count_at_ms = now_ms() + TELL_EACH_MS;
+            count_at_ms = clock_now_ms() + TELL_EACH_MS;
         }
         if (is_silent(run))
             break;
@@ -220,9 +172,9 @@ static void consume(struct run *run)
 
 static uint64_t last_restart(struct run *run)
 {
-    uint64_t before = queue_count(run);
-    daemon_kill(&run->daemon, now_ms());
-    uint64_t after = queue_count(run);
+    uint64_t before = ask_queue_count(&run->daemon, run->campaign.queue);
+    daemon_kill(&run->daemon, clock_now_ms());
+    uint64_t after = ask_queue_count(&run->daemon, run->campaign.queue);
     int status = daemon_stop(&run->daemon);
     if (status != 0)
         fatal("the daemon did not stop cleanly: status %d; see %s.log", status, run->daemon.folder);
@@ -278,55 +230,33 @@ static void usage_print(FILE *file)
         file);
 }
 
-enum option_name {
-    OPTION_TALLYD = 1,
-    OPTION_FOLDER,
-    OPTION_PORT,
-    OPTION_GROUPS,
+enum option_own {
+    OPTION_GROUPS = OPTION_OWN,
     OPTION_MESSAGES,
     OPTION_WORKERS,
     OPTION_FAIL,
-    OPTION_KILL_EVERY,
-    OPTION_KILL_EACH,
     OPTION_LEASE,
     OPTION_WINDOW,
     OPTION_NUMBERED,
     OPTION_STRICT,
-    OPTION_SEED,
-    OPTION_HELP,
 };
 
 static const struct option OPTIONS[] = {
-    {"tallyd", required_argument, NULL, OPTION_TALLYD},
-    {"folder", required_argument, NULL, OPTION_FOLDER},
-    {"port", required_argument, NULL, OPTION_PORT},
+    OPTION_ROWS_SHARED,
     {"groups", required_argument, NULL, OPTION_GROUPS},
     {"messages", required_argument, NULL, OPTION_MESSAGES},
     {"workers", required_argument, NULL, OPTION_WORKERS},
     {"fail", required_argument, NULL, OPTION_FAIL},
-    {"kill-every", required_argument, NULL, OPTION_KILL_EVERY},
-    {"kill-each", required_argument, NULL, OPTION_KILL_EACH},
     {"lease", required_argument, NULL, OPTION_LEASE},
     {"window", required_argument, NULL, OPTION_WINDOW},
     {"numbered", no_argument, NULL, OPTION_NUMBERED},
     {"strict", required_argument, NULL, OPTION_STRICT},
-    {"seed", required_argument, NULL, OPTION_SEED},
-    {"help", no_argument, NULL, OPTION_HELP},
     {0},
 };
 
 static void option_apply(struct run *run, int option, const char *value)
 {
     switch (option) {
-    case OPTION_TALLYD:
-        run->daemon.program = value;
-        break;
-    case OPTION_FOLDER:
-        run->daemon.folder = value;
-        break;
-    case OPTION_PORT:
-        run->daemon.port = run->campaign.port = (uint16_t)option_number(value, 1, 65535);
-        break;
     case OPTION_GROUPS:
         run->options.groups = (uint32_t)option_number(value, 1, 1e8);
         break;
@@ -338,13 +268,6 @@ static void option_apply(struct run *run, int option, const char *value)
         break;
     case OPTION_FAIL:
         run->campaign.failure_share = option_number(value, 0, 0.99);
-        break;
-    case OPTION_KILL_EVERY:
-        run->daemon.kill_every_ms = (uint32_t)(option_number(value, 0, 86400) * 1000);
-        break;
-    case OPTION_KILL_EACH:
-        run->options.kill_each = (uint64_t)option_number(value, 1, 1e12);
-        run->daemon.kill_every_ms = 0;
         break;
     case OPTION_LEASE:
         run->options.lease_s = (unsigned)option_number(value, 1, 43200);
@@ -359,9 +282,6 @@ static void option_apply(struct run *run, int option, const char *value)
     case OPTION_STRICT:
         run->options.strict = value;
         break;
-    case OPTION_SEED:
-        run->options.seed = (uint64_t)option_number(value, 1, 1e18);
-        break;
     case OPTION_HELP:
         usage_print(stdout);
         exit(0);
@@ -374,16 +294,12 @@ static void options_read(struct run *run, int argc, char **argv)
 {
     int option;
     while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1)
-        option_apply(run, option, optarg);
-    if (run->daemon.program == NULL || run->daemon.folder == NULL)
-        fatal("--tallyd and --folder are needed; try --help");
-    if (run->daemon.port == 0)
-        run->daemon.port = run->campaign.port = daemon_free_port();
-    run->daemon.options = argv + optind;
+        if (!option_take(&run->daemon, &run->options.seed, option, optarg))
+            option_apply(run, option, optarg);
     if (run->options.groups < run->options.workers)
         run->options.workers = run->options.groups;
-    if (mkdir(run->daemon.folder, 0700) != 0)
-        fatal("can't make %s: %s", run->daemon.folder, strerror(errno));
+    option_finish(&run->daemon, argv + optind);
+    run->campaign.port = run->daemon.port;
 }
 
 int main(int argc, char **argv)
@@ -396,9 +312,9 @@ int main(int argc, char **argv)
     run.options.seed = clock_now_ns();
     options_read(&run, argc, argv);
     run.campaign.random = run.options.seed;
-    run.campaign.started_at_ms = now_ms();
+    run.campaign.started_at_ms = clock_now_ms();
     record_init(&run.campaign.record, run.options.groups, run.options.messages, run.options.lease_s * 1000);
-    daemon_start(&run.daemon, now_ms());
+    daemon_start(&run.daemon, clock_now_ms());
     queue_create(&run);
     uint64_t begin_ns = clock_now_ns();
     produce(&run);
