@@ -253,6 +253,30 @@ static void MR26_while_one_of_an_exclusive_set_is_held_the_others_wait_and_can_t
     close_rig(&rig);
 }
 
+/* Two proposals, of which the second one is given the first one's id. */
+static void a_proposal_that_two_matches_have_is_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool = open_with(&rig, confirming, PAIRS);
+    offer_all(&rig, pool, "abcd");
+    match(&rig, pool, "one proposal", "a:1 b:1");
+    match(&rig, pool, "two proposal", "c:1 d:1");
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    uint8_t *id = memmem(encoded.data_owned, encoded.size, "two proposal", 12);
+    assert_non_null(id);
+    for (unsigned round = 0; round < 2; round++) {
+        struct core *core = core_create();
+        assert_int_equal(core_bytes_decode(core, buffer_bytes(&encoded)), round == 0);
+        core_destroy(core);
+        memcpy(id, "one", 3);
+    }
+    buffer_deinit(&encoded);
+    close_rig(&rig);
+}
+
 /* Is the state read if the held match of two, whose members begin at `at`, has a third one that is this? */
 static bool is_read_with_member(const struct buffer *encoded, size_t at, uint64_t ticket, uint8_t team,
                                 uint8_t has_confirmed)
@@ -315,6 +339,7 @@ int main(void)
         cmocka_unit_test(MR26_the_record_that_matches_a_ticket_cancels_the_others_of_its_exclusive_set),
         cmocka_unit_test(MR26_who_came_into_a_set_behind_its_match_is_cancelled_when_the_result_ends),
         cmocka_unit_test(MR26_while_one_of_an_exclusive_set_is_held_the_others_wait_and_can_t_be_matched),
+        cmocka_unit_test(a_proposal_that_two_matches_have_is_refused),
         cmocka_unit_test(a_member_that_a_held_match_can_not_have_is_refused),
     };
     return cmocka_run_group_tests_name("core match hold", tests, NULL, NULL);
