@@ -413,7 +413,7 @@ def prepare(build, judges):
         judge.program = linked[judge.target]
         program = hashlib.sha256(judge.program.read_bytes()).hexdigest()
         key = " ".join([library, program, str(judge.scale), *judge.arguments])
-        if key not in times:
+        if times.get(key) is None:
             started = time.monotonic()
             fault = ask(judge, build, folder, 900)
             if fault:
