@@ -3,12 +3,13 @@
 SEEDS ?= 2000
 SECONDS ?= 60
 POOLS ?= 100000
+N ?= 40
 BUILD = build
 WERROR ?= $(if $(CI),true,false)
 MESON_OPTIONS = -Dwerror=$(WERROR)
 
 .DEFAULT_GOAL := help
-.PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk campaign-pool campaign-relay campaign-takeover campaign-asan match-agree bench bench-large soak fresh count asan tsan valgrind format format-check install clean
+.PHONY: help build all check test unit system sim fuzz fuzz-build campaign campaign-salvage campaign-full-disk campaign-pool campaign-relay campaign-takeover campaign-asan match-agree mutants bench bench-large soak fresh count asan tsan valgrind format format-check install clean
 
 help:
 	@echo 'make build         the programs: build/bin/tallyd and build/bin/tally'
@@ -27,6 +28,7 @@ help:
 	@echo 'make campaign-takeover   ten relays stand by, the one that works is killed 1,000 times (CAMPAIGN=options)'
 	@echo 'make campaign-asan SECONDS=N   random requests of every action to a daemon with sanitizers ($(SECONDS)), killed every few seconds'
 	@echo 'make match-agree   the matcher held against a slow evaluator, on POOLS random pools ($(POOLS))'
+	@echo 'make mutants N=N SEED=S   N small bugs ($(N)) at random places of core, log and api: do the tests see them?'
 	@echo 'make bench         the numbers, each beside its reference'
 	@echo 'make bench-large   50 million messages: sent, half deleted at random, kill -9, the rest drained (LARGE=options)'
 	@echo 'make soak          30 minutes at 70 % of the peak while workers are killed: is all flat? (SOAK=options)'
@@ -109,6 +111,10 @@ campaign-asan: asan
 
 match-agree: all
 	@/usr/bin/python3 -B tests/match/agree.py $(BUILD)/release/tests/match/replay --pools $(POOLS) --jobs 2
+
+# MUTANTS=options: --only src/core/batch.c:35, --jobs 2, --list
+mutants: all
+	@/usr/bin/python3 -B tests/mutants/mutants.py --count $(N) $(if $(SEED),--seed $(SEED)) $(MUTANTS)
 
 bench:
 	@./setup bench

@@ -114,6 +114,33 @@ static void attributes_that_sqs_refuses_are_refused(void **state)
         {"'X':{'DataType':'String','StringValue':'x'},'X':{'DataType':'String','StringValue':'y'}",
          "InvalidParameterValueException", "twice"},
         {"'Tally.After':{'DataType':'String','StringValue':'batch'}", "InvalidParameterValueException", "Tally.After"},
+        {"'Tally.After':{'DataType':'String','StringValue':'x'}", "InvalidParameterValueException", "Tally.After"},
+        {"'Tally.After':{'DataType':'Binary','BinaryValue':'AQ=='}", "InvalidParameterValueException", "Tally.After"},
+        {"'Tally.AfterFailure':{'DataType':'String','StringValue':'wait'}", "InvalidParameterValueException",
+         "It must be cancel, run or hold."},
+        {"'Tally.AfterFailure':{'DataType':'Binary','BinaryValue':'AQ=='}", "InvalidParameterValueException",
+         "Tally.AfterFailure"},
+        {"'Tally.Type':{'DataType':'Binary','BinaryValue':'AQ=='}", "InvalidParameterValueException", "Tally.Type"},
+        {"'Tally.Type':{'DataType':'String','StringValue':'a b'}", "InvalidParameterValueException",
+         "It can only include ASCII letters"},
+        {"'Tally.Priority':{'DataType':'Binary','BinaryValue':'AQ=='}", "InvalidParameterValueException",
+         "Tally.Priority"},
+        {"'Tally.Batch':{'DataType':'Binary','BinaryValue':'AQ=='}", "InvalidParameterValueException", "Tally.Batch"},
+        {"'Tally.OutboxId':{'DataType':'Binary','BinaryValue':'AQ=='}", "InvalidParameterValueException",
+         "Tally.OutboxId"},
+        {"'Tally.Producer':{'DataType':'Binary','BinaryValue':'AQ=='},"
+         "'Tally.Sequence':{'DataType':'Number','StringValue':'1'}",
+         "InvalidParameterValueException", "String or Number"},
+        {"'Tally.Producer':{'DataType':'String','StringValue':'a b'},"
+         "'Tally.Sequence':{'DataType':'Number','StringValue':'1'}",
+         "InvalidParameterValueException", "It can only include ASCII letters"},
+        {"'Tally.Producer':{'DataType':'String','StringValue':'p'},"
+         "'Tally.Sequence':{'DataType':'Binary','BinaryValue':'AQ=='}",
+         "InvalidParameterValueException", "String or Number"},
+        {"'Tally.Producer':{'DataType':'String','StringValue':'p'}", "InvalidParameterValueException",
+         "go together: the message has only Tally.Producer"},
+        {"'Tally.Sequence':{'DataType':'Number','StringValue':'1'}", "InvalidParameterValueException",
+         "go together: the message has only Tally.Sequence"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         char body[400];

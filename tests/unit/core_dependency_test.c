@@ -711,6 +711,67 @@ static void a_damaged_state_is_refused_or_sound(void **state)
     core_rig_deinit(&rig);
 }
 
+/* Where the number of dependents stands in an encoded state: behind what is remembered of ends. */
+static size_t find_dependent_count(const struct core *core, const struct buffer *encoded)
+{
+    struct core_writer writer = {.sink = NULL};
+    buffer_init(&writer.piece);
+    outcomes_encode(&core->dependencies.failures, &writer);
+    outcomes_encode(&core->dependencies.batch_outcomes, &writer);
+    struct bytes part = core_rig_find_part(core, encoded, dependency_encode);
+    size_t at = (size_t)(part.ptr - encoded->data_owned) + writer.piece.size;
+    buffer_deinit(&writer.piece);
+    return at;
+}
+
+/* Is the state read if it has one more dependent, the last one, with that many edges, of which none stands there? */
+static bool is_read_with_dependent(const struct core_rig *rig, uint64_t number, uint32_t edge_count)
+{
+    struct buffer encoded, longer;
+    buffer_init(&encoded);
+    buffer_init(&longer);
+    core_rig_encode(rig->core, &encoded);
+    struct bytes part = core_rig_find_part(rig->core, &encoded, dependency_encode);
+    size_t at = find_dependent_count(rig->core, &encoded);
+    size_t end = (size_t)(part.ptr + part.size - encoded.data_owned) - 4; /* nothing is resolving */
+    bytes_put_u32(encoded.data_owned + at, bytes_get_u32(encoded.data_owned + at) + (number != 0));
+    buffer_append_bytes(&longer, bytes_make(encoded.data_owned, end));
+    if (number != 0) {
+        buffer_append_u64(&longer, number);
+        buffer_append_u32(&longer, edge_count);
+    }
+    buffer_append_bytes(&longer, bytes_make(encoded.data_owned + end, encoded.size - end));
+    struct core *core = core_create();
+    bool is_read = core_bytes_decode(core, buffer_bytes(&longer));
+    core_destroy(core);
+    buffer_deinit(&encoded);
+    buffer_deinit(&longer);
+    return is_read;
+}
+
+/* Each of these is an empty record, so nothing behind it is out of place: it has to be refused for what it says. */
+static void a_dependent_that_does_not_wait_is_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    core_rig_init(&rig, 1);
+    make_queue(&rig, "plain", false, NULL);
+    core_rig_begin(&rig);
+    uint64_t antecedent = send_plain(&rig, "plain");
+    struct after after = {.count = 0};
+    after_message(&rig, &after, antecedent);
+    assert_int_equal(send(&rig, "plain", "", "", &after, AFTER_FAILURE_CANCEL), OK);
+    uint64_t dependent = newest.number, visible = send_plain(&rig, "plain");
+    core_rig_end(&rig);
+    assert_true(is_read_with_dependent(&rig, 0, 0)); /* the state itself */
+    assert_false(is_read_with_dependent(&rig, visible, 1));
+    assert_false(is_read_with_dependent(&rig, visible, 0));
+    assert_false(is_read_with_dependent(&rig, dependent, 0)); /* it has been */
+    assert_false(is_read_with_dependent(&rig, antecedent, 0));
+    assert_false(is_read_with_dependent(&rig, visible + 1, 0)); /* there is none */
+    core_rig_deinit(&rig);
+}
+
 static void an_event_that_does_not_fit_is_refused_and_changes_nothing(void **state)
 {
     (void)state;
@@ -785,6 +846,7 @@ int main(void)
         cmocka_unit_test(a_delay_that_a_queue_gets_while_a_message_waits_holds_for_it),
         cmocka_unit_test(a_damaged_state_is_refused_or_sound),
         cmocka_unit_test(an_event_that_does_not_fit_is_refused_and_changes_nothing),
+        cmocka_unit_test(a_dependent_that_does_not_wait_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

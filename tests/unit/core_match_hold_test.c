@@ -2,6 +2,8 @@
  * those of the design's races and failures. */
 #include "core_match.h"
 
+#include "support/core_bytes.h"
+
 /* --- confirming --------------------------------------------------------------------------------------------------- */
 
 static void MR32_the_last_yes_makes_the_match_and_there_is_one_result(void **state)
@@ -251,6 +253,79 @@ static void MR26_while_one_of_an_exclusive_set_is_held_the_others_wait_and_can_t
     close_rig(&rig);
 }
 
+/* Two proposals, of which the second one is given the first one's id. */
+static void a_proposal_that_two_matches_have_is_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool = open_with(&rig, confirming, PAIRS);
+    offer_all(&rig, pool, "abcd");
+    match(&rig, pool, "one proposal", "a:1 b:1");
+    match(&rig, pool, "two proposal", "c:1 d:1");
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    uint8_t *id = memmem(encoded.data_owned, encoded.size, "two proposal", 12);
+    assert_non_null(id);
+    for (unsigned round = 0; round < 2; round++) {
+        struct core *core = core_create();
+        assert_int_equal(core_bytes_decode(core, buffer_bytes(&encoded)), round == 0);
+        core_destroy(core);
+        memcpy(id, "one", 3);
+    }
+    buffer_deinit(&encoded);
+    close_rig(&rig);
+}
+
+/* Is the state read if the held match of two, whose members begin at `at`, has a third one that is this? */
+static bool is_read_with_member(const struct buffer *encoded, size_t at, uint64_t ticket, uint8_t team,
+                                uint8_t has_confirmed)
+{
+    struct buffer longer;
+    buffer_init(&longer);
+    buffer_append_bytes(&longer, bytes_make(encoded->data_owned, at + 20));
+    bytes_put_u32(longer.data_owned + at - 4, 3);
+    buffer_append_u64(&longer, ticket);
+    buffer_append_u8(&longer, team);
+    buffer_append_u8(&longer, has_confirmed);
+    buffer_append_bytes(&longer, bytes_make(encoded->data_owned + at + 20, encoded->size - at - 20));
+    struct core *core = core_create();
+    bool is_read = core_bytes_decode(core, buffer_bytes(&longer));
+    core_destroy(core);
+    buffer_deinit(&longer);
+    return is_read;
+}
+
+/* It stands last, so that all would be well again if it were passed over. */
+static void a_member_that_a_held_match_can_not_have_is_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool = open_with(&rig, confirming, PAIRS);
+    offer_all(&rig, pool, "abcd");
+    match(&rig, pool, "p", "a:1 b:1");
+    uint64_t first = pool_rig_ticket(pool, "a")->entry.number, second = pool_rig_ticket(pool, "b")->entry.number;
+    struct buffer encoded;
+    buffer_init(&encoded);
+    core_rig_encode(rig.core, &encoded);
+    uint8_t members[24] = {2}; /* how many; ticket, team, has_confirmed; twice */
+    bytes_put_u64(members + 4, first);
+    bytes_put_u64(members + 14, second);
+    const uint8_t *found = memmem(encoded.data_owned, encoded.size, members, sizeof(members));
+    assert_non_null(found);
+    size_t at = (size_t)(found - encoded.data_owned) + 4;
+    assert_false(is_read_with_member(&encoded, at, first, 0, 0));
+    assert_false(is_read_with_member(&encoded, at, second, 0, 0));
+    assert_false(is_read_with_member(&encoded, at, pool_rig_ticket(pool, "c")->entry.number, 0, 0));
+    assert_false(is_read_with_member(&encoded, at, pool_rig_ticket(pool, "d")->entry.number + 1, 0, 0));
+    bytes_put_u32(encoded.data_owned + at - 4, 1); /* b is nobody's then */
+    struct core *core = core_create();
+    assert_false(core_bytes_decode(core, buffer_bytes(&encoded)));
+    core_destroy(core);
+    buffer_deinit(&encoded);
+    close_rig(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +339,8 @@ int main(void)
         cmocka_unit_test(MR26_the_record_that_matches_a_ticket_cancels_the_others_of_its_exclusive_set),
         cmocka_unit_test(MR26_who_came_into_a_set_behind_its_match_is_cancelled_when_the_result_ends),
         cmocka_unit_test(MR26_while_one_of_an_exclusive_set_is_held_the_others_wait_and_can_t_be_matched),
+        cmocka_unit_test(a_proposal_that_two_matches_have_is_refused),
+        cmocka_unit_test(a_member_that_a_held_match_can_not_have_is_refused),
     };
     return cmocka_run_group_tests_name("core match hold", tests, NULL, NULL);
 }

@@ -111,6 +111,47 @@ static void a_queue_has_fifty_tags_at_most(void **state)
     core_rig_deinit(&rig);
 }
 
+/* What a log says of tags, of which each alone may be good. */
+static bool is_replayed(struct core_rig *rig, const struct event *event)
+{
+    struct buffer payload;
+    buffer_init(&payload);
+    event_encode(event, &payload);
+    struct failure failure;
+    bool is_good = core_replay(rig->core, buffer_bytes(&payload), rig->position, rig->now_ms, &failure);
+    buffer_deinit(&payload);
+    return is_good;
+}
+
+static void tags_of_a_log_that_are_too_many_together_are_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct buffer run, tag;
+    core_rig_init(&rig, 1);
+    buffer_init(&run);
+    buffer_init(&tag);
+    struct queue_settings settings = core_rig_settings();
+    uint32_t queue = decide_create_queue(core_rig_begin(&rig), BYTES("q"), &settings)->id;
+    core_rig_end(&rig);
+    for (uint8_t key = 1; key <= TAGS_MAX; key++) {
+        buffer_append_sized(&run, bytes_make(&key, 1));
+        buffer_append_sized(&run, BYTES("x"));
+    }
+    struct event event = {.kind = EVENT_QUEUE_TAGGED, .queue_tagged = {.queue = queue, .tags = buffer_bytes(&run)}};
+    assert_true(is_replayed(&rig, &event));
+    event.queue_tagged.tags = run_of(&tag, "one more=1");
+    assert_false(is_replayed(&rig, &event));
+    const struct queue *tagged = core_find_queue(rig.core, BYTES("q"));
+    assert_true(bytes_equal(tagged->tags_owned, buffer_bytes(&run)));
+    event.queue_tagged.queue++;
+    assert_false(is_replayed(&rig, &event));
+    core_check(rig.core);
+    buffer_deinit(&run);
+    buffer_deinit(&tag);
+    core_rig_deinit(&rig);
+}
+
 static void tags_go_with_their_queue_and_outlive_a_purge(void **state)
 {
     (void)state;
@@ -146,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_run_that_is_none_is_not_sound),
         cmocka_unit_test(a_queue_has_fifty_tags_at_most),
         cmocka_unit_test(tags_go_with_their_queue_and_outlive_a_purge),
+        cmocka_unit_test(tags_of_a_log_that_are_too_many_together_are_refused),
     };
     return cmocka_run_group_tests_name("core tags", tests, NULL, NULL);
 }

@@ -486,6 +486,77 @@ static void a_step_that_ends_at_the_ttl_may_still_match(void **state)
     core_rig_deinit(&rig);
 }
 
+/* The step and the ttl are both due, and the matcher has others to look at first: nobody expires before a last look. */
+static void MR6_a_ticket_does_not_expire_before_the_matcher_had_its_look(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool = begin(&rig);
+    struct pool_spec spec = pool->spec;
+    spec.matcher = MATCHER_BUILT_IN;
+    pool = pool_rig_put(&rig, "duel", &spec);
+    for (unsigned i = 0; i < 20; i++) {
+        char key[16], attributes[40];
+        (void)snprintf(key, sizeof(key), "t%u", i);
+        (void)snprintf(attributes, sizeof(attributes), "{'mode':'a','mmr':%u}", 1000 + 80 * i);
+        pool_rig_offer(&rig, pool, &(struct pool_rig_ticket){.key = key, .attributes = attributes, .ttl_s = 10});
+    }
+    rig.now_ms += 10000;
+    unsigned calls = 0;
+    for (uint32_t waiting = 20; pool->counts.matched < 20; waiting = pool->counts.waiting) {
+        ticket_pool_do_due(core_rig_begin(&rig), 500, 0); /* a few steps of the matcher */
+        core_rig_end(&rig);
+        assert_int_equal(pool->counts.expired, 0);
+        assert_true(pool->counts.waiting <= waiting && ++calls < 10000);
+    }
+    assert_true(calls > 1);
+    pool_rig_check(&rig);
+    core_rig_deinit(&rig);
+}
+
+/* A busy matcher holds up an expiry for a second, no longer; and a pool whose share is one expires one at a time. */
+static void an_expiry_waits_for_a_busy_matcher_for_a_second(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool = begin(&rig);
+    struct pool_spec spec = pool->spec;
+    spec.matcher = MATCHER_BUILT_IN;
+    pool = pool_rig_put(&rig, "duel", &spec);
+    pool_rig_offer(&rig, pool, &(struct pool_rig_ticket){.key = "a", .attributes = "{'mode':'a'}", .ttl_s = 10});
+    for (unsigned i = 0; i < 20; i++) {
+        char key[16], attributes[40];
+        (void)snprintf(key, sizeof(key), "t%u", i);
+        (void)snprintf(attributes, sizeof(attributes), "{'mode':'b','mmr':%u}", 1000 + 400 * i);
+        pool_rig_offer(&rig, pool, &(struct pool_rig_ticket){.key = key, .attributes = attributes, .ttl_s = 30});
+    }
+    rig.now_ms += 10999;
+    ticket_pool_do_due(core_rig_begin(&rig), 500, 0);
+    core_rig_end(&rig);
+    assert_int_equal(state_of(pool, "a"), TICKET_WAITING);
+    rig.now_ms += 1;
+    ticket_pool_do_due(core_rig_begin(&rig), 500, 0);
+    core_rig_end(&rig);
+    assert_int_equal(state_of(pool, "a"), TICKET_EXPIRED);
+    pool_rig_pass(&rig, 0);
+    rig.now_ms += 60000;
+    pool_rig_pass(&rig, 0);
+    assert_int_equal(pool->counts.expired, 21);
+    static const char *const late[] = {"{'mode':'x'}", "{'mode':'y'}", "{'mode':'z'}"};
+    for (unsigned i = 0; i < ARRAY_LENGTH(late); i++)
+        pool_rig_offer(&rig, pool, &(struct pool_rig_ticket){.key = late[i], .attributes = late[i], .ttl_s = 1});
+    rig.now_ms += 5000;
+    uint64_t expired = pool->counts.expired;
+    for (unsigned calls = 0; calls < 8; calls++) {
+        uint64_t before = pool->counts.expired;
+        ticket_pool_do_due(core_rig_begin(&rig), 0, 500);
+        core_rig_end(&rig);
+        assert_true(pool->counts.expired <= before + 1);
+    }
+    assert_int_equal(pool->counts.expired, expired + 3);
+    core_rig_deinit(&rig);
+}
+
 /* --- feed and waits ----------------------------------------------------------------------------------------------- */
 
 static void a_feed_numbers_without_gaps_and_keeps_the_newest(void **state)
@@ -746,6 +817,58 @@ static void no_damage_of_an_event_crashes_the_replay(void **state)
     core_rig_deinit(&rig);
 }
 
+/* Does a replay of all that was logged, and then this, go well? */
+static bool put_fits(const struct core_rig *rig, uint32_t id, const char *name, const struct pool_spec *spec)
+{
+    struct buffer payload, encoded;
+    buffer_init(&payload);
+    buffer_init(&encoded);
+    pool_spec_encode(spec, &encoded);
+    event_encode(
+        &(struct event){.kind = EVENT_POOL_PUT,
+                        .pool_put = {.pool = id, .name = bytes_from_string(name), .spec = buffer_bytes(&encoded)}},
+        &payload);
+    struct core *core = core_rig_replay(rig);
+    struct failure failure;
+    bool is_good = core_replay(core, buffer_bytes(&payload), rig->position, rig->now_ms, &failure);
+    core_check(core);
+    core_destroy(core);
+    buffer_deinit(&payload);
+    buffer_deinit(&encoded);
+    return is_good;
+}
+
+static void a_pool_of_a_log_that_there_can_not_be_is_refused(void **state)
+{
+    (void)state;
+    struct core_rig rig;
+    struct ticket_pool *pool = begin(&rig);
+    const struct pool_spec good = pool->spec;
+    char name[TICKET_POOL_NAME_SIZE_MAX + 2] = "";
+    memset(name, 'n', TICKET_POOL_NAME_SIZE_MAX);
+    assert_true(put_fits(&rig, 1, "duel", &good));
+    assert_true(put_fits(&rig, 2, name, &good));
+    name[TICKET_POOL_NAME_SIZE_MAX] = 'n';
+    assert_false(put_fits(&rig, 2, name, &good));
+    assert_false(put_fits(&rig, 2, "", &good));
+    assert_false(put_fits(&rig, 2, "duel", &good));
+    assert_false(put_fits(&rig, 1, "other", &good));
+    assert_false(put_fits(&rig, 3, "other", &good));
+    struct pool_spec wrong[4] = {good, good, good, good};
+    wrong[0].rules = BYTES("{");
+    wrong[1].matcher = (enum matcher_kind)(MATCHER_BOTH + 1);
+    wrong[2].result_queue = 99;
+    wrong[3].expiry_queue = 99;
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+        assert_false(put_fits(&rig, 1, "duel", &wrong[i]));
+        assert_false(put_fits(&rig, 2, "other", &wrong[i]));
+    }
+    struct pool_spec narrow = pool_rig_spec(&rig, "{'attrs':{'mode':'num'},'size':2,'rules':[]}");
+    assert_false(put_fits(&rig, 1, "duel", &narrow)); /* its tickets say it otherwise */
+    assert_true(put_fits(&rig, 2, "other", &narrow));
+    core_rig_deinit(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -771,6 +894,9 @@ int main(void)
         cmocka_unit_test(MR38_a_server_that_starts_from_a_snapshot_goes_on_as_it_was),
         cmocka_unit_test(no_damage_crashes_the_decoder),
         cmocka_unit_test(no_damage_of_an_event_crashes_the_replay),
+        cmocka_unit_test(MR6_a_ticket_does_not_expire_before_the_matcher_had_its_look),
+        cmocka_unit_test(an_expiry_waits_for_a_busy_matcher_for_a_second),
+        cmocka_unit_test(a_pool_of_a_log_that_there_can_not_be_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

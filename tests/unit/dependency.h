@@ -5,6 +5,7 @@
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 
+#include "core/snapshot.h"
 #include "core/state.h"
 
 #include <setjmp.h>
