@@ -125,7 +125,9 @@ class RabbitMQ(Server):
         with open(os.path.join(self.folder, "mapper.log"), "wb") as log:
             self.mapper = subprocess.Popen(["epmd", "-port", str(self.mapper_port), "-address", "127.0.0.1"], stdin=subprocess.DEVNULL,
                                            stdout=log, stderr=log)
-        return super().start()
+        seconds = super().start()
+        self.ask("await_startup", "--timeout", "60")  # it accepts connections before its application counts as running
+        return seconds
 
     def stop(self, how=signal.SIGKILL):
         """What it holds isn't needed any more: its clean stop takes seconds."""
@@ -135,12 +137,16 @@ class RabbitMQ(Server):
             self.mapper.wait()
             self.mapper = None
 
-    def held(self):
-        done = subprocess.run([os.path.join(self.FOLDER, "rabbitmqctl"), "-n", self.node, "-q", "--no-table-headers", "list_queues",
-                               "messages"], env=self.environment(), capture_output=True, text=True, timeout=60, check=False)
+    def ask(self, *words):
+        """What rabbitmqctl answers."""
+        done = subprocess.run([os.path.join(self.FOLDER, "rabbitmqctl"), "-n", self.node, "-q", *words], env=self.environment(),
+                              capture_output=True, text=True, timeout=90, check=False)
         if done.returncode != 0:
-            raise RunFailed(f"rabbitmqctl: {(done.stdout + done.stderr).strip()[-300:]}")
-        return sum(map(int, done.stdout.split()))
+            raise RunFailed(f"rabbitmqctl {words[0]}: {(done.stderr + done.stdout).strip()[:300]}")
+        return done.stdout
+
+    def held(self):
+        return sum(map(int, self.ask("--no-table-headers", "list_queues", "messages").split()))
 
     def check(self, total):
         """Acknowledgements are on their way when the load ends; the last of them count a moment later."""

@@ -32,22 +32,30 @@ def results():
         pytest.skip("measures nothing under a wrapper")
     if (PROGRAMS.parent / "build.ninja").exists():
         subprocess.run(["ninja", "-C", PROGRAMS.parent, "--quiet", "bench/load", "bench/echo", "bench/sigv4"], check=False)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="tally-bench-"))  # not pytest's: PostgreSQL, another user, must reach it
-    folder.chmod(0o711)
-    yield run_quick(folder)
-    shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(prefix="tally-bench-") as folder:
+        yield run_quick(pathlib.Path(folder))
 
 
-def run_quick(folder):
-    command = [ROOT / "bench" / "run", "--quick", "--folder", folder, "--programs", PROGRAMS, "--tallyd", BIN / "tallyd"]
+def run_quick(folder, *options):
+    folder.chmod(0o711)  # PostgreSQL, another user, must reach it
+    command = [ROOT / "bench" / "run", "--quick", "--folder", folder, "--programs", PROGRAMS, "--tallyd", BIN / "tallyd", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=480, check=False)
     assert done.returncode == 0, done.stderr
-    assert not list(pathlib.Path(folder).glob("data-*")), "the data folder is left behind"
+    assert not list(folder.glob("data-*")), "the data folder is left behind"
     return {**json.loads((folder / "results.json").read_text()), "printed": done.stdout, "chart": (folder / "jobs.svg").read_text()}
 
 
 def is_installed(program):
     return shutil.which(program, path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin") is not None
+
+
+def peer_of(results, key):
+    """A peer's figures. It is another project's server on a busy machine: one that fails is measured once more, alone."""
+    load = results["measured"][key]
+    if not load["problem"] or "isn't there" in load["problem"]:
+        return load
+    with tempfile.TemporaryDirectory(prefix="tally-bench-") as folder:
+        return run_quick(pathlib.Path(folder), "--only", key)["measured"][key]
 
 
 def test_every_load_of_tally_has_a_figure(results):
@@ -60,15 +68,16 @@ def test_every_load_of_tally_has_a_figure(results):
 
 def test_a_peer_has_a_figure_or_is_named_as_missing(results):
     for program, key in PEERS.items():
-        for name, load in results["measured"].items():
+        for name in results["measured"]:
             if name.split(".")[0] == key:
+                load = peer_of(results, name)
                 assert load["messages_per_s"] if is_installed(program) else program in load["problem"], name
 
 
 def test_a_queue_beside_tally_has_a_figure_or_says_what_is_missing(results):
     """RabbitMQ, NATS, PostgreSQL and the libraries come with ./setup bench; where one is there, its run must be right."""
     for key, program in QUEUES.items():
-        load = results["measured"][key]
+        load = peer_of(results, key)
         if load["problem"]:
             assert "isn't there" in load["problem"] and (program is None or program in load["problem"] or key == "bullmq"), \
                 f"{key}: {load['problem']}"
