@@ -1,9 +1,9 @@
-/* RabbitMQ, in AMQP 0-9-1: every connection publishes persistent messages to one durable queue, waits for their confirms, and consumes
- * from it with a prefetch. What arrives is acknowledged at once, all that one read brought with one frame. AMQP confirms no
- * acknowledgement: a message counts as deleted when its acknowledgement is written.
+/* RabbitMQ, in AMQP 0-9-1: every connection publishes persistent messages to one durable queue, waits for their
+ * confirms, and consumes from it with a prefetch. What arrives is acknowledged at once, all that one read brought with
+ * one frame. AMQP confirms no acknowledgement: a message counts as deleted when its acknowledgement is written.
  *
- * A connection publishes again when what it published is confirmed and as many messages have been delivered to it, so that no backlog
- * grows; who got more than his share begins without waiting for them. */
+ * A connection publishes again when what it published is confirmed and as many messages have been delivered to it, so
+ * that no backlog grows; who got more than his share begins without waiting for them. */
 #include "workload.h"
 
 #include <stdlib.h>
@@ -117,7 +117,7 @@ static void ack_append(struct text *out, uint64_t tag)
     frame_end(out, begin);
 }
 
-/* --- The handshake: what is said after each answer ------------------------------------------------------------------ */
+/* --- The handshake: what is said after each answer ---------------------------------------------------------------- */
 
 static void start_append(struct text *out)
 {

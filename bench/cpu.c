@@ -38,7 +38,8 @@ static double cpu_of_process_s(long pid, bool may_be_gone)
     return (double)(user + system + children_user + children_system) / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* The children of a process that are still there: it has not waited for these. One that ends while we look counts with those. */
+/* The children of a process that are still there: it has not waited for these. One that ends while we look counts with
+ * those. */
 static double cpu_of_children_s(long pid)
 {
     char path[64];

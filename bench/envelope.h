@@ -1,4 +1,5 @@
-/* Send requests whose messages are numbered by a record: prepared once, then numbers, times and bodies are written over. */
+/* Send requests whose messages are numbered by a record: prepared once, then numbers, times and bodies are written
+ * over. */
 #ifndef TALLY_BENCH_ENVELOPE_H
 #define TALLY_BENCH_ENVELOPE_H
 
@@ -17,7 +18,8 @@ struct envelope {
     size_t id_at[ENVELOPE_MAX];
 };
 
-/* To a queue of plan->port; with groups it is a FIFO queue, and message n goes to group n modulo groups, with a deduplication id. */
+/* To a queue of plan->port; with groups it is a FIFO queue, and message n goes to group n modulo groups, with a
+ * deduplication id. */
 void envelope_init(struct envelope *envelope, const struct plan *plan, const char *queue, unsigned count,
                    uint64_t groups);
 

@@ -115,7 +115,8 @@ static uint64_t window_until_ns(const struct generator *generator)
     return generator->started_at_ns + (uint64_t)((plan->warm_up_s + plan->duration_s) * 1e9);
 }
 
-/* Is nothing more to be asked? At a rate, what was due in the window still is behind its end: a pause of the server may have kept it. */
+/* Is nothing more to be asked? At a rate, what was due in the window still is behind its end: a pause of the server may
+ * have kept it. */
 static bool is_over(const struct generator *generator)
 {
     if (generator->plan->count > 0 && generator->writes >= generator->plan->count)
@@ -135,8 +136,8 @@ static bool must_wait(const struct generator *generator)
     return generator->workload->must_wait != NULL && generator->workload->must_wait(generator->workload_state);
 }
 
-/* An answered connection asks again, or waits for its turn, or is done. A life that was begun is ended: what it left in flight
- * would block its group, or hide from the next run until its lease is over. */
+/* An answered connection asks again, or waits for its turn, or is done. A life that was begun is ended: what it left in
+ * flight would block its group, or hide from the next run until its lease is over. */
 static void connection_go_on(struct generator *generator, struct connection *connection, uint64_t now_ns)
 {
     if (connection->is_drained || (is_over(generator) && connection->step == 0))
@@ -147,8 +148,8 @@ static void connection_go_on(struct generator *generator, struct connection *con
         connection_ask(generator, connection, connection->is_part ? connection->asked_at_ns : now_ns);
 }
 
-/* Does the latency of this write count? At a rate those do that were due in the window, whenever they are answered; otherwise
- * those that are answered in it. */
+/* Does the latency of this write count? At a rate those do that were due in the window, whenever they are answered;
+ * otherwise those that are answered in it. */
 static bool is_counted(const struct generator *generator, const struct connection *connection)
 {
     if (connection->is_part || generator->phase == PHASE_WARM_UP)

@@ -18,9 +18,9 @@ bool http_message_find(struct view in, struct http_message *message);
 /* The same of replies with status 200; ends the program on one with another. */
 bool http_reply_find(struct view in, struct http_message *reply);
 
-/* Appends the head of a request for an action (`target`: AmazonSQS.SendMessage) up to and including "Content-Length: ": about 650 bytes with the
- * names and sizes that boto3 sends. The signature has the right form and is not valid, until signer.h puts another in its place: tallyd
- * without credentials, like nginx, does not check it. */
+/* Appends the head of a request for an action (`target`: AmazonSQS.SendMessage) up to and including "Content-Length: ":
+ * about 650 bytes with the names and sizes that boto3 sends. The signature has the right form and is not valid, until
+ * signer.h puts another in its place: tallyd without credentials, like nginx, does not check it. */
 void http_request_begin(struct text *out, const char *target, uint16_t port);
 
 /* Appends what follows "Content-Length: ". */

@@ -1,10 +1,13 @@
-/* instructions: feeds whole HTTP requests, 64 a frame, to the parts of a daemon that do the same in every run: the parser of requests, the
- * api with core and log, and the writer of replies. bench/count runs it under callgrind, which counts what happens in measured_round().
+/* instructions: feeds whole HTTP requests, 64 a frame, to the parts of a daemon that do the same in every run: the
+ * parser of requests, the api with core and log, and the writer of replies. bench/count runs it under callgrind, which
+ * counts what happens in measured_round().
  *
- * Left out is what a socket and the kernel make different each time: connections, the loop, the flusher's thread. The log is real and
- * writes to a folder, because system calls cost no instructions here. Time stands still but for a millisecond a frame; nothing is random.
+ * Left out is what a socket and the kernel make different each time: connections, the loop, the flusher's thread. The
+ * log is real and writes to a folder, because system calls cost no instructions here. Time stands still but for a
+ * millisecond a frame; nothing is random.
  *
- * Prints one line of JSON: who compiled it, how many requests of each action were measured, and the actions in their order. */
+ * Prints one line of JSON: who compiled it, how many requests of each action were measured, and the actions in their
+ * order. */
 #include "http.h"
 #include "signer.h"
 #include "tickets.h"

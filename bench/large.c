@@ -1,8 +1,8 @@
 /* Workloads of the large run: sends, deletes in random order, a drain; a record (record.h) knows every message.
  *
- * long-scatter receives everything with leases that outlast the run. It keeps up to --hand receipt handles in hand, takes random ones
- * of them, and of what it takes deletes as many as leave --keep messages; the others it keeps, and when all has been received it gives
- * them back. So what is deleted is spread evenly over all that was sent. */
+ * long-scatter receives everything with leases that outlast the run. It keeps up to --hand receipt handles in hand,
+ * takes random ones of them, and of what it takes deletes as many as leave --keep messages; the others it keeps, and
+ * when all has been received it gives them back. So what is deleted is spread evenly over all that was sent. */
 #include "envelope.h"
 #include "http.h"
 #include "lease.h"
@@ -76,7 +76,7 @@ static void large_tell(const void *state, FILE *file)
     record_counts_print(((const struct large *)state)->record, file);
 }
 
-/* --- Sends ---------------------------------------------------------------------------------------------------------- */
+/* --- Sends -------------------------------------------------------------------------------------------------------- */
 
 static void send_ask(const void *state, struct connection *connection)
 {
@@ -99,7 +99,7 @@ static size_t send_answer(const void *state, struct connection *connection, stru
     return reply.size;
 }
 
-/* --- Receives and deletes ------------------------------------------------------------------------------------------- */
+/* --- Receives and deletes ----------------------------------------------------------------------------------------- */
 
 static void entries_ask(const struct large *large, struct connection *connection, const char *target,
                         struct view suffix)
@@ -154,7 +154,7 @@ static unsigned give_back_answer(const struct large *large, struct connection *c
     return count;
 }
 
-/* --- Half of them, in random order ---------------------------------------------------------------------------------- */
+/* --- Half of them, in random order -------------------------------------------------------------------------------- */
 
 static uint64_t random_below(struct hand *hand, uint64_t bound)
 {
@@ -212,8 +212,8 @@ static void scatter_ask(const void *state, struct connection *connection)
     entries_ask(large, connection, "AmazonSQS.ChangeMessageVisibilityBatch", VIEW(",\"VisibilityTimeout\":0"));
 }
 
-/* What is received goes into the hand. Where every message was there already, a receive that was under way has got one that was given
- * back meanwhile: it is given back again. */
+/* What is received goes into the hand. Where every message was there already, a receive that was under way has got one
+ * that was given back meanwhile: it is given back again. */
 static void scatter_receive_answer(const struct large *large, struct connection *connection, struct view body)
 {
     struct hand *hand = large->hand_owned;
@@ -256,7 +256,7 @@ static size_t scatter_answer(const void *state, struct connection *connection, s
     return reply.size;
 }
 
-/* --- The rest ------------------------------------------------------------------------------------------------------- */
+/* --- The rest ----------------------------------------------------------------------------------------------------- */
 
 static void drain_ask(const void *state, struct connection *connection)
 {

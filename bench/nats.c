@@ -1,5 +1,6 @@
-/* NATS JetStream: publish, fetch and acknowledge through one stream and one durable pull consumer, which the harness makes. Each publish is
- * confirmed by the stream, each acknowledgement by the server ("double ack"), as each fetch is by what it brings. */
+/* NATS JetStream: publish, fetch and acknowledge through one stream and one durable pull consumer, which the harness
+ * makes. Each publish is confirmed by the stream, each acknowledgement by the server ("double ack"), as each fetch is
+ * by what it brings. */
 #include "workload.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Workloads of pools: tickets offered, matches proposed, and how long two that fit wait for each other. The pool and its result queue have
- * the name of the plan's queue. */
+/* Workloads of pools: tickets offered, matches proposed, and how long two that fit wait for each other. The pool and
+ * its result queue have the name of the plan's queue. */
 #include "http.h"
 #include "tickets.h"
 #include "workload.h"
@@ -50,7 +50,8 @@ static void *propose_create(const struct plan *plan)
     return pools_create(plan, "Tally.ProposeMatches");
 }
 
-/* Begins a request whose body has no known length yet; returns where the body begins. A length may have leading zeros. */
+/* Begins a request whose body has no known length yet; returns where the body begins. A length may have leading
+ * zeros. */
 static size_t request_begin(const struct pools *pools, struct text *out, const char *list)
 {
     out->size = 0;
@@ -148,8 +149,8 @@ static size_t propose_answer(const void *state, struct connection *connection, s
     return reply.size;
 }
 
-/* Two that fit each other are offered, then their match is received: one operation, with one latency. With more than one connection a
- * match may come to another one than that which offered. Matches stay in flight. */
+/* Two that fit each other are offered, then their match is received: one operation, with one latency. With more than
+ * one connection a match may come to another one than that which offered. Matches stay in flight. */
 
 static void duel_ask(const void *state, struct connection *connection)
 {

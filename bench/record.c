@@ -100,7 +100,7 @@ uint64_t record_take(struct record *record, uint64_t count)
     return first;
 }
 
-/* --- Bodies --------------------------------------------------------------------------------------------------------- */
+/* --- Bodies ------------------------------------------------------------------------------------------------------- */
 
 /* Mixes both so that no other pair in reach has the same digest by a small error. The finaliser of SplitMix64. */
 static uint32_t digest_of(uint64_t number, uint64_t due_at_ns)
@@ -161,7 +161,7 @@ static bool body_read(const struct record *record, struct view body, uint64_t *n
            memcmp(body.ptr + BODY_HEAD, text_of(*number), body.size - BODY_HEAD) == 0;
 }
 
-/* --- What happens to a message -------------------------------------------------------------------------------------- */
+/* --- What happens to a message ------------------------------------------------------------------------------------ */
 
 void record_sent(struct record *record, uint64_t number)
 {
@@ -175,8 +175,8 @@ static void count_twice(struct record *record, uint64_t number)
         record_count(record, COUNT_TWICE, 1);
 }
 
-/* What was asked of a message before it came (back) has not ended it, and can't any more: a newer handle is out. That of another
- * worker who has it now is safe as long as nobody reads a delivery later than its lease lasts. */
+/* What was asked of a message before it came (back) has not ended it, and can't any more: a newer handle is out. That
+ * of another worker who has it now is safe as long as nobody reads a delivery later than its lease lasts. */
 bool record_delivered(struct record *record, struct record_slot *slot, struct view body, uint64_t now_ns,
                       uint64_t *number)
 {
@@ -210,8 +210,8 @@ void record_given_back(struct record *record, uint64_t number)
     unmark(record, number, MARK_HELD);
 }
 
-/* Each of these counts before it marks or after, so that who is killed in between leaves one more delete without an answer, not one
- * less. */
+/* Each of these counts before it marks or after, so that who is killed in between leaves one more delete without an
+ * answer, not one less. */
 void record_end_asked(struct record *record, uint64_t number)
 {
     record_count(record, COUNT_END_ASKED, 1);
@@ -239,7 +239,7 @@ void record_ended(struct record *record, uint64_t number)
     record_count(record, COUNT_ANSWERED, 1);
 }
 
-/* --- What is printed ------------------------------------------------------------------------------------------------ */
+/* --- What is printed ---------------------------------------------------------------------------------------------- */
 
 void record_counts_print(const struct record *record, FILE *file)
 {

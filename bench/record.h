@@ -1,9 +1,10 @@
 /* The record of a long run: what its processes know of every message, in a file that all of them map.
  *
- * A message is a number, counted from 0, which its body carries. The record outlives any process of the load and the server:
- * workers may be killed under it, and the next phase goes on with it. A mark is set before a request leaves or after a reply
- * was read, never in between, so what it says is certain. A message may have ended whose delete was asked for by somebody who did not
- * live to read the answer; not if it was refused, and not if the message was delivered again after it. */
+ * A message is a number, counted from 0, which its body carries. The record outlives any process of the load and the
+ * server: workers may be killed under it, and the next phase goes on with it. A mark is set before a request leaves or
+ * after a reply was read, never in between, so what it says is certain. A message may have ended whose delete was asked
+ * for by somebody who did not live to read the answer; not if it was refused, and not if the message was delivered
+ * again after it. */
 #ifndef TALLY_BENCH_RECORD_H
 #define TALLY_BENCH_RECORD_H
 
@@ -41,24 +42,25 @@ enum record_count {
 
 struct record;
 
-/* Maps the record of `messages` messages, whose bodies all have that size, and makes the file where there is none. Ends the program if
- * it can't. */
+/* Maps the record of `messages` messages, whose bodies all have that size, and makes the file where there is none. Ends
+ * the program if it can't. */
 struct record *record_open(const char *path, uint64_t messages, unsigned body_size);
 
 void record_count(struct record *record, enum record_count count, uint64_t more);
 uint64_t record_counted(const struct record *record, enum record_count count);
 
-/* The next `count` numbers, whose sends are asked for now; returns the first. Ends the program where there are no more. */
+/* The next `count` numbers, whose sends are asked for now; returns the first. Ends the program where there are no
+ * more. */
 uint64_t record_take(struct record *record, uint64_t count);
 
-/* Writes the body of a message over size >= RECORD_BODY_MIN bytes: its number, when its send was due, a digest of both, and text that
- * follows from the number. */
+/* Writes the body of a message over size >= RECORD_BODY_MIN bytes: its number, when its send was due, a digest of both,
+ * and text that follows from the number. */
 void record_body_write(char *at, unsigned size, uint64_t number, uint64_t due_at_ns);
 
 /* All of these may be told of any number that record_take gave. */
 void record_sent(struct record *record, uint64_t number);
-/* A body was delivered. False if it is wrong in any byte or its size; then that was counted. Else *number, and the age is added to the
- * slot if it is the message's first delivery. */
+/* A body was delivered. False if it is wrong in any byte or its size; then that was counted. Else *number, and the age
+ * is added to the slot if it is the message's first delivery. */
 bool record_delivered(struct record *record, struct record_slot *slot, struct view body, uint64_t now_ns,
                       uint64_t *number);
 /* It is held for longer than the run lasts: nobody may be given it until it is given back. */
@@ -81,10 +83,10 @@ void record_percentiles_print(enum record_kind kind, const struct histogram *lat
 /* Prints counts as fields of a JSON object, without its braces. */
 void record_counts_print(const struct record *record, FILE *file);
 
-/* Walks all marks and prints one line of JSON: the counts, and of the messages acknowledged how many were never seen, how many never
- * ended (lost), and how many may have (maybe_ended); and how many deletes have no answer in time, which maybe_ended can't exceed
- * (unanswered); and how many messages were seen whose send was never acknowledged; and p50, p99 and p99.9 of all latencies, in
- * microseconds. */
+/* Walks all marks and prints one line of JSON: the counts, and of the messages acknowledged how many were never seen,
+ * how many never ended (lost), and how many may have (maybe_ended); and how many deletes have no answer in time, which
+ * maybe_ended can't exceed (unanswered); and how many messages were seen whose send was never acknowledged; and p50,
+ * p99 and p99.9 of all latencies, in microseconds. */
 void record_verdict_print(const struct record *record, FILE *file);
 
 #endif

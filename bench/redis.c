@@ -52,8 +52,8 @@ const struct workload WORKLOAD_REDIS_LPUSH = {
     .answer = redis_answer,
 };
 
-/* A pair of keys is claimed by a script: both are deleted and a result is added to the list's stream if both are there. Redis runs one
- * script at a time, so that is one step. */
+/* A pair of keys is claimed by a script: both are deleted and a result is added to the list's stream if both are there.
+ * Redis runs one script at a time, so that is one step. */
 
 static const char CLAIM[] = "local claimed=0 for at=1,#KEYS,2 do "
                             "if redis.call('EXISTS',KEYS[at],KEYS[at+1])==2 then "

@@ -1,5 +1,5 @@
-/* Redis Streams: XADD, XREADGROUP by one group that exists, XACK and XDEL. A connection adds before it reads, so a read never finds less than
- * it asks for. */
+/* Redis Streams: XADD, XREADGROUP by one group that exists, XACK and XDEL. A connection adds before it reads, so a read
+ * never finds less than it asks for. */
 #include "workload.h"
 
 #include <stdio.h>

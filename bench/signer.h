@@ -21,7 +21,8 @@ struct signer {
 /* `now` is the time by the wall clock. */
 void signer_init(struct signer *signer, time_t now);
 
-/* Puts time, day and signature in place of those that http_request_begin() wrote. `request` is whole; no other byte changes. */
+/* Puts time, day and signature in place of those that http_request_begin() wrote. `request` is whole; no other byte
+ * changes. */
 void signer_sign(const struct signer *signer, struct text *request);
 
 #endif

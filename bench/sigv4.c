@@ -1,8 +1,8 @@
-/* sigv4: how long a verification of a signature takes, without a server around it. Prints one line of JSON: microseconds a
- * request, of the process's CPU time, for a signature in the header and for one in the query string.
+/* sigv4: how long a verification of a signature takes, without a server around it. Prints one line of JSON:
+ * microseconds a request, of the process's CPU time, for a signature in the header and for one in the query string.
  *
- * The only one of these programs that links Tally (src/auth). The requests are what botocore signs: a body of 200 bytes, and
- * the head that it sends. */
+ * The only one of these programs that links Tally (src/auth). The requests are what botocore signs: a body of 200
+ * bytes, and the head that it sends. */
 #include "auth/sigv4.h"
 
 #include <getopt.h>

@@ -1,7 +1,8 @@
 /* Workloads of the soak: producers of a mixed load, and workers that may be killed at any moment.
  *
- * Half of the load goes to the queue NAME, half to NAME.fifo with groups; batches of ten and single messages in turn. Workers receive
- * by long polls, give a few messages back, leave a few alone until their lease ends, and delete the rest. */
+ * Half of the load goes to the queue NAME, half to NAME.fifo with groups; batches of ten and single messages in turn.
+ * Workers receive by long polls, give a few messages back, leave a few alone until their lease ends, and delete the
+ * rest. */
 #include "envelope.h"
 #include "http.h"
 #include "lease.h"
@@ -99,7 +100,7 @@ static uint32_t random_below(struct soak *soak, uint32_t bound)
     return (uint32_t)((soak->random >> 32) * bound >> 32);
 }
 
-/* --- Producers ------------------------------------------------------------------------------------------------------ */
+/* --- Producers ---------------------------------------------------------------------------------------------------- */
 
 static void send_ask(const void *state, struct connection *connection)
 {
@@ -156,7 +157,7 @@ static void soak_tell(const void *state, FILE *file)
     }
 }
 
-/* --- Workers -------------------------------------------------------------------------------------------------------- */
+/* --- Workers ------------------------------------------------------------------------------------------------------ */
 
 static enum queue queue_of(const struct connection *connection)
 {
@@ -212,8 +213,8 @@ static void receive_answer(struct soak *soak, const struct connection *connectio
     record_count(soak->record, work->give_back_count > 0 ? COUNT_GIVEN_BACK : COUNT_LET_GO, 1);
 }
 
-/* A queue without order confirms the delete of whom it has given the message to somebody else since. So a confirmation counts
- * only while the lease can't have ended, however late this process came to read. */
+/* A queue without order confirms the delete of whom it has given the message to somebody else since. So a confirmation
+ * counts only while the lease can't have ended, however late this process came to read. */
 static void delete_answer(const struct soak *soak, const struct connection *connection, struct work *work,
                           struct view body)
 {

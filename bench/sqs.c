@@ -251,7 +251,8 @@ static bool handle_next(struct view *rest, struct view *handle)
     return view_text_next(rest, VIEW("\"ReceiptHandle\":\""), handle);
 }
 
-/* Makes the DeleteMessage for the one message that a ReceiveMessage gave, in connection->own; returns how many it deletes. */
+/* Makes the DeleteMessage for the one message that a ReceiveMessage gave, in connection->own; returns how many it
+ * deletes. */
 static unsigned delete_one_build(const struct sqs *sqs, struct connection *connection, struct view received)
 {
     static const struct view END = {"\"}", 2};

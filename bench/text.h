@@ -65,8 +65,8 @@ static inline bool view_starts_with(struct view view, struct view prefix)
     return view.size >= prefix.size && memcmp(view.ptr, prefix.ptr, prefix.size) == 0;
 }
 
-/* The text behind the next `key` of *rest, up to its quote, and moves *rest behind it; false where there is none. For a JSON text without
- * escapes whose key ends with the quote that opens it. */
+/* The text behind the next `key` of *rest, up to its quote, and moves *rest behind it; false where there is none. For a
+ * JSON text without escapes whose key ends with the quote that opens it. */
 bool view_text_next(struct view *rest, struct view key, struct view *value);
 
 /* How often `needle` occurs in `view`, without overlaps. */

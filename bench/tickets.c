@@ -2,12 +2,14 @@
 
 enum { MODES = 8 };
 
-/* Of `alone` and `pair`, whose pools let two fit that are at most 50 apart: those who wait stand further from each other than that, and
- * pairs come in between, where nobody waits. JSON knows no leading zeros, so positions begin far from 0. */
+/* Of `alone` and `pair`, whose pools let two fit that are at most 50 apart: those who wait stand further from each
+ * other than that, and pairs come in between, where nobody waits. JSON knows no leading zeros, so positions begin far
+ * from 0. */
 static const uint64_t FIRST_POSITION = UINT64_C(10000000000), STEP = 200, SPOTS = 100000;
 static const uint64_t TICKETS_FIT_SPOTS = 1000;
 
-/* Of the kinds with maps: values are dense, so that hundreds or thousands are near, and only what they share tells them apart. */
+/* Of the kinds with maps: values are dense, so that hundreds or thousands are near, and only what they share tells them
+ * apart. */
 static const uint64_t MMR_RANGE = 3000, MMR_STRIDE = 7919;
 
 static void alone_append(struct text *out, uint64_t number)
@@ -23,7 +25,8 @@ static void pair_append(struct text *out, uint64_t number)
                        (unsigned long long)(FIRST_POSITION + spot * STEP + STEP / 2));
 }
 
-/* Newcomers for those of `alone` that wait: a thousand that fit one each, then a thousand that take the places of those who left. */
+/* Newcomers for those of `alone` that wait: a thousand that fit one each, then a thousand that take the places of those
+ * who left. */
 static void fit_append(struct text *out, uint64_t number)
 {
     uint64_t spot = number % TICKETS_FIT_SPOTS;

@@ -15,8 +15,8 @@ struct plan {
     const char *queue;    /* name of the SQS queue, made before */
     uint64_t groups;      /* 0: none; else each message belongs to one of so many, in turn */
     uint64_t group_first; /* the number of the first */
-    uint64_t
-        id_first; /* 0: none; else each message has a deduplication id, counted from here; of tickets, keys: the first number */
+    /* 0: none; else each message has a deduplication id, counted from here; of tickets, keys: the first number */
+    uint64_t id_first;
     const char
         *attribute; /* NULL, or one message attribute of each message, RabbitMQ: argument of the queue: NAME=VALUE */
     bool is_signed; /* SQS only: requests carry a signature that is valid (signer.h) */
@@ -82,8 +82,8 @@ struct workload {
     const char *help;
     enum counted counted;
     bool is_drain; /* ends by itself when nothing is left, and is measured whole */
-    bool
-        is_pushed; /* the server also sends what was not asked for; then answer() counts replies itself (connection_settle) */
+    /* the server also sends what was not asked for; then answer() counts replies itself (connection_settle) */
+    bool is_pushed;
     /* Prebuilds the requests; what it returns goes to the functions below and lives as long as the program. */
     void *(*create)(const struct plan *plan);
     /* Sets connection->out and connection->replies_due. */
@@ -91,7 +91,8 @@ struct workload {
     /* Reads the first reply of `in` and counts what it confirms. Returns its size, 0 while bytes are missing; ends the
      * program if it is anything but the confirmation expected. */
     size_t (*answer)(const void *state, struct connection *connection, struct view in, struct counters *counters);
-    /* NULL, or: is everything that was begun over? A run that begins nothing more ends then, whatever connections wait for. */
+    /* NULL, or: is everything that was begun over? A run that begins nothing more ends then, whatever connections wait
+     * for. */
     bool (*is_settled)(const void *state, const struct counters *counters);
     /* NULL, or: should no new write begin for a moment? */
     bool (*must_wait)(const void *state);

@@ -77,9 +77,9 @@ struct tally_options {
 };
 
 /* Makes a client; connects to nothing yet. Copies what `options` points to; NULL: all defaults. Requests are signed
- * with AWS Signature Version 4 (service sqs) when both keys are known.
- * Errors, in order: TALLY_INVALID if the endpoint is no http://, https:// or unix: address, or if only one of the keys is
- * known. The caller ends the client with tally_client_destroy(). `error` may be NULL. Any thread. */
+ * with AWS Signature Version 4 (service sqs) when both keys are known. Errors, in order: TALLY_INVALID if the endpoint
+ * is no http://, https:// or unix: address, or if only one of the keys is known. The caller ends the client with
+ * tally_client_destroy(). `error` may be NULL. Any thread. */
 enum tally_status tally_client_create(const struct tally_options *options, struct tally_client **client,
                                       struct tally_error *error);
 
@@ -131,9 +131,9 @@ struct tally_pair {
 };
 
 /* Creates a queue, or finds one that exists with the same values of the given attributes (with none: always). `url`,
- * unless NULL, receives its URL; the caller frees it with free().
- * Errors: TALLY_REFUSED with QueueNameExists, QueueDeletedRecently (Amazon SQS; Tally where it is told to keep that rule),
- * InvalidAttributeName, InvalidAttributeValue, InvalidParameterValueException. */
+ * unless NULL, receives its URL; the caller frees it with free(). Errors: TALLY_REFUSED with QueueNameExists,
+ * QueueDeletedRecently (Amazon SQS; Tally where it is told to keep that rule), InvalidAttributeName,
+ * InvalidAttributeValue, InvalidParameterValueException. */
 enum tally_status tally_queue_create(struct tally_client *client, const char *name, const struct tally_pair *attributes,
                                      size_t attribute_count, char **url);
 
@@ -154,8 +154,8 @@ struct tally_queue_counts {
     uint64_t delayed;
 };
 
-/* Stops deliveries from a queue, and lets them go on. Sends are taken meanwhile, and messages in flight may be finished.
- * Idempotent, durable. Errors: TALLY_REFUSED with QueueDoesNotExist. Tally's own: PauseQueue, ResumeQueue. */
+/* Stops deliveries from a queue, and lets them go on. Sends are taken meanwhile, and messages in flight may be
+ * finished. Idempotent, durable. Errors: TALLY_REFUSED with QueueDoesNotExist. Tally's own: PauseQueue, ResumeQueue. */
 enum tally_status tally_queue_pause(struct tally_client *client, const char *queue);
 enum tally_status tally_queue_resume(struct tally_client *client, const char *queue);
 
@@ -180,7 +180,8 @@ struct tally_outgoing {
     const char *deduplication_id; /* MessageDeduplicationId; NULL: none */
     bool has_delay;               /* false: the queue's own delay */
     unsigned delay_s;             /* 0 to 900 */
-    /* Tally's own, each sent as one of the message's attributes, which with `attributes` and batch_id are at most 10: */
+    /* Tally's own, each sent as one of the message's attributes, which with `attributes` and batch_id are at most
+     * 10: */
     const char
         *producer;     /* name of a numbered producer, with `sequence` (Tally.Producer, Tally.Sequence); NULL: none */
     uint64_t sequence; /* 0 to 2^63 - 1; not above the producer's last one to this queue: a duplicate */
@@ -197,15 +198,13 @@ struct tally_outgoing {
 
 /* Sends a message; when it returns TALLY_OK the message is durable. `id`, unless NULL, receives its message id; of a
  * duplicate the first message's, or "" where a numbered producer's message is too old to be known, or there was none of
- * that number.
- * With a deduplication id or a producer a lost answer is asked for again, because the server knows the repeat (with a
- * DeduplicationWindow of 0 on the queue it would not: then give no id). Otherwise nothing is repeated unless
- * tally_options.repeats_sends says so.
- * Errors, in order: TALLY_INVALID if something is not UTF-8 or the body is NULL; TALLY_UNREACHABLE, where
- * is_outcome_unknown says that the message may be in the queue all the same; TALLY_REFUSED with QueueDoesNotExist,
- * InvalidMessageContents, InvalidParameterValueException (size, delay, attributes), MissingRequiredParameterException (a FIFO
- * queue without a group), BatchDoesNotExist, BatchSealed, BatchTotalExceeded, DependencyDoesNotExist, DependencyCycle,
- * DependencyTooDeep. */
+ * that number. With a deduplication id or a producer a lost answer is asked for again, because the server knows the
+ * repeat (with a DeduplicationWindow of 0 on the queue it would not: then give no id). Otherwise nothing is repeated
+ * unless tally_options.repeats_sends says so. Errors, in order: TALLY_INVALID if something is not UTF-8 or the body is
+ * NULL; TALLY_UNREACHABLE, where is_outcome_unknown says that the message may be in the queue all the same;
+ * TALLY_REFUSED with QueueDoesNotExist, InvalidMessageContents, InvalidParameterValueException (size, delay,
+ * attributes), MissingRequiredParameterException (a FIFO queue without a group), BatchDoesNotExist, BatchSealed,
+ * BatchTotalExceeded, DependencyDoesNotExist, DependencyCycle, DependencyTooDeep. */
 enum tally_status tally_send(struct tally_client *client, const char *queue, const struct tally_outgoing *message,
                              char id[TALLY_MESSAGE_ID_SIZE]);
 
@@ -261,8 +260,8 @@ struct tally_message {
     const char *group_id;        /* MessageGroupId; NULL: none */
     const char *sequence_number; /* SequenceNumber, decimal digits; NULL: not a FIFO queue */
     const char *deduplication_id; /* MessageDeduplicationId; NULL: none */
-    const char *
-        dead_letter_source; /* DeadLetterQueueSourceArn: the queue that it was given up in; NULL: it is no dead letter */
+    /* DeadLetterQueueSourceArn: the queue that it was given up in; NULL: it is no dead letter */
+    const char *dead_letter_source;
 };
 
 struct tally_messages {
@@ -271,7 +270,8 @@ struct tally_messages {
     struct tally_reply reply_owned; /* what the strings of the items point into */
 };
 
-/* How a worker makes an effect happen once, though messages are delivered at least once: in one transaction of the store,
+/* How a worker makes an effect happen once, though messages are delivered at least once: in one transaction of the
+ * store,
  *     INSERT INTO inbox (message_id) VALUES (id)      -- there already: it has happened, change nothing and delete
  *     UPDATE account SET …, token = fencing_token     -- no row: another worker has gone on; roll back, do not delete
  *      WHERE id = … AND token < fencing_token
@@ -293,20 +293,21 @@ const char *tally_message_attribute(const struct tally_message *message, const c
 
 /* Deletes a message that was received: its work is done, and a batch it belongs to counts it as succeeded. Idempotent.
  * A handle that is not the newest of its message deletes it on a standard queue too, unless the queue's
- * Tally.StaleReceipts is refuse. On a FIFO queue it does not, and a handle ends with its lease, too.
- * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid (none of this queue; not the newest, and refused),
+ * Tally.StaleReceipts is refuse. On a FIFO queue it does not, and a handle ends with its lease, too. Errors:
+ * TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid (none of this queue; not the newest, and refused),
  * InvalidParameterValueException (a FIFO queue's message whose lease is over). */
 enum tally_status tally_delete(struct tally_client *client, const char *queue, const char *receipt_handle);
 
 /* Hides a received message for `visibility_s` more seconds from now (0: gives it back at once): the heartbeat of a
- * worker. 0 to 43,200, and not beyond 12 hours after the receive. With a handle that is not the newest it is the lease of
- * whoever has the message now, where tally_delete() would delete; while a failed attempt backs off it is refused.
+ * worker. 0 to 43,200, and not beyond 12 hours after the receive. With a handle that is not the newest it is the lease
+ * of whoever has the message now, where tally_delete() would delete; while a failed attempt backs off it is refused.
  * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid, InvalidParameterValueException. */
 enum tally_status tally_change_visibility(struct tally_client *client, const char *queue, const char *receipt_handle,
                                           unsigned visibility_s);
 
-/* What is said of an attempt that failed; all zeros: its queue's Tally.Backoff says when the message comes again (where it
- * has none, after 1 s, 2 s, 4 s and so on up to 15 minutes, less or more by a fifth), its RedrivePolicy how often. */
+/* What is said of an attempt that failed; all zeros: its queue's Tally.Backoff says when the message comes again (where
+ * it has none, after 1 s, 2 s, 4 s and so on up to 15 minutes, less or more by a fifth), its RedrivePolicy how
+ * often. */
 struct tally_failure {
     const char *reason; /* at most 1,024 bytes; kept with the message. NULL: none */
     bool is_final;      /* give the message up */
@@ -325,12 +326,12 @@ struct tally_failed {
     char queue[81];        /* "dead-lettered": where it is, if the caller may know; "" */
 };
 
-/* Ends this attempt now, in failure. Given up, a message goes to the dead-letter queue (dropped where there is none), or its
- * group does what the queue's Tally.OnGroupFailure says. `failed` may be NULL. A message that has ended is no error
- * ("ignored"), nor, on a standard queue, the same call once more ("returned").
- * Errors: TALLY_REFUSED with QueueDoesNotExist, ReceiptHandleIsInvalid (none of this queue, or not the newest),
- * InvalidParameterValueException (its lease is over; a number or reason out of range; a dead-letter queue that does not
- * fit). Tally's own: FailMessage. */
+/* Ends this attempt now, in failure. Given up, a message goes to the dead-letter queue (dropped where there is none),
+ * or its group does what the queue's Tally.OnGroupFailure says. `failed` may be NULL. A message that has ended is no
+ * error ("ignored"), nor, on a standard queue, the same call once more ("returned"). Errors: TALLY_REFUSED with
+ * QueueDoesNotExist, ReceiptHandleIsInvalid (none of this queue, or not the newest), InvalidParameterValueException
+ * (its lease is over; a number or reason out of range; a dead-letter queue that does not fit). Tally's own:
+ * FailMessage. */
 enum tally_status tally_fail_attempt(struct tally_client *client, const char *queue, const char *receipt_handle,
                                      const struct tally_failure *failure, struct tally_failed *failed);
 
@@ -375,9 +376,9 @@ struct tally_groups {
     struct tally_reply reply_owned; /* what the strings point into */
 };
 
-/* A page of at most 1,000 groups of a queue. `state`: only those in this state; NULL: all. `token`: next_token of the page
- * before; NULL: the first page. The caller ends `groups` with tally_groups_deinit().
- * Errors: TALLY_REFUSED with QueueDoesNotExist, InvalidParameterValueException. ListGroups. */
+/* A page of at most 1,000 groups of a queue. `state`: only those in this state; NULL: all. `token`: next_token of the
+ * page before; NULL: the first page. The caller ends `groups` with tally_groups_deinit(). Errors: TALLY_REFUSED with
+ * QueueDoesNotExist, InvalidParameterValueException. ListGroups. */
 enum tally_status tally_groups(struct tally_client *client, const char *queue, const char *state, const char *token,
                                struct tally_groups *groups);
 
@@ -607,8 +608,9 @@ struct tally_offered {
     char why[400];    /* of "invalid" */
 };
 
-/* Offers tickets, 1,000 a request; `offered`, of `count` places, may be NULL. Doing it again is harmless, so after an error the
- * whole call may be repeated. Errors: TALLY_INVALID where attributes or need are no JSON; TALLY_REFUSED with PoolDoesNotExist. */
+/* Offers tickets, 1,000 a request; `offered`, of `count` places, may be NULL. Doing it again is harmless, so after an
+ * error the whole call may be repeated. Errors: TALLY_INVALID where attributes or need are no JSON; TALLY_REFUSED with
+ * PoolDoesNotExist. */
 enum tally_status tally_pool_offer(struct tally_client *client, const char *pool, const struct tally_ticket *tickets,
                                    size_t count, struct tally_offered *offered);
 
@@ -631,8 +633,8 @@ struct tally_proposed {
     char why[400];
 };
 
-/* Proposes matches, 100 a request, each by itself; `proposed` has `count` places. A status is no error of the call. Errors: TALLY_REFUSED
- * with PoolDoesNotExist. */
+/* Proposes matches, 100 a request, each by itself; `proposed` has `count` places. A status is no error of the call.
+ * Errors: TALLY_REFUSED with PoolDoesNotExist. */
 enum tally_status tally_pool_propose(struct tally_client *client, const char *pool,
                                      const struct tally_proposal *proposals, size_t count,
                                      struct tally_proposed *proposed);
@@ -653,21 +655,23 @@ struct tally_feed {
     struct tally_feed_event *items_owned;
     size_t count;
     uint64_t next; /* what to read from the next time */
-    bool
-        must_read_tickets; /* the feed doesn't reach back so far: read all of tally_pool_tickets(), then go on at `next` */
+    /* the feed doesn't reach back so far: read all of tally_pool_tickets(), then go on at `next` */
+    bool must_read_tickets;
     const char *next_token;         /* of tally_pool_tickets(): for the next page; NULL: this was the last */
     struct tally_reply reply_owned; /* what the strings point into */
 };
 
-/* A `from` that no feed comes to: the answer only says where it stands, as `next`, and that the tickets must be read. */
+/* A `from` that no feed comes to: the answer only says where it stands, as `next`, and that the tickets must be
+ * read. */
 #define TALLY_FEED_NOW ((uint64_t)INT64_MAX)
 
-/* What happened in a pool from event number `from` on (0: from the first there was), waiting up to `wait_s` seconds (0 to 20) for something.
- * The caller ends it with tally_feed_deinit(). Errors: TALLY_REFUSED with PoolDoesNotExist. */
+/* What happened in a pool from event number `from` on (0: from the first there was), waiting up to `wait_s` seconds (0
+ * to 20) for something. The caller ends it with tally_feed_deinit(). Errors: TALLY_REFUSED with PoolDoesNotExist. */
 enum tally_status tally_pool_feed(struct tally_client *client, const char *pool, uint64_t from, unsigned wait_s,
                                   struct tally_feed *feed);
 
-/* A page of the tickets that wait. `token`: next_token of the page before; NULL: the first page. The rest as tally_pool_feed(). */
+/* A page of the tickets that wait. `token`: next_token of the page before; NULL: the first page. The rest as
+ * tally_pool_feed(). */
 enum tally_status tally_pool_tickets(struct tally_client *client, const char *pool, const char *token,
                                      struct tally_feed *tickets);
 

@@ -4,8 +4,9 @@
  * GET only reads (GROWTH_READS) unless a program has signed it: the server's guard keeps web pages away, and a GET of
  * an old browser does not tell that a page is behind it. With them:
  *   - a credential's rights and patterns of queue names bound what it may do, everywhere;
- *   - on a queue of another namespace than its own, the queue's policy must allow the action too, and only actions that SQS
- *     lets owners share (the row's `shared_as`) can be allowed. Whether such a queue exists is not told to others. */
+ *   - on a queue of another namespace than its own, the queue's policy must allow the action too, and only actions that
+ *     SQS lets owners share (the row's `shared_as`) can be allowed. Whether such a queue exists is not told to
+ * others. */
 #ifndef TALLY_API_ACCESS_H
 #define TALLY_API_ACCESS_H
 
@@ -25,8 +26,8 @@ enum error access_check_action(struct call *call);
 /* Has the caller this right? For the parts of an action that need one of their own. ERROR_ACCESS_DENIED. */
 enum error access_check_right(struct call *call, enum right right);
 
-/* Is the namespace the caller's own? For what reaches beyond a queue that a policy opens; `what` is what the refusal calls it.
- * ERROR_ACCESS_DENIED. */
+/* Is the namespace the caller's own? For what reaches beyond a queue that a policy opens; `what` is what the refusal
+ * calls it. ERROR_ACCESS_DENIED. */
 enum error access_check_owner(struct call *call, const char *what);
 
 /* May the caller do it with the queue of that name? `queue` is NULL where there is none. ERROR_ACCESS_DENIED. */

@@ -1,7 +1,7 @@
 /* What an action is: a row of the table and a function. Private to src/api.
  *
- * A call reads its parameters, decides with the core, and writes its reply. On an error it leaves `failure` filled and has
- * changed nothing; what it wrote is thrown away. */
+ * A call reads its parameters, decides with the core, and writes its reply. On an error it leaves `failure` filled and
+ * has changed nothing; what it wrote is thrown away. */
 #ifndef TALLY_API_ACTION_H
 #define TALLY_API_ACTION_H
 
@@ -42,7 +42,9 @@ enum growth {
 enum reply_length {
     REPLY_EMPTY, /* it has no fields: SQS answers with an empty body */
     REPLY_SHORT, /* a few fields, or a few for each entry of the request */
-    REPLY_LONG, /* as much as is kept of what it asks for; or it goes on in portions and keeps its request meanwhile (pool_wait.h) */
+    /* as much as is kept of what it asks for; or it goes on in portions and keeps its request meanwhile
+     * (pool_wait.h) */
+    REPLY_LONG,
 };
 
 /* What it is about, which must be within reach of its caller (reach.h): of a caller with queues=, the docs have the
@@ -195,7 +197,8 @@ struct bytes call_url(const struct call *call);
 /* What stands in a queue URL where the account should be; of a URL of another form, whatever is there. */
 struct bytes call_account_of_url(struct bytes url);
 
-/* The batch that BatchId, or a member of that name in `params`, names. ERROR_MISSING_PARAMETER, ERROR_BATCH_DOES_NOT_EXIST. */
+/* The batch that BatchId, or a member of that name in `params`, names. ERROR_MISSING_PARAMETER,
+ * ERROR_BATCH_DOES_NOT_EXIST. */
 enum error call_batch(struct call *call, const struct batch **batch);
 enum error call_find_batch(struct call *call, const struct params *params, const struct batch **batch);
 
@@ -215,7 +218,8 @@ enum error call_fail_creation(struct call *call, const struct create_batch_comma
 /* Why nothing can join a batch that is not open, in words: its state and who could add to it. In the call's arena. */
 struct bytes call_closed_words(struct call *call, struct bytes batch_id);
 
-/* A MessageGroupId as read, if there is one: 1 to 128 letters, digits and punctuation. ERROR_INVALID_PARAMETER_VALUE. */
+/* A MessageGroupId as read, if there is one: 1 to 128 letters, digits and punctuation.
+ * ERROR_INVALID_PARAMETER_VALUE. */
 enum error call_check_group(const struct params *params, struct bytes group);
 
 /* MessageGroupId, which must be there. ERROR_MISSING_PARAMETER, ERROR_INVALID_PARAMETER_VALUE. */
@@ -225,8 +229,8 @@ enum error call_group(struct call *call, struct bytes *group);
 struct bytes call_queue_url(const struct call *call, const struct queue *queue);
 struct bytes call_queue_arn(const struct call *call, struct bytes queue_name);
 
-/* Does the ARN name the queue of that name in this namespace? Its region may be another one: SDKs that are configured with one of
- * AWS's make their ARNs with it. */
+/* Does the ARN name the queue of that name in this namespace? Its region may be another one: SDKs that are configured
+ * with one of AWS's make their ARNs with it. */
 bool call_arn_names(const struct call *call, struct bytes arn, struct bytes queue_name);
 
 /* A SequenceNumber: 20 digits, so that order as text is order as number. In the arena. */
@@ -239,19 +243,20 @@ enum error call_results_max(struct call *call, int64_t *results_max, bool *is_gi
 enum error call_page(struct call *call, uint64_t *from, int64_t *results_max);
 void call_write_next_token(struct call *call, uint64_t next);
 
-/* The same for what is listed by name: NextToken is the hexadecimal name of the first of the next page, so that what comes and goes
- * in between neither repeats nor hides others. *is_paged: MaxResults was given. */
+/* The same for what is listed by name: NextToken is the hexadecimal name of the first of the next page, so that what
+ * comes and goes in between neither repeats nor hides others. *is_paged: MaxResults was given. */
 enum error call_page_by_name(struct call *call, struct bytes *from, int64_t *results_max, bool *is_paged);
 
-/* --- batches of entries (entries.c) -------------------------------------------------------------------------------- */
+/* --- batches of entries (entries.c) ------------------------------------------------------------------------------- */
 
-/* Checks Entries (1 to 10, with distinct ids) and runs `run` for each. An entry that fails goes to Failed, the others to
- * Successful, where `run` writes its fields behind the Id. `check`, if not NULL, may refuse the whole request first. */
+/* Checks Entries (1 to 10, with distinct ids) and runs `run` for each. An entry that fails goes to Failed, the others
+ * to Successful, where `run` writes its fields behind the Id. `check`, if not NULL, may refuse the whole request
+ * first. */
 enum error entries_run(struct call *call, const char *entry_name,
                        enum error (*check)(struct call *call, yyjson_val *entries),
                        enum error (*run)(struct call *call, const struct params *entry));
 
-/* --- waiting receives (wait.c) ------------------------------------------------------------------------------------- */
+/* --- waiting receives (wait.c) ------------------------------------------------------------------------------------ */
 
 struct receive_command {
     unsigned count_max;

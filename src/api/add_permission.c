@@ -1,4 +1,5 @@
-/* AddPermission and RemovePermission: statements of the queue's policy under a label. Source: reference, SQS, 1 and 5.2. */
+/* AddPermission and RemovePermission: statements of the queue's policy under a label. Source: reference, SQS, 1 and
+ * 5.2. */
 #include "api/state.h"
 #include "api/text.h"
 #include "auth/policy.h"

@@ -160,8 +160,8 @@ static struct api *find_member(const struct api *api, struct bytes name)
     return NULL;
 }
 
-/* The member of the family whose namespace the request names: the account of its queue's URL or of its queue's owner. One that names
- * none, or one that is not here, goes to the caller's; where there is none, it stays where it came. */
+/* The member of the family whose namespace the request names: the account of its queue's URL or of its queue's owner.
+ * One that names none, or one that is not here, goes to the caller's; where there is none, it stays where it came. */
 static struct api *find_owner(const struct call *call)
 {
     if (call->api->family_count < 2)

@@ -1,4 +1,5 @@
-/* The api: a request becomes a command, the core's answer becomes a reply. One table of actions (actions.c), a row each.
+/* The api: a request becomes a command, the core's answer becomes a reply. One table of actions (actions.c), a row
+ * each.
  *
  * Knows HTTP only as far as struct request goes; knows nothing of connections. Never blocks. One thread: the loop's.
  *
@@ -33,8 +34,9 @@ struct api_options {
 struct api *api_create(struct namespace *ns, const struct api_options *options);
 void api_destroy(struct api *api);
 
-/* An api answers for one namespace. Where a server has several, they are a family: a request submitted to any member is answered by the
- * one whose namespace it names, and comes back from that one (exchange->api). `members` is borrowed, the same for all. */
+/* An api answers for one namespace. Where a server has several, they are a family: a request submitted to any member is
+ * answered by the one whose namespace it names, and comes back from that one (exchange->api). `members` is borrowed,
+ * the same for all. */
 void api_set_family(struct api *api, struct api *const *members, size_t count);
 
 struct namespace *api_namespace(const struct api *api);
@@ -47,30 +49,33 @@ struct namespace *api_namespace(const struct api *api);
 void api_set_credentials(struct api *api, const struct credentials *credentials);
 bool api_has_credentials(const struct api *api);
 
-/* Besides those, and whether or not there are any: credentials of parts of the server itself, which nobody else knows. */
+/* Besides those, and whether or not there are any: credentials of parts of the server itself, which nobody else
+ * knows. */
 void api_set_inner_credentials(struct api *api, const struct credentials *credentials);
 
-/* Counts replies in `budget` as they are made: exchange_reply_memory() of each that is finished, which whoever takes the exchange subtracts
- * again. While the budget is spent, receives and feeds that wait go on waiting.
- * Borrowed; the same for all members of a family. Without it nothing is counted. */
+/* Counts replies in `budget` as they are made: exchange_reply_memory() of each that is finished, which whoever takes
+ * the exchange subtracts again. While the budget is spent, receives and feeds that wait go on waiting. Borrowed; the
+ * same for all members of a family. Without it nothing is counted. */
 void api_set_reply_budget(struct api *api, struct reply_budget *budget);
 
 /* Counts requests that wait in `budget`, and lets those that would keep much wait only where there is room. Borrowed;
  * the same for all members of a family. Without it nothing is counted, and all may wait. */
 void api_set_wait_budget(struct api *api, struct wait_budget *budget);
 
-/* Is the reply to it short, whatever is kept (action.h)? The request need not have been submitted. Of AWS Query, where Action is the first
- * field, as SDKs write it; otherwise it is not told, and the answer is no. */
+/* Is the reply to it short, whatever is kept (action.h)? The request need not have been submitted. Of AWS Query, where
+ * Action is the first field, as SDKs write it; otherwise it is not told, and the answer is no. */
 bool api_reply_is_short(const struct api *api, const struct request *request);
 
 /* Takes a whole request. It comes back through api_take_finished(), at once or, for a long poll, later. `now_ms` is log
  * time (clock.h of the server): it never goes back. */
 void api_submit(struct api *api, struct exchange *exchange, uint64_t now_ms);
 
-/* Finishes an exchange with an error that the server found before the api could see the request (too large, no HTTP). */
+/* Finishes an exchange with an error that the server found before the api could see the request (too large, no
+ * HTTP). */
 void api_refuse(struct api *api, struct exchange *exchange, enum error error, const char *text);
 
-/* The client of an exchange has gone: forget it, waiting (before it takes a message) or finished (before it is taken). */
+/* The client of an exchange has gone: forget it, waiting (before it takes a message) or finished (before it is
+ * taken). */
 void api_abandon(struct api *api, struct exchange *exchange);
 
 /* Answers every waiting receive with no messages; at a clean stop. */
@@ -98,15 +103,16 @@ void api_tick(struct api *api, uint64_t now_ms);
  * *failure, once for each such thing. */
 bool api_take_trouble(struct api *api, struct failure *failure);
 
-/* Has a request left something that its sender expects to see with the reply? Then api_tick() before api_flush(), so that it is
- * in the same frame or the next. */
+/* Has a request left something that its sender expects to see with the reply? Then api_tick() before api_flush(), so
+ * that it is in the same frame or the next. */
 bool api_is_settling(const struct api *api);
 
 /* Hands the open frame to the log if it carries events and the log is idle; and would it now? */
 void api_flush(struct api *api);
 bool api_can_flush(const struct api *api);
 
-/* Metrics in Prometheus text format of all members of a family: queues, messages by state, batches, log, actions by name and result. */
+/* Metrics in Prometheus text format of all members of a family: queues, messages by state, batches, log, actions by
+ * name and result. */
 void api_metrics_write(struct api *const *members, size_t count, struct arena *arena, struct buffer *text);
 
 #endif

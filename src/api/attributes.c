@@ -106,7 +106,8 @@ static bool scan_exponent(struct bytes text, int64_t *exponent)
     return text.size > 0;
 }
 
-/* A decimal number with optional sign, fraction and exponent, of up to 38 significant digits: 0, or from 10^-128 to 10^126. */
+/* A decimal number with optional sign, fraction and exponent, of up to 38 significant digits: 0, or from 10^-128 to
+ * 10^126. */
 static bool is_number(struct bytes text)
 {
     int64_t exponent;
@@ -269,7 +270,7 @@ void attributes_sort(struct attributes *attributes)
     }
 }
 
-/* --- the form in the log, and the digest --------------------------------------------------------------------------- */
+/* --- the form in the log, and the digest -------------------------------------------------------------------------- */
 
 void attributes_encode(const struct attributes *attributes, struct buffer *out)
 {
@@ -284,7 +285,8 @@ void attributes_md5(const struct attributes *attributes, struct digest *digest, 
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-/* Does the receive's list ask for this attribute? "All", ".*" and "*" ask for all, "prefix.*" for what begins with it. */
+/* Does the receive's list ask for this attribute? "All", ".*" and "*" ask for all, "prefix.*" for what begins with
+ * it. */
 static bool is_asked_for(struct bytes name, yyjson_val *names)
 {
     size_t index, count;

@@ -1,5 +1,5 @@
-/* Message attributes: reading them from a request, and writing those that a receive asked for. Their form in the log and their digest
- * are core/attribute.h's. Source: SQS developer guide, "Amazon SQS message metadata". */
+/* Message attributes: reading them from a request, and writing those that a receive asked for. Their form in the log
+ * and their digest are core/attribute.h's. Source: SQS developer guide, "Amazon SQS message metadata". */
 #ifndef TALLY_API_ATTRIBUTES_H
 #define TALLY_API_ATTRIBUTES_H
 
@@ -9,7 +9,8 @@
 
 #define ATTRIBUTES_MAX 10u
 
-/* The uid of the row of an outbox that the message was. A relay adds it to what the application gave, so it is not one of the ten. */
+/* The uid of the row of an outbox that the message was. A relay adds it to what the application gave, so it is not one
+ * of the ten. */
 #define ATTRIBUTE_OUTBOX_ID "Tally.OutboxId"
 
 struct attributes {
@@ -23,8 +24,8 @@ struct attributes {
 enum error attributes_parse(const struct params *params, const char *name, struct arena *arena,
                             struct attributes *attributes);
 
-/* What the map `name` of an object counts towards the size of its message, whether its attributes are sound or not: bytes of names,
- * types and values. */
+/* What the map `name` of an object counts towards the size of its message, whether its attributes are sound or not:
+ * bytes of names, types and values. */
 size_t attributes_measure(const struct params *params, const char *name);
 
 /* The attribute of that name, or NULL. */

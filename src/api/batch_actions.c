@@ -1,8 +1,10 @@
-/* SealBatch, CancelBatch, DescribeBatch, ListBatches and DeleteBatch: little more than a decision or a description each. */
+/* SealBatch, CancelBatch, DescribeBatch, ListBatches and DeleteBatch: little more than a decision or a description
+ * each. */
 #include "api/action.h"
 #include "api/reach.h"
 
-/* Batches that one ListBatches looks at; with a filter that fits few, a page may hold fewer than MaxResults, even none. */
+/* Batches that one ListBatches looks at; with a filter that fits few, a page may hold fewer than MaxResults, even
+ * none. */
 #define LOOKED_AT_MAX 10000u
 
 static void write_batch(struct call *call, const struct batch *batch)

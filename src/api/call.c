@@ -1,4 +1,5 @@
-/* What several actions use: going on after a wait, finding queues and batches by the names clients give, URLs and ARNs, pages of lists. */
+/* What several actions use: going on after a wait, finding queues and batches by the names clients give, URLs and ARNs,
+ * pages of lists. */
 #include "api/access.h"
 #include "api/reach.h"
 #include "api/reply.h"

@@ -380,7 +380,8 @@ static void write_units(struct call *call, const struct commit_command *command)
     writer_list_end(call->reply);
 }
 
-/* Steps of a pipeline, which end a message for each that they send, must go on at the limit, or nothing could be worked off. */
+/* Steps of a pipeline, which end a message for each that they send, must go on at the limit, or nothing could be worked
+ * off. */
 static enum growth growth_of(const struct commit_command *command)
 {
     if (command->child_count + command->addition_count > 0)

@@ -7,7 +7,8 @@
 #define SECONDS_MAX 31536000
 #define TOTAL_MAX ((int64_t)LEDGER_UNITS_MAX)
 
-/* Body and attributes of a target, together: a record that completes a whole chain of nested batches must fit a frame. */
+/* Body and attributes of a target, together: a record that completes a whole chain of nested batches must fit a
+ * frame. */
 #define TARGET_SIZE_MAX 65536u
 
 static const struct {

@@ -5,7 +5,8 @@
 
 #define DELETED_NAMES_MAX 1000u
 
-/* Remembers the name for AWS's 60-second rule; the oldest makes way. Lost at a restart, as the rule is only for tests. */
+/* Remembers the name for AWS's 60-second rule; the oldest makes way. Lost at a restart, as the rule is only for
+ * tests. */
 static void remember_deleted(struct call *call, struct bytes name)
 {
     struct api *api = call->api;

@@ -1,5 +1,5 @@
-/* Requests of many entries: SendMessageBatch and its kin. Faults of the structure refuse the whole request, a fault of one
- * entry fails that entry. Order of the checks: count, form of the ids, repeats, sum. */
+/* Requests of many entries: SendMessageBatch and its kin. Faults of the structure refuse the whole request, a fault of
+ * one entry fails that entry. Order of the checks: count, form of the ids, repeats, sum. */
 #include "api/action.h"
 
 #include "api/text.h"

@@ -1,7 +1,7 @@
 /* One request and its reply, from the moment the server has read the request whole until its reply was written.
  *
- * Owned by the server. The api fills `reply` and says from which frame on it may be shown (`hold_sequence`); a request that
- * waits for messages stays with the api until api_take_finished() gives it back. */
+ * Owned by the server. The api fills `reply` and says from which frame on it may be shown (`hold_sequence`); a request
+ * that waits for messages stays with the api until api_take_finished() gives it back. */
 #ifndef TALLY_API_EXCHANGE_H
 #define TALLY_API_EXCHANGE_H
 

@@ -35,7 +35,8 @@ void feed_note_caller(struct ticket_pool *pool, const struct feed_command *comma
     callers->until_ms[command->part] = until_ms + CALLER_LEASE_MS;
 }
 
-/* Its own part, and those behind it up to the next whose caller is there: each part is somebody's, and nobody's twice. */
+/* Its own part, and those behind it up to the next whose caller is there: each part is somebody's, and nobody's
+ * twice. */
 static void write_seed_parts(struct call *call, struct ticket_pool *pool, const struct feed_command *command)
 {
     const struct part_callers *callers = callers_of(pool_desk_of(pool), command->parts);

@@ -1,5 +1,5 @@
-/* The fields of an AWS Query request: application/x-www-form-urlencoded, in the URL's query string and in the body, which are one
- * set. Source: WHATWG URL standard, 5.1. */
+/* The fields of an AWS Query request: application/x-www-form-urlencoded, in the URL's query string and in the body,
+ * which are one set. Source: WHATWG URL standard, 5.1. */
 #ifndef TALLY_API_FORM_H
 #define TALLY_API_FORM_H
 
@@ -19,8 +19,8 @@ struct form {
     size_t count;
 };
 
-/* Takes the fields apart, in their order; all of it lives in the arena. ERROR_SERIALIZATION: too many fields, or a percent sign without
- * two hexadecimal digits. */
+/* Takes the fields apart, in their order; all of it lives in the arena. ERROR_SERIALIZATION: too many fields, or a
+ * percent sign without two hexadecimal digits. */
 enum error form_parse(struct bytes query, struct bytes body, struct arena *arena, struct failure *failure,
                       struct form *form);
 

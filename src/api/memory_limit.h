@@ -1,8 +1,9 @@
 /* memory-max: the bytes that the state of the daemon, of all its namespaces together, may take (base/kept.h).
  *
- * At the limit whoever would make the state grow is refused with a 503 that SDKs repeat; whoever ends something, or only changes what is
- * there, goes on, so that a full server can be emptied. What the server does on its own (completion messages, dead letters, results of
- * matches) was promised and is never refused. An eighth of the limit above it is room for what gives back about as much as it takes. */
+ * At the limit whoever would make the state grow is refused with a 503 that SDKs repeat; whoever ends something, or
+ * only changes what is there, goes on, so that a full server can be emptied. What the server does on its own
+ * (completion messages, dead letters, results of matches) was promised and is never refused. An eighth of the limit
+ * above it is room for what gives back about as much as it takes. */
 #ifndef TALLY_API_MEMORY_LIMIT_H
 #define TALLY_API_MEMORY_LIMIT_H
 

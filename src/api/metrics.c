@@ -1,5 +1,5 @@
-/* Metrics in Prometheus text format: a row of the list for each that a namespace has one of. Where there are several namespaces, each
- * has its own, told apart by a label. */
+/* Metrics in Prometheus text format: a row of the list for each that a namespace has one of. Where there are several
+ * namespaces, each has its own, told apart by a label. */
 #include "api/metrics.h"
 
 #include "api/relay_view.h"

@@ -1,5 +1,5 @@
-/* StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: dead letters go back to where they came from, or elsewhere.
- * Source of the words: SQS API reference, of the three actions. */
+/* StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: dead letters go back to where they came from, or
+ * elsewhere. Source of the words: SQS API reference, of the three actions. */
 #include "api/access.h"
 #include "api/reach.h"
 #include "api/text.h"

@@ -1,7 +1,8 @@
 /* OfferTickets: many tickets, each by itself: a fault of one is its own result. The hot path of pools.
  *
- * Each offer is a decision of its own, so a request of any size fits the log: what was offered before a crash is found by the repeat.
- * When all have been offered the built-in matcher looks, and only then is written what became of them. */
+ * Each offer is a decision of its own, so a request of any size fits the log: what was offered before a crash is found
+ * by the repeat. When all have been offered the built-in matcher looks, and only then is written what became of
+ * them. */
 #include "api/pool_call.h"
 #include "api/text.h"
 #include "auth/json_tree.h"

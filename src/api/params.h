@@ -1,6 +1,7 @@
 /* What an action was asked: a tree of named values, read with limits and clear errors.
  *
- * An action sees this and never the wire form; the tree comes from AWS JSON, or from a form (query.h). Views live as long as the exchange. */
+ * An action sees this and never the wire form; the tree comes from AWS JSON, or from a form (query.h). Views live as
+ * long as the exchange. */
 #ifndef TALLY_API_PARAMS_H
 #define TALLY_API_PARAMS_H
 
@@ -31,7 +32,8 @@ enum error params_required_text(const struct params *params, const char *name, s
 /* An integer; absent: *value keeps what it has, *is_given says which. ERROR_SERIALIZATION. */
 enum error params_integer(const struct params *params, const char *name, int64_t *value, bool *is_given);
 
-/* The same, in a range: else ERROR_INVALID_PARAMETER_VALUE with `reason` as SQS words it ("Must be between 1 and 10 …"). */
+/* The same, in a range: else ERROR_INVALID_PARAMETER_VALUE with `reason` as SQS words it ("Must be between 1 and 10
+ * …"). */
 enum error params_integer_in(const struct params *params, const char *name, int64_t min, int64_t max,
                              const char *reason, int64_t *value);
 
@@ -42,8 +44,8 @@ enum error params_boolean(const struct params *params, const char *name, bool *v
 enum error params_list(const struct params *params, const char *name, yyjson_val **value);
 enum error params_object(const struct params *params, const char *name, yyjson_val **value);
 
-/* The same for an array of strings: ERROR_SERIALIZATION if one of its items is something else. Whoever is given one may look through it
- * for each thing that it has, so ERROR_INVALID_PARAMETER_VALUE: it has more than PARAMS_NAMES_MAX. */
+/* The same for an array of strings: ERROR_SERIALIZATION if one of its items is something else. Whoever is given one may
+ * look through it for each thing that it has, so ERROR_INVALID_PARAMETER_VALUE: it has more than PARAMS_NAMES_MAX. */
 enum error params_names(const struct params *params, const char *name, yyjson_val **value);
 
 /* What a copy of such a list takes, and the copy, which needs nothing of the request. `place` has so many bytes and is

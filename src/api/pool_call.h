@@ -1,5 +1,5 @@
-/* What the actions of pools share: finding pools and tickets by the names that clients give, and how both are written. Private to
- * src/api. */
+/* What the actions of pools share: finding pools and tickets by the names that clients give, and how both are written.
+ * Private to src/api. */
 #ifndef TALLY_API_POOL_CALL_H
 #define TALLY_API_POOL_CALL_H
 
@@ -7,7 +7,8 @@
 
 #define POOL_PARTS_MAX 64u
 
-/* PoolName: 1 to 80 letters, digits, hyphens, underscores and dots. ERROR_MISSING_PARAMETER, ERROR_INVALID_PARAMETER_VALUE. */
+/* PoolName: 1 to 80 letters, digits, hyphens, underscores and dots. ERROR_MISSING_PARAMETER,
+ * ERROR_INVALID_PARAMETER_VALUE. */
 enum error pool_call_name(struct call *call, struct bytes *name);
 
 /* The pool that PoolName names, if the caller reaches it: whoever may not use its queues may not use the pool either.

@@ -1,5 +1,5 @@
-/* The metrics of pools. A namespace may have a thousand, so the first hundred in order of name have series of their own, and the others are
- * one series together, pool="*"; waiting times have those hundred only. */
+/* The metrics of pools. A namespace may have a thousand, so the first hundred in order of name have series of their
+ * own, and the others are one series together, pool="*"; waiting times have those hundred only. */
 #include "api/metrics.h"
 #include "api/state.h"
 

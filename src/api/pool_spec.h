@@ -1,12 +1,13 @@
-/* What CreatePool and UpdatePool are asked becomes a struct pool_spec, with the rules as one canonical text. Private to src/api. */
+/* What CreatePool and UpdatePool are asked becomes a struct pool_spec, with the rules as one canonical text. Private to
+ * src/api. */
 #ifndef TALLY_API_POOL_SPEC_H
 #define TALLY_API_POOL_SPEC_H
 
 #include "api/action.h"
 
-/* Reads the arguments of a pool: all of them, or, with `old`, those that change it. The spec's views live as long as the call. What
- * says the same as the old rules keeps their text. ERROR_MISSING_PARAMETER, ERROR_SERIALIZATION, ERROR_INVALID_PARAMETER_VALUE (also
- * for what rules_create() finds), errors of the queues. */
+/* Reads the arguments of a pool: all of them, or, with `old`, those that change it. The spec's views live as long as
+ * the call. What says the same as the old rules keeps their text. ERROR_MISSING_PARAMETER, ERROR_SERIALIZATION,
+ * ERROR_INVALID_PARAMETER_VALUE (also for what rules_create() finds), errors of the queues. */
 enum error pool_spec_read(struct call *call, const struct ticket_pool *old, struct pool_spec *spec);
 
 /* Do both say the same? */

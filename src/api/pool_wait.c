@@ -7,7 +7,8 @@
 #include "base/memory.h"
 #include <stdlib.h>
 
-/* Of one turn: bytes of replies to feeds, after which the others are answered in the next; and tickets that a count looks at. */
+/* Of one turn: bytes of replies to feeds, after which the others are answered in the next; and tickets that a count
+ * looks at. */
 #define SERVED_SIZE_MAX ((size_t)8 * 1024 * 1024)
 #define COUNT_PORTION 4096u
 
@@ -328,7 +329,8 @@ void pool_wait_serve(struct api *api, uint64_t now_ms)
     serve_portion(api, now_ms);
 }
 
-/* Answers the feed that has to be answered first: where memory for replies is spent, without events, from where it stands. */
+/* Answers the feed that has to be answered first: where memory for replies is spent, without events, from where it
+ * stands. */
 static void expire_first(struct api *api, uint64_t now_ms)
 {
     struct pool_waiter *waiter = waiter_at(api, heap_top(&api->feed_deadlines).slot);

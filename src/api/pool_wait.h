@@ -1,5 +1,5 @@
-/* Who waits for something of a pool: FeedTickets for its next event, CountTickets and ProposeMatches for their next portion. Private
- * to src/api. */
+/* Who waits for something of a pool: FeedTickets for its next event, CountTickets and ProposeMatches for their next
+ * portion. Private to src/api. */
 #ifndef TALLY_API_POOL_WAIT_H
 #define TALLY_API_POOL_WAIT_H
 
@@ -38,7 +38,8 @@ struct ticket_count {
     uint64_t weight;
 };
 
-/* A ProposeMatches that has judged some of its proposals. What it wrote stands in the exchange's reply, what it was asked in its arena. */
+/* A ProposeMatches that has judged some of its proposals. What it wrote stands in the exchange's reply, what it was
+ * asked in its arena. */
 struct proposals {
     yyjson_val *next;
     size_t left;          /* from `next` on */
@@ -66,11 +67,12 @@ struct pool_desk *pool_desk_of(struct ticket_pool *pool);
 bool ticket_count_portion(const struct ticket_pool *pool, struct ticket_count *count);
 void ticket_count_write(struct call *call, const struct ticket_count *count);
 
-/* Judges proposals until they have taken a turn's share; true when none is left, and their results are written (propose_matches.c). */
+/* Judges proposals until they have taken a turn's share; true when none is left, and their results are written
+ * (propose_matches.c). */
 bool proposals_go_on(struct call *call, struct ticket_pool *pool, struct proposals *proposals);
 
-/* Lets the exchange wait: until deadline_ms for the feed to grow; or for the next portion of a count, whose filter is then owned here; or for
- * the next proposals, with the reply as far as it is written. */
+/* Lets the exchange wait: until deadline_ms for the feed to grow; or for the next portion of a count, whose filter is
+ * then owned here; or for the next proposals, with the reply as far as it is written. */
 void pool_wait_feed(struct call *call, struct ticket_pool *pool, const struct feed_command *command,
                     uint64_t deadline_ms);
 void pool_wait_count(struct call *call, struct ticket_pool *pool, const struct ticket_count *count);
@@ -80,12 +82,14 @@ void pool_wait_init(struct api *api);
 /* No exchange waits any more. */
 void pool_wait_deinit(struct api *api);
 
-/* Is there a feed that somebody waits for and that grew; something that goes on in portions; and when does the next wait end? */
+/* Is there a feed that somebody waits for and that grew; something that goes on in portions; and when does the next
+ * wait end? */
 bool pool_wait_has_news(const struct api *api);
 bool pool_wait_has_portions(const struct api *api);
 uint64_t pool_wait_deadline_ms(const struct api *api);
 
-/* Answers whoever waits for a feed that grew, all of them in order of arrival, and counts or judges a portion: a bounded amount. */
+/* Answers whoever waits for a feed that grew, all of them in order of arrival, and counts or judges a portion: a
+ * bounded amount. */
 void pool_wait_serve(struct api *api, uint64_t now_ms);
 /* Answers those whose time is over, with no events. */
 void pool_wait_expire(struct api *api, uint64_t now_ms);
@@ -102,7 +106,8 @@ void pool_wait_deleted(struct api *api, struct pool_desk *desk);
 
 /* Writes the members of a FeedTickets reply, as things are now (feed_tickets.c). */
 void feed_write(struct call *call, struct ticket_pool *pool, const struct feed_command *command);
-/* Who asks for a part is there until a lease is over that begins at until_ms: now, or when its wait ends at the latest. */
+/* Who asks for a part is there until a lease is over that begins at until_ms: now, or when its wait ends at the
+ * latest. */
 void feed_note_caller(struct ticket_pool *pool, const struct feed_command *command, uint64_t now_ms, uint64_t until_ms);
 bool feed_has_answer(const struct ticket_pool *pool, const struct feed_command *command);
 

@@ -1,8 +1,8 @@
 /* Publish: a batch of rows of a publisher, stored once (docs/protocol.md, "Publishers").
  *
- * Order of the checks: the lengths and the names of all rows, then what decide_publish_begin() checks; either refuses the batch. Then
- * row by row: is it known; its queue, or that of its receipt handle; then what SendMessage checks. A fault found there is that row's
- * result. */
+ * Order of the checks: the lengths and the names of all rows, then what decide_publish_begin() checks; either refuses
+ * the batch. Then row by row: is it known; its queue, or that of its receipt handle; then what SendMessage checks. A
+ * fault found there is that row's result. */
 #include "api/access.h"
 #include "api/growth.h"
 #include "api/publisher.h"
@@ -186,8 +186,8 @@ static enum error explain(struct call *call, const struct publish_command *comma
 
 /* --- one row ------------------------------------------------------------------------------------------------------ */
 
-/* What the call's failure says is the row's result. The publisher keeps it until its next batch; where what stays is refused (and a Publish
- * is not, since its other rows may end something), the code alone. */
+/* What the call's failure says is the row's result. The publisher keeps it until its next batch; where what stays is
+ * refused (and a Publish is not, since its other rows may end something), the code alone. */
 static void note_fault(struct call *call, struct publication *publication, enum row_fate fate, enum error error)
 {
     const struct error_row *row = error_row(error);

@@ -11,7 +11,8 @@ struct publisher_claim {
     uint64_t epoch;
 };
 
-/* Publisher, Epoch and Owner, which must be there. ERROR_SERIALIZATION, ERROR_MISSING_PARAMETER, ERROR_INVALID_PARAMETER_VALUE. */
+/* Publisher, Epoch and Owner, which must be there. ERROR_SERIALIZATION, ERROR_MISSING_PARAMETER,
+ * ERROR_INVALID_PARAMETER_VALUE. */
 enum error publisher_claim_read(struct call *call, struct publisher_claim *claim);
 
 /* An integer from `min` to 2^63 - 1 that must be there, of the request or of an entry of it. Errors as before. */

@@ -43,7 +43,8 @@ static const struct query_row {
 /* MessageAttribute.1.Value.StringValue of an entry has six parts; what is deeper means nothing. */
 #define PARTS_MAX 8u
 
-/* The longest name that means something has some 80 bytes; a thousand of megabytes would have to be compared with each other. */
+/* The longest name that means something has some 80 bytes; a thousand of megabytes would have to be compared with each
+ * other. */
 #define NAME_SIZE_MAX 128u
 
 /* --- the tree of the names' parts --------------------------------------------------------------------------------- */
@@ -127,7 +128,7 @@ static struct item *node_items(const struct node *node, struct arena *arena, siz
     return items;
 }
 
-/* --- the JSON text ------------------------------------------------------------------------------------------------- */
+/* --- the JSON text ------------------------------------------------------------------------------------------------ */
 
 struct rendering {
     struct bytes action;

@@ -3,7 +3,7 @@
 #include "api/text.h"
 #include <stdio.h>
 
-/* --- what the tables share ----------------------------------------------------------------------------------------- */
+/* --- what the tables share ---------------------------------------------------------------------------------------- */
 
 enum error queue_attribute_refuse(struct call *call, const struct queue_attribute *attribute, const char *reason)
 {
@@ -43,7 +43,7 @@ struct bytes queue_attribute_show_text(struct arena *arena, const struct queue_a
     return *(const struct bytes *)(const void *)((const char *)settings + attribute->offset);
 }
 
-/* --- attributes that are a number of struct queue_settings ----------------------------------------------------------- */
+/* --- attributes that are a number of struct queue_settings -------------------------------------------------------- */
 
 static uint32_t *numeric_value(struct queue_settings *settings, const struct queue_attribute *attribute)
 {
@@ -125,7 +125,7 @@ struct queue_settings queue_attributes_defaults(bool is_fifo)
     return settings;
 }
 
-/* --- reading all of them ------------------------------------------------------------------------------------------- */
+/* --- reading all of them ------------------------------------------------------------------------------------------ */
 
 static enum error refuse_unknown(struct call *call, struct bytes name)
 {

@@ -5,14 +5,16 @@
 
 #include "api/action.h"
 
-/* Which queues have it, and what SQS answers when it is set on another: that it is for FIFO queues, or that it is unknown. */
+/* Which queues have it, and what SQS answers when it is set on another: that it is for FIFO queues, or that it is
+ * unknown. */
 enum queue_attribute_kind { ON_ANY_QUEUE, ON_STANDARD_QUEUES, ON_FIFO_QUEUES, ON_FIFO_UNKNOWN_ELSEWHERE };
 
 /* An attribute that is stored in struct queue_settings. */
 struct queue_attribute {
     const char *name;
     enum queue_attribute_kind kind;
-    /* Puts a value into *settings. ERROR_INVALID_ATTRIBUTE_VALUE, ERROR_INVALID_ATTRIBUTE_NAME, ERROR_INVALID_PARAMETER_VALUE. */
+    /* Puts a value into *settings. ERROR_INVALID_ATTRIBUTE_VALUE, ERROR_INVALID_ATTRIBUTE_NAME,
+     * ERROR_INVALID_PARAMETER_VALUE. */
     enum error (*read)(struct call *call, const struct queue_attribute *attribute, struct bytes value,
                        struct queue_settings *settings);
     /* Its canonical text, or empty where it is not set. What nobody set is shown only to who asks for it by name. */
@@ -25,8 +27,8 @@ struct queue_attribute {
     size_t offset; /* of a number, or of a text that is shown as it is stored */
 };
 
-/* SQS's own for dead letters (redrive_attributes.c), for policy and encryption (access_attributes.c) and for FIFO queues
- * (fifo_attributes.c), and Tally's (tally_attributes.c). */
+/* SQS's own for dead letters (redrive_attributes.c), for policy and encryption (access_attributes.c) and for FIFO
+ * queues (fifo_attributes.c), and Tally's (tally_attributes.c). */
 extern const struct queue_attribute redrive_attributes[];
 extern const size_t redrive_attribute_count;
 extern const struct queue_attribute access_attributes[];
@@ -50,7 +52,8 @@ struct bytes queue_attribute_show_text(struct arena *arena, const struct queue_a
 /* ERROR_INVALID_ATTRIBUTE_VALUE, for that reason. */
 enum error queue_attribute_refuse(struct call *call, const struct queue_attribute *attribute, const char *reason);
 
-/* A back-off as Tally.Backoff has it, members left out at their defaults. False: it is none, which must follow the rule. */
+/* A back-off as Tally.Backoff has it, members left out at their defaults. False: it is none, which must follow the
+ * rule. */
 #define BACKOFF_RULE                                                                                                   \
     "It must be a JSON object like {\"min\": 1, \"max\": 900, \"factor\": 2, \"jitter\": 0.2}, with min from 0 and "   \
     "max from min to 43200 seconds, factor from 1 to 100 and jitter from 0 to 1"
@@ -61,13 +64,13 @@ struct queue_settings queue_attributes_defaults(bool is_fifo);
 /* For CreateQueue: does the map Attributes ask for a FIFO queue, and does it name any attribute of Tally's? */
 enum error queue_attributes_read_kind(struct call *call, bool *is_fifo, bool *names_tally);
 
-/* Applies the map Attributes of the request to *settings, whose views then point into the request. If `differing` is not NULL it
- * receives the name of the first attribute whose value is not what *settings had, else NULL. Errors:
+/* Applies the map Attributes of the request to *settings, whose views then point into the request. If `differing` is
+ * not NULL it receives the name of the first attribute whose value is not what *settings had, else NULL. Errors:
  * ERROR_INVALID_ATTRIBUTE_NAME, ERROR_INVALID_ATTRIBUTE_VALUE, ERROR_INVALID_PARAMETER_VALUE, ERROR_SERIALIZATION. */
 enum error queue_attributes_read(struct call *call, struct queue_settings *settings, const char **differing);
 
-/* If the request sets a RedrivePolicy on the queue `name`: does the RedriveAllowPolicy of its target allow that? Looked at then and
- * never again. ERROR_INVALID_PARAMETER_VALUE. */
+/* If the request sets a RedrivePolicy on the queue `name`: does the RedriveAllowPolicy of its target allow that? Looked
+ * at then and never again. ERROR_INVALID_PARAMETER_VALUE. */
 enum error queue_attributes_check_source(struct call *call, struct bytes name, const struct queue_settings *settings);
 
 /* Does the RedriveAllowPolicy of `target` let the queue of this name send it dead letters? */
@@ -77,8 +80,8 @@ bool queue_attributes_allow_source(const struct call *call, const struct queue *
  * ERROR_INVALID_ATTRIBUTE_NAME. */
 enum error queue_attributes_check_encryption(struct call *call, struct queue_settings *settings);
 
-/* Writes those that `names` (a list of texts) asks for, as the object Attributes; nothing if there are none. An unknown name:
- * ERROR_INVALID_ATTRIBUTE_NAME. */
+/* Writes those that `names` (a list of texts) asks for, as the object Attributes; nothing if there are none. An unknown
+ * name: ERROR_INVALID_ATTRIBUTE_NAME. */
 enum error queue_attributes_write(struct call *call, const struct queue *queue, yyjson_val *names);
 
 #endif

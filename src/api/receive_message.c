@@ -55,8 +55,8 @@ static struct bytes decimal(struct arena *arena, uint64_t value)
     return arena_format(arena, "%llu", (unsigned long long)value);
 }
 
-/* As sent. What comes to a FIFO queue in another way, from a queue that it failed in, by a move task or from a batch, goes by the
- * MessageId that it was first sent under. */
+/* As sent. What comes to a FIFO queue in another way, from a queue that it failed in, by a move task or from a batch,
+ * goes by the MessageId that it was first sent under. */
 static struct bytes deduplication_id(struct call *call, bool is_fifo, const struct received_message *message,
                                      const struct content *content)
 {
@@ -193,7 +193,8 @@ static enum error take(struct call *call, struct queue *queue, const struct rece
     if (error == ERROR_OVER_LIMIT)
         return call_fail(call, error, "The queue has %u messages in flight, its limit; delete some first.",
                          in_flight_max);
-    /* A receive ends something and is never refused; what is remembered of it would be new. Its repeat is then another receive. */
+    /* A receive ends something and is never refused; what is remembered of it would be new. Its repeat is then another
+     * receive. */
     if (has_attempt && *count > 0 && !growth_is_held(call->api))
         decide_remember_attempt(call->core, queue, command->attempt, messages, *count);
     return error;

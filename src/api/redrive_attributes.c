@@ -1,5 +1,5 @@
-/* RedrivePolicy and RedriveAllowPolicy: where a queue's messages go when they are out of attempts, and whose messages it takes.
- * Source: reference, SQS, 2.1, 5.2 and 6.6. */
+/* RedrivePolicy and RedriveAllowPolicy: where a queue's messages go when they are out of attempts, and whose messages
+ * it takes. Source: reference, SQS, 2.1, 5.2 and 6.6. */
 #include "api/access.h"
 #include "api/queue_attributes.h"
 
@@ -8,7 +8,7 @@
 #define SOURCES_MAX 10u
 #define ARN_SIZE_MAX 256u
 
-/* --- RedrivePolicy -------------------------------------------------------------------------------------------------- */
+/* --- RedrivePolicy ------------------------------------------------------------------------------------------------ */
 
 static enum error refuse_policy(struct call *call, struct bytes policy, const char *reason)
 {
@@ -79,7 +79,7 @@ static struct bytes show_redrive_policy(struct arena *arena, const struct queue_
                         BYTES_FORMAT(settings->dead_letter_arn), settings->receive_count_max);
 }
 
-/* --- RedriveAllowPolicy ---------------------------------------------------------------------------------------------- */
+/* --- RedriveAllowPolicy ------------------------------------------------------------------------------------------- */
 
 static bool is_arn(yyjson_val *value)
 {

@@ -46,7 +46,8 @@ struct relay_doubt {
 struct relay_desk {
     void *context;
 
-    /* Can a relay do this? False: `reason` says which member is wrong, with its value and what it may be, and no secret. */
+    /* Can a relay do this? False: `reason` says which member is wrong, with its value and what it may be, and no
+     * secret. */
     bool (*check)(void *context, yyjson_val *source, yyjson_val *sink, const char *order,
                   char reason[RELAY_REASON_SIZE]);
 

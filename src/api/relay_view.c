@@ -1,7 +1,7 @@
 #include "api/relay_view.h"
 
-/* What may be shown of a member of Source or Sink. Whatever no row names is left out, so that what is added one day is no secret by
- * mistake. */
+/* What may be shown of a member of Source or Sink. Whatever no row names is left out, so that what is added one day is
+ * no secret by mistake. */
 enum shown {
     SHOWN_WHOLE,
     SHOWN_CONNECTION,  /* of PostgreSQL as the desk says; a path whole */

@@ -1,4 +1,5 @@
-/* What stands around the fields of a reply: JSON's braces or XML's envelope, and errors in either form. Private to src/api. */
+/* What stands around the fields of a reply: JSON's braces or XML's envelope, and errors in either form. Private to
+ * src/api. */
 #ifndef TALLY_API_REPLY_H
 #define TALLY_API_REPLY_H
 

@@ -1,8 +1,9 @@
-/* The memory of replies that exist: counted from the moment each is made until its client has taken it, over all namespaces.
+/* The memory of replies that exist: counted from the moment each is made until its client has taken it, over all
+ * namespaces.
  *
- * Whoever is about to make a reply that may be large asks first whether the budget is spent, and waits if it is. One that was begun
- * before may take more than is left, also more than there is, so what is held is at most the budget and one reply, or with short ones
- * the budget, its reserve, and one of those. */
+ * Whoever is about to make a reply that may be large asks first whether the budget is spent, and waits if it is. One
+ * that was begun before may take more than is left, also more than there is, so what is held is at most the budget and
+ * one reply, or with short ones the budget, its reserve, and one of those. */
 #ifndef TALLY_API_REPLY_BUDGET_H
 #define TALLY_API_REPLY_BUDGET_H
 
@@ -11,8 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Requests whose replies are short (action.h) go on above it: in a part of the budget, and behind the reply that has gone beyond it, which is
- * rarely larger than this. */
+/* Requests whose replies are short (action.h) go on above it: in a part of the budget, and behind the reply that has
+ * gone beyond it, which is rarely larger than this. */
 #define REPLY_BUDGET_RESERVE_SHARE 8u
 #define REPLY_BUDGET_REPLY_SIZE ((size_t)16 * 1024 * 1024)
 

@@ -1,8 +1,8 @@
-/* One send, as SendMessage, an entry of SendMessageBatch or an element of Commit gives it: reading it, the command it makes, and
- * what its reply says. Private to src/api.
+/* One send, as SendMessage, an entry of SendMessageBatch or an element of Commit gives it: reading it, the command it
+ * makes, and what its reply says. Private to src/api.
  *
- * Order of the checks (reference: SQS, 7): body present, size, characters, attributes by themselves, form of the ids, group
- * present, deduplication id present, delay, then the attributes that are Tally's own. */
+ * Order of the checks (reference: SQS, 7): body present, size, characters, attributes by themselves, form of the ids,
+ * group present, deduplication id present, delay, then the attributes that are Tally's own. */
 #ifndef TALLY_API_SEND_H
 #define TALLY_API_SEND_H
 
@@ -36,10 +36,11 @@ struct send_parameters {
 /* Where the send stands, which SQS's texts tell apart. */
 enum send_place { SEND_ALONE, SEND_IN_ENTRY };
 
-/* Reads and checks one send to `queue`. `uid`, unless it is empty, is that of the row of an outbox that the message was: the message has it
- * as an attribute, and as its deduplication id on a FIFO queue if the send gives none and is no numbered one; then the queue can't ask
- * for one, nor take the body's digest. ERROR_SERIALIZATION, ERROR_MISSING_PARAMETER, ERROR_INVALID_PARAMETER_VALUE,
- * ERROR_INVALID_MESSAGE_CONTENTS, ERROR_UNSUPPORTED_OPERATION, described in the call's failure. */
+/* Reads and checks one send to `queue`. `uid`, unless it is empty, is that of the row of an outbox that the message
+ * was: the message has it as an attribute, and as its deduplication id on a FIFO queue if the send gives none and is no
+ * numbered one; then the queue can't ask for one, nor take the body's digest. ERROR_SERIALIZATION,
+ * ERROR_MISSING_PARAMETER, ERROR_INVALID_PARAMETER_VALUE, ERROR_INVALID_MESSAGE_CONTENTS, ERROR_UNSUPPORTED_OPERATION,
+ * described in the call's failure. */
 enum error send_read(struct call *call, const struct params *params, struct queue *queue, enum send_place place,
                      struct bytes uid, struct send_parameters *send);
 

@@ -1,5 +1,5 @@
-/* Tally's own message attributes: what they ask for, out of the texts that carry them. They are handed on to the receiver like
- * any other. */
+/* Tally's own message attributes: what they ask for, out of the texts that carry them. They are handed on to the
+ * receiver like any other. */
 #include "api/access.h"
 #include "api/reach.h"
 #include "api/send.h"
@@ -66,7 +66,8 @@ static struct bytes skip_blanks(struct bytes text)
     return text;
 }
 
-/* Takes the first item off the list. Ids may contain commas, so a comma ends an item only where the next one begins behind it. */
+/* Takes the first item off the list. Ids may contain commas, so a comma ends an item only where the next one begins
+ * behind it. */
 static struct bytes take_item(struct bytes *list)
 {
     struct bytes rest = skip_blanks(*list);
@@ -213,8 +214,8 @@ static enum error read_producer(const struct params *params, struct send_paramet
     return error;
 }
 
-/* A name that begins with "Tally." and is none of these is a slip: to take "Tally.Afetr" and not heed it would deliver the message
- * too early. Those that the server itself makes may come back with a message that is forwarded. */
+/* A name that begins with "Tally." and is none of these is a slip: to take "Tally.Afetr" and not heed it would deliver
+ * the message too early. Those that the server itself makes may come back with a message that is forwarded. */
 static enum error check_names(const struct params *params, const struct send_parameters *send)
 {
     static const char *const known[] = {"Tally.Batch",        "Tally.Priority",        "Tally.Type",

@@ -45,7 +45,8 @@ static enum error check_sum(struct call *call, yyjson_val *entries)
     return OK;
 }
 
-/* The sum, then the ids that a FIFO queue wants: one entry without them fails the whole request (reference: SQS, 5.3). */
+/* The sum, then the ids that a FIFO queue wants: one entry without them fails the whole request (reference: SQS,
+ * 5.3). */
 static enum error check_entries(struct call *call, yyjson_val *entries)
 {
     struct queue *queue;

@@ -62,9 +62,9 @@ static inline bool api_must_wait(const struct api *api)
     return api->replies != NULL && reply_budget_is_spent(api->replies);
 }
 
-/* Finds the action that the call's exchange asks for and reads its parameters, in the form that the exchange says (decode.c).
- * *action is NULL where the error came before it was known. Errors: ERROR_NOT_FOUND (a Query request without an action, not
- * described), ERROR_UNKNOWN_OPERATION, ERROR_SERIALIZATION. */
+/* Finds the action that the call's exchange asks for and reads its parameters, in the form that the exchange says
+ * (decode.c). *action is NULL where the error came before it was known. Errors: ERROR_NOT_FOUND (a Query request
+ * without an action, not described), ERROR_UNKNOWN_OPERATION, ERROR_SERIALIZATION. */
 enum error decode_request(struct call *call, const struct action **action);
 
 /* --- waiting receives (wait.c) ------------------------------------------------------------------------------------ */
@@ -87,8 +87,8 @@ bool wait_has_room(const struct call *call, const struct receive_command *comman
 void wait_begin(struct call *call, struct queue *queue, const struct receive_command *command, uint64_t deadline_ms);
 void wait_abandon(struct api *api, struct exchange *exchange);
 
-/* Answers waiting receives of queues that became deliverable; a bounded amount (more is due when the core has ready queues
- * left). */
+/* Answers waiting receives of queues that became deliverable; a bounded amount (more is due when the core has ready
+ * queues left). */
 void wait_serve(struct api *api, uint64_t now_ms);
 
 /* Answers those whose time is over, with no messages. */
@@ -100,8 +100,8 @@ void wait_release_all(struct api *api);
 void wait_renew(struct api *api, const struct api *owner);
 void wait_check_again(struct api *api, struct queue *queue);
 
-/* Takes the waiting receives off a queue that is about to go, NULL if there are none; and when it has gone, answers them with
- * ERROR_QUEUE_DOES_NOT_EXIST. */
+/* Takes the waiting receives off a queue that is about to go, NULL if there are none; and when it has gone, answers
+ * them with ERROR_QUEUE_DOES_NOT_EXIST. */
 struct list *wait_take_all(struct queue *queue);
 void wait_queue_deleted(struct api *api, struct list *waiters);
 

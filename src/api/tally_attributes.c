@@ -159,7 +159,8 @@ struct member {
     double *value;
 };
 
-/* Reads an object that has these members, each at most once, and no others. False if it is none or a number is out of range. */
+/* Reads an object that has these members, each at most once, and no others. False if it is none or a number is out of
+ * range. */
 static bool read_members(yyjson_val *object, const struct member *members, size_t member_count)
 {
     if (!yyjson_is_obj(object))

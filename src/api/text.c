@@ -2,8 +2,9 @@
 
 #include "base/base64.h"
 
-/* Eight bytes at once: is none of them a control character, or 0xEF, with which a forbidden code point would begin? A byte's
- * top bit is set in (x - n) & ~x where the byte is below n, for n up to 0x80; a borrow errs towards "perhaps". */
+/* Eight bytes at once: is none of them a control character, or 0xEF, with which a forbidden code point would begin? A
+ * byte's top bit is set in (x - n) & ~x where the byte is below n, for n up to 0x80; a borrow errs towards
+ * "perhaps". */
 static bool are_surely_allowed(const uint8_t *at)
 {
     uint64_t word;
@@ -70,10 +71,10 @@ bool text_is_word(struct bytes text, size_t size_max)
     return text.size >= 1 && text.size <= size_max;
 }
 
-/* --- letters of any language ---------------------------------------------------------------------------------------- */
+/* --- letters of any language -------------------------------------------------------------------------------------- */
 
-/* Where Unicode has no letters and no digits: controls, punctuation, symbols, private use. By blocks: what a block of letters holds
- * besides letters passes. Rising. */
+/* Where Unicode has no letters and no digits: controls, punctuation, symbols, private use. By blocks: what a block of
+ * letters holds besides letters passes. Rising. */
 static const struct {
     uint32_t first;
     uint32_t last;
@@ -139,7 +140,7 @@ bool text_is_attribute_name(struct bytes text)
     return true;
 }
 
-/* --- base64 -------------------------------------------------------------------------------------------------------- */
+/* --- base64 ------------------------------------------------------------------------------------------------------- */
 
 bool text_from_base64(struct bytes text, struct arena *arena, struct bytes *value)
 {

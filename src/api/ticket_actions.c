@@ -4,7 +4,8 @@
 
 #define CANCELS_MAX 1000u
 
-/* A page shows so many bytes at most, and looks at so many slots: that of a pool whose tickets are mostly over holds nobody up. */
+/* A page shows so many bytes at most, and looks at so many slots: that of a pool whose tickets are mostly over holds
+ * nobody up. */
 #define PAGE_SIZE_MAX ((size_t)1024 * 1024)
 #define PAGE_SLOTS_MAX 65536u
 
@@ -160,8 +161,8 @@ static uint64_t slot_of_place(const struct call *call, uint64_t place)
     return slot > 0 && place_of_slot(call, slot) == place ? slot : 1;
 }
 
-/* A token is the pool's id, a point, and a place: who goes on with a list of a pool that was deleted knows tickets that the one which has its
- * name now doesn't have. */
+/* A token is the pool's id, a point, and a place: who goes on with a list of a pool that was deleted knows tickets that
+ * the one which has its name now doesn't have. */
 static void write_token(struct call *call, const struct ticket_pool *pool, uint64_t slot)
 {
     writer_text(call->reply, "NextToken",

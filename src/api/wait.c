@@ -1,5 +1,5 @@
-/* Receives that wait: per queue in order of arrival, answered by the first message or at their deadline. One message wakes
- * one waiter; a waiter whose client has gone is dropped before it takes a message. */
+/* Receives that wait: per queue in order of arrival, answered by the first message or at their deadline. One message
+ * wakes one waiter; a waiter whose client has gone is dropped before it takes a message. */
 #include "api/access.h"
 #include "api/reply.h"
 #include "api/state.h"
@@ -175,8 +175,8 @@ void wait_serve(struct api *api, uint64_t now_ms)
         bool is_answered = true;
         while (queue->waiters != NULL && is_answered && !api_must_wait(api))
             is_answered = serve_first(api, queue, now_ms);
-        /* A receive that met many spent messages stops before it has seen them all: it goes on at the next turn. So does one that
-         * waits for memory. */
+        /* A receive that met many spent messages stops before it has seen them all: it goes on at the next turn. So
+         * does one that waits for memory. */
         if (queue->waiters != NULL && is_worth_a_look(api, core, queue)) {
             core_notice_queue(core, queue);
             looked_at_first = looked_at_first == NULL ? queue : looked_at_first;

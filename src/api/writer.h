@@ -1,5 +1,5 @@
-/* Writes a reply: named values in an object, lists of objects. An action calls this and never the wire form, which is AWS JSON or, for
- * a Query request, XML (writer_xml.h). Names are our own literals and are not escaped; values are. */
+/* Writes a reply: named values in an object, lists of objects. An action calls this and never the wire form, which is
+ * AWS JSON or, for a Query request, XML (writer_xml.h). Names are our own literals and are not escaped; values are. */
 #ifndef TALLY_API_WRITER_H
 #define TALLY_API_WRITER_H
 

@@ -55,8 +55,9 @@ static void append_tag(struct buffer *out, const char *opening, const char *name
     buffer_append_u8(out, '>');
 }
 
-/* What stands for the character that begins at text.ptr[at], or NULL: it stands for itself. *size: how many bytes it has. Control
- * characters and the last two of the plane can't be in XML at all; they are in no message, but names and errors may repeat them. */
+/* What stands for the character that begins at text.ptr[at], or NULL: it stands for itself. *size: how many bytes it
+ * has. Control characters and the last two of the plane can't be in XML at all; they are in no message, but names and
+ * errors may repeat them. */
 static const char *escape_of(struct bytes text, size_t at, size_t *size)
 {
     uint8_t byte = text.ptr[at];

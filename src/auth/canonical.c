@@ -1,6 +1,6 @@
 #include "auth/canonical.h"
 
-/* --- the path --------------------------------------------------------------------------------------------------------- */
+/* --- the path ----------------------------------------------------------------------------------------------------- */
 
 /* Takes the last segment off what was written since `start`. */
 static void drop_segment(struct buffer *out, size_t start)
@@ -41,7 +41,7 @@ void canonical_path(struct bytes path, struct buffer *out)
         url_query_append_encoded(out, path); /* the * of OPTIONS, or no path at all */
 }
 
-/* --- the headers ------------------------------------------------------------------------------------------------------ */
+/* --- the headers -------------------------------------------------------------------------------------------------- */
 
 /* Appends a value with each run of spaces in it made one. */
 static void add_value(struct bytes value, struct buffer *out)

@@ -21,8 +21,8 @@
 /* Appends the path. */
 void canonical_path(struct bytes path, struct buffer *out);
 
-/* Appends the signed headers, each ended by a line feed. ERROR_INCOMPLETE_SIGNATURE: there are too many, host is not among
- * them, or an X-Amz-Target is not. ERROR_INVALID_SIGNATURE: the request has no header of a name in the list. */
+/* Appends the signed headers, each ended by a line feed. ERROR_INCOMPLETE_SIGNATURE: there are too many, host is not
+ * among them, or an X-Amz-Target is not. ERROR_INVALID_SIGNATURE: the request has no header of a name in the list. */
 enum error canonical_headers(const struct head *head, struct bytes signed_headers, struct buffer *out,
                              struct failure *failure);
 

@@ -60,7 +60,7 @@ static enum error check_signed_headers(struct bytes list, struct failure *failur
     return OK;
 }
 
-/* --- the header ----------------------------------------------------------------------------------------------------- */
+/* --- the header --------------------------------------------------------------------------------------------------- */
 
 /* The only field of that name. */
 static enum error read_field(const struct head *head, struct bytes name, struct bytes *value, struct failure *failure)
@@ -131,7 +131,7 @@ static enum error read_head(const struct head *head, struct bytes authorization,
     return error;
 }
 
-/* --- the query string ----------------------------------------------------------------------------------------------- */
+/* --- the query string --------------------------------------------------------------------------------------------- */
 
 static enum error read_expires(struct bytes text, struct claim *claim, struct failure *failure)
 {

@@ -2,8 +2,8 @@
  *
  *     Authorization: AWS4-HMAC-SHA256 Credential=KEY/DATE/REGION/SERVICE/aws4_request, SignedHeaders=a;b, Signature=HEX
  *
- * with the time in X-Amz-Date or Date, or in the query string ("presigned") as X-Amz-Algorithm, -Credential, -Date, -Expires,
- * -SignedHeaders, -Signature. Nothing in it is believed yet. */
+ * with the time in X-Amz-Date or Date, or in the query string ("presigned") as X-Amz-Algorithm, -Credential, -Date,
+ * -Expires, -SignedHeaders, -Signature. Nothing in it is believed yet. */
 #ifndef TALLY_AUTH_CLAIM_H
 #define TALLY_AUTH_CLAIM_H
 

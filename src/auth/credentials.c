@@ -291,8 +291,8 @@ const struct credential *credentials_find(const struct credentials *credentials,
     return NULL;
 }
 
-/* Does the whole name fit the pattern? A * is tried short first; when what follows it does not fit, it takes one character
- * more. Only the last * is ever taken back to, so this is O(pattern * name). */
+/* Does the whole name fit the pattern? A * is tried short first; when what follows it does not fit, it takes one
+ * character more. Only the last * is ever taken back to, so this is O(pattern * name). */
 static bool pattern_matches(struct bytes pattern, struct bytes name)
 {
     size_t at = 0, star = SIZE_MAX, star_name = 0, i = 0;

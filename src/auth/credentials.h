@@ -12,10 +12,11 @@
  *   rights       read, write, admin: one or more, with commas between them
  *   queues=      patterns of queue names, at most 100, in which a * stands for any characters; without it: every
  *                queue, and what belongs to no queue (docs/access.md)
- *   token=       the session token (X-Amz-Security-Token) that must come with each request; without it tokens are passed over
+ *   token=       the session token (X-Amz-Security-Token) that must come with each request; without it tokens are
+ *                passed over
  *
- * Knows no file: whoever reads one gives its text here. No message repeats a word of the text, because the word might be a
- * secret in the wrong place. */
+ * Knows no file: whoever reads one gives its text here. No message repeats a word of the text, because the word might
+ * be a secret in the wrong place. */
 #ifndef TALLY_AUTH_CREDENTIALS_H
 #define TALLY_AUTH_CREDENTIALS_H
 
@@ -43,7 +44,8 @@ struct credential {
 
 struct credentials;
 
-/* Reads the whole text. The caller destroys *credentials. ERROR_INVALID_PARAMETER_VALUE, with the number of the line. */
+/* Reads the whole text. The caller destroys *credentials. ERROR_INVALID_PARAMETER_VALUE, with the number of the
+ * line. */
 enum error credentials_parse(struct bytes text, struct credentials **credentials, struct failure *failure);
 
 /* Wipes the secrets. NULL is none. */
@@ -51,8 +53,8 @@ void credentials_destroy(struct credentials *credentials);
 
 size_t credentials_count(const struct credentials *credentials);
 
-/* Their namespaces, each once, in order of appearance; how many there are, up to max + 1, of which `max` are written. Views. NULL has
- * none. O(credentials * namespaces). */
+/* Their namespaces, each once, in order of appearance; how many there are, up to max + 1, of which `max` are written.
+ * Views. NULL has none. O(credentials * namespaces). */
 size_t credentials_namespaces(const struct credentials *credentials, struct bytes *names, size_t max);
 
 /* The credential with this access key, or NULL. O(1). */

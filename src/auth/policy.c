@@ -76,7 +76,7 @@ bool policy_parse(struct bytes text, struct arena *arena, struct bytes *compact,
     return true;
 }
 
-/* --- does a statement fit a request? ------------------------------------------------------------------------------- */
+/* --- does a statement fit a request? ------------------------------------------------------------------------------ */
 
 struct policy_request {
     struct bytes account;

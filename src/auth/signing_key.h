@@ -1,6 +1,6 @@
-/* Signing keys: what a secret becomes for one day, region and service, by four HMACs. A pure function of those, so what was
- * computed is kept, in a bounded number of places where a newer one takes over from an older one.
- * Source: AWS, "Create a signed AWS API request", step 4. */
+/* Signing keys: what a secret becomes for one day, region and service, by four HMACs. A pure function of those, so what
+ * was computed is kept, in a bounded number of places where a newer one takes over from an older one. Source: AWS,
+ * "Create a signed AWS API request", step 4. */
 #ifndef TALLY_AUTH_SIGNING_KEY_H
 #define TALLY_AUTH_SIGNING_KEY_H
 
@@ -27,8 +27,8 @@ void signing_keys_init(struct signing_keys *keys, struct bytes service);
 /* Wipes the keys. */
 void signing_keys_deinit(struct signing_keys *keys);
 
-/* The key of a secret for that day (SIGNING_DATE_SIZE digits) and region (at most SIGNING_REGION_SIZE_MAX bytes). Borrowed
- * until the next call. O(1). */
+/* The key of a secret for that day (SIGNING_DATE_SIZE digits) and region (at most SIGNING_REGION_SIZE_MAX bytes).
+ * Borrowed until the next call. O(1). */
 const struct hmac_key *signing_keys_get(struct signing_keys *keys, struct sha256 *sha256, struct bytes secret,
                                         struct bytes date, struct bytes region);
 

@@ -46,7 +46,7 @@ static bool equal_secretly(struct bytes a, struct bytes b)
     return a.size == b.size && CRYPTO_memcmp(a.ptr, b.ptr, a.size) == 0;
 }
 
-/* --- what is claimed -------------------------------------------------------------------------------------------------- */
+/* --- what is claimed ---------------------------------------------------------------------------------------------- */
 
 static enum error find_credential(const struct credentials *credentials, const struct claim *claim,
                                   const struct credential **credential, struct failure *failure)
@@ -89,7 +89,7 @@ static enum error check_time(const struct claim *claim, int64_t now_s, struct fa
                        (long long)good_for_s, STAMP_FORMAT(now));
 }
 
-/* --- the signature ---------------------------------------------------------------------------------------------------- */
+/* --- the signature ------------------------------------------------------------------------------------------------ */
 
 /* Appends the SHA-256 of the body, or what stands for it where the client left the body out of the signature. */
 static enum error add_payload(struct sigv4 *sigv4, struct bytes body, struct buffer *out, struct failure *failure)

@@ -1,8 +1,8 @@
 /* AWS Signature Version 4: who signed a request, or why nobody did.
  *
- * Given everything as arguments, the time included; calls no clock and no file. A verification allocates nothing once its
- * buffers have grown to the size of the requests.
- * Source: AWS, "AWS Signature Version 4 for API requests"; texts of refusals as SQS gives them. */
+ * Given everything as arguments, the time included; calls no clock and no file. A verification allocates nothing once
+ * its buffers have grown to the size of the requests. Source: AWS, "AWS Signature Version 4 for API requests"; texts of
+ * refusals as SQS gives them. */
 #ifndef TALLY_AUTH_SIGV4_H
 #define TALLY_AUTH_SIGV4_H
 
@@ -25,13 +25,14 @@ struct signed_request {
 struct sigv4 *sigv4_create(const char *service);
 void sigv4_destroy(struct sigv4 *sigv4);
 
-/* Whose credential signed the request, in the header Authorization or in the query string. `now_s` is the time in seconds
- * since the epoch. Errors, in this order:
+/* Whose credential signed the request, in the header Authorization or in the query string. `now_s` is the time in
+ * seconds since the epoch. Errors, in this order:
  *   ERROR_ACCESS_DENIED          it is not signed
  *   ERROR_INCOMPLETE_SIGNATURE   what says so is malformed, or leaves out what must be signed
  *   ERROR_UNKNOWN_ACCESS_KEY     nobody has that access key, or the session token is not the credential's
  *   ERROR_INVALID_SIGNATURE      another date, service, time, body or secret
- * On success *credential is borrowed from `credentials`. The time it takes does not tell how much of a signature is right. */
+ * On success *credential is borrowed from `credentials`. The time it takes does not tell how much of a signature is
+ * right. */
 enum error sigv4_verify(struct sigv4 *sigv4, const struct credentials *credentials,
                         const struct signed_request *request, int64_t now_s, const struct credential **credential,
                         struct failure *failure);

@@ -12,8 +12,8 @@ struct civil {
     unsigned year, month, day, hour, minute, second;
 };
 
-/* Days from 0000-03-01 to the first of that month. Years begin in March, so that a leap day is the last of its year, and five
- * months have 153 days. */
+/* Days from 0000-03-01 to the first of that month. Years begin in March, so that a leap day is the last of its year,
+ * and five months have 153 days. */
 static int64_t days_before_month(unsigned year, unsigned month)
 {
     int64_t march_year = (int64_t)year - (month <= 2);

@@ -11,8 +11,8 @@ struct stamp {
     char text[STAMP_SIZE];
 };
 
-/* Reads a whole text of the first form, or of the second (the IMF-fixdate of RFC 9110; the day of the week is not checked).
- * False, with *stamp untouched, if it is neither. */
+/* Reads a whole text of the first form, or of the second (the IMF-fixdate of RFC 9110; the day of the week is not
+ * checked). False, with *stamp untouched, if it is neither. */
 bool stamp_read(struct bytes text, struct stamp *stamp);
 bool stamp_read_http_date(struct bytes text, struct stamp *stamp);
 

@@ -59,8 +59,8 @@ static uint8_t take_decoded(struct bytes *text)
     return byte;
 }
 
-/* Puts a text of the wire behind the others, in the form of signatures or as it is meant. There is room: url_query_read() has seen
- * to it, so that the views stay where they are. */
+/* Puts a text of the wire behind the others, in the form of signatures or as it is meant. There is room:
+ * url_query_read() has seen to it, so that the views stay where they are. */
 static struct bytes add_text(struct url_query *query, struct bytes wire, bool is_encoded)
 {
     uint8_t *start = query->text.data_owned + query->text.size;

@@ -40,8 +40,9 @@ void arena_stock_deinit(struct arena_stock *stock);
 /* `size` bytes aligned to 16, not zeroed; live until the arena is reset. */
 void *arena_allocate(struct arena *arena, size_t size) __attribute__((returns_nonnull));
 
-/* `old`, of `old_size` bytes that arena_allocate() or this function gave, as `size` bytes: what was in it is, as far as it fits. What was
- * allocated last and is large grows where it is or moves without a copy beside it, so that a growing array is there once. */
+/* `old`, of `old_size` bytes that arena_allocate() or this function gave, as `size` bytes: what was in it is, as far as
+ * it fits. What was allocated last and is large grows where it is or moves without a copy beside it, so that a growing
+ * array is there once. */
 void *arena_resize(struct arena *arena, void *old, size_t old_size, size_t size) __attribute__((returns_nonnull));
 
 /* Has it no block? */

@@ -13,8 +13,8 @@ enum base64_alphabet { BASE64_STANDARD, BASE64_URL };
 /* Writes BASE64_TEXT_SIZE(data.size) digits. */
 void base64_encode(enum base64_alphabet alphabet, struct bytes data, char *text);
 
-/* Writes BASE64_DATA_SIZE(text.size) bytes. *spare_bits: what the last digit holds beyond them, 0 in what base64_encode() writes. False
- * for a text of other characters, or of a size that no data gives. */
+/* Writes BASE64_DATA_SIZE(text.size) bytes. *spare_bits: what the last digit holds beyond them, 0 in what
+ * base64_encode() writes. False for a text of other characters, or of a size that no data gives. */
 bool base64_decode(enum base64_alphabet alphabet, struct bytes text, uint8_t *data, unsigned *spare_bits);
 
 #endif

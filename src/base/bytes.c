@@ -44,8 +44,9 @@ uint64_t bytes_hash(struct bytes view)
     return XXH3_64bits(view.ptr, view.size);
 }
 
-/* Eight digits for four bytes, in a register: message ids and MD5 sums are most of what a reply says. The bytes are spread over
- * 16-bit lanes, each lane becomes its two digits' values, and each value above 9 is moved from behind '9' to 'a'. */
+/* Eight digits for four bytes, in a register: message ids and MD5 sums are most of what a reply says. The bytes are
+ * spread over 16-bit lanes, each lane becomes its two digits' values, and each value above 9 is moved from behind '9'
+ * to 'a'. */
 static void four_to_hex(const uint8_t *bytes, uint8_t *text)
 {
     uint64_t spread = bytes_get_u32(bytes);

@@ -121,7 +121,8 @@ void bytes_to_hex(struct bytes view, char *text);
 #define UUID_SIZE 16u
 #define UUID_TEXT_SIZE 36u
 
-/* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", lower case, without a NUL; and back, false with `uuid` untouched if it is not of that form. */
+/* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", lower case, without a NUL; and back, false with `uuid` untouched if it is not
+ * of that form. */
 void uuid_to_text(const uint8_t uuid[UUID_SIZE], char text[UUID_TEXT_SIZE]);
 bool uuid_from_text(struct bytes text, uint8_t uuid[UUID_SIZE]);
 

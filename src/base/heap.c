@@ -109,7 +109,8 @@ void heap_deinit(struct heap *heap)
     *heap = (struct heap){0};
 }
 
-/* Twice as much, or where that would be megabytes that may stay unused an eighth more: a large block grows by its pages' places alone. */
+/* Twice as much, or where that would be megabytes that may stay unused an eighth more: a large block grows by its
+ * pages' places alone. */
 static uint32_t capacity_above(uint32_t capacity)
 {
     if (capacity == 0)

@@ -1,9 +1,10 @@
-/* A map from numbers that were given out in rising order to slots of a pool: the messages of a namespace by their number.
+/* A map from numbers that were given out in rising order to slots of a pool: the messages of a namespace by their
+ * number.
  *
- * Sixteen numbers in a row share a leaf, and a hash table finds the leaf. Whoever sends, receives and deletes in order stays
- * in one leaf for sixteen steps, so a lookup seldom misses the processor's cache however many entries there are; a hash of
- * each number would miss at every step. 5 to 6 bytes an entry where the numbers are dense, up to 100 for one that is left
- * alone among numbers that have gone. O(1). Slot 0 is never stored. */
+ * Sixteen numbers in a row share a leaf, and a hash table finds the leaf. Whoever sends, receives and deletes in order
+ * stays in one leaf for sixteen steps, so a lookup seldom misses the processor's cache however many entries there are;
+ * a hash of each number would miss at every step. 5 to 6 bytes an entry where the numbers are dense, up to 100 for one
+ * that is left alone among numbers that have gone. O(1). Slot 0 is never stored. */
 #ifndef TALLY_BASE_NUMBER_MAP_H
 #define TALLY_BASE_NUMBER_MAP_H
 

@@ -13,8 +13,8 @@
 /* A pool grows in blocks from this size on. Below it huge pages would save little, and cost a small server memory. */
 #define POOL_BLOCKS_FROM ((size_t)32 << 20)
 
-/* A pool that was empty keeps so many chunks, or twice as many as it uses again; of the others it gives so many blocks back at a time:
- * unmapping gigabytes at once would pause the server. */
+/* A pool that was empty keeps so many chunks, or twice as many as it uses again; of the others it gives so many blocks
+ * back at a time: unmapping gigabytes at once would pause the server. */
 #define POOL_CHUNKS_KEPT 16u
 #define POOL_RELEASES_AT_ONCE 16u
 
@@ -91,7 +91,8 @@ uint32_t pool_allocate(struct pool *pool)
     return slot;
 }
 
-/* Gives the last block back if no slot of it was used since the pool was empty, and there is more than enough room without it. */
+/* Gives the last block back if no slot of it was used since the pool was empty, and there is more than enough room
+ * without it. */
 static bool release_block(struct pool *pool)
 {
     uint32_t needed = 2 * (pool->slot_end >> POOL_CHUNK_SHIFT) + POOL_CHUNKS_KEPT;

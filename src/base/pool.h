@@ -38,8 +38,8 @@ void pool_deinit(struct pool *pool);
 uint32_t pool_allocate(struct pool *pool);
 void pool_free(struct pool *pool, uint32_t slot);
 
-/* Gives back, in portions, the memory of a pool that was empty, as far as it isn't used again. Only where nobody looks at a record that
- * was freed, and nobody who walks over the slots relies on slot_end not to fall. */
+/* Gives back, in portions, the memory of a pool that was empty, as far as it isn't used again. Only where nobody looks
+ * at a record that was freed, and nobody who walks over the slots relies on slot_end not to fall. */
 void pool_trim(struct pool *pool);
 
 /* The record at `slot`, which must be in use, or is only asked whether it is. */

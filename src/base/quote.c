@@ -9,8 +9,8 @@ static bool needs_escape(uint8_t byte)
     return byte < 0x20 || byte == '"' || byte == '\\';
 }
 
-/* Eight bytes at once: is none of them below 0x20, a quote or a backslash? (x - n) & ~x has a byte's top bit set where the
- * byte is below n, for n up to 0x80; a borrow can only make it err towards "perhaps", never towards "plain". */
+/* Eight bytes at once: is none of them below 0x20, a quote or a backslash? (x - n) & ~x has a byte's top bit set where
+ * the byte is below n, for n up to 0x80; a borrow can only make it err towards "perhaps", never towards "plain". */
 static bool are_plain(const uint8_t *at)
 {
     uint64_t word;

@@ -4,8 +4,8 @@
 
 #include "base/buffer.h"
 
-/* Appends `text` in quotes, with quotes, backslashes and control characters escaped. Other bytes go as they are: whether they are UTF-8
- * is not looked at. */
+/* Appends `text` in quotes, with quotes, backslashes and control characters escaped. Other bytes go as they are:
+ * whether they are UTF-8 is not looked at. */
 void quote_append(struct buffer *out, struct bytes text);
 
 /* How many bytes that appends between the quotes. */

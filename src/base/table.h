@@ -7,8 +7,8 @@
  *         if (record_matches(pool_at(pool, probe.slot), key)) return probe.slot;
  *
  * Grows by moving a bounded number of places with every insert and removal (two generations while it grows) and gives
- * the old memory back in pieces, so that no insert pauses the server however large the table is; shrinks in the same way. O(1).
- * Slot 0 is never stored.
+ * the old memory back in pieces, so that no insert pauses the server however large the table is; shrinks in the same
+ * way. O(1). Slot 0 is never stored.
  *
  * An insert or a removal ends every probe of the table: start again after it. */
 #ifndef TALLY_BASE_TABLE_H

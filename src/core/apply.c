@@ -116,7 +116,8 @@ bool apply_queue_paused(struct core *core, const struct event_queue_paused *paus
     return true;
 }
 
-/* Tags of a queue after a change, which stand in the core's scratch: taken over if they are some that a queue can have. */
+/* Tags of a queue after a change, which stand in the core's scratch: taken over if they are some that a queue can
+ * have. */
 static bool adopt_tags(struct core *core, struct queue *queue)
 {
     if (!tags_are_sound(buffer_bytes(&core->scratch)))
@@ -300,7 +301,8 @@ bool apply_sent_in_group(struct core *core, const struct event_sent_in_group *se
     return true;
 }
 
-/* Starts or changes the newest lease of a message: it lasts timeout_ms from now; 0 makes the message visible at once. */
+/* Starts or changes the newest lease of a message: it lasts timeout_ms from now; 0 makes the message visible at
+ * once. */
 static void set_lease(struct core *core, uint32_t slot, uint32_t timeout_ms)
 {
     struct message *message = core_message(core, slot);
@@ -535,8 +537,8 @@ static void reopen(struct batch *batch, uint32_t unit, uint64_t xor_id)
     batch->xor_failed--;
 }
 
-/* What the move of a message reopens: the unit that it is, if it failed as one; of a batch's message, the unit that its batch is
- * in a parent that waits for that message. NULL: nothing. */
+/* What the move of a message reopens: the unit that it is, if it failed as one; of a batch's message, the unit that its
+ * batch is in a parent that waits for that message. NULL: nothing. */
 static struct batch *batch_to_reopen(const struct core *core, const struct message *message, uint32_t *unit)
 {
     struct batch *batch = message->batch == 0 ? NULL : core_batch(core, message->batch);
@@ -600,7 +602,8 @@ static void renew(struct core *core, uint32_t slot, const struct event_message_m
     message->is_redriven = true;
 }
 
-/* False, with the state spoiled, if another message has that place in the line; whoever replays gives up the core then. */
+/* False, with the state spoiled, if another message has that place in the line; whoever replays gives up the core
+ * then. */
 static bool enter_group(struct core *core, uint32_t slot, struct bytes group, uint64_t sequence)
 {
     uint32_t line = group_open(core, core_message(core, slot)->shelf, group);
@@ -716,7 +719,8 @@ bool apply_units_counted(struct core *core, const struct event_units_counted *co
     return true;
 }
 
-/* Unlike the others it may have added keys before it finds one that does not fit; whoever replays gives up the core then. */
+/* Unlike the others it may have added keys before it finds one that does not fit; whoever replays gives up the core
+ * then. */
 bool apply_units_added(struct core *core, const struct event_units_added *added)
 {
     struct batch *batch = find_exact(core, added->batch);

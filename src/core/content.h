@@ -1,9 +1,9 @@
-/* What a message says: everything its receiver gets that never changes. It lies in the log, inside the `sent` event; the
- * index keeps its position and size.
+/* What a message says: everything its receiver gets that never changes. It lies in the log, inside the `sent` event;
+ * the index keeps its position and size.
  *
- * Encoded: u32 CRC-32C of the rest, id, MD5 of the body, MD5 of the attributes, then six texts (u32 size + bytes; the sixth is absent
- * in what the first version wrote). The
- * checksum is its own because a receive reads the content long after the frame around it was checked. */
+ * Encoded: u32 CRC-32C of the rest, id, MD5 of the body, MD5 of the attributes, then six texts (u32 size + bytes; the
+ * sixth is absent in what the first version wrote). The checksum is its own because a receive reads the content long
+ * after the frame around it was checked. */
 #ifndef TALLY_CORE_CONTENT_H
 #define TALLY_CORE_CONTENT_H
 
@@ -25,7 +25,8 @@ struct content {
 
 void content_encode(const struct content *content, struct buffer *out);
 
-/* The views of *content point into `encoded`. False, with *content untouched, when the checksum or a size does not fit. */
+/* The views of *content point into `encoded`. False, with *content untouched, when the checksum or a size does not
+ * fit. */
 bool content_decode(struct bytes encoded, struct content *content);
 
 #endif

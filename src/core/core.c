@@ -150,7 +150,8 @@ void core_destroy(struct core *core)
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
-/* Memory that was needed once goes back, of what there can be millions of. Between two frames nobody holds a record that was freed. */
+/* Memory that was needed once goes back, of what there can be millions of. Between two frames nobody holds a record
+ * that was freed. */
 static void trim_pools(struct core *core)
 {
     struct pool *pools[] = {&core->messages,

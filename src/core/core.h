@@ -1,8 +1,8 @@
 /* The core: the state machine. Pure: time, randomness, disks and sockets are arguments or don't exist here.
  *
- * The one way in for changes is decide (decide.h): it checks a command against the state and yields events; each event is
- * encoded into the open frame and applied (apply.c) at once, so that the next decision sees it. On replay the same events
- * are applied from the log. The state is therefore a function of the log and of nothing else.
+ * The one way in for changes is decide (decide.h): it checks a command against the state and yields events; each event
+ * is encoded into the open frame and applied (apply.c) at once, so that the next decision sees it. On replay the same
+ * events are applied from the log. The state is therefore a function of the log and of nothing else.
  *
  * core_frame_open() first lets time pass to that of the frame: messages whose delay or visibility timeout is over
  * become deliverable, without an event. In a frame that stays open time goes on by an event (decide_pass_time). What
@@ -22,28 +22,29 @@ struct core;
 struct core *core_create(void);
 void core_destroy(struct core *core);
 
-/* Opens a frame: events go to the end of `frame`, whose next byte lies at `position` in the log. `now_ms` is the frame's
- * time, not before that of the last one. Once the frame has `ample_size` bytes, work that can wait is left for the next one.
- * `frame` is borrowed until core_frame_close(). */
+/* Opens a frame: events go to the end of `frame`, whose next byte lies at `position` in the log. `now_ms` is the
+ * frame's time, not before that of the last one. Once the frame has `ample_size` bytes, work that can wait is left for
+ * the next one. `frame` is borrowed until core_frame_close(). */
 void core_frame_open(struct core *core, struct buffer *frame, uint64_t position, uint64_t now_ms, size_t ample_size);
 void core_frame_close(struct core *core);
 
-/* Applies the events of a frame that the log gave back. False when an event can't be decoded or does not fit the state: the
- * log is damaged or from a newer version; `failure` says which event. */
+/* Applies the events of a frame that the log gave back. False when an event can't be decoded or does not fit the state:
+ * the log is damaged or from a newer version; `failure` says which event. */
 bool core_replay(struct core *core, struct bytes payload, uint64_t position, uint64_t time_ms, struct failure *failure);
 
 /* When core_frame_open() or decide_due() next has something to do, or a schedule is to be fired; 0: at
  * once; UINT64_MAX: never. O(1). */
 uint64_t core_due_ms(const struct core *core);
 
-/* Is something left, for decide_due(), that whoever caused it expects to see at once: dependents to be told of an end, the rest
- * of a cancelled group? O(1). */
+/* Is something left, for decide_due(), that whoever caused it expects to see at once: dependents to be told of an end,
+ * the rest of a cancelled group? O(1). */
 bool core_is_settling(const struct core *core);
 
 /* Queues that became deliverable since the last call, one by one; NULL when there are no more. */
 struct queue *core_take_ready_queue(struct core *core);
 
-/* Puts a queue back among them, for a receive that stopped before it had looked at every message; and asks if any is there. */
+/* Puts a queue back among them, for a receive that stopped before it had looked at every message; and asks if any is
+ * there. */
 void core_notice_queue(struct core *core, struct queue *queue);
 bool core_has_ready_queue(const struct core *core);
 
@@ -87,7 +88,8 @@ struct core_metrics {
 };
 struct core_metrics core_metrics(const struct core *core);
 
-/* How many messages, deduplication ids, published rows and the like the index has: what a snapshot's size goes by. O(1). */
+/* How many messages, deduplication ids, published rows and the like the index has: what a snapshot's size goes by.
+ * O(1). */
 uint64_t core_index_count(const struct core *core);
 
 /* Of the newest owner: rises with every start. */
@@ -108,9 +110,10 @@ struct live_content {
     uint32_t size; /* bytes */
 };
 
-/* Looks at up to *looks slots of the index, from *slot on, for a message whose content stands in one of these segments (`ordinals`,
- * rising). True if there is one; *slot is then behind it. *looks: how many are left. *slot is 0 when the last one has been looked
- * at; begin with 1. A message that comes or moves while somebody walks may be passed over. O(looks). */
+/* Looks at up to *looks slots of the index, from *slot on, for a message whose content stands in one of these segments
+ * (`ordinals`, rising). True if there is one; *slot is then behind it. *looks: how many are left. *slot is 0 when the
+ * last one has been looked at; begin with 1. A message that comes or moves while somebody walks may be passed over.
+ * O(looks). */
 bool core_find_content(const struct core *core, const uint64_t *ordinals, size_t count, uint32_t *slot, unsigned *looks,
                        struct live_content *found);
 
@@ -119,8 +122,9 @@ bool core_has_content(const struct core *core, const struct live_content *conten
 
 /* The whole state, canonically: equal states encode to equal bytes. `sink` gets it in pieces. */
 void core_encode(const struct core *core, void (*sink)(void *context, struct bytes piece), void *context);
-/* Fills a fresh core. False if `encoded` is none; the core must then be destroyed. As it goes on, `let_go` is told that the bytes before
- * `end` will not be looked at again, so that their memory can be taken back there and then; NULL: they stay as they are. */
+/* Fills a fresh core. False if `encoded` is none; the core must then be destroyed. As it goes on, `let_go` is told that
+ * the bytes before `end` will not be looked at again, so that their memory can be taken back there and then; NULL: they
+ * stay as they are. */
 bool core_decode(struct core *core, struct bytes encoded, void (*let_go)(void *context, const uint8_t *end),
                  void *context);
 

@@ -1,8 +1,8 @@
 /* Decisions: each checks a command against the state and, if it stands, yields the events that make it so.
  *
- * Only between core_frame_open() and core_frame_close(). On an error nothing has changed, unless the comment says otherwise.
- * Ranges and forms of what a client sent are the api's to check before; here are the checks that need the state. Views in
- * commands are borrowed for the call; views in results are borrowed until the next decision. */
+ * Only between core_frame_open() and core_frame_close(). On an error nothing has changed, unless the comment says
+ * otherwise. Ranges and forms of what a client sent are the api's to check before; here are the checks that need the
+ * state. Views in commands are borrowed for the call; views in results are borrowed until the next decision. */
 #ifndef TALLY_CORE_DECIDE_H
 #define TALLY_CORE_DECIDE_H
 
@@ -28,8 +28,8 @@ void decide_found(struct core *core, struct bytes name, const uint8_t key[CORE_K
 /* The first event of each owner; in a frame of its own whose time is that of the last frame. O(leases). */
 void decide_restart(struct core *core, uint64_t epoch, uint64_t resumed_at_ms);
 
-/* Before a reply is given: what time has done by itself may show in it, so it is logged, if no event of this frame or a later
- * one has done that yet. Else a crash could take back what somebody was told, the end of a lease for one. */
+/* Before a reply is given: what time has done by itself may show in it, so it is logged, if no event of this frame or a
+ * later one has done that yet. Else a crash could take back what somebody was told, the end of a lease for one. */
 void decide_time_passed(struct core *core);
 
 /* Lets time pass to now_ms, not before the core's, inside the open frame: what follows is decided then. */
@@ -46,11 +46,12 @@ bool decide_due(struct core *core);
 struct queue *decide_create_queue(struct core *core, struct bytes name, const struct queue_settings *settings);
 void decide_set_queue(struct core *core, struct queue *queue, const struct queue_settings *settings);
 
-/* Gives the queue tags (tags.h), in place of those it has under the same keys. ERROR_OVER_LIMIT: it would have more than
- * TAGS_MAX. */
+/* Gives the queue tags (tags.h), in place of those it has under the same keys. ERROR_OVER_LIMIT: it would have more
+ * than TAGS_MAX. */
 enum error decide_tag_queue(struct core *core, struct queue *queue, struct bytes tags);
 
-/* Takes those tags from it that have one of `keys` (a run of u32 size and the bytes); keys of no tag are passed over. */
+/* Takes those tags from it that have one of `keys` (a run of u32 size and the bytes); keys of no tag are passed
+ * over. */
 void decide_untag_queue(struct core *core, struct queue *queue, struct bytes keys);
 
 /* Whatever the queue holds ends: units of it as failed. O(1); the messages are ended in portions by decide_due(). */
@@ -96,9 +97,9 @@ struct send_result {
     char path[DEPENDENCY_PATH_SIZE]; /* ERROR_DEPENDENCY_CYCLE: in words, NUL-terminated */
 };
 
-/* Accepts a message and, in the same record, makes it a unit of its batch (B19), which seals at its Total. `content.group` and
- * `content.deduplication` say its group and its deduplication id. A duplicate is recognised before anything else.
- * Errors, in order: ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED;
+/* Accepts a message and, in the same record, makes it a unit of its batch (B19), which seals at its Total.
+ * `content.group` and `content.deduplication` say its group and its deduplication id. A duplicate is recognised before
+ * anything else. Errors, in order: ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED;
  * ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP. */
 enum error decide_send(struct core *core, const struct send_command *command, struct send_result *result);
 
@@ -110,8 +111,8 @@ struct send_turn {
     const struct create_batch_command *made; /* its batch is not there yet: the same Commit makes it; else NULL */
 };
 
-/* For Commit: the same checks, with nothing done, as they will be when its turn comes. And the send of what was checked, once others
- * have been accepted since, or can close no cycle: none is searched for. */
+/* For Commit: the same checks, with nothing done, as they will be when its turn comes. And the send of what was
+ * checked, once others have been accepted since, or can close no cycle: none is searched for. */
 enum error decide_check_send(const struct core *core, const struct send_command *command, const struct send_turn *turn,
                              struct send_result *result);
 enum error decide_send_checked(struct core *core, const struct send_command *command, struct send_result *result);
@@ -133,20 +134,21 @@ struct received_message {
     struct bytes reason; /* of its newest failed attempt, or empty */
 };
 
-/* Takes up to `count_max` deliverable messages and leases them for timeout_ms: those without a group oldest first, groups in
- * the order of their rings, of a FIFO group the run from its head. A message out of attempts goes to the dead-letter queue
- * instead, or what its group's policy says happens. From an at-most-once queue the messages end here. *count may be 0.
- * ERROR_OVER_LIMIT when in_flight_max messages of a standard queue are in flight already; a FIFO queue then gives nothing. */
+/* Takes up to `count_max` deliverable messages and leases them for timeout_ms: those without a group oldest first,
+ * groups in the order of their rings, of a FIFO group the run from its head. A message out of attempts goes to the
+ * dead-letter queue instead, or what its group's policy says happens. From an at-most-once queue the messages end here.
+ * *count may be 0. ERROR_OVER_LIMIT when in_flight_max messages of a standard queue are in flight already; a FIFO queue
+ * then gives nothing. */
 enum error decide_receive(struct core *core, struct queue *queue, unsigned count_max, uint32_t timeout_ms,
                           uint32_t in_flight_max, struct received_message messages[RECEIVE_MAX], unsigned *count);
 
-/* Gives the messages of an earlier receive again, under the same handles, leased anew, if each of them is still held under
- * that attempt's delivery; ERROR_INVALID_PARAMETER_VALUE if one is not; *count 0 if the attempt id is unknown. */
+/* Gives the messages of an earlier receive again, under the same handles, leased anew, if each of them is still held
+ * under that attempt's delivery; ERROR_INVALID_PARAMETER_VALUE if one is not; *count 0 if the attempt id is unknown. */
 enum error decide_receive_again(struct core *core, struct queue *queue, struct bytes attempt, uint32_t timeout_ms,
                                 struct received_message messages[RECEIVE_MAX], unsigned *count);
 
-/* Remembers what a receive gave under an attempt id, for ATTEMPT_WINDOW_MS; where very many are remembered for less, or not at all
- * (deduplication_attempt_window_ms). */
+/* Remembers what a receive gave under an attempt id, for ATTEMPT_WINDOW_MS; where very many are remembered for less, or
+ * not at all (deduplication_attempt_window_ms). */
 void decide_remember_attempt(struct core *core, const struct queue *queue, struct bytes attempt,
                              const struct received_message *messages, unsigned count);
 
@@ -242,8 +244,8 @@ struct type_order_command {
 };
 
 /* Puts an order under its name, in place of the one that had it; with the same list nothing happens. Errors, in order:
- * ERROR_OVER_LIMIT: more than TYPES_MAX types or TYPE_ORDERS_MAX orders; ERROR_TYPE_ORDER_CONFLICT, with what it contradicts
- * appended to `conflict`, in words. */
+ * ERROR_OVER_LIMIT: more than TYPES_MAX types or TYPE_ORDERS_MAX orders; ERROR_TYPE_ORDER_CONFLICT, with what it
+ * contradicts appended to `conflict`, in words. */
 enum error decide_put_type_order(struct core *core, const struct type_order_command *command, struct buffer *conflict);
 
 /* ERROR_TYPE_ORDER_DOES_NOT_EXIST. */
@@ -267,16 +269,17 @@ void decide_fire_schedule(struct core *core, const struct schedule *schedule, ui
 
 void decide_delete_schedule(struct core *core, const struct schedule *schedule);
 
-/* --- contents ------------------------------------------------------------------------------------------------------- */
+/* --- contents ----------------------------------------------------------------------------------------------------- */
 
-/* The content that the message has (core_has_content()) stands in the open frame from now on. `content`: its bytes. O(log segments). */
+/* The content that the message has (core_has_content()) stands in the open frame from now on. `content`: its bytes.
+ * O(log segments). */
 void decide_move_content(struct core *core, const struct live_content *found, struct bytes content);
 
 /* --- move tasks --------------------------------------------------------------------------------------------------- */
 
-/* Begins to move what can be delivered from `source` to `destination`, another queue of the same kind; NULL: each message to the
- * queue that it failed in. rate: messages a second; 0: no limit. No task of the source is running. The messages are moved by
- * decide_due(). O(1). */
+/* Begins to move what can be delivered from `source` to `destination`, another queue of the same kind; NULL: each
+ * message to the queue that it failed in. rate: messages a second; 0: no limit. No task of the source is running. The
+ * messages are moved by decide_due(). O(1). */
 const struct move_task *decide_start_move(struct core *core, struct queue *source, const struct queue *destination,
                                           uint32_t rate);
 
@@ -304,9 +307,10 @@ struct create_batch_command {
     char *path; /* result, of DEPENDENCY_PATH_SIZE: ERROR_DEPENDENCY_CYCLE in words; NULL: nobody reads it */
 };
 
-/* Creates the batch, or finds the one that was created with the same arguments. Errors, in order: ERROR_BATCH_ALREADY_EXISTS;
- * ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED (of the parent); ERROR_OVER_LIMIT: nested more
- * than BATCH_DEPTH_MAX deep; ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP: the parent would wait for itself. */
+/* Creates the batch, or finds the one that was created with the same arguments. Errors, in order:
+ * ERROR_BATCH_ALREADY_EXISTS; ERROR_BATCH_DOES_NOT_EXIST, ERROR_BATCH_SEALED, ERROR_BATCH_TOTAL_EXCEEDED (of the
+ * parent); ERROR_OVER_LIMIT: nested more than BATCH_DEPTH_MAX deep; ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP:
+ * the parent would wait for itself. */
 enum error decide_create_batch(struct core *core, const struct create_batch_command *command,
                                const struct batch **batch);
 
@@ -317,8 +321,8 @@ enum error decide_check_create_batch(struct core *core, const struct create_batc
                                      const struct batch **known);
 const struct batch *decide_create_checked_batch(struct core *core, const struct create_batch_command *command);
 
-/* Registers external units. Either `keys` (distinct or not; those already there add nothing) or, with key_count 0, the keys
- * "0" to "count-1". Errors, in order: ERROR_UNSUPPORTED_OPERATION (xor ledger), ERROR_BATCH_SEALED,
+/* Registers external units. Either `keys` (distinct or not; those already there add nothing) or, with key_count 0, the
+ * keys "0" to "count-1". Errors, in order: ERROR_UNSUPPORTED_OPERATION (xor ledger), ERROR_BATCH_SEALED,
  * ERROR_BATCH_TOTAL_EXCEEDED, ERROR_OVER_LIMIT (LEDGER_UNITS_MAX). All or nothing. */
 struct add_units_command {
     const struct bytes *keys;
@@ -343,9 +347,9 @@ struct unit_report {
     bool is_recorded; /* result: this report ended the unit */
 };
 
-/* Ends external units. On an error nothing was recorded: ERROR_UNSUPPORTED_OPERATION (xor ledger); ERROR_UNIT_DOES_NOT_EXIST with the index
- * of the first unknown key in *unknown; ERROR_OVER_LIMIT: the events may need more than `size_max` bytes. *is_completed: this very call
- * completed the batch. */
+/* Ends external units. On an error nothing was recorded: ERROR_UNSUPPORTED_OPERATION (xor ledger);
+ * ERROR_UNIT_DOES_NOT_EXIST with the index of the first unknown key in *unknown; ERROR_OVER_LIMIT: the events may need
+ * more than `size_max` bytes. *is_completed: this very call completed the batch. */
 enum error decide_complete_units(struct core *core, const struct batch *batch, struct unit_report *reports,
                                  uint32_t report_count, uint64_t size_max, uint32_t *unknown, bool *is_completed);
 
@@ -457,9 +461,9 @@ enum error decide_commit(struct core *core, struct commit_command *command, stru
 
 /* --- publishers --------------------------------------------------------------------------------------------------- */
 
-/* Makes `owner` the publisher's owner under `epoch` (1 to 2^63 - 1) and creates it if there is none. *is_accepted: they are the ones it
- * knows now: the epoch was above the one known, or they were known before. ERROR_OVER_LIMIT: it would be new, and there are
- * PUBLISHERS_MAX. O(1). */
+/* Makes `owner` the publisher's owner under `epoch` (1 to 2^63 - 1) and creates it if there is none. *is_accepted: they
+ * are the ones it knows now: the epoch was above the one known, or they were known before. ERROR_OVER_LIMIT: it would
+ * be new, and there are PUBLISHERS_MAX. O(1). */
 enum error decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
                                  const uint8_t owner[PUBLISHER_ID_SIZE], bool *is_accepted);
 
@@ -505,16 +509,18 @@ struct publication {
     struct buffer results;               /* of the others; see publisher.h */
 };
 
-/* Begins a batch. Then each row is decided, in order, by one of the next four; then decide_publish_end(). All in one frame: no row's
- * fault is the batch's. With *is_repeat, the batch is the last one again: there is nothing to decide, and the publisher has its
- * results. Errors, in order: ERROR_PUBLISHER_FENCED: epoch and owner are not those that it knows; ERROR_PUBLISHER_BATCH_OUT_OF_ORDER:
- * neither the last batch nor the next; ERROR_PUBLISHER_BATCH_CONFLICT: the last one, with other rows; ERROR_PUBLISHER_IS_FULL: with
- * this batch, more rows might be unconfirmed than there may be; ERROR_OVER_LIMIT: size_max is too little for so many rows. */
+/* Begins a batch. Then each row is decided, in order, by one of the next four; then decide_publish_end(). All in one
+ * frame: no row's fault is the batch's. With *is_repeat, the batch is the last one again: there is nothing to decide,
+ * and the publisher has its results. Errors, in order: ERROR_PUBLISHER_FENCED: epoch and owner are not those that it
+ * knows; ERROR_PUBLISHER_BATCH_OUT_OF_ORDER: neither the last batch nor the next; ERROR_PUBLISHER_BATCH_CONFLICT: the
+ * last one, with other rows; ERROR_PUBLISHER_IS_FULL: with this batch, more rows might be unconfirmed than there may
+ * be; ERROR_OVER_LIMIT: size_max is too little for so many rows. */
 enum error decide_publish_begin(struct core *core, const struct publish_command *command,
                                 struct publication *publication, bool *is_repeat);
 
-/* Has the row been stored before, is it too old to say, does it stand behind one of its group that stays behind, or is no room left? Then
- * that is its result, and the next row's turn. `group` is the row's, or empty; borrowed until decide_publish_end(). O(1). */
+/* Has the row been stored before, is it too old to say, does it stand behind one of its group that stays behind, or is
+ * no room left? Then that is its result, and the next row's turn. `group` is the row's, or empty; borrowed until
+ * decide_publish_end(). O(1). */
 bool decide_publish_known(const struct core *core, struct publication *publication, struct bytes group);
 
 /* Sends the row's message. On an error of decide_send() it is still this row's turn: it is decide_publish_fault()'s. */
@@ -534,10 +540,10 @@ void decide_publish_fault(struct core *core, struct publication *publication, en
 void decide_publish_end(struct core *core, struct publication *publication);
 void decide_publish_deinit(struct publication *publication);
 
-/* --- pools of tickets (docs/protocol.md, "Pools") ------------------------------------------------------------------- */
+/* --- pools of tickets (docs/protocol.md, "Pools") ----------------------------------------------------------------- */
 
-/* Creates the pool of that name, or gives it another spec, whose rules (valid: rules_create() took them) extend the old ones'. Its queues
- * exist. ERROR_OVER_LIMIT: there are TICKET_POOLS_MAX. */
+/* Creates the pool of that name, or gives it another spec, whose rules (valid: rules_create() took them) extend the old
+ * ones'. Its queues exist. ERROR_OVER_LIMIT: there are TICKET_POOLS_MAX. */
 enum error decide_put_pool(struct core *core, struct bytes name, const struct pool_spec *spec,
                            struct ticket_pool **pool);
 void decide_delete_pool(struct core *core, struct ticket_pool *pool);
@@ -553,14 +559,15 @@ struct offer_command {
     bool has_zero_ttl; /* ttl_s was given, as 0: another offer than one that leaves it to the pool */
 };
 
-/* Offers a ticket, or finds the one that was offered under this key (*is_known; whatever its state is now). ERROR_INVALID_PARAMETER_VALUE: it was
- * offered with other content; ERROR_OVER_LIMIT: its exclusive set has EXCLUSIVE_SET_TICKETS_MAX. The looking is done by decide_match().
- * O(log waiting). */
+/* Offers a ticket, or finds the one that was offered under this key (*is_known; whatever its state is now).
+ * ERROR_INVALID_PARAMETER_VALUE: it was offered with other content; ERROR_OVER_LIMIT: its exclusive set has
+ * EXCLUSIVE_SET_TICKETS_MAX. The looking is done by decide_match(). O(log waiting). */
 enum error decide_offer(struct core *core, struct ticket_pool *pool, const struct offer_command *command,
                         uint32_t *ticket, bool *is_known);
 
-/* Lets the built-in matcher look, for at most that many steps (match/matcher.h), and makes the matches it finds; stops where the frame is ample.
- * Nothing is done before the matcher knows all tickets that wait, after a start or a change of the rules: decide_due() looks then. */
+/* Lets the built-in matcher look, for at most that many steps (match/matcher.h), and makes the matches it finds; stops
+ * where the frame is ample. Nothing is done before the matcher knows all tickets that wait, after a start or a change
+ * of the rules: decide_due() looks then. */
 void decide_match(struct core *core, struct ticket_pool *pool, uint32_t steps);
 
 /* What a ticket was found to be: DONE, or what stood in the way. */
@@ -615,7 +622,8 @@ enum member_fault {
     MEMBER_TWICE
 };
 
-/* Of the check that Verify asks for, in steps (match/matcher.h): some 50 ms. 19,900 pairs, as 200 members have, may take 50 each. */
+/* Of the check that Verify asks for, in steps (match/matcher.h): some 50 ms. 19,900 pairs, as 200 members have, may
+ * take 50 each. */
 #define PROPOSAL_STEPS_MAX 1000000u
 
 struct proposal_result {
@@ -624,14 +632,14 @@ struct proposal_result {
     bool is_stale_rules;  /* PROPOSAL_STALE: the rules are newer, not a member */
     bool is_wrong_weight; /* PROPOSAL_INVALID: the sum, or no division into teams */
     bool is_too_large;    /* PROPOSAL_INVALID: the members say more than TICKET_GROUP_SIZE_MAX together */
-    struct pair_check
-        check; /* PROPOSAL_BY_RULES; PROPOSAL_INVALID with PAIR_DEAR, which is beyond PROPOSAL_STEPS_MAX; the work of any */
+    /* PROPOSAL_BY_RULES; PROPOSAL_INVALID with PAIR_DEAR, which is beyond PROPOSAL_STEPS_MAX; the work of any */
+    struct pair_check check;
     uint8_t faults[RULES_WEIGHT_MAX];   /* enum member_fault, by member */
     uint32_t tickets[RULES_WEIGHT_MAX]; /* slots, by member; 0: unknown */
 };
 
-/* The commit check, in the order of docs/protocol.md; on PROPOSAL_MATCHED the match is made (or held), else nothing has changed. O(members + for
- * Verify members^2), PROPOSAL_STEPS_MAX at most. */
+/* The commit check, in the order of docs/protocol.md; on PROPOSAL_MATCHED the match is made (or held), else nothing has
+ * changed. O(members + for Verify members^2), PROPOSAL_STEPS_MAX at most. */
 void decide_propose(struct core *core, struct ticket_pool *pool, const struct proposal_command *command,
                     struct proposal_result *result);
 
@@ -640,8 +648,9 @@ enum match_outcome { MATCH_DONE, MATCH_WAITS, MATCH_WAS_MADE, MATCH_IS_UNDONE, M
 /* Puts the match back: MATCH_DONE (also if it was before), MATCH_IS_ACKED, MATCH_IS_UNKNOWN. `match` is its number. */
 enum match_outcome decide_put_back(struct core *core, struct ticket_pool *pool, uint64_t match);
 
-/* A member of a held match says yes or no. MATCH_WAITS: for others; MATCH_WAS_MADE: by this yes; MATCH_IS_UNDONE: by this no; MATCH_DONE:
- * it had been decided before (too late); MATCH_IS_UNKNOWN: no such match, or no such member. A repeated yes waits. */
+/* A member of a held match says yes or no. MATCH_WAITS: for others; MATCH_WAS_MADE: by this yes; MATCH_IS_UNDONE: by
+ * this no; MATCH_DONE: it had been decided before (too late); MATCH_IS_UNKNOWN: no such match, or no such member. A
+ * repeated yes waits. */
 enum match_outcome decide_confirm(struct core *core, struct ticket_pool *pool, uint64_t match, struct bytes key,
                                   bool accepts);
 

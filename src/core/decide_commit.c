@@ -1,6 +1,6 @@
-/* The decision to send, count and consume in one step. Nothing can be taken back once it is emitted, so everything is checked
- * before, as it will be when its turn comes: units that earlier sends take, duplicates of earlier sends, failures that are forgotten for
- * those of earlier sends, and how much the frame must hold in the end. */
+/* The decision to send, count and consume in one step. Nothing can be taken back once it is emitted, so everything is
+ * checked before, as it will be when its turn comes: units that earlier sends take, duplicates of earlier sends,
+ * failures that are forgotten for those of earlier sends, and how much the frame must hold in the end. */
 #include "core/decide.h"
 #include "core/finish.h"
 
@@ -252,8 +252,8 @@ static bool may_stand_behind(const struct send_command *earlier, const struct se
            bytes_equal(earlier->content.group, later->content.group);
 }
 
-/* Might the later one wait for itself by way of the earlier one, which the search for a cycle does not see yet? Only if both
- * wait, and if something can wait for the later one: its batch, or a batch whose message will stand behind it. */
+/* Might the later one wait for itself by way of the earlier one, which the search for a cycle does not see yet? Only if
+ * both wait, and if something can wait for the later one: its batch, or a batch whose message will stand behind it. */
 static bool might_close_cycle(const struct core *core, const struct send_command *earlier,
                               const struct send_command *later)
 {
@@ -335,7 +335,7 @@ static enum error check_units(const struct commit_command *command, struct commi
     return OK;
 }
 
-/* --- what the frame must hold -------------------------------------------------------------------------------------- */
+/* --- what the frame must hold ------------------------------------------------------------------------------------- */
 
 static uint64_t size_of_all(const struct core *core, const struct commit_command *command,
                             const struct commit_plan *plan)
@@ -381,8 +381,9 @@ static enum error check_all(struct core *core, struct commit_command *command, s
     return fault->size <= command->size_max ? OK : ERROR_OVER_LIMIT;
 }
 
-/* What was checked stands: each was looked at as it is when its turn comes. Only the search for a cycle has more to walk
- * through once earlier sends are accepted, and might give up; might_close_cycle() has seen to it that there is none. */
+/* What was checked stands: each was looked at as it is when its turn comes. Only the search for a cycle has more to
+ * walk through once earlier sends are accepted, and might give up; might_close_cycle() has seen to it that there is
+ * none. */
 static void expect_good(enum error error)
 {
     ASSERT(error == OK);

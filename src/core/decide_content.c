@@ -1,5 +1,5 @@
-/* Contents that go to another place in the log, so that the segment they stood in can be removed. The message stays what it is: its
- * number, its lease, its place in every order. Who does this, and when: engine/cleaner.h. */
+/* Contents that go to another place in the log, so that the segment they stood in can be removed. The message stays
+ * what it is: its number, its lease, its place in every order. Who does this, and when: engine/cleaner.h. */
 #include "core/apply.h"
 #include "core/decide.h"
 

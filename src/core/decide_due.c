@@ -1,5 +1,6 @@
-/* Decisions that time makes due: they create, end or move something, so they are logged, live only (docs/architecture.md,
- * "Time does the rest"). Each call does a bounded amount, so that a purge of ten million messages does not hold up a send. */
+/* Decisions that time makes due: they create, end or move something, so they are logged, live only
+ * (docs/architecture.md, "Time does the rest"). Each call does a bounded amount, so that a purge of ten million
+ * messages does not hold up a send. */
 #include "core/decide.h"
 #include "core/finish.h"
 
@@ -30,8 +31,8 @@ static void expire_messages(struct core *core, struct portion *portion)
             portion->left--;
             continue;
         }
-        /* The heap's key was only the earliest time at which something may expire. It is made exact before anything is ended,
-         * so that what ends first does not depend on what else stood here once. */
+        /* The heap's key was only the earliest time at which something may expire. It is made exact before anything is
+         * ended, so that what ends first does not depend on what else stood here once. */
         heap_remove(&core->expiries, shelf_slot);
         core_expect_expiry(core, shelf_slot);
     }
@@ -60,8 +61,8 @@ static void drain_shelves(struct core *core, struct portion *portion)
     }
 }
 
-/* Ends the messages of cancelled batches, so that the counts of their queues are right soon; whoever meets one earlier (a
- * receive) ends it then. */
+/* Ends the messages of cancelled batches, so that the counts of their queues are right soon; whoever meets one earlier
+ * (a receive) ends it then. */
 static void drain_batches(struct core *core, struct portion *portion)
 {
     while (has_left(core, portion) && !list_is_empty(&core->draining_batches)) {

@@ -1,5 +1,6 @@
-/* Decisions about matches: proposals, what the built-in matcher found, confirmations, put backs. That no ticket is matched twice rests on
- * check_members() alone: nothing is leased, hidden or locked before. Nobody else makes matches. */
+/* Decisions about matches: proposals, what the built-in matcher found, confirmations, put backs. That no ticket is
+ * matched twice rests on check_members() alone: nothing is leased, hidden or locked before. Nobody else makes
+ * matches. */
 #include "core/decide.h"
 
 #include "base/budget.h"
@@ -97,7 +98,8 @@ static struct digest_tag digest_of(struct core *core, const struct proposal_comm
     return digest_keyed_wide(core->digest_owned, parts, ARRAY_LENGTH(parts));
 }
 
-/* Was a proposal of that id matched before? This comes before all else, because then its own match has retired its members. */
+/* Was a proposal of that id matched before? This comes before all else, because then its own match has retired its
+ * members. */
 static bool is_repeat(const struct core *core, const struct ticket_pool *pool, const struct proposal_command *command,
                       struct digest_tag digest, struct proposal_result *result)
 {
@@ -157,8 +159,8 @@ static bool divide_by_weight(const struct rules *rules, const struct entry *cons
     return group_divide(&bare, entries, count, teams, &budget);
 }
 
-/* Could the members be a match by what they weigh and how much they say? What one that is over for good weighed and said is forgotten;
- * then that it is over is what counts. */
+/* Could the members be a match by what they weigh and how much they say? What one that is over for good weighed and
+ * said is forgotten; then that it is over is what counts. */
 static bool check_shape(const struct ticket_pool *pool, uint32_t count, struct proposal_result *result)
 {
     const struct rules *rules = pool->rules_owned;
@@ -208,7 +210,8 @@ static bool has_rival(const struct ticket_pool *pool, const struct proposal_resu
     return false;
 }
 
-/* Do all members wait, at the versions that the proposer knows? If not, each one that doesn't is named, the stale ones too. */
+/* Do all members wait, at the versions that the proposer knows? If not, each one that doesn't is named, the stale ones
+ * too. */
 static enum proposal_status check_members(const struct ticket_pool *pool, const struct proposal_command *command,
                                           struct proposal_result *result)
 {
@@ -225,8 +228,8 @@ static enum proposal_status check_members(const struct ticket_pool *pool, const 
     return conflict_count > 0 ? PROPOSAL_CONFLICT : stale_count > 0 ? PROPOSAL_STALE : PROPOSAL_MATCHED;
 }
 
-/* Gives each member its team. In a pool that verifies, the members must fit each other by the rules of today; that also settles it for a
- * proposal which was made under older ones. */
+/* Gives each member its team. In a pool that verifies, the members must fit each other by the rules of today; that also
+ * settles it for a proposal which was made under older ones. */
 static enum proposal_status check_rules(const struct ticket_pool *pool, const struct proposal_command *command,
                                         struct proposal_result *result, uint8_t teams[RULES_WEIGHT_MAX])
 {
@@ -301,7 +304,8 @@ void decide_propose(struct core *core, struct ticket_pool *pool, const struct pr
 
 /* --- the built-in matcher ----------------------------------------------------------------------------------------- */
 
-/* Do the members say no more together than a result may hold? A size that was raised over waiting tickets can bring too much together. */
+/* Do the members say no more together than a result may hold? A size that was raised over waiting tickets can bring too
+ * much together. */
 static bool fits_a_result(const struct ticket_pool *pool, const struct matcher_group *group)
 {
     uint64_t size = 0;
@@ -323,7 +327,8 @@ static void make_found(struct core *core, struct ticket_pool *pool, const struct
 
 void decide_match(struct core *core, struct ticket_pool *pool, uint32_t steps)
 {
-    /* While the matcher is filled, tickets that come before those that are in it may still be missing. decide_due() fills it, then looks. */
+    /* While the matcher is filled, tickets that come before those that are in it may still be missing. decide_due()
+     * fills it, then looks. */
     if (!pool->is_awake || pool->index_next != 0 || pool->spec.matcher == MATCHER_EXTERNAL)
         return;
     struct matcher_group group;
@@ -418,8 +423,8 @@ void decide_end_holds(struct core *core, unsigned portion)
     }
 }
 
-/* Do the seats stand for teams that the rules have, each with the weight that it wants? They were given when the match was held, and the
- * rules may be others now. */
+/* Do the seats stand for teams that the rules have, each with the weight that it wants? They were given when the match
+ * was held, and the rules may be others now. */
 static bool seats_fill_teams(const struct ticket_pool *pool, const struct match_seat *seats, uint32_t count)
 {
     const struct rules *rules = pool->rules_owned;

@@ -144,8 +144,8 @@ bool decide_renew_lease(struct core *core, struct given_lease *lease, uint64_t v
 
 /* --- failure ------------------------------------------------------------------------------------------------------ */
 
-/* How long attempt `attempt` (from 1) of this message waits before the next: min * factor^(attempt-1), at most max, jittered,
- * and inside [min, max] (invariant R13). The jitter is a keyed hash: the core has no other chance. */
+/* How long attempt `attempt` (from 1) of this message waits before the next: min * factor^(attempt-1), at most max,
+ * jittered, and inside [min, max] (invariant R13). The jitter is a keyed hash: the core has no other chance. */
 static uint64_t backoff_ms(const struct core *core, const struct backoff *backoff, uint64_t number, uint32_t attempt)
 {
     double wait = backoff->min_ms;

@@ -38,8 +38,9 @@ void decide_cancel_move(struct core *core, const struct move_task *task)
 
 /* --- moving ------------------------------------------------------------------------------------------------------- */
 
-/* The oldest of the messages without a group that can be delivered, and of the groups' heads the one whose group has waited
- * longest: whichever of the two is older; or 0. A pause or a rate limit of the queue keeps nothing back: this is no delivery. */
+/* The oldest of the messages without a group that can be delivered, and of the groups' heads the one whose group has
+ * waited longest: whichever of the two is older; or 0. A pause or a rate limit of the queue keeps nothing back: this is
+ * no delivery. */
 static uint32_t choose(struct core *core, const struct queue *source)
 {
     uint32_t alone = shelf_next_deliverable(core_shelf_at(core, source->shelf), &core->messages);
@@ -51,8 +52,8 @@ static uint32_t choose(struct core *core, const struct queue *source)
     return alone != 0 && core_message(core, alone)->number < core_message(core, head)->number ? alone : head;
 }
 
-/* Where the message goes; NULL with the reason why that is nowhere. A queue that was deleted and made again under its name is the
- * same to whoever names it by its ARN. */
+/* Where the message goes; NULL with the reason why that is nowhere. A queue that was deleted and made again under its
+ * name is the same to whoever names it by its ARN. */
 static const struct queue *find_target(const struct core *core, const struct move_task *task,
                                        const struct message *message, enum move_failure *failure)
 {
@@ -74,8 +75,8 @@ static uint32_t find_line(const struct core *core, const struct message *message
     return group_find(core, target->shelf, core_group(core, group)->id_owned);
 }
 
-/* Must something else happen first: those who wait for the message be told that it failed, or what was cancelled in the group
- * that it goes to be ended? decide_due() is about to. */
+/* Must something else happen first: those who wait for the message be told that it failed, or what was cancelled in the
+ * group that it goes to be ended? decide_due() is about to. */
 static bool is_early(const struct core *core, const struct message *message, const struct queue *target)
 {
     uint32_t line = find_line(core, message, target);
@@ -83,10 +84,11 @@ static bool is_early(const struct core *core, const struct message *message, con
            (line != 0 && list_is_linked(&core_group(core, line)->draining_link));
 }
 
-/* In the line of its group the message stands at the end; but if something there waits for it or for its batch, on whatever way,
- * before that, or each would wait for the other (though never before a head that is held): right before it, behind those that
- * were moved there before and behind what is in flight. 0: at the end; else a sequence number that no message of the line has,
- * or, where none is left, that of the one in front of it. O(what waits for the message), O(1) but for odd cases. */
+/* In the line of its group the message stands at the end; but if something there waits for it or for its batch, on
+ * whatever way, before that, or each would wait for the other (though never before a head that is held): right before
+ * it, behind those that were moved there before and behind what is in flight. 0: at the end; else a sequence number
+ * that no message of the line has, or, where none is left, that of the one in front of it. O(what waits for the
+ * message), O(1) but for odd cases. */
 static uint64_t find_sequence(const struct core *core, const struct message *message, const struct queue *target)
 {
     uint32_t line = find_line(core, message, target);

@@ -1,6 +1,6 @@
-/* Decisions about publishers. A batch is decided row by row, since one row may send what the next one waits for; what became of all of
- * them is one event, which stands behind what they did, in the same frame. So either all of it is durable or nothing, and a batch
- * whose answer was lost can be asked for again. */
+/* Decisions about publishers. A batch is decided row by row, since one row may send what the next one waits for; what
+ * became of all of them is one event, which stands behind what they did, in the same frame. So either all of it is
+ * durable or nothing, and a batch whose answer was lost can be asked for again. */
 #include "core/decide.h"
 
 #include "core/yield.h"
@@ -18,8 +18,8 @@
 /* What may stand in the event before a message that finds room whatever it takes. */
 #define ROOM_BEFORE_FIRST (16u << 10)
 
-/* What searches for cycles may take in a batch before its other rows are put off: those of ten messages, as many as any other request
- * sends, and that of one row more. */
+/* What searches for cycles may take in a batch before its other rows are put off: those of ten messages, as many as any
+ * other request sends, and that of one row more. */
 #define VISITS_MAX (10u * DEPENDENCY_VISITS_MAX)
 
 enum error decide_open_publisher(struct core *core, const uint8_t id[PUBLISHER_ID_SIZE], uint64_t epoch,
@@ -57,7 +57,8 @@ const struct publisher *decide_find_publisher(const struct core *core, const uin
 
 /* --- the whole batch ---------------------------------------------------------------------------------------------- */
 
-/* Rows that a confirmation of the batches up to that one leaves unconfirmed, or more where they are few. O(rows it confirms). */
+/* Rows that a confirmation of the batches up to that one leaves unconfirmed, or more where they are few. O(rows it
+ * confirms). */
 static uint32_t count_left(const struct core *core, const struct publisher *publisher, uint64_t confirmed_batch)
 {
     uint32_t count = publisher->unconfirmed_count;
@@ -245,8 +246,9 @@ bool decide_publish_known(const struct core *core, struct publication *publicati
     return true;
 }
 
-/* Is there room for this row, beside what there must be for the rows behind it, and time? Else it is put off, and all behind it, so that none
- * overtakes it. The first that does anything finds room whatever it takes, as it would by itself: else it might never. */
+/* Is there room for this row, beside what there must be for the rows behind it, and time? Else it is put off, and all
+ * behind it, so that none overtakes it. The first that does anything finds room whatever it takes, as it would by
+ * itself: else it might never. */
 static bool has_room(struct core *core, struct publication *publication, uint64_t size)
 {
     uint64_t left = publication->row_count - publication->next;

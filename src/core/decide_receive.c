@@ -72,7 +72,8 @@ static uint32_t next_of_run(const struct core *core, const struct queue *queue, 
     return is_good ? next : 0;
 }
 
-/* The next message to deliver, or 0; puts out of the way what is cancelled or out of attempts, up to *aside_left of them. */
+/* The next message to deliver, or 0; puts out of the way what is cancelled or out of attempts, up to *aside_left of
+ * them. */
 static uint32_t next_to_deliver(struct core *core, const struct queue *queue, const struct queue *dead_letters,
                                 uint32_t taken, unsigned *aside_left)
 {
@@ -143,8 +144,8 @@ static void change_lease(struct core *core, uint64_t number, uint32_t timeout_ms
                     });
 }
 
-/* After all are chosen, or one receive would take one twice: with a timeout of 0 the messages stay visible, the last first so
- * that a strict queue fences none of them; from an at-most-once queue they are over. */
+/* After all are chosen, or one receive would take one twice: with a timeout of 0 the messages stay visible, the last
+ * first so that a strict queue fences none of them; from an at-most-once queue they are over. */
 static void let_go(struct core *core, const struct queue *queue, uint32_t timeout_ms,
                    const struct received_message *messages, unsigned count)
 {

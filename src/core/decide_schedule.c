@@ -90,8 +90,9 @@ static uint64_t send_firing(struct core *core, const struct schedule *schedule)
     digest_md5(core->digest_owned, spec->body, command.content.body_md5);
     memcpy(command.content.attributes_md5, spec->attributes_md5, sizeof(spec->attributes_md5));
     struct send_result result;
-    /* It joins no batch and names nothing to wait for. Nor is there a cycle to search for: whoever waits for a message that will stand
-     * behind this one waits already for all that stands in front of it. And the search might give up, with nobody to refuse. */
+    /* It joins no batch and names nothing to wait for. Nor is there a cycle to search for: whoever waits for a message
+     * that will stand behind this one waits already for all that stands in front of it. And the search might give up,
+     * with nobody to refuse. */
     enum error error = decide_send_checked(core, &command, &result);
     ASSERT(error == OK);
     return result.number;

@@ -213,7 +213,7 @@ bool apply_deduplicated(struct core *core, const struct event_deduplicated *dedu
     return true;
 }
 
-/* --- numbered producers -------------------------------------------------------------------------------------------- */
+/* --- numbered producers ------------------------------------------------------------------------------------------- */
 
 const struct produced *producer_at(const struct producer *producer, uint32_t index)
 {
@@ -322,7 +322,7 @@ bool apply_produced(struct core *core, const struct event_produced *produced)
     return true;
 }
 
-/* --- receive attempts ---------------------------------------------------------------------------------------------- */
+/* --- receive attempts --------------------------------------------------------------------------------------------- */
 
 uint32_t deduplication_find_attempt_key(const struct core *core, struct digest_tag key)
 {
@@ -412,7 +412,7 @@ bool apply_attempted(struct core *core, const struct event_attempted *attempted)
     return true;
 }
 
-/* --- forgetting ---------------------------------------------------------------------------------------------------- */
+/* --- forgetting --------------------------------------------------------------------------------------------------- */
 
 static void forget_lanes(struct core *core, struct queue *queue)
 {
@@ -434,8 +434,8 @@ void deduplication_forget_queue(struct core *core, struct queue *queue, bool is_
     struct deduplication *deduplication = &core->deduplication;
     if (is_deleted || !queue->settings.has_window)
         forget_lanes(core, queue);
-    /* Nobody asks for producers and attempts of a queue that is gone: ids of queues are never reused. The attempts go when
-     * they are over, in minutes. */
+    /* Nobody asks for producers and attempts of a queue that is gone: ids of queues are never reused. The attempts go
+     * when they are over, in minutes. */
     if (!is_deleted || queue->first_producer == 0)
         return;
     producer_of(core, queue->last_producer)->next = deduplication->forgotten_producer;
@@ -486,7 +486,7 @@ uint64_t deduplication_due_ms(const struct core *core)
     return due_ms < UINT64_MAX - SWEEP_DELAY_MS ? due_ms + SWEEP_DELAY_MS : UINT64_MAX;
 }
 
-/* --- checking ------------------------------------------------------------------------------------------------------ */
+/* --- checking ----------------------------------------------------------------------------------------------------- */
 
 static void check_lane(const struct core *core, uint32_t slot)
 {

@@ -1,12 +1,13 @@
-/* What the namespace remembers so that nothing happens twice: deduplication ids, numbered producers, and receive attempts.
+/* What the namespace remembers so that nothing happens twice: deduplication ids, numbered producers, and receive
+ * attempts.
  *
- * Each lives for its window, never for its message (invariants U3, U7). What is over, or forgotten with its queue, is as good as
- * gone at once: it is not found and not encoded; only its memory is given back later, in portions. So nothing here needs an
- * event when it ends. Keys are 128-bit keyed hashes of what clients said.
+ * Each lives for its window, never for its message (invariants U3, U7). What is over, or forgotten with its queue, is
+ * as good as gone at once: it is not found and not encoded; only its memory is given back later, in portions. So
+ * nothing here needs an event when it ends. Keys are 128-bit keyed hashes of what clients said.
  *
- * Ids stand in lanes, one for each queue and length of window. In a lane they end in the order in which they came, so neither
- * a heap nor a timer is needed for each of them: 40 bytes, plus 11 to 21 in the table (more for a while after most have gone), and
- * O(1) to add and to sweep. */
+ * Ids stand in lanes, one for each queue and length of window. In a lane they end in the order in which they came, so
+ * neither a heap nor a timer is needed for each of them: 40 bytes, plus 11 to 21 in the table (more for a while after
+ * most have gone), and O(1) to add and to sweep. */
 #ifndef TALLY_CORE_DEDUPLICATION_H
 #define TALLY_CORE_DEDUPLICATION_H
 
@@ -116,22 +117,23 @@ bool deduplication_find_produced(const struct core *core, const struct queue *qu
 /* Encoded deliveries (EVENT_ATTEMPTED) of a living attempt; empty: none. Borrowed until the next event. O(1). */
 struct bytes deduplication_find_attempt(const struct core *core, const struct queue *queue, struct bytes attempt);
 
-/* How long one more attempt is remembered where so many are: ATTEMPT_WINDOW_MS, from half of ATTEMPTS_MAX on less and less, at ATTEMPTS_MAX
- * 0. Whoever repeats a receive does so within seconds, so a flood of attempts shortens what is promised to all, instead of ending it for
- * those that come last. */
+/* How long one more attempt is remembered where so many are: ATTEMPT_WINDOW_MS, from half of ATTEMPTS_MAX on less and
+ * less, at ATTEMPTS_MAX 0. Whoever repeats a receive does so within seconds, so a flood of attempts shortens what is
+ * promised to all, instead of ending it for those that come last. */
 uint64_t deduplication_attempt_window_ms(uint64_t attempt_count);
 
-/* For apply: the queue was purged (ids go, unless its window was set on purpose) or deleted (all goes). Takes effect at once.
- * O(lengths of windows the queue has had). */
+/* For apply: the queue was purged (ids go, unless its window was set on purpose) or deleted (all goes). Takes effect at
+ * once. O(lengths of windows the queue has had). */
 void deduplication_forget_queue(struct core *core, struct queue *queue, bool is_deleted);
 
-/* Gives back the memory of up to `portion` records that are over; true if more may be. Changes nothing that can be seen. */
+/* Gives back the memory of up to `portion` records that are over; true if more may be. Changes nothing that can be
+ * seen. */
 bool deduplication_sweep(struct core *core, unsigned portion);
 
 /* When deduplication_sweep() should next be called, or UINT64_MAX; up to a second late, so that it has much to do. */
 uint64_t deduplication_due_ms(const struct core *core);
 
-/* --- the snapshot (deduplication_snapshot.c) ------------------------------------------------------------------------ */
+/* --- the snapshot (deduplication_snapshot.c) ---------------------------------------------------------------------- */
 
 /* Canonical; what is over is left out. */
 void deduplication_encode(const struct core *core, struct core_writer *writer);

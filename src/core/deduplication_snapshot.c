@@ -1,6 +1,6 @@
-/* What is remembered against repeats, in the core's snapshot: for each queue, in order of name, its ids by length of window and
- * age and its producers by age; then the receive attempts by age. What is over is left out, so that it does not matter how far
- * the sweep has come. */
+/* What is remembered against repeats, in the core's snapshot: for each queue, in order of name, its ids by length of
+ * window and age and its producers by age; then the receive attempts by age. What is over is left out, so that it does
+ * not matter how far the sweep has come. */
 #include "core/snapshot.h"
 #include "core/state.h"
 

@@ -409,7 +409,8 @@ static void move_back(struct core *core, uint32_t slot)
     dependent_insert(core, slot, prev);
 }
 
-/* Its dependents have not been told how it ended; nobody is held because of it. They are to be told in the order of their numbers. */
+/* Its dependents have not been told how it ended; nobody is held because of it. They are to be told in the order of
+ * their numbers. */
 static void forget_telling(struct core *core, struct antecedent *antecedent)
 {
     uint32_t count;
@@ -539,8 +540,8 @@ static void end_dependent(struct core *core, uint32_t slot)
     finish_message(core, slot, reason);
 }
 
-/* Ends of dependents put their own antecedent records at the end of the list, so a long chain takes many turns of this loop,
- * not a deep stack. */
+/* Ends of dependents put their own antecedent records at the end of the list, so a long chain takes many turns of this
+ * loop, not a deep stack. */
 bool dependency_resolve(struct core *core, unsigned portion)
 {
     const struct antecedent *antecedent;

@@ -1,15 +1,15 @@
-/* Dependencies: "this message after those". A message or a batch that something waits for has an antecedent record; an edge
- * joins it to each message that waits (a dependent). When the antecedent ends, its record takes the outcome and stands in the
- * list of those to be resolved; its edges are then told in portions by logged `resolved` events, so that one end never holds
- * up the server however many wait (invariants D2, D7, D8).
+/* Dependencies: "this message after those". A message or a batch that something waits for has an antecedent record; an
+ * edge joins it to each message that waits (a dependent). When the antecedent ends, its record takes the outcome and
+ * stands in the list of those to be resolved; its edges are then told in portions by logged `resolved` events, so that
+ * one end never holds up the server however many wait (invariants D2, D7, D8).
  *
- * A dependent says what it waits for when it is sent, never later, so the edges of an antecedent rise by the dependent's
- * number. An edge goes when its dependent is told, or ends. One stays: that from an antecedent that did not succeed to a
- * dependent whose policy is to hold; it is marked as told and says why the message is held (D3).
+ * A dependent says what it waits for when it is sent, never later, so the edges of an antecedent rise by the
+ * dependent's number. An edge goes when its dependent is told, or ends. One stays: that from an antecedent that did not
+ * succeed to a dependent whose policy is to hold; it is marked as told and says why the message is held (D3).
  *
- * The outcome of a message that has ended is derived, not stored: ids contain the message's number, and a number that is
- * neither alive nor among the remembered failures succeeded (D5). What is older than the newest failure forgotten is unknown
- * (D4). A batch whose record goes leaves an outcome. */
+ * The outcome of a message that has ended is derived, not stored: ids contain the message's number, and a number that
+ * is neither alive nor among the remembered failures succeeded (D5). What is older than the newest failure forgotten is
+ * unknown (D4). A batch whose record goes leaves an outcome. */
 #ifndef TALLY_CORE_DEPENDENCY_H
 #define TALLY_CORE_DEPENDENCY_H
 
@@ -115,10 +115,10 @@ struct send_command;
 struct send_result;
 struct send_turn;
 
-/* Looks up the antecedents of a message, and, unless its turn says that this was checked, whether it would wait for itself; `batch` is the
- * one that it joins, or NULL.
- * Errors: ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE, ERROR_DEPENDENCY_TOO_DEEP, with result->failed,
- * result->is_forgotten and result->path. Fills *plan in any case. O(n log n) in the antecedents, and the search. */
+/* Looks up the antecedents of a message, and, unless its turn says that this was checked, whether it would wait for
+ * itself; `batch` is the one that it joins, or NULL. Errors: ERROR_DEPENDENCY_DOES_NOT_EXIST, ERROR_DEPENDENCY_CYCLE,
+ * ERROR_DEPENDENCY_TOO_DEEP, with result->failed, result->is_forgotten and result->path. Fills *plan in any case. O(n
+ * log n) in the antecedents, and the search. */
 enum error dependency_plan(const struct core *core, const struct send_command *command, const struct batch *batch,
                            const struct send_turn *turn, struct dependency_plan *plan, struct send_result *result);
 
@@ -138,8 +138,8 @@ struct newcomer {
     uint32_t *visits; /* here the search says how many messages, batches and vain steps it took; NULL: nobody asks */
 };
 
-/* Would the newcomer wait for itself, over dependencies, batches and the order of FIFO groups (invariant D9)? Walks from what
- * would wait for it to what it would wait for; nearly always nothing waits for it and nothing is walked.
+/* Would the newcomer wait for itself, over dependencies, batches and the order of FIFO groups (invariant D9)? Walks
+ * from what would wait for it to what it would wait for; nearly always nothing waits for it and nothing is walked.
  * ERROR_DEPENDENCY_CYCLE, with the way in words in `path`; ERROR_DEPENDENCY_TOO_DEEP after DEPENDENCY_VISITS_MAX. */
 enum error dependency_find_cycle(const struct core *core, const struct newcomer *newcomer,
                                  char path[DEPENDENCY_PATH_SIZE]);
@@ -149,22 +149,22 @@ struct batch_spec;
 enum error dependency_check_child(const struct core *core, const struct batch *parent, const struct batch_spec *spec,
                                   char path[DEPENDENCY_PATH_SIZE]);
 
-/* A dead letter comes back to a line. Slot of the message nearest to the line's head that waits for it or for a batch that it is in,
- * or is held because one of them failed, on whatever way; 0: none. After DEPENDENCY_VISITS_MAX the first of the line that waits
- * for anything, behind a held head. */
+/* A dead letter comes back to a line. Slot of the message nearest to the line's head that waits for it or for a batch
+ * that it is in, or is held because one of them failed, on whatever way; 0: none. After DEPENDENCY_VISITS_MAX the first
+ * of the line that waits for anything, behind a held head. */
 uint32_t dependency_first_in_line(const struct core *core, const struct message *message, uint32_t line);
 
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
-/* For apply: a message ended, or was dead-lettered and has failed though it lives on (both while its record still stands); a
- * batch completed; a completed batch lost its id. O(1). */
+/* For apply: a message ended, or was dead-lettered and has failed though it lives on (both while its record still
+ * stands); a batch completed; a completed batch lost its id. O(1). */
 void dependency_message_ended(struct core *core, uint32_t message, enum unit_state outcome);
 void dependency_message_dead_lettered(struct core *core, uint32_t message);
 void dependency_batch_completed(struct core *core, uint32_t batch);
 void dependency_batch_forgotten(struct core *core, uint32_t batch);
 
-/* A move made message `number` a new one, that in slot `message`. Whoever waits for it or is held because it failed waits for the
- * new one; the old number is remembered as that of a message that failed. O(k log k) in those. */
+/* A move made message `number` a new one, that in slot `message`. Whoever waits for it or is held because it failed
+ * waits for the new one; the old number is remembered as that of a message that failed. O(k log k) in those. */
 void dependency_message_moved(struct core *core, uint64_t number, uint32_t message);
 
 /* Are there dependents of an ended message that have not been told so? */
@@ -203,8 +203,8 @@ uint32_t dependency_count(const struct core *core, uint32_t message, bool *is_he
 
 /* --- snapshots (dependency_snapshot.c) ---------------------------------------------------------------------------- */
 
-/* For apply and decode: joins the two behind the dependent's edge `prev`, 0 if it has none; makes the antecedent's record if
- * there is none. */
+/* For apply and decode: joins the two behind the dependent's edge `prev`, 0 if it has none; makes the antecedent's
+ * record if there is none. */
 uint32_t edge_link(struct core *core, const struct antecedent_found *antecedent, uint32_t dependent, uint32_t prev,
                    bool is_told);
 

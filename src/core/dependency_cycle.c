@@ -1,12 +1,13 @@
-/* The search for cycles (invariant D9). "X waits for Y" comes from an edge (dependency.h), from a batch to its outstanding
- * units and child batches, from a parent to the completion message of a child, from a message of a FIFO group to the one before
- * it, and from a message with a type to the earlier ones whose types stand before its own. (That a type order requires a
- * success of a type is no such step: any message of it will do, and one may be sent later.)
+/* The search for cycles (invariant D9). "X waits for Y" comes from an edge (dependency.h), from a batch to its
+ * outstanding units and child batches, from a parent to the completion message of a child, from a message of a FIFO
+ * group to the one before it, and from a message with a type to the earlier ones whose types stand before its own.
+ * (That a type order requires a success of a type is no such step: any message of it will do, and one may be sent
+ * later.)
  *
- * A message that is new has nothing waiting for it but the batch that it joins and, in a FIFO group into which a child batch will
- * put its completion message, that child's parent. So the search begins there and goes from each thing to those that wait for
- * it, breadth first, until it meets something that the newcomer would wait for. It need not look at the units of a batch,
- * which may be millions, nor at what stands in front in a line. */
+ * A message that is new has nothing waiting for it but the batch that it joins and, in a FIFO group into which a child
+ * batch will put its completion message, that child's parent. So the search begins there and goes from each thing to
+ * those that wait for it, breadth first, until it meets something that the newcomer would wait for. It need not look at
+ * the units of a batch, which may be millions, nor at what stands in front in a line. */
 #include "core/dependency.h"
 
 #include "core/batch.h"
@@ -111,8 +112,8 @@ static void add_all_dependents(struct search *search, enum antecedent_kind kind,
     add_dependents(search, kind, number, NODE_NEWCOMER);
 }
 
-/* Parents that wait for completion messages which will stand at the end of this line. O(batches that have the queue as target);
- * they count as visits. */
+/* Parents that wait for completion messages which will stand at the end of this line. O(batches that have the queue as
+ * target); they count as visits. */
 static void add_parents_at_tail(struct search *search, uint32_t queue_slot, struct bytes group, uint32_t from)
 {
     const struct core *core = search->core;
@@ -149,7 +150,8 @@ static struct type_walk *type_walk_at(const struct search *search, uint32_t inde
     return (struct type_walk *)(void *)search->type_walks.data_owned + index;
 }
 
-/* The walk along a lane for messages of another one, begun at its end if there is none. Borrowed until the next one is begun. */
+/* The walk along a lane for messages of another one, begun at its end if there is none. Borrowed until the next one is
+ * begun. */
 static struct type_walk *open_type_walk(struct search *search, uint32_t lane, uint32_t later)
 {
     uint64_t hash = table_hash_u64((uint64_t)lane << 32 | later);
@@ -166,8 +168,8 @@ static struct type_walk *open_type_walk(struct search *search, uint32_t lane, ui
     return type_walk_at(search, count - 1);
 }
 
-/* Those of later types that were sent after it. What a message of its type has led to already is not walked along again, or a group
- * with thousands of two types would take millions of steps. */
+/* Those of later types that were sent after it. What a message of its type has led to already is not walked along
+ * again, or a group with thousands of two types would take millions of steps. */
 static void add_later_types(struct search *search, const struct typed *typed, uint32_t from)
 {
     const struct core *core = search->core;
@@ -217,8 +219,8 @@ static void add_who_waits_for_batch(struct search *search, uint32_t slot, uint32
     add_batch(search, batch->parent, from, VIA_CHILD);
 }
 
-/* One that was dead-lettered and comes back: whoever waits for it, or is held because it failed; and the same of each batch that
- * it is in. */
+/* One that was dead-lettered and comes back: whoever waits for it, or is held because it failed; and the same of each
+ * batch that it is in. */
 static void add_who_waits_for_moved(struct search *search, const struct message *message)
 {
     add_all_dependents(search, ANTECEDENT_MESSAGE, message->number);
@@ -324,8 +326,8 @@ static void name_node(const struct core *core, const struct node *node, char nam
     snprintf(name, NODE_NAME_SIZE, "message %.*s", IDENTITY_TEXT_SIZE, text);
 }
 
-/* "this message stands behind message X, which waits for batch B, which waits for its unit, this message". A way that is too
- * long for `path` ends in dots. */
+/* "this message stands behind message X, which waits for batch B, which waits for its unit, this message". A way that
+ * is too long for `path` ends in dots. */
 static void describe(const struct search *search, uint32_t index, enum via via, char path[DEPENDENCY_PATH_SIZE])
 {
     const char *subject = search->newcomer->is_batch ? "this batch" : "this message";
@@ -412,7 +414,8 @@ enum error dependency_find_cycle(const struct core *core, const struct newcomer 
     return error;
 }
 
-/* The first of a line that waits for anything, or one before it after many steps: what stands before it waits for nothing. */
+/* The first of a line that waits for anything, or one before it after many steps: what stands before it waits for
+ * nothing. */
 static uint32_t first_waiting(const struct core *core, uint32_t line)
 {
     const struct group *group = core_group(core, line);

@@ -50,7 +50,8 @@ static uint64_t number_of_id(const struct core *core, struct bytes text)
     return number <= core->message_number ? number : 0;
 }
 
-/* The message that a queue remembers under a deduplication id, or 0. Where ids belong to groups, one of them says nothing. */
+/* The message that a queue remembers under a deduplication id, or 0. Where ids belong to groups, one of them says
+ * nothing. */
 static uint64_t number_of_deduplication(const struct core *core, struct bytes queue_name, struct bytes id)
 {
     const struct queue *queue = core_find_queue(core, queue_name);

@@ -1,7 +1,7 @@
 /* Dependencies in the core's snapshot, and the check of what they promise.
  *
- * Edges stand with their dependents, which come by number; the order of an antecedent's edges follows from that. Antecedent
- * records follow from the edges, all but the order in which those that ended are resolved. */
+ * Edges stand with their dependents, which come by number; the order of an antecedent's edges follows from that.
+ * Antecedent records follow from the edges, all but the order in which those that ended are resolved. */
 #include "core/dependency.h"
 #include "core/snapshot.h"
 #include "core/state.h"
@@ -243,7 +243,8 @@ static uint32_t check_dependent(const struct core *core, const struct place *pla
     return count;
 }
 
-/* A batch that has not completed and will send what is awaited into a FIFO queue stands in that queue's list, no other one. */
+/* A batch that has not completed and will send what is awaited into a FIFO queue stands in that queue's list, no other
+ * one. */
 static void check_awaited(const struct core *core)
 {
     size_t linked_count = 0, batch_count = 0;

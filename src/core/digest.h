@@ -1,4 +1,5 @@
-/* Digests, most of them of OpenSSL behind one context each, so that the hot path neither looks up an algorithm nor allocates.
+/* Digests, most of them of OpenSSL behind one context each, so that the hot path neither looks up an algorithm nor
+ * allocates.
  *
  * Pure: the result depends on the arguments alone. */
 #ifndef TALLY_CORE_DIGEST_H
@@ -24,8 +25,9 @@ void digest_sha256(struct digest *digest, struct bytes data, uint8_t out[DIGEST_
 /* SipHash-2-4 of the data under the key: who does not know the key can't make one up. */
 uint64_t digest_keyed(const struct digest *digest, struct bytes data);
 
-/* Hash of a name that a client chose, for tables in memory: SipHash-1-3 under a key derived from the other one, of which nothing is ever told.
- * Who could foresee it might choose a hundred thousand names of one hash, and each request that brings them would take minutes. */
+/* Hash of a name that a client chose, for tables in memory: SipHash-1-3 under a key derived from the other one, of
+ * which nothing is ever told. Who could foresee it might choose a hundred thousand names of one hash, and each request
+ * that brings them would take minutes. */
 uint64_t digest_name(const struct digest *digest, struct bytes name);
 
 /* 128 bits: so many that no two of the texts that are compared ever share them. */
@@ -39,7 +41,8 @@ static inline bool digest_tag_equal(struct digest_tag a, struct digest_tag b)
     return a.low == b.low && a.high == b.high;
 }
 
-/* The same function with a result of 128 bits, over the parts one behind the other: where one ends is the caller's to say. */
+/* The same function with a result of 128 bits, over the parts one behind the other: where one ends is the caller's to
+ * say. */
 struct digest_tag digest_keyed_wide(struct digest *digest, const struct bytes *parts, size_t count);
 
 #endif

@@ -4,8 +4,8 @@
  * same state. Times that an event does not carry are the core's time: that of its frame, or of the newest time_passed
  * in it. Adding an event is a row here and an apply function (apply.c); a kind or a field is never reused or reordered.
  *
- * On disk an event is u8 kind, u32 size, then its fields in the order of the list, little-endian; TEXT is u32 size and the
- * bytes. docs/formats/events.md shows them. */
+ * On disk an event is u8 kind, u32 size, then its fields in the order of the list, little-endian; TEXT is u32 size and
+ * the bytes. docs/formats/events.md shows them. */
 #ifndef TALLY_CORE_EVENT_H
 #define TALLY_CORE_EVENT_H
 
@@ -85,9 +85,9 @@
 /* A new namespace: its name, the key of its receipt handles and message ids, the size of its log's segments. */
 #define EVENT_FIELDS_founded(U8, U32, U64, RAW, TEXT) TEXT(name) RAW(key, CORE_KEY_SIZE) U64(segment_size)
 
-/* A new owner took over at resumed_at_ms. Each lease in flight then lasts at least its own timeout or grace_ms, the shorter,
- * from then on: its worker could not send a heartbeat while nobody served (invariant R11). The frame of this event carries
- * the time of the frame before it, so that no lease ends before this event could save it. */
+/* A new owner took over at resumed_at_ms. Each lease in flight then lasts at least its own timeout or grace_ms, the
+ * shorter, from then on: its worker could not send a heartbeat while nobody served (invariant R11). The frame of this
+ * event carries the time of the frame before it, so that no lease ends before this event could save it. */
 #define EVENT_FIELDS_restarted(U8, U32, U64, RAW, TEXT) U64(epoch) U64(resumed_at_ms) U32(grace_ms)
 
 /* Nothing but time, to time_ms: delays and leases that were over by then stay over. What follows in the frame happens
@@ -105,30 +105,30 @@
 /* Deliveries stopped (1) or go on (0). */
 #define EVENT_FIELDS_queue_paused(U8, U32, U64, RAW, TEXT) U32(queue) U8(is_paused)
 
-/* The queue has these tags now, besides those it had under other keys; and those of `keys`, a run of u32 size + bytes, no more.
- * `tags` as in tags.h. */
+/* The queue has these tags now, besides those it had under other keys; and those of `keys`, a run of u32 size + bytes,
+ * no more. `tags` as in tags.h. */
 #define EVENT_FIELDS_queue_tagged(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(tags)
 #define EVENT_FIELDS_queue_untagged(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(keys)
 
-/* A message was accepted. visible_at_ms 0: at once. batch 0: none; else the message is that batch's unit number `unit`, or,
- * where `completes` is not 0, the message of that batch event (enum batch_event). `content` is an encoded struct content:
- * the index keeps its position, not its bytes. */
+/* A message was accepted. visible_at_ms 0: at once. batch 0: none; else the message is that batch's unit number `unit`,
+ * or, where `completes` is not 0, the message of that batch event (enum batch_event). `content` is an encoded struct
+ * content: the index keeps its position, not its bytes. */
 #define EVENT_FIELDS_sent(U8, U32, U64, RAW, TEXT)                                                                     \
     U64(number) U32(queue) U64(visible_at_ms) U64(batch) U32(unit) U8(completes) TEXT(content)
 
 /* From the start of the event's fields to the content's bytes. */
 #define EVENT_SENT_CONTENT_OFFSET (8u + 4u + 8u + 8u + 4u + 1u + 4u)
 
-/* A message of a group was accepted. Like `sent`, with the place it takes: behind all others of `group` in its queue. An empty
- * group: a tenant of its own. */
+/* A message of a group was accepted. Like `sent`, with the place it takes: behind all others of `group` in its queue.
+ * An empty group: a tenant of its own. */
 #define EVENT_FIELDS_sent_in_group(U8, U32, U64, RAW, TEXT)                                                            \
     U64(number) U32(queue) U64(visible_at_ms) U64(batch) U32(unit) U8(completes) U8(priority) TEXT(group) TEXT(content)
 
 /* From the start of that event's fields to the content's bytes, less the group's. */
 #define EVENT_SENT_IN_GROUP_CONTENT_OFFSET (8u + 4u + 8u + 8u + 4u + 1u + 1u + 4u + 4u)
 
-/* The attempt that held the message ended on purpose; it is visible again at visible_at_ms, 0: at once. With is_final 1 it has
- * no attempt left, whatever its queue allows. */
+/* The attempt that held the message ended on purpose; it is visible again at visible_at_ms, 0: at once. With is_final 1
+ * it has no attempt left, whatever its queue allows. */
 #define EVENT_FIELDS_failed(U8, U32, U64, RAW, TEXT) U64(number) U64(visible_at_ms) U8(is_final) TEXT(reason)
 
 /* A receiver took the message; `delivery` is the number of this delivery in the namespace. */
@@ -144,7 +144,8 @@
 /* A message is over; `reason` is enum end_reason. Its unit, if any, ends by an event of its own in the same frame. */
 #define EVENT_FIELDS_ended(U8, U32, U64, RAW, TEXT) U64(number) U8(reason)
 
-/* The content of a live message stands here from now on, byte for byte what it was; nothing else about the message changes. */
+/* The content of a live message stands here from now on, byte for byte what it was; nothing else about the message
+ * changes. */
 #define EVENT_FIELDS_content_moved(U8, U32, U64, RAW, TEXT) U64(number) TEXT(content)
 
 /* From the start of that event's fields to the content's bytes. */
@@ -162,7 +163,8 @@
 /* New external units; `keys` is a run of u32 size + bytes, none of them known before. */
 #define EVENT_FIELDS_units_added(U8, U32, U64, RAW, TEXT) U64(batch) U32(count) TEXT(keys)
 
-/* A unit ended; outcome is enum unit_state. An exact ledger knows it by `unit`; an xor ledger takes `xor_id` out of its value. */
+/* A unit ended; outcome is enum unit_state. An exact ledger knows it by `unit`; an xor ledger takes `xor_id` out of its
+ * value. */
 #define EVENT_FIELDS_unit_ended(U8, U32, U64, RAW, TEXT) U64(batch) U32(unit) U64(xor_id) U8(outcome) TEXT(detail)
 
 /* A value was xored in from outside, once for each token; `check` tells a repeat from another use of the token. */
@@ -171,8 +173,8 @@
 
 #define EVENT_FIELDS_batch_sealed(U8, U32, U64, RAW, TEXT) U64(batch)
 
-/* An event of the batch fell due (enum batch_event), once. For completion `status` (enum batch_status) says how it ended. A
- * success with a status came after completion: units that had failed were redriven and have succeeded. */
+/* An event of the batch fell due (enum batch_event), once. For completion `status` (enum batch_status) says how it
+ * ended. A success with a status came after completion: units that had failed were redriven and have succeeded. */
 #define EVENT_FIELDS_batch_fired(U8, U32, U64, RAW, TEXT) U64(batch) U8(event) U8(status)
 
 #define EVENT_FIELDS_batch_deleted(U8, U32, U64, RAW, TEXT) U64(batch)
@@ -192,8 +194,8 @@
 
 #define EVENT_FIELDS_group_paused(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(group) U8(is_paused)
 
-/* The deduplication id of message `number`, until expires_at_ms (UINT64_MAX: for ever). `group` is empty where the queue's
- * scope is the queue. */
+/* The deduplication id of message `number`, until expires_at_ms (UINT64_MAX: for ever). `group` is empty where the
+ * queue's scope is the queue. */
 #define EVENT_FIELDS_deduplicated(U8, U32, U64, RAW, TEXT)                                                             \
     U32(queue) TEXT(group) TEXT(id) U64(number) U64(expires_at_ms)
 
@@ -203,12 +205,13 @@
 /* A receive gave these deliveries, a run of u64 message number + u64 delivery, under an attempt id. */
 #define EVENT_FIELDS_attempted(U8, U32, U64, RAW, TEXT) U32(queue) TEXT(attempt) U64(expires_at_ms) TEXT(deliveries)
 
-/* The newest message waits for these, by kind and number: a run of u8 kind (enum antecedent_kind) + u64 number + u8 outcome
- * (enum unit_state). An outcome that is not outstanding is a failure that holds it. policy is enum after_failure. */
+/* The newest message waits for these, by kind and number: a run of u8 kind (enum antecedent_kind) + u64 number + u8
+ * outcome (enum unit_state). An outcome that is not outstanding is a failure that holds it. policy is enum
+ * after_failure. */
 #define EVENT_FIELDS_waited(U8, U32, U64, RAW, TEXT) U64(number) U8(policy) U32(count) TEXT(antecedents)
 
-/* The next `count` of those that wait for this antecedent, the first of those that have ended, were told so: they wait no more
- * for it, or, where it did not succeed and that is their policy, are held. */
+/* The next `count` of those that wait for this antecedent, the first of those that have ended, were told so: they wait
+ * no more for it, or, where it did not succeed and that is their policy, are held. */
 #define EVENT_FIELDS_resolved(U8, U32, U64, RAW, TEXT) U8(kind) U64(number) U32(count)
 
 /* `types` is a run of u32 size + bytes, the first to come first. */
@@ -218,18 +221,18 @@
 /* The type of a message that type orders bind. */
 #define EVENT_FIELDS_typed(U8, U32, U64, RAW, TEXT) U64(number) TEXT(type)
 
-/* `spec` is an encoded struct schedule_spec (schedule.h). next_at_ms UINT64_MAX: never. `number` is that of the message, which
- * stands in the same frame; 0: the firing was missed and left out. */
+/* `spec` is an encoded struct schedule_spec (schedule.h). next_at_ms UINT64_MAX: never. `number` is that of the
+ * message, which stands in the same frame; 0: the firing was missed and left out. */
 #define EVENT_FIELDS_schedule_put(U8, U32, U64, RAW, TEXT) TEXT(name) TEXT(spec) U64(next_at_ms)
 #define EVENT_FIELDS_schedule_fired(U8, U32, U64, RAW, TEXT) TEXT(name) U64(due_at_ms) U64(next_at_ms) U64(number)
 #define EVENT_FIELDS_schedule_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
 
-/* A move task began. Queues by id; destination 0: each message goes where it came from. rate 0: as fast as it goes. It moves
- * `to_move` messages at most. */
+/* A move task began. Queues by id; destination 0: each message goes where it came from. rate 0: as fast as it goes. It
+ * moves `to_move` messages at most. */
 #define EVENT_FIELDS_move_started(U8, U32, U64, RAW, TEXT) U64(task) U32(source) U32(destination) U32(rate) U64(to_move)
 
-/* A task moved message `number` to another queue, where it is a new one, number `successor`, visible at visible_at_ms (0: at
- * once). In the line of its group it stands at the end, or, where sequence is not 0, where that says. */
+/* A task moved message `number` to another queue, where it is a new one, number `successor`, visible at visible_at_ms
+ * (0: at once). In the line of its group it stands at the end, or, where sequence is not 0, where that says. */
 #define EVENT_FIELDS_message_moved(U8, U32, U64, RAW, TEXT)                                                            \
     U64(task) U64(number) U64(successor) U32(queue) U64(visible_at_ms) U64(sequence)
 
@@ -243,9 +246,9 @@
  * who may open it until then (publisher.h). */
 #define EVENT_FIELDS_publisher_bound(U8, U32, U64, RAW, TEXT) RAW(publisher, 16) U32(queue) U64(claim)
 
-/* A batch of `row_count` rows was decided; what it did stands before it, in the same frame. Rows of the batches up to confirmed_batch
- * have left their source. The digest is that of all its rows. `rows` are those that are known from now on, each u64 id, uid 16;
- * `results` as in publisher.h. */
+/* A batch of `row_count` rows was decided; what it did stands before it, in the same frame. Rows of the batches up to
+ * confirmed_batch have left their source. The digest is that of all its rows. `rows` are those that are known from now
+ * on, each u64 id, uid 16; `results` as in publisher.h. */
 #define EVENT_FIELDS_published(U8, U32, U64, RAW, TEXT)                                                                \
     RAW(publisher, 16)                                                                                                 \
     RAW(owner, 16)                                                                                                     \
@@ -257,15 +260,16 @@
 #define EVENT_FIELDS_relay_paused(U8, U32, U64, RAW, TEXT) TEXT(name) U8(is_paused)
 #define EVENT_FIELDS_relay_deleted(U8, U32, U64, RAW, TEXT) TEXT(name)
 
-/* A pool was created, if `pool` is above every id given out, or changed. `spec` is an encoded struct pool_spec (ticket_pool.h). If it changes
- * what the spec's rules say, the rules' version is one more. Ids are never reused. */
+/* A pool was created, if `pool` is above every id given out, or changed. `spec` is an encoded struct pool_spec
+ * (ticket_pool.h). If it changes what the spec's rules say, the rules' version is one more. Ids are never reused. */
 #define EVENT_FIELDS_pool_put(U8, U32, U64, RAW, TEXT) U32(pool) TEXT(name) TEXT(spec)
 
 /* With all its tickets and matches. */
 #define EVENT_FIELDS_pool_deleted(U8, U32, U64, RAW, TEXT) U32(pool)
 
-/* A ticket came, and waits. `digest` is of what it was offered with, ttl_s included: a repeat is known by it. expires_at_ms UINT64_MAX:
- * never. `set`: its exclusive set, or empty. `facts` as in match/facts.h, `attributes` is JSON. */
+/* A ticket came, and waits. `digest` is of what it was offered with, ttl_s included: a repeat is known by it.
+ * expires_at_ms UINT64_MAX: never. `set`: its exclusive set, or empty. `facts` as in match/facts.h, `attributes` is
+ * JSON. */
 /* clang-format off */
 #define EVENT_FIELDS_ticket_offered(U8, U32, U64, RAW, TEXT)                                                           \
     U32(pool) U64(number) U64(digest_low) U64(digest_high) U64(expires_at_ms) U32(ttl_s) U32(weight) U8(priority)      \
@@ -281,10 +285,11 @@
 /* A waiting ticket ended; `reason` is enum ticket_end. */
 #define EVENT_FIELDS_ticket_ended(U8, U32, U64, RAW, TEXT) U32(pool) U64(number) U8(reason)
 
-/* A match. `members` is a run of u64 number + u32 version + u8 team: waiting tickets at these versions; `siblings` a run of u64 number: the
- * waiting tickets that share an exclusive set with one of them. message: the number of the result message, which stands right before this in
- * the same frame: members are retired, siblings cancelled. message 0: the members are held until confirm_by_ms, the siblings stay. `proposal`
- * is empty for the built-in matcher's own. `body` is kept for a held one's result. */
+/* A match. `members` is a run of u64 number + u32 version + u8 team: waiting tickets at these versions; `siblings` a
+ * run of u64 number: the waiting tickets that share an exclusive set with one of them. message: the number of the
+ * result message, which stands right before this in the same frame: members are retired, siblings cancelled. message 0:
+ * the members are held until confirm_by_ms, the siblings stay. `proposal` is empty for the built-in matcher's own.
+ * `body` is kept for a held one's result. */
 /* clang-format off */
 #define EVENT_FIELDS_matched(U8, U32, U64, RAW, TEXT)                                                                  \
     U32(pool) U64(match) U64(message) U64(confirm_by_ms) U64(digest_low) U64(digest_high) U32(count) U8(has_body)      \
@@ -297,8 +302,9 @@
 /* All members of a held match said yes: as if it were matched now. */
 #define EVENT_FIELDS_match_made(U8, U32, U64, RAW, TEXT) U64(match) U64(message) TEXT(siblings)
 
-/* The members of a match wait again, with their age and a higher version, but for those of `leavers`, a run of u64 number: they are
- * cancelled. `reason` is enum match_undoing. A result message, if there was one, was ended right before, in the same frame. */
+/* The members of a match wait again, with their age and a higher version, but for those of `leavers`, a run of u64
+ * number: they are cancelled. `reason` is enum match_undoing. A result message, if there was one, was ended right
+ * before, in the same frame. */
 #define EVENT_FIELDS_match_undone(U8, U32, U64, RAW, TEXT) U64(match) U8(reason) TEXT(leavers)
 
 /* A held match waits for its confirmations until confirm_by_ms, later than before: nobody

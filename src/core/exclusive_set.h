@@ -1,5 +1,6 @@
-/* Exclusive sets (ExclusiveSet): tickets of a pool of which only one may be matched. A set is there while it has a ticket that is not over
- * for good. Its number tells the matcher that two tickets are of one set; it is in no log and no snapshot. */
+/* Exclusive sets (ExclusiveSet): tickets of a pool of which only one may be matched. A set is there while it has a
+ * ticket that is not over for good. Its number tells the matcher that two tickets are of one set; it is in no log and
+ * no snapshot. */
 #ifndef TALLY_CORE_EXCLUSIVE_SET_H
 #define TALLY_CORE_EXCLUSIVE_SET_H
 
@@ -30,7 +31,8 @@ void exclusive_set_leave(struct ticket_pool *pool, uint32_t ticket);
 
 struct exclusive_set *exclusive_set_at(const struct ticket_pool *pool, uint32_t slot);
 
-/* Frees the sets of a pool that is deleted, tickets' links untouched, `*left` of them at most; true when none is left. */
+/* Frees the sets of a pool that is deleted, tickets' links untouched, `*left` of them at most; true when none is
+ * left. */
 bool exclusive_set_give_back(struct ticket_pool *pool, unsigned *left);
 
 /* Asserts that each set and its tickets agree. */

@@ -137,7 +137,7 @@ static void add_own(const struct core *core, uint32_t slot, struct explanation *
     }
 }
 
-/* --- what its group and its queue make it wait for ------------------------------------------------------------------ */
+/* --- what its group and its queue make it wait for ---------------------------------------------------------------- */
 
 static void add_group(const struct core *core, const struct queue *queue, uint32_t slot, uint32_t group_slot,
                       struct explanation *explanation)
@@ -224,7 +224,7 @@ void explain_slot(const struct core *core, const struct queue *queue, uint32_t s
     add_returns(core, message, explanation);
 }
 
-/* --- messages that are gone ----------------------------------------------------------------------------------------- */
+/* --- messages that are gone --------------------------------------------------------------------------------------- */
 
 static void explain_end(const struct core *core, uint64_t number, struct explanation *explanation)
 {
@@ -238,7 +238,8 @@ static void explain_end(const struct core *core, uint64_t number, struct explana
                                    .since_ms = failure == NULL ? 0 : failure->ended_at_ms});
 }
 
-/* The number of the message of that id, 0: none. A result has the id of its match, which knows it as long as it is there. */
+/* The number of the message of that id, 0: none. A result has the id of its match, which knows it as long as it is
+ * there. */
 static uint64_t find_number(const struct core *core, const uint8_t id[MESSAGE_ID_SIZE])
 {
     uint64_t number = identity_message_number(core->digest_owned, id);

@@ -1,5 +1,5 @@
-/* Why a message is not delivered, in fields: what it waits for, since when, who holds it (invariant O13). Only reads; the words
- * are the api's. */
+/* Why a message is not delivered, in fields: what it waits for, since when, who holds it (invariant O13). Only reads;
+ * the words are the api's. */
 #ifndef TALLY_CORE_EXPLAIN_H
 #define TALLY_CORE_EXPLAIN_H
 

@@ -1,5 +1,5 @@
-/* How much of each segment of the log is alive: for every segment that a live message has its content in, how many have and how many
- * bytes. Derived from the messages, so that it is neither logged nor in a snapshot. */
+/* How much of each segment of the log is alive: for every segment that a live message has its content in, how many have
+ * and how many bytes. Derived from the messages, so that it is neither logged nor in a snapshot. */
 #ifndef TALLY_CORE_EXTENT_H
 #define TALLY_CORE_EXTENT_H
 
@@ -23,8 +23,8 @@ struct extents {
 
 void extents_deinit(struct extents *extents);
 
-/* A live content of `size` bytes stands in that segment, or no longer does. O(log segments), where segments with live contents that
- * are newer move for one that comes or goes. */
+/* A live content of `size` bytes stands in that segment, or no longer does. O(log segments), where segments with live
+ * contents that are newer move for one that comes or goes. */
 void extents_enter(struct extents *extents, uint64_t ordinal, uint32_t size);
 void extents_leave(struct extents *extents, uint64_t ordinal, uint32_t size);
 

@@ -1,6 +1,6 @@
-/* The feed of a pool: everything that happens to its tickets, numbered without gaps, from 1 or from behind the numbers of pools that are
- * gone. The numbers are part of the state; the newest events are kept in a ring, in memory only. Who asks for an older one is told to read
- * the tickets anew (RESYNC). */
+/* The feed of a pool: everything that happens to its tickets, numbered without gaps, from 1 or from behind the numbers
+ * of pools that are gone. The numbers are part of the state; the newest events are kept in a ring, in memory only. Who
+ * asks for an older one is told to read the tickets anew (RESYNC). */
 #ifndef TALLY_CORE_FEED_H
 #define TALLY_CORE_FEED_H
 
@@ -32,7 +32,8 @@ struct feed {
 void feed_init(struct feed *feed);
 void feed_deinit(struct feed *feed);
 
-/* The next event is the one behind that number. `is_new`: the pool has told nothing yet; else all of it is forgotten. */
+/* The next event is the one behind that number. `is_new`: the pool has told nothing yet; else all of it is
+ * forgotten. */
 void feed_go_to(struct feed *feed, uint64_t last, bool is_new);
 
 /* From now on events are kept, if they are not yet. The ring grows with them, to 3.2 MB. */

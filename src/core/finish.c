@@ -85,7 +85,8 @@ static void finish_child(struct core *core, uint32_t slot, bool is_good)
     finish_unit(core, child->parent, child->parent_unit, xor_id, outcome, no_bytes);
 }
 
-/* A first failure goes up once for each ancestor, so that the outermost batch hears of it while the inner ones still run. */
+/* A first failure goes up once for each ancestor, so that the outermost batch hears of it while the inner ones still
+ * run. */
 static void fire_first_failure_upwards(struct core *core, uint32_t slot)
 {
     for (; slot != 0; slot = core_batch(core, slot)->parent) {
@@ -161,8 +162,9 @@ bool finish_unit(struct core *core, uint32_t slot, uint32_t unit, uint64_t xor_i
     return true;
 }
 
-/* Ends the unit that the message is. In an exact ledger a unit ends once by itself; an xor ledger has no memory, so there the
- * message's own life is the gate: one that was dead-lettered has left the value then and must not toggle it again. */
+/* Ends the unit that the message is. In an exact ledger a unit ends once by itself; an xor ledger has no memory, so
+ * there the message's own life is the gate: one that was dead-lettered has left the value then and must not toggle it
+ * again. */
 static void finish_unit_of_message(struct core *core, const struct message *message, enum unit_state outcome)
 {
     uint64_t xor_id = 0;
@@ -217,7 +219,7 @@ void finish_by_dead_letter(struct core *core, uint32_t slot, const struct queue 
                     });
 }
 
-/* --- messages out of attempts -------------------------------------------------------------------------------------- */
+/* --- messages out of attempts ------------------------------------------------------------------------------------- */
 
 /* A chain of dead-letter queues that is longer counts as a ring. */
 #define DEAD_LETTER_HOPS_MAX 16u
@@ -230,10 +232,10 @@ static const struct queue *policy_target(const struct core *core, const struct q
                : core_find_queue(core, queue_name_of_arn(queue->settings.dead_letter_arn));
 }
 
-/* The queue that messages out of attempts go to: NULL without a policy, and where the target is gone, is the queue itself or
- * leads back to it (they are then delivered as if there were no policy, never dropped). In such a ring each queue would give a
- * message to the next for ever, since its receive count goes with it. A ring that the targets only lead into is left to the
- * queues in it. */
+/* The queue that messages out of attempts go to: NULL without a policy, and where the target is gone, is the queue
+ * itself or leads back to it (they are then delivered as if there were no policy, never dropped). In such a ring each
+ * queue would give a message to the next for ever, since its receive count goes with it. A ring that the targets only
+ * lead into is left to the queues in it. */
 const struct queue *finish_dead_letter_queue(const struct core *core, const struct queue *queue)
 {
     const struct queue *target = policy_target(core, queue);

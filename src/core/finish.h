@@ -1,7 +1,7 @@
 /* How things end: a message, a unit, a batch, and what each drags along. Private to src/core.
  *
- * Everything that one ending makes due is yielded in the same frame: the unit, the batch's events, their messages, and the
- * parent's unit, up to the outermost batch (invariants B2, B15). */
+ * Everything that one ending makes due is yielded in the same frame: the unit, the batch's events, their messages, and
+ * the parent's unit, up to the outermost batch (invariants B2, B15). */
 #ifndef TALLY_CORE_FINISH_H
 #define TALLY_CORE_FINISH_H
 
@@ -16,8 +16,8 @@ void finish_by_dead_letter(struct core *core, uint32_t slot, const struct queue 
 /* The queue that messages of this one go to when they are out of attempts, or NULL. O(hops). */
 const struct queue *finish_dead_letter_queue(const struct core *core, const struct queue *queue);
 
-/* A message is out of attempts, or failed for good: it is dead-lettered (dropped where there is no such queue), or, at the head of
- * a FIFO group, what the queue's policy says happens. */
+/* A message is out of attempts, or failed for good: it is dead-lettered (dropped where there is no such queue), or, at
+ * the head of a FIFO group, what the queue's policy says happens. */
 void finish_spent(struct core *core, const struct queue *queue, uint32_t slot, const struct queue *dead_letters);
 
 /* The head of a group is dead-lettered and what stands behind it now is cancelled. */
@@ -27,8 +27,8 @@ void finish_with_rest(struct core *core, const struct queue *queue, uint32_t hea
 bool finish_unit(struct core *core, uint32_t batch, uint32_t unit, uint64_t xor_id, enum unit_state outcome,
                  struct bytes detail);
 
-/* Fires whatever is due after a step that changed the batch (batch_due). `status` completes it at once (cancelled, expired);
- * BATCH_NO_STATUS otherwise. */
+/* Fires whatever is due after a step that changed the batch (batch_due). `status` completes it at once (cancelled,
+ * expired); BATCH_NO_STATUS otherwise. */
 void finish_step(struct core *core, uint32_t batch, bool has_failure, enum batch_status status);
 
 /* Seals the batch if it is open and has as many units as its Total, those that joined from inside not counted. */

@@ -286,8 +286,8 @@ void group_forsake_all(struct core *core, uint32_t shelf)
             group_settle(core, slot, false);
         }
     }
-    /* Empty groups with a bucket stand in no ring, but in the timers, among those of all queues; settling reorders those, so slots are
-     * copied first. Most queues have none left here. */
+    /* Empty groups with a bucket stand in no ring, but in the timers, among those of all queues; settling reorders
+     * those, so slots are copied first. Most queues have none left here. */
     uint32_t left = core_shelf_at(core, shelf)->group_count;
     buffer_truncate(&core->scratch, 0);
     for (uint32_t i = 0; left > 0 && i < core->group_timers.count; i++)
@@ -321,8 +321,8 @@ bool group_stands_before(const struct core *core, uint32_t one, uint32_t other)
     return message_in(core, one)->number < message_in(core, other)->number;
 }
 
-/* The one that a message will stand right behind; 0: it will be the first. What is put in the midst of a line comes, as a rule, right
- * behind what was put there last, however many stand before and behind. */
+/* The one that a message will stand right behind; 0: it will be the first. What is put in the midst of a line comes, as
+ * a rule, right behind what was put there last, however many stand before and behind. */
 static uint32_t find_before(const struct core *core, const struct group *group, uint32_t message, uint32_t start)
 {
     if (group->first == 0 || group_stands_before(core, message, group->first))

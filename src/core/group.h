@@ -1,11 +1,12 @@
 /* A group: the messages of one queue that share a MessageGroupId, in the order of their sequence numbers.
  *
- * On a FIFO queue it is a line: only a run from its head can be delivered. On a standard queue it is a tenant: whatever is
- * deliverable may go, at most GroupConcurrency at once. Either way a group that can deliver something stands in one of its
- * shelf's rings, and one that can't in none, so a receive never meets it (invariants O4, O9).
+ * On a FIFO queue it is a line: only a run from its head can be delivered. On a standard queue it is a tenant: whatever
+ * is deliverable may go, at most GroupConcurrency at once. Either way a group that can deliver something stands in one
+ * of its shelf's rings, and one that can't in none, so a receive never meets it (invariants O4, O9).
  *
- * The one place that decides where a group stands is group_settle(); whatever changes a message of it, its hold, its pause or
- * its rate bucket ends there. A group lives while it has messages, a hold, a pause, or a bucket that is not full (O11). */
+ * The one place that decides where a group stands is group_settle(); whatever changes a message of it, its hold, its
+ * pause or its rate bucket ends there. A group lives while it has messages, a hold, a pause, or a bucket that is not
+ * full (O11). */
 #ifndef TALLY_CORE_GROUP_H
 #define TALLY_CORE_GROUP_H
 
@@ -18,7 +19,8 @@ struct core;
 
 #define GROUP_ID_SIZE_MAX 128u
 
-/* Rings of a shelf: two for each priority, quiet tenants before noisy ones; behind them the groups that a person stopped. */
+/* Rings of a shelf: two for each priority, quiet tenants before noisy ones; behind them the groups that a person
+ * stopped. */
 #define RING_READY_COUNT (2u * (PRIORITY_MAX + 1u))
 #define RING_HELD RING_READY_COUNT
 #define RING_PAUSED (RING_READY_COUNT + 1u)
@@ -78,8 +80,8 @@ uint32_t group_find(const struct core *core, uint32_t shelf, struct bytes id);
 /* The same, made if there is none. An empty id always makes one. */
 uint32_t group_open(struct core *core, uint32_t shelf, struct bytes id);
 
-/* Of two messages of one group: does the first stand before the other? By sequence number; where a redriven one found no number of
- * its own, by the messages' numbers. */
+/* Of two messages of one group: does the first stand before the other? By sequence number; where a redriven one found
+ * no number of its own, by the messages' numbers. */
 bool group_stands_before(const struct core *core, uint32_t one, uint32_t other);
 
 /* For decode: one with that number; its place in a ring; a message by its sequence number, false if another one has it
@@ -110,11 +112,12 @@ void group_settle(struct core *core, uint32_t group, bool was_served);
 /* The next message of the group that may be delivered, or 0. */
 uint32_t group_next_deliverable(struct core *core, uint32_t group);
 
-/* Of those in its line whose leases are over as well by now, in one run with this message: the first. It is to be given back
- * first, whatever the messages' numbers: those of dead letters say nothing of their places. */
+/* Of those in its line whose leases are over as well by now, in one run with this message: the first. It is to be given
+ * back first, whatever the messages' numbers: those of dead letters say nothing of their places. */
 uint32_t group_first_lapsed(const struct core *core, uint32_t message);
 
-/* With a strict order: the attempt that holds this message is over, so the later ones of its run come back behind it. */
+/* With a strict order: the attempt that holds this message is over, so the later ones of its run come back behind
+ * it. */
 void group_fence_behind(struct core *core, uint32_t message);
 
 /* A delivery is counted against the group's rate. */
@@ -138,11 +141,12 @@ void group_move_pauses(struct core *core, uint32_t from, uint32_t to);
 /* The shelf has lost its queue: what only a pause or a bucket kept goes. The messages are ended in portions. */
 void group_forsake_all(struct core *core, uint32_t shelf);
 
-/* The slots of a shelf's groups, or of all (shelf 0), in order of creation; the caller's. Looks through the groups of all shelves until
- * it has found those that there are: O(1) if there are none. */
+/* The slots of a shelf's groups, or of all (shelf 0), in order of creation; the caller's. Looks through the groups of
+ * all shelves until it has found those that there are: O(1) if there are none. */
 uint32_t *group_list_all(const struct core *core, uint32_t shelf, uint32_t *count);
 
-/* All groups of a shelf are looked at again, and their buckets, after the queue's settings changed. As group_list_all(). */
+/* All groups of a shelf are looked at again, and their buckets, after the queue's settings changed. As
+ * group_list_all(). */
 void group_settle_all(struct core *core, uint32_t shelf);
 
 /* Does the group agree with itself: its hold, its cancelled messages, the ring it stands in? */

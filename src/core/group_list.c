@@ -37,7 +37,8 @@ static bool is_listed(const struct group *group)
 
 /* --- by rings ----------------------------------------------------------------------------------------------------- */
 
-/* A place in a ring, so that it is known again when the group has left it: u32 slot, u8 ring, and 24 bits of its number. */
+/* A place in a ring, so that it is known again when the group has left it: u32 slot, u8 ring, and 24 bits of its
+ * number. */
 static uint64_t position_of(const struct core *core, uint32_t slot)
 {
     const struct group *group = core_group(core, slot);
@@ -101,8 +102,9 @@ unsigned group_list(const struct core *core, const struct queue *queue, enum gro
     unsigned ring = first;
     uint32_t slot = 0;
     if (*position != 0) {
-        /* The group that was to come next may have gone: then a ring of stopped ones is read again from its start, where those
-         * released since are no longer, and of the ready ones, which never stand still, the rest of the ring is passed over. */
+        /* The group that was to come next may have gone: then a ring of stopped ones is read again from its start,
+         * where those released since are no longer, and of the ready ones, which never stand still, the rest of the
+         * ring is passed over. */
         bool is_same = is_there(core, queue->shelf, *position);
         unsigned then = (unsigned)(*position >> 32 & 0xff);
         slot = is_same ? (uint32_t)*position : 0;

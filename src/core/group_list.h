@@ -32,9 +32,10 @@ struct group_view {
 /* Groups that one call looks at, at most. */
 #define GROUP_LIST_LOOKS_MAX 10000u
 
-/* The next groups of that condition, up to views_max of them, from *position on (0: the start); 0 in *position: there are no more.
- * Held, paused and ready ones come in the order of their rings, the others in no order. A group that changes meanwhile may be
- * missed or come twice; a page may be short. Tenants of one message, which have no id, are left out. */
+/* The next groups of that condition, up to views_max of them, from *position on (0: the start); 0 in *position: there
+ * are no more. Held, paused and ready ones come in the order of their rings, the others in no order. A group that
+ * changes meanwhile may be missed or come twice; a page may be short. Tenants of one message, which have no id, are
+ * left out. */
 unsigned group_list(const struct core *core, const struct queue *queue, enum group_condition filter, uint64_t *position,
                     struct group_view *views, unsigned views_max);
 

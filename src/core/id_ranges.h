@@ -1,8 +1,9 @@
-/* A set of numbers as the ranges that they form: sorted, adjacent ones merged. Where there would be more than a maximum, the lowest
- * are merged over the gaps between them, so that it holds numbers that nobody has added: it never lacks one that somebody has.
+/* A set of numbers as the ranges that they form: sorted, adjacent ones merged. Where there would be more than a
+ * maximum, the lowest are merged over the gaps between them, so that it holds numbers that nobody has added: it never
+ * lacks one that somebody has.
  *
- * 16 bytes a range. O(log ranges) to find; to add, that and a move of what stands on the nearer side of the place, so O(log ranges) for
- * numbers that rise or nearly do. */
+ * 16 bytes a range. O(log ranges) to find; to add, that and a move of what stands on the nearer side of the place, so
+ * O(log ranges) for numbers that rise or nearly do. */
 #ifndef TALLY_CORE_ID_RANGES_H
 #define TALLY_CORE_ID_RANGES_H
 
@@ -26,7 +27,8 @@ void id_ranges_deinit(struct id_ranges *ranges);
 
 bool id_ranges_contain(const struct id_ranges *ranges, uint64_t id);
 
-/* Adds `id`; at most `count_max` ranges are left. What it leaves depends on the order of the adding only where there were more. */
+/* Adds `id`; at most `count_max` ranges are left. What it leaves depends on the order of the adding only where there
+ * were more. */
 void id_ranges_add(struct id_ranges *ranges, uint64_t id, uint32_t count_max);
 
 /* The i-th, from the lowest. */

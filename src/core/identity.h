@@ -9,20 +9,20 @@
 /* The largest number a message can have: 56 bits. */
 #define IDENTITY_NUMBER_MAX ((UINT64_C(1) << 56) - 1)
 
-/* The MessageId of message `number`: a UUID of version 8 whose first 56 bits are the number (so ids sort by age) and whose
- * other bits are a keyed hash of it (so nobody guesses one). */
+/* The MessageId of message `number`: a UUID of version 8 whose first 56 bits are the number (so ids sort by age) and
+ * whose other bits are a keyed hash of it (so nobody guesses one). */
 void identity_message(struct digest *digest, uint64_t number, uint8_t id[MESSAGE_ID_SIZE]);
 
 /* The number inside a MessageId that identity_message() made, or 0 if it did not make this one. */
 uint64_t identity_message_number(struct digest *digest, const uint8_t id[MESSAGE_ID_SIZE]);
 
-/* MessageId of a batch's completion message: the first 128 bits of SHA-256 over namespace, batch id, batch number and event,
- * shaped as a UUID of version 8. The batch number keeps apart two lives of one batch id. */
+/* MessageId of a batch's completion message: the first 128 bits of SHA-256 over namespace, batch id, batch number and
+ * event, shaped as a UUID of version 8. The batch number keeps apart two lives of one batch id. */
 void identity_completion(struct digest *digest, struct bytes namespace_name, struct bytes batch_id, uint64_t batch,
                          unsigned event, uint8_t id[MESSAGE_ID_SIZE]);
 
-/* The id of match `number`, which is the MessageId of its result too: a UUID of version 8 like a message's, under another key; and the number
- * inside one, or 0 if identity_match() did not make it. */
+/* The id of match `number`, which is the MessageId of its result too: a UUID of version 8 like a message's, under
+ * another key; and the number inside one, or 0 if identity_match() did not make it. */
 void identity_match(struct digest *digest, uint64_t number, uint8_t id[MESSAGE_ID_SIZE]);
 uint64_t identity_match_number(struct digest *digest, const uint8_t id[MESSAGE_ID_SIZE]);
 

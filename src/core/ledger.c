@@ -32,7 +32,8 @@ void ledger_deinit(struct ledger *ledger)
     table_deinit(&ledger->by_detail);
 }
 
-/* What an array of that capacity grows to. The room of a large one counts as memory in use (base/kept.h), so it is a quarter. */
+/* What an array of that capacity grows to. The room of a large one counts as memory in use (base/kept.h), so it is a
+ * quarter. */
 static size_t more_room(size_t capacity)
 {
     return capacity < LARGE_CAPACITY ? capacity * 2 : capacity + capacity / 4;
@@ -135,8 +136,8 @@ static bool numeric_key_is_named(const struct ledger *ledger, uint32_t number)
     return find_reference(ledger, bytes_make(text, size)) != UINT32_MAX;
 }
 
-/* Counting up to `count` must leave out the numeric keys that are units already: is it less work to look for each number
- * among them than to look at each of them? */
+/* Counting up to `count` must leave out the numeric keys that are units already: is it less work to look for each
+ * number among them than to look at each of them? */
 static bool are_numbers_fewer(const struct ledger *ledger, uint32_t count)
 {
     return count - ledger->counted_end < ledger->numeric_key_count;

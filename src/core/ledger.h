@@ -1,9 +1,10 @@
-/* The ledger of a batch: which units it has and how each ended. Set membership, not a counter: a unit counts once however
- * often its end is reported (invariant B3).
+/* The ledger of a batch: which units it has and how each ended. Set membership, not a counter: a unit counts once
+ * however often its end is reported (invariant B3).
  *
- * Units have dense numbers from 0 in order of registration. The state of a unit is two bits, so a million counted units take
- * 250 kB. Units come in three kinds: counted ("0" to "n-1", stored as spans), named by a key (a table), and messages or
- * child batches (a reference each). O(1) to end a unit, whatever the size (B18); O(log spans) to find a counted one. */
+ * Units have dense numbers from 0 in order of registration. The state of a unit is two bits, so a million counted units
+ * take 250 kB. Units come in three kinds: counted ("0" to "n-1", stored as spans), named by a key (a table), and
+ * messages or child batches (a reference each). O(1) to end a unit, whatever the size (B18); O(log spans) to find a
+ * counted one. */
 #ifndef TALLY_CORE_LEDGER_H
 #define TALLY_CORE_LEDGER_H
 
@@ -80,12 +81,13 @@ void ledger_deinit(struct ledger *ledger);
 /* The unit with this external key, or LEDGER_NO_UNIT. */
 uint32_t ledger_find(const struct ledger *ledger, struct bytes key);
 
-/* How many units counting up to `count` would add. O(1) unless numeric keys were added one by one before; then linear in
- * their number or in what is added, whichever is less. */
+/* How many units counting up to `count` would add. O(1) unless numeric keys were added one by one before; then linear
+ * in their number or in what is added, whichever is less. */
 uint32_t ledger_count_would_add(const struct ledger *ledger, uint32_t count);
 
-/* Registration. Each returns the unit's number (the first one's for a count). External keys must not be there yet; a child
- * batch is no external unit: its id is not found by ledger_find() and may be the same as a key, or as that of a former child. */
+/* Registration. Each returns the unit's number (the first one's for a count). External keys must not be there yet; a
+ * child batch is no external unit: its id is not found by ledger_find() and may be the same as a key, or as that of a
+ * former child. */
 void ledger_add_counted(struct ledger *ledger, uint32_t count);
 uint32_t ledger_add_key(struct ledger *ledger, struct bytes key, enum unit_kind kind);
 uint32_t ledger_add_message(struct ledger *ledger, uint64_t number);
@@ -99,8 +101,8 @@ void ledger_end(struct ledger *ledger, uint32_t unit, enum unit_state state, str
 void ledger_reopen(struct ledger *ledger, uint32_t unit);
 void ledger_rename_message(struct ledger *ledger, uint32_t unit, uint64_t number);
 
-/* What `unit` is called: its kind, and its key (a view into the ledger, until the next registration; for a counted unit the
- * key's number in *number) or its message's number. */
+/* What `unit` is called: its kind, and its key (a view into the ledger, until the next registration; for a counted unit
+ * the key's number in *number) or its message's number. */
 enum unit_kind ledger_name(const struct ledger *ledger, uint32_t unit, struct bytes *key, uint64_t *number);
 
 /* The detail given when the unit ended, or empty. */
@@ -111,7 +113,8 @@ static inline uint32_t ledger_outstanding(const struct ledger *ledger)
     return ledger->count - ledger->succeeded - ledger->failed - ledger->cancelled;
 }
 
-/* Asserts that the counters are what the states say (invariant B4), and that every unit's name leads back to it. O(n). */
+/* Asserts that the counters are what the states say (invariant B4), and that every unit's name leads back to it.
+ * O(n). */
 void ledger_check(const struct ledger *ledger);
 
 /* For snapshots: everything, and back. False if `encoded` is no ledger. */

@@ -199,7 +199,8 @@ static uint32_t find_result(const struct core *core, const struct ticket_pool *p
     return queue != 0 && core_queue(core, queue)->id == pool->spec.result_queue ? slot : 0;
 }
 
-/* The members of an event: waiting tickets at their versions, all different and of different exclusive sets. False if not. */
+/* The members of an event: waiting tickets at their versions, all different and of different exclusive sets. False if
+ * not. */
 static bool read_members(const struct ticket_pool *pool, const struct event_matched *matched,
                          uint32_t tickets[RULES_WEIGHT_MAX], struct match_member members[RULES_WEIGHT_MAX])
 {
@@ -237,8 +238,8 @@ static bool matched_fits(const struct core *core, const struct ticket_pool *pool
                    : matched->has_body == 0 && find_result(core, pool, matched->message) != 0;
 }
 
-/* Cancels the siblings of tickets that are matched now. False, with the state spoiled, if they are not just those; whoever replays gives up
- * the core then. */
+/* Cancels the siblings of tickets that are matched now. False, with the state spoiled, if they are not just those;
+ * whoever replays gives up the core then. */
 static bool cancel_siblings(struct core *core, struct ticket_pool *pool, const uint32_t *tickets, uint32_t count,
                             struct bytes siblings)
 {

@@ -1,5 +1,6 @@
-/* Matches in a snapshot, pool by pool in order of name: those that are not settled, by number, and those that are, in the order in which
- * they were. docs/formats/events.md has the layout. Those of a deleted pool are out of reach and stay behind. */
+/* Matches in a snapshot, pool by pool in order of name: those that are not settled, by number, and those that are, in
+ * the order in which they were. docs/formats/events.md has the layout. Those of a deleted pool are out of reach and
+ * stay behind. */
 #include "core/made_match.h"
 
 #include "core/identity.h"

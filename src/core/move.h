@@ -1,7 +1,7 @@
-/* Move tasks: what takes the messages of a dead-letter queue to other queues, the oldest first, each in an event of its own. A
- * task moves at most as many messages as could be delivered when it began, so one that fails again and comes back does not keep
- * it running. It ends when it has, when nothing deliverable is left, when it is cancelled, or when it does not know where to put
- * the next message.
+/* Move tasks: what takes the messages of a dead-letter queue to other queues, the oldest first, each in an event of its
+ * own. A task moves at most as many messages as could be delivered when it began, so one that fails again and comes
+ * back does not keep it running. It ends when it has, when nothing deliverable is left, when it is cancelled, or when
+ * it does not know where to put the next message.
  *
  * A queue has at most one running task; of those that have ended it remembers the newest. They go with the queue. */
 #ifndef TALLY_CORE_MOVE_H
@@ -65,7 +65,8 @@ uint64_t move_due_ms(const struct core *core);
 /* Moves up to `portion` messages that are due. For decide_due(). */
 void move_due(struct core *core, unsigned portion);
 
-/* For apply: the queue's running task has moved one more message; false if that task is not the one. All its tasks go. */
+/* For apply: the queue's running task has moved one more message; false if that task is not the one. All its tasks
+ * go. */
 bool move_count(struct core *core, const struct queue *source, uint64_t task);
 void move_forget_queue(struct core *core, struct queue *source);
 

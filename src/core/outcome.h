@@ -1,7 +1,8 @@
 /* How things ended that are gone: the namespace's memory of outcomes, oldest first.
  *
- * An outcome is kept for OUTCOME_WINDOW_MS, and there are at most OUTCOMES_MAX of them: one more makes the oldest be forgotten.
- * Whoever asks about something that is not here must know what that means; forgotten_number tells how far forgetting went. */
+ * An outcome is kept for OUTCOME_WINDOW_MS, and there are at most OUTCOMES_MAX of them: one more makes the oldest be
+ * forgotten. Whoever asks about something that is not here must know what that means; forgotten_number tells how far
+ * forgetting went. */
 #ifndef TALLY_CORE_OUTCOME_H
 #define TALLY_CORE_OUTCOME_H
 
@@ -53,7 +54,8 @@ const struct outcome *outcomes_find_after(const struct outcomes *outcomes, struc
 /* Forgets what ended before the window. What is left does not depend on how often this is called. */
 void outcomes_forget(struct outcomes *outcomes, uint64_t now_ms);
 
-/* u64 forgotten number, u32 count, then for each: u64 low, u64 high of the key, u64 number, u64 ended_at_ms, u8 state. */
+/* u64 forgotten number, u32 count, then for each: u64 low, u64 high of the key, u64 number, u64 ended_at_ms, u8
+ * state. */
 void outcomes_encode(const struct outcomes *outcomes, struct core_writer *writer);
 
 /* Numbers up to number_max exist. False if the bytes are none that outcomes_encode() writes at that time. */

@@ -1,5 +1,5 @@
-/* A place: what a message has besides its index entry when something orders it, makes it wait, or has failed it. Plain messages
- * have none. */
+/* A place: what a message has besides its index entry when something orders it, makes it wait, or has failed it. Plain
+ * messages have none. */
 #ifndef TALLY_CORE_PLACE_H
 #define TALLY_CORE_PLACE_H
 

@@ -145,8 +145,9 @@ static uint32_t find_uid(const struct core *core, uint32_t slot, const uint8_t u
     return 0;
 }
 
-/* The row that stands in the table for this id, or 0. Of those with one id it is the first alone, for a source may use an id as often as
- * it likes, and all of them would be one run of one hash. Once that one is forgotten its id is too old for any further row. */
+/* The row that stands in the table for this id, or 0. Of those with one id it is the first alone, for a source may use
+ * an id as often as it likes, and all of them would be one run of one hash. Once that one is forgotten its id is too
+ * old for any further row. */
 static uint32_t find_id(const struct core *core, uint32_t slot, uint64_t id, uint64_t hash)
 {
     const struct table *table = &core->publishers.entry_by_id;
@@ -317,7 +318,8 @@ bool apply_publisher_bound(struct core *core, const struct event_publisher_bound
     return is_new;
 }
 
-/* Rows of the batches up to that one have left their source: their time begins. Then the oldest of too many are forgotten. */
+/* Rows of the batches up to that one have left their source: their time begins. Then the oldest of too many are
+ * forgotten. */
 static void confirm(struct core *core, uint32_t slot, uint64_t batch)
 {
     struct publisher *publisher = publisher_at(core, slot);
@@ -366,8 +368,8 @@ static bool add_rows(struct core *core, uint32_t slot, const struct event_publis
     return true;
 }
 
-/* The fence, and all that is remembered, change here and nowhere else (P9, P12). False may leave half of it done: a log that says this is
- * refused as a whole. */
+/* The fence, and all that is remembered, change here and nowhere else (P9, P12). False may leave half of it done: a log
+ * that says this is refused as a whole. */
 bool apply_published(struct core *core, const struct event_published *published)
 {
     uint32_t slot = core->digest_owned == NULL ? 0 : publisher_find_slot(core, published->publisher);

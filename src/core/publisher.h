@@ -1,13 +1,16 @@
-/* Publishers: what a namespace remembers of the rows that relays publish into it (docs/protocol.md, "Publishers"), so that each row is
- * stored once, whatever is repeated, and so that of two relays of one source only the newer one is heard.
+/* Publishers: what a namespace remembers of the rows that relays publish into it (docs/protocol.md, "Publishers"), so
+ * that each row is stored once, whatever is repeated, and so that of two relays of one source only the newer one is
+ * heard.
  *
- * A publisher stands for one source. It has one owner at a time, who holds its epoch; both are the fence. It numbers its batches of
- * rows from 1 on, across owners. A row is known by its uid, since a source that lost its last commits gives their ids to other rows.
- * Rows that the source may still have are kept for ever; those that it has confirmed to be gone from it are kept for a while, the
- * newest ones, because a failover may bring them back; of what is forgotten the ids stay, in ranges.
+ * A publisher stands for one source. It has one owner at a time, who holds its epoch; both are the fence. It numbers
+ * its batches of rows from 1 on, across owners. A row is known by its uid, since a source that lost its last commits
+ * gives their ids to other rows. Rows that the source may still have are kept for ever; those that it has confirmed to
+ * be gone from it are kept for a while, the newest ones, because a failover may bring them back; of what is forgotten
+ * the ids stay, in ranges.
  *
- * What is over is as good as forgotten at once: it is not found, and encoded as forgotten; only its memory is given back later, in
- * portions. So nothing here needs an event when it ends. 40 bytes a row, plus 16 to 42 in two tables; O(1) to find and to add. */
+ * What is over is as good as forgotten at once: it is not found, and encoded as forgotten; only its memory is given
+ * back later, in portions. So nothing here needs an event when it ends. 40 bytes a row, plus 16 to 42 in two tables;
+ * O(1) to find and to add. */
 #ifndef TALLY_CORE_PUBLISHER_H
 #define TALLY_CORE_PUBLISHER_H
 
@@ -42,8 +45,8 @@ enum row_fate {
     ROW_HELD,          /* an earlier row of its group stays behind */
 };
 
-/* Results of a batch: a run, by index, of the rows that were not just stored; each u32 index, u8 fate, and, if that is ROW_REFUSED
- * or ROW_BLOCKED, code and text, each u32 size and the bytes. */
+/* Results of a batch: a run, by index, of the rows that were not just stored; each u32 index, u8 fate, and, if that is
+ * ROW_REFUSED or ROW_BLOCKED, code and text, each u32 size and the bytes. */
 struct row_result {
     uint32_t index;
     enum row_fate fate;
@@ -53,7 +56,8 @@ struct row_result {
 
 void row_result_encode(const struct row_result *result, struct buffer *out);
 
-/* Takes one off the front of a run; `row_count` is that of the batch. False, with the cursor failed, if there is no whole one. */
+/* Takes one off the front of a run; `row_count` is that of the batch. False, with the cursor failed, if there is no
+ * whole one. */
 bool row_result_decode(struct cursor *cursor, uint32_t row_count, struct row_result *result);
 
 /* Is it such a run? */
@@ -117,7 +121,8 @@ uint64_t publisher_hash_uid(const struct core *core, const struct publisher *pub
 bool publisher_knows(const struct core *core, uint32_t slot, const uint8_t uid[PUBLISHER_ID_SIZE], uint64_t hash);
 bool publisher_has_forgotten(const struct core *core, uint32_t slot, uint64_t id);
 
-/* The rows that are not confirmed, by age: the first (`entry` NULL), and the one behind `entry`; NULL: there are no more. */
+/* The rows that are not confirmed, by age: the first (`entry` NULL), and the one behind `entry`; NULL: there are no
+ * more. */
 const struct row_entry *publisher_next_unconfirmed(const struct core *core, const struct publisher *publisher,
                                                    const struct row_entry *entry);
 
@@ -127,12 +132,12 @@ struct digest_tag publisher_digest(const struct core *core, struct bytes rows);
 /* Gives back the memory of what is over. That changes nothing that can be seen. Amortised O(1) a row. */
 void publisher_settle(struct core *core, uint32_t slot);
 
-/* The same for up to `portion` rows of all publishers; true if more may be. And when to call it next, or UINT64_MAX: up to a second late,
- * so that it has much to do. */
+/* The same for up to `portion` rows of all publishers; true if more may be. And when to call it next, or UINT64_MAX: up
+ * to a second late, so that it has much to do. */
 bool publisher_sweep(struct core *core, unsigned portion);
 uint64_t publisher_due_ms(const struct core *core);
 
-/* --- the snapshot (publisher_snapshot.c) ---------------------------------------------------------------------------- */
+/* --- the snapshot (publisher_snapshot.c) -------------------------------------------------------------------------- */
 
 /* Canonical. */
 void publisher_encode(const struct core *core, struct core_writer *writer);

@@ -1,5 +1,5 @@
-/* Publishers in the core's snapshot, in order of creation. A confirmed row that is over stands there as forgotten, so that it does not
- * matter how far the sweep has come. */
+/* Publishers in the core's snapshot, in order of creation. A confirmed row that is over stands there as forgotten, so
+ * that it does not matter how far the sweep has come. */
 #include "core/snapshot.h"
 #include "core/state.h"
 

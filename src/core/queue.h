@@ -32,9 +32,8 @@ struct rate {
     uint32_t burst;
 };
 
-/* What SetQueueAttributes changes. Ranges are checked by the api; the core only uses them, or, of the texts but the ARN, only
- * keeps them.
- * Source: SQS API reference, CreateQueue. */
+/* What SetQueueAttributes changes. Ranges are checked by the api; the core only uses them, or, of the texts but the
+ * ARN, only keeps them. Source: SQS API reference, CreateQueue. */
 struct queue_settings {
     uint32_t delay_s;              /* 0 to 900 */
     uint32_t message_size_max;     /* 1,024 to 1,048,576 bytes */
@@ -123,8 +122,8 @@ void queue_settings_encode(const struct queue_settings *settings, struct buffer 
 /* False, with *settings untouched, if `encoded` is none. Its views point into `encoded`. */
 bool queue_settings_decode(struct bytes encoded, struct queue_settings *settings);
 
-/* When a bucket whose newest theoretical arrival time is tat_us lets one through; and that time after a delivery at now_ms.
- * Source: ITU-T I.371, the generic cell rate algorithm, which is a token bucket in one number. */
+/* When a bucket whose newest theoretical arrival time is tat_us lets one through; and that time after a delivery at
+ * now_ms. Source: ITU-T I.371, the generic cell rate algorithm, which is a token bucket in one number. */
 uint64_t rate_allows_at_ms(const struct rate *rate, uint64_t tat_us);
 uint64_t rate_after_delivery(const struct rate *rate, uint64_t tat_us, uint64_t now_ms);
 

@@ -1,5 +1,6 @@
-/* What a namespace remembers of a relay: its name, what it is to do, and whether it is paused. The core never looks inside the text
- * that says what it is to do, and runs no relay; whoever does looks here when relay_record_change_count() has moved. */
+/* What a namespace remembers of a relay: its name, what it is to do, and whether it is paused. The core never looks
+ * inside the text that says what it is to do, and runs no relay; whoever does looks here when
+ * relay_record_change_count() has moved. */
 #ifndef TALLY_CORE_RELAY_RECORD_H
 #define TALLY_CORE_RELAY_RECORD_H
 

@@ -1,7 +1,8 @@
 /* Replay: the events of the log's frames, applied once more.
  *
- * Events come in no order of the index, so a replay of millions of them would spend most of its time waiting for memory. Instead it looks
- * some events ahead and begins to load what they will change: waits that overlap are over together. */
+ * Events come in no order of the index, so a replay of millions of them would spend most of its time waiting for
+ * memory. Instead it looks some events ahead and begins to load what they will change: waits that overlap are over
+ * together. */
 #include "core/core.h"
 #include "core/state.h"
 
@@ -41,8 +42,8 @@ static void prefetch_timer(const struct core *core, uint32_t slot)
         heap_prefetch(&core->timers, slot);
 }
 
-/* Begins to load what the next events will look at, and returns where these end. In two rounds over the messages: the second one needs what the
- * first has loaded. */
+/* Begins to load what the next events will look at, and returns where these end. In two rounds over the messages: the
+ * second one needs what the first has loaded. */
 static const uint8_t *look_ahead(const struct core *core, struct bytes events)
 {
     uint64_t numbers[LOOK_AHEAD_EVENTS];

@@ -1,5 +1,5 @@
-/* Schedules: a message at each time that a cron expression names. When a firing is due it is decided and logged together with
- * its message, so it happens once, also across restarts.
+/* Schedules: a message at each time that a cron expression names. When a firing is due it is decided and logged
+ * together with its message, so it happens once, also across restarts.
  *
  * The core knows no calendar. Whoever runs it asks which schedule is due (schedule_next_due()), works out when that one
  * is due next, and says so in the command (decide_fire_schedule()); it stands in the event. Who can't tell puts the
@@ -33,8 +33,8 @@ enum catch_up {
     CATCH_UP_ALL = 2,  /* each, the oldest first, at most SCHEDULE_CATCH_UP_MAX in a row */
 };
 
-/* What PutSchedule says. Encoded: u32 queue, u8 catch_up, u8 is_paused, RAW(16) attributes_md5, then five texts (u32 size +
- * bytes): cron, zone, group, attributes, body. */
+/* What PutSchedule says. Encoded: u32 queue, u8 catch_up, u8 is_paused, RAW(16) attributes_md5, then five texts (u32
+ * size + bytes): cron, zone, group, attributes, body. */
 struct schedule_spec {
     uint32_t queue; /* id */
     enum catch_up catch_up;

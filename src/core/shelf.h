@@ -1,12 +1,13 @@
 /* A shelf: the messages of one queue, ordered for delivery and for expiry.
  *
- * Purging a queue gives it a new shelf; the old one is then drained in portions by logged `ended` events, and nothing on it
- * can be reached any more. That makes a purge of ten million messages as quick as one of ten.
+ * Purging a queue gives it a new shelf; the old one is then drained in portions by logged `ended` events, and nothing
+ * on it can be reached any more. That makes a purge of ten million messages as quick as one of ten.
  *
- * Messages of groups stand on the shelf like the others, but are found through its rings of groups (group.h). For the rest
- * delivery is oldest first. Messages never received are found by `cursor`, which only moves forward along the list of
- * arrivals and passes each message once; the others wait in the heap `returned`, by number. Expiry is by age: the list of
- * arrivals is in order of age, and messages moved here from another queue, which bring their age, are in the heap `moved`. */
+ * Messages of groups stand on the shelf like the others, but are found through its rings of groups (group.h). For the
+ * rest delivery is oldest first. Messages never received are found by `cursor`, which only moves forward along the list
+ * of arrivals and passes each message once; the others wait in the heap `returned`, by number. Expiry is by age: the
+ * list of arrivals is in order of age, and messages moved here from another queue, which bring their age, are in the
+ * heap `moved`. */
 #ifndef TALLY_CORE_SHELF_H
 #define TALLY_CORE_SHELF_H
 
@@ -41,9 +42,8 @@ POISON_MAY_LOOK static inline bool shelf_is_used(const struct shelf *shelf)
 void shelf_init(struct shelf *shelf, const struct pool *messages, uint64_t number, uint32_t queue);
 void shelf_deinit(struct shelf *shelf);
 
-/* Puts a message on the shelf: a new one at the end of the arrivals, or, if it is_moved, by the time from which its retention
- * counts. The caller sets the
- * state afterwards with the shelf_* functions below. */
+/* Puts a message on the shelf: a new one at the end of the arrivals, or, if it is_moved, by the time from which its
+ * retention counts. The caller sets the state afterwards with the shelf_* functions below. */
 void shelf_link(struct shelf *shelf, struct pool *messages, uint32_t slot, uint64_t counted_from_ms);
 /* Takes a message off; it must be in no heap of states any more (shelf_leave_state). */
 void shelf_unlink(struct shelf *shelf, struct pool *messages, uint32_t slot);
@@ -54,7 +54,8 @@ void shelf_enter_state(struct shelf *shelf, struct heap *timers, struct pool *me
 /* Takes its state away, so that another can be given. */
 void shelf_leave_state(struct shelf *shelf, struct heap *timers, struct pool *messages, uint32_t slot);
 
-/* The oldest deliverable message without a group, or 0. Moves the cursor over what is no longer fresh: amortised O(1). */
+/* The oldest deliverable message without a group, or 0. Moves the cursor over what is no longer fresh: amortised
+ * O(1). */
 uint32_t shelf_next_deliverable(struct shelf *shelf, const struct pool *messages);
 
 /* The message that was sent first, or 0. */

@@ -1,8 +1,8 @@
 /* SipHash with a result of 64 bits: who does not know the key can't tell what a text becomes.
  * Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012.
  *
- * Message ids, receipt handles and each look-up of a name need one, of a few bytes; through OpenSSL's EVP_MAC that is 750 instructions, of which
- * the function itself is a sixth. Pure. */
+ * Message ids, receipt handles and each look-up of a name need one, of a few bytes; through OpenSSL's EVP_MAC that is
+ * 750 instructions, of which the function itself is a sixth. Pure. */
 #ifndef TALLY_CORE_SIPHASH_H
 #define TALLY_CORE_SIPHASH_H
 

@@ -1,8 +1,8 @@
-/* The whole state as bytes, and back. Canonical: records stand in an order that does not depend on slots, so two cores with
- * the same state give the same bytes; the simulator compares a replayed core with the live one this way.
+/* The whole state as bytes, and back. Canonical: records stand in an order that does not depend on slots, so two cores
+ * with the same state give the same bytes; the simulator compares a replayed core with the live one this way.
  *
- * What can be derived is not stored: tables, heaps, counters, pins, the extents of the log. docs/formats/events.md has the
- * layout. */
+ * What can be derived is not stored: tables, heaps, counters, pins, the extents of the log. docs/formats/events.md has
+ * the layout. */
 #include "core/snapshot.h"
 
 #include "core/identity.h"
@@ -74,7 +74,8 @@ static void write_queue(const struct core *core, const struct queue *queue, stru
     buffer_append_u64(out, is_deleted ? 0 : core_shelf_at(core, queue->shelf)->number);
 }
 
-/* Slots of all queues in order of id, the deleted ones among them that messages still name as their origin. The caller frees them. */
+/* Slots of all queues in order of id, the deleted ones among them that messages still name as their origin. The caller
+ * frees them. */
 static uint32_t *list_queues(const struct core *core)
 {
     uint32_t *slots = kept_allocate((core->queues.used + 1) * sizeof(*slots)), count = 0;
@@ -177,8 +178,8 @@ static void write_message(const struct core *core, const struct message *message
         write_place(core, core_place_of(core, message), out);
 }
 
-/* A shelf's messages: the arrivals in order, then the moved ones as their heap has them, which pushing in that order makes
- * again; then its rings. */
+/* A shelf's messages: the arrivals in order, then the moved ones as their heap has them, which pushing in that order
+ * makes again; then its rings. */
 static void write_shelf(const struct core *core, const struct shelf *shelf, struct core_writer *writer)
 {
     buffer_append_u64(&writer->piece, shelf->number);

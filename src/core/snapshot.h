@@ -20,7 +20,7 @@ void core_writer_pass_on(struct core_writer *writer);
 
 /* Decoders say cursor_let_go() behind each record, wherever there may be many: what they keep of it is a copy. */
 
-/* --- groups (group_snapshot.c) ------------------------------------------------------------------------------------- */
+/* --- groups (group_snapshot.c) ------------------------------------------------------------------------------------ */
 
 /* What a decode of messages would overwrite in a group. */
 struct group_facts {
@@ -58,8 +58,9 @@ void group_reader_deinit(struct group_reader *reader);
 /* After the shelves were made and before their messages are read. */
 bool groups_decode(struct core *core, struct group_reader *reader, struct cursor *cursor);
 uint32_t group_reader_find(const struct core *core, const struct group_reader *reader, uint64_t number);
-/* A message that has everything but its state takes its place in its group and enters that state; a dead-lettered one does so
- * with its shelf's other ones, in moved_decode(), after all messages of the shelf. False: its sequence number is another's. */
+/* A message that has everything but its state takes its place in its group and enters that state; a dead-lettered one
+ * does so with its shelf's other ones, in moved_decode(), after all messages of the shelf. False: its sequence number
+ * is another's. */
 bool grouped_decode(struct core *core, struct group_reader *reader, uint32_t group, uint32_t message, uint8_t state);
 bool moved_decode(struct core *core, struct group_reader *reader);
 /* After that. */

@@ -132,19 +132,21 @@ static inline bool core_frame_is_ample(const struct core *core)
 /* Encodes the event into the open frame and applies it: the only way a decision changes anything. */
 void core_emit(struct core *core, const struct event *event);
 
-/* Emits that a message was accepted, in the form that fits: one of a FIFO queue, with a group or with a priority of its own stands in
- * a group; of the others the log says less. */
+/* Emits that a message was accepted, in the form that fits: one of a FIFO queue, with a group or with a priority of its
+ * own stands in a group; of the others the log says less. */
 void core_emit_sent(struct core *core, const struct queue *queue, const struct event_sent_in_group *sent);
 
-/* Sends a message of the server's own, under the id that `content` has, and with the queue's delay; the digest of its body is filled in.
- * `batch` and `completes` as in the event. Returns its number. The body is not in core->scratch. */
+/* Sends a message of the server's own, under the id that `content` has, and with the queue's delay; the digest of its
+ * body is filled in. `batch` and `completes` as in the event. Returns its number. The body is not in core->scratch. */
 uint64_t core_send_own(struct core *core, const struct queue *queue, struct content *content, uint64_t batch,
                        uint8_t completes);
 
-/* Applies an event whose fields lie at `position` in the log. False, with nothing changed, if it does not fit the state. */
+/* Applies an event whose fields lie at `position` in the log. False, with nothing changed, if it does not fit the
+ * state. */
 bool core_apply(struct core *core, const struct event *event, uint64_t position);
 
-/* The slots of a heap, in the scratch buffer: for whoever moves entries while he walks over all of them, which reorders the heap. */
+/* The slots of a heap, in the scratch buffer: for whoever moves entries while he walks over all of them, which reorders
+ * the heap. */
 struct cursor core_heap_slots(struct core *core, const struct heap *heap);
 
 /* Sorts ids, rising. */
@@ -210,7 +212,8 @@ void core_stop_waiting(struct core *core, uint32_t message);
 /* Does every message wait for just as much as it says, and is it held if something holds it? O(places, edges). */
 bool core_waits_add_up(const struct core *core);
 
-/* The attempt that holds the message is over: it is visible at visible_at_ms, or now. A strict queue fences those behind it. */
+/* The attempt that holds the message is over: it is visible at visible_at_ms, or now. A strict queue fences those
+ * behind it. */
 void core_give_back(struct core *core, uint32_t message, uint64_t visible_at_ms);
 
 /* When retention begins to count. */

@@ -1,7 +1,7 @@
 /* The tags of a queue: keys with values, which mean something to people and nothing to the server.
  *
- * Tags are one run of bytes: for each a key and a value, both u32 size and the bytes, rising by key, no key twice. So they stand in
- * memory, in events and in the snapshot alike. Owns nothing. */
+ * Tags are one run of bytes: for each a key and a value, both u32 size and the bytes, rising by key, no key twice. So
+ * they stand in memory, in events and in the snapshot alike. Owns nothing. */
 #ifndef TALLY_CORE_TAGS_H
 #define TALLY_CORE_TAGS_H
 
@@ -10,7 +10,8 @@
 
 #define TAGS_MAX 50u
 
-/* Takes the next tag off a cursor over a run; false at its end, and, with the cursor failed, where there is no whole one. */
+/* Takes the next tag off a cursor over a run; false at its end, and, with the cursor failed, where there is no whole
+ * one. */
 bool tags_next(struct cursor *run, struct bytes *key, struct bytes *value);
 
 /* Is it a run of at most TAGS_MAX tags, in order? */

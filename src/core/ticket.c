@@ -1,5 +1,5 @@
-/* What changes a ticket. set_state() is the only way from one state to another; counts, expiries, exclusive sets and the matcher follow
- * there. */
+/* What changes a ticket. set_state() is the only way from one state to another; counts, expiries, exclusive sets and
+ * the matcher follow there. */
 #include "core/ticket.h"
 
 #include "core/apply.h"

@@ -1,5 +1,5 @@
-/* A ticket: what waits in a pool to be matched. It is known by its key (TicketId) and by its number in the namespace. Its content is
- * kept in memory while it can wait again; when it is over, only what answers a late repeat is. */
+/* A ticket: what waits in a pool to be matched. It is known by its key (TicketId) and by its number in the namespace.
+ * Its content is kept in memory while it can wait again; when it is over, only what answers a late repeat is. */
 #ifndef TALLY_CORE_TICKET_H
 #define TALLY_CORE_TICKET_H
 
@@ -52,8 +52,8 @@ struct ticket {
     struct ticket_content content;
     struct facts *facts_owned; /* entry.facts; NULL once it is over for good */
     uint32_t version;          /* from 1; rises with each change that a proposal must know of */
-    uint32_t
-        level_version; /* rules_version that entry.level belongs to; under another one it has taken no step: ticket_level() */
+    /* rules_version that entry.level belongs to; under another one it has taken no step: ticket_level() */
+    uint32_t level_version;
     uint32_t ttl_s;
     uint32_t expiry_index; /* in the pool's heap */
     uint32_t prev, next;   /* among the pool's tickets that are not over for good, by number; or among the ended ones */
@@ -88,8 +88,8 @@ uint32_t ticket_find_by_number(const struct ticket_pool *pool, uint64_t number);
 /* The level of a ticket under the pool's present rules. */
 uint32_t ticket_level(const struct ticket_pool *pool, const struct ticket *ticket);
 
-/* Its entry, with that level in it: what rules are checked against. After a change of the rules entry.level may be an old one until the
- * matcher comes to the ticket, so nobody else may read it. */
+/* Its entry, with that level in it: what rules are checked against. After a change of the rules entry.level may be an
+ * old one until the matcher comes to the ticket, so nobody else may read it. */
 const struct entry *ticket_entry(const struct ticket_pool *pool, uint32_t slot);
 
 /* May a match take it, as far as its exclusive set goes: no other one of it is held, or matched and may come back? */
@@ -98,13 +98,15 @@ bool ticket_is_free(const struct ticket_pool *pool, const struct ticket *ticket)
 /* Puts a waiting ticket into the matcher, if that is awake and the ticket is free. It must not be in it. */
 void ticket_join_matcher(struct core *core, struct ticket_pool *pool, uint32_t slot);
 
-/* For made_match.c: moves a ticket from one state to another: matcher, expiries, counts, sets and feed follow. `state` is held, matched,
- * cancelled or expired; the last two are over for good at once. `reason` (enum feed_reason) is what the feed says of it. */
+/* For made_match.c: moves a ticket from one state to another: matcher, expiries, counts, sets and feed follow. `state`
+ * is held, matched, cancelled or expired; the last two are over for good at once. `reason` (enum feed_reason) is what
+ * the feed says of it. */
 void ticket_retire(struct core *core, struct ticket_pool *pool, uint32_t slot, enum ticket_state state, uint64_t match,
                    unsigned reason);
 /* It waits again, with a higher version. */
 void ticket_return(struct core *core, struct ticket_pool *pool, uint32_t slot);
-/* It is matched, cancelled or expired, and that is final: only its key, state and match are kept, for a while. Nothing happens if it was. */
+/* It is matched, cancelled or expired, and that is final: only its key, state and match are kept, for a while. Nothing
+ * happens if it was. */
 void ticket_settle(struct core *core, struct ticket_pool *pool, uint32_t slot);
 
 /* Forgets the one that ended first. There is one. */
@@ -113,7 +115,8 @@ void ticket_forget_oldest(struct core *core, struct ticket_pool *pool);
 /* Gives it a copy of what it says, in one block, in place of what it said; `facts` become its own. */
 void ticket_adopt_content(struct ticket *ticket, const struct ticket_content *content, struct facts *facts);
 
-/* A ticket of which everything but links and set is there takes its place behind all others, in the lists, its state and its set. */
+/* A ticket of which everything but links and set is there takes its place behind all others, in the lists, its state
+ * and its set. */
 void ticket_restore(struct core *core, struct ticket_pool *pool, uint32_t slot, struct bytes set);
 
 /* Frees what a ticket owns that is in a pool about to go. */

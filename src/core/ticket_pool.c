@@ -163,7 +163,8 @@ static uint64_t due_ms(const struct core *core, const struct ticket_pool *pool)
     bool may_match = ticket_pool_may_match(core, pool);
     if (pool->index_next != 0 || (may_match && matcher_has_work(&pool->matcher, core->now_ms)))
         return 0;
-    /* Where no match can be made, tickets still take their steps, but the end of a window must not wake the pool again and again. */
+    /* Where no match can be made, tickets still take their steps, but the end of a window must not wake the pool again
+     * and again. */
     return earlier(due_ms, may_match ? matcher_due_ms(&pool->matcher) : heap_top_key(&pool->matcher.steps));
 }
 

@@ -1,8 +1,9 @@
-/* Pools of tickets (docs/protocol.md, "Pools"; decision 0010). A pool owns its tickets, knows them by id and by number, and counts them.
- * "Pool" alone is base/pool.h's word for an allocator, so here it is a ticket pool.
+/* Pools of tickets (docs/protocol.md, "Pools"; decision 0010). A pool owns its tickets, knows them by id and by number,
+ * and counts them. "Pool" alone is base/pool.h's word for an allocator, so here it is a ticket pool.
  *
- * The state is what the log says: tickets, matches, counts, the number of the newest feed event. The matcher, the feed's ring and the heaps
- * are derived from it; the matcher lives only where decisions are made: it sleeps during a replay and is filled in portions afterwards. */
+ * The state is what the log says: tickets, matches, counts, the number of the newest feed event. The matcher, the
+ * feed's ring and the heaps are derived from it; the matcher lives only where decisions are made: it sleeps during a
+ * replay and is filled in portions afterwards. */
 #ifndef TALLY_CORE_TICKET_POOL_H
 #define TALLY_CORE_TICKET_POOL_H
 
@@ -24,8 +25,8 @@ struct digest;
 
 enum matcher_kind { MATCHER_BUILT_IN = 1, MATCHER_EXTERNAL = 2, MATCHER_BOTH = 3 };
 
-/* What CreatePool says. Encoded: u32 result_queue, u32 expiry_queue, u8 matcher, u8 verifies, u32 retention_s, u64 window_ms, u64 ttl_ms,
- * u64 confirm_ms, u64 results_max, text rules (u32 size + bytes). */
+/* What CreatePool says. Encoded: u32 result_queue, u32 expiry_queue, u8 matcher, u8 verifies, u32 retention_s, u64
+ * window_ms, u64 ttl_ms, u64 confirm_ms, u64 results_max, text rules (u32 size + bytes). */
 struct pool_spec {
     uint32_t result_queue; /* id */
     uint32_t expiry_queue; /* id; 0: none */
@@ -91,15 +92,15 @@ struct ticket_pool {
     uint64_t weight; /* of the waiting */
     uint64_t matches;
     uint64_t put_backs;
-    uint64_t
-        results; /* matches that are not settled: each has a message in the result queue or under way from it, or a place there */
+    /* matches that are not settled: each has a message in the result queue or under way from it, or a place there */
+    uint64_t results;
     uint64_t set_number;
     struct feed feed;
 
     struct matcher matcher;
     bool is_awake; /* the matcher follows the tickets */
-    uint32_t
-        index_next; /* while it is filled: tickets in slots from here on are not in it yet, unless they came since; 0: it is full */
+    /* while it is filled: tickets in slots from here on are not in it yet, unless they came since; 0: it is full */
+    uint32_t index_next;
     struct pool_tally tally;
     struct waits
         *waits_owned; /* how long the matched ones waited, by level, since the start; NULL: none was matched yet */
@@ -110,7 +111,8 @@ struct ticket_pool {
     void *waiters; /* the api's list of waiting FeedTickets; never touched by the core */
 };
 
-/* Ticket pools in order of name: how many, the i-th, the place of the first whose name is not below `name`; by name; by id (NULL: none). */
+/* Ticket pools in order of name: how many, the i-th, the place of the first whose name is not below `name`; by name; by
+ * id (NULL: none). */
 uint32_t ticket_pool_count(const struct core *core);
 struct ticket_pool *ticket_pool_at(const struct core *core, uint32_t index);
 uint32_t ticket_pool_place(const struct core *core, struct bytes name);
@@ -121,7 +123,8 @@ struct ticket_pool *ticket_pool_find_by_id(const struct core *core, uint32_t id)
 struct ticket_pool *ticket_pool_take_fed(struct core *core);
 bool ticket_pool_has_fed(const struct core *core);
 
-/* From now on the matcher follows the tickets; those that are there are put into it in portions. Live only; nothing happens if it is awake. */
+/* From now on the matcher follows the tickets; those that are there are put into it in portions. Live only; nothing
+ * happens if it is awake. */
 void ticket_pool_wake(struct ticket_pool *pool);
 
 /* May the built-in matcher make a match now: is it to, and has the result queue room? */
@@ -148,12 +151,12 @@ void ticket_pool_set_timer(struct core *core, struct ticket_pool *pool);
 /* When some pool next has something to do: 0: at once; UINT64_MAX: never. O(1). */
 uint64_t ticket_pool_due_ms(const struct core *core);
 
-/* Does what is due in pools, each a portion: fills indexes, expires tickets, ends holds, takes widening steps, looks for matches (at most
- * `steps` in all), forgets. Live only. For decide_due(). */
+/* Does what is due in pools, each a portion: fills indexes, expires tickets, ends holds, takes widening steps, looks
+ * for matches (at most `steps` in all), forgets. Live only. For decide_due(). */
 void ticket_pool_do_due(struct core *core, unsigned portion, uint32_t steps);
 
-/* Is the set of names, ids and timers complete, for ticket_pool_snapshot.c: makes a pool. Its spec can be decoded and `rules` are its rules, which
- * become the pool's. */
+/* Is the set of names, ids and timers complete, for ticket_pool_snapshot.c: makes a pool. Its spec can be decoded and
+ * `rules` are its rules, which become the pool's. */
 struct ticket_pool *ticket_pool_add(struct core *core, uint32_t id, struct bytes name, struct bytes spec,
                                     struct rules *rules);
 /* Are its queues there, and standard ones? */

@@ -1,5 +1,6 @@
-/* What time makes due in pools of tickets, live only, a portion at a time. At one instant arrivals come first (they have been: each was
- * an event of its own), then steps, then expiries: a ticket whose ttl ends at its own step may still match. */
+/* What time makes due in pools of tickets, live only, a portion at a time. At one instant arrivals come first (they
+ * have been: each was an event of its own), then steps, then expiries: a ticket whose ttl ends at its own step may
+ * still match. */
 #include "core/ticket_pool.h"
 
 #include "base/budget.h"
@@ -196,8 +197,9 @@ static uint32_t list_due(const struct core *core, uint32_t ids[TICKET_POOLS_MAX]
     return count;
 }
 
-/* Every pool gets the same share, in order of id. If the frame becomes ample before all had theirs, the next call goes on behind the last
- * one; whose turn it is says nothing else, so a core that was read from a snapshot goes on like the live one. */
+/* Every pool gets the same share, in order of id. If the frame becomes ample before all had theirs, the next call goes
+ * on behind the last one; whose turn it is says nothing else, so a core that was read from a snapshot goes on like the
+ * live one. */
 static void serve_all(struct core *core, unsigned portion, uint32_t steps)
 {
     uint32_t ids[TICKET_POOLS_MAX];

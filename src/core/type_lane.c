@@ -240,8 +240,8 @@ static uint64_t find_missing(const struct core *core, const struct type_group *g
     return missing;
 }
 
-/* Makes the lanes whose success the message wants. A mark that nobody needed is older than the message and may have been
- * forgotten elsewhere, so it goes. */
+/* Makes the lanes whose success the message wants. A mark that nobody needed is older than the message and may have
+ * been forgotten elsewhere, so it goes. */
 static void open_wanted(struct core *core, uint32_t group, uint64_t wants)
 {
     for (uint64_t rest = wants; rest != 0; rest &= rest - 1) {

@@ -1,11 +1,12 @@
-/* Typed messages: where each unfinished message with a type stands in its group, and who waits for whom. Private to src/core.
+/* Typed messages: where each unfinished message with a type stands in its group, and who waits for whom. Private to
+ * src/core.
  *
- * A group here is a MessageGroupId of the namespace, whatever queues its messages are in. It has a lane for each type it has
- * unfinished messages of, by number; for each type of which some of its messages want a success; and for each of which it
- * remembers one. No edges are stored: a blocked message stands in one heap only, that of the lowest type that blocks it. It is
- * looked at again when the first message of that type ends (or one succeeds), and then stands with the next type that blocks
- * it, or is let go. A type that has stopped blocking a message never blocks it again, so a message moves at most once for each
- * type: O(types * log n) for its whole life. */
+ * A group here is a MessageGroupId of the namespace, whatever queues its messages are in. It has a lane for each type
+ * it has unfinished messages of, by number; for each type of which some of its messages want a success; and for each of
+ * which it remembers one. No edges are stored: a blocked message stands in one heap only, that of the lowest type that
+ * blocks it. It is looked at again when the first message of that type ends (or one succeeds), and then stands with the
+ * next type that blocks it, or is let go. A type that has stopped blocking a message never blocks it again, so a
+ * message moves at most once for each type: O(types * log n) for its whole life. */
 #ifndef TALLY_CORE_TYPE_LANE_H
 #define TALLY_CORE_TYPE_LANE_H
 

@@ -368,8 +368,8 @@ static void describe_path(const struct search *search, unsigned start, unsigned 
     }
 }
 
-/* The list itself is a line, so any ring through it and the others has a way by the others alone from one of its types to one
- * that stands before that. Types that are new are in no other order. */
+/* The list itself is a line, so any ring through it and the others has a way by the others alone from one of its types
+ * to one that stands before that. Types that are new are in no other order. */
 bool type_order_is_conflict(const struct core *core, struct bytes name, const struct type_list *list,
                             struct buffer *path)
 {

@@ -1,10 +1,11 @@
-/* Type orders, fixed beforehand: in a group (by its id, in whatever queues of the namespace) a message of a type waits while an
- * earlier-sent, unfinished one has a type that stands before its own in some order (invariants D10, D11). With `Require` it
- * waits, besides, until a message of each type before its own has succeeded in the group.
+/* Type orders, fixed beforehand: in a group (by its id, in whatever queues of the namespace) a message of a type waits
+ * while an earlier-sent, unfinished one has a type that stands before its own in some order (invariants D10, D11). With
+ * `Require` it waits, besides, until a message of each type before its own has succeeded in the group.
  *
- * Here are the orders themselves and the types that they name. A type has an index below 64, so that "the types before it" is a
- * mask of 64 bits; the index is given back when no order and no message uses the type. What a message has to wait for is fixed
- * when it is accepted: an order that is put, replaced or deleted later does not touch it. type_lane.h has the messages. */
+ * Here are the orders themselves and the types that they name. A type has an index below 64, so that "the types before
+ * it" is a mask of 64 bits; the index is given back when no order and no message uses the type. What a message has to
+ * wait for is fixed when it is accepted: an order that is put, replaced or deleted later does not touch it. type_lane.h
+ * has the messages. */
 #ifndef TALLY_CORE_TYPE_ORDER_H
 #define TALLY_CORE_TYPE_ORDER_H
 
@@ -79,8 +80,8 @@ unsigned type_find(const struct type_orders *type_orders, struct bytes name);
 /* Gives the index back if nothing uses the type any more. */
 void type_release(struct type_orders *type_orders, unsigned index);
 
-/* Is a message of this type bound: does an order name it, or is a message unfinished that was accepted lacking a success of
- * it? */
+/* Is a message of this type bound: does an order name it, or is a message unfinished that was accepted lacking a
+ * success of it? */
 bool type_order_binds(const struct core *core, struct bytes type);
 
 /* --- the orders --------------------------------------------------------------------------------------------------- */
@@ -96,8 +97,9 @@ struct bytes type_order_type(const struct core *core, const struct type_order *o
 /* Would this order find room beside the others, in place of the one that has its name now? */
 bool type_order_has_room(const struct core *core, struct bytes name, const struct type_list *list);
 
-/* Does the order contradict the others (less the one of its name)? Then says in `path`, if that is not NULL, which chain of
- * them leads from a type to one that the new order puts before it: `"b" before "a" (order "x")`. O(orders * types). */
+/* Does the order contradict the others (less the one of its name)? Then says in `path`, if that is not NULL, which
+ * chain of them leads from a type to one that the new order puts before it: `"b" before "a" (order "x")`. O(orders *
+ * types). */
 bool type_order_is_conflict(const struct core *core, struct bytes name, const struct type_list *list,
                             struct buffer *path);
 

@@ -1,6 +1,7 @@
 /* Type orders and typed messages as bytes, and back (docs/formats/events.md); and the check that all of it agrees.
  *
- * Types stand by index, orders by name, groups by id, lanes by type, messages by number. What waits where is derived. */
+ * Types stand by index, orders by name, groups by id, lanes by type, messages by number. What waits where is
+ * derived. */
 #include "core/type_lane.h"
 
 #include "core/snapshot.h"

@@ -1,12 +1,13 @@
-/* How many bytes of events a decision may yield at most, for those that must find room in one frame. Private to src/core. */
+/* How many bytes of events a decision may yield at most, for those that must find room in one frame. Private to
+ * src/core. */
 #ifndef TALLY_CORE_YIELD_H
 #define TALLY_CORE_YIELD_H
 
 #include "core/decide.h"
 #include "core/state.h"
 
-/* Of a send, with all that its batch may send if that was its last unit. `seen`, unless NULL, holds the batches (by slot) that were
- * counted before and are not counted again. O(depth of batches). */
+/* Of a send, with all that its batch may send if that was its last unit. `seen`, unless NULL, holds the batches (by
+ * slot) that were counted before and are not counted again. O(depth of batches). */
 uint64_t yield_of_send(const struct core *core, const struct send_command *send, struct table *seen);
 
 /* Of a batch that is made, and may complete at once. */

@@ -125,9 +125,9 @@ static int64_t minute_from(int64_t local_s)
     return (local_s + 59) / 60;
 }
 
-/* The local time from which a span is to be searched for what is due after after_s. What clocks on the wall showed before the
- * span, up to shown_s, is over for an expression that names hours; and what they never showed, from shown_s on, is still to
- * be made up for. */
+/* The local time from which a span is to be searched for what is due after after_s. What clocks on the wall showed
+ * before the span, up to shown_s, is over for an expression that names hours; and what they never showed, from shown_s
+ * on, is still to be made up for. */
 static int64_t search_from(const struct cron *cron, const struct span *span, int64_t after_s, int64_t shown_s)
 {
     bool is_inside = after_s >= span->start_s;

@@ -15,8 +15,9 @@
 /* Of the process that writes a snapshot: a tenth of the owner's share of a core they compete for. */
 #define SNAPSHOT_NICENESS 10
 
-/* How long it may stand still. Its own pauses end after 50 ms; a call may take as long as the disk does, and the slowest that come back
- * (paths that fail over, a server of files that starts again, a gigabyte synced by a slow disk) take some minutes. */
+/* How long it may stand still. Its own pauses end after 50 ms; a call may take as long as the disk does, and the
+ * slowest that come back (paths that fail over, a server of files that starts again, a gigabyte synced by a slow disk)
+ * take some minutes. */
 #define CHILD_STILL_MAX_MS UINT64_C(600000)
 #define CHILD_LOOK_MS UINT64_C(1000) /* how often it is looked at */
 #define CHILD_LOOK_COUNTED_MS                                                                                          \
@@ -103,8 +104,9 @@ void checkpoint_abandon(struct checkpoint *checkpoint)
 
 /* --- which segments may go ---------------------------------------------------------------------------------------- */
 
-/* Remembers which of the segments before the snapshot a message needs at this moment. It is the moment when the snapshot has been written, for
- * that may take many seconds, in which much ends and is moved; what nothing needs by then may go once the frames that say so are durable. */
+/* Remembers which of the segments before the snapshot a message needs at this moment. It is the moment when the
+ * snapshot has been written, for that may take many seconds, in which much ends and is moved; what nothing needs by
+ * then may go once the frames that say so are durable. */
 static void settle(struct checkpoint *checkpoint, uint64_t newest)
 {
     struct checkpoint_shared *shared = checkpoint->shared_owned;
@@ -171,7 +173,8 @@ static void note_published(struct checkpoint *checkpoint)
     checkpoint->failed_end = 0;
 }
 
-/* Of the one that was published: its size, and how many entries have it. Both stay as they were where the file can't be asked. */
+/* Of the one that was published: its size, and how many entries have it. Both stay as they were where the file can't be
+ * asked. */
 static enum error learn_size(struct checkpoint *checkpoint, struct failure *failure)
 {
     const enum error error = snapshot_size(checkpoint->disk, &checkpoint->place, &checkpoint->size, failure);
@@ -180,8 +183,8 @@ static enum error learn_size(struct checkpoint *checkpoint, struct failure *fail
     return error;
 }
 
-/* The next one is due when the log has grown a little from here. So it is behind one that let segments stay, too: what could not be removed
- * counts as what another one would free, and each would be followed by the next at once. */
+/* The next one is due when the log has grown a little from here. So it is behind one that let segments stay, too: what
+ * could not be removed counts as what another one would free, and each would be followed by the next at once. */
 static void note_failed(struct checkpoint *checkpoint, uint64_t end)
 {
     checkpoint->is_active = false;
@@ -204,8 +207,8 @@ static bool word_await(int word)
     return size == 1;
 }
 
-/* Writes, publishes, and removes what may go, all of which make the one who does it wait for the disk. Once it is published it counts, and what it
- * makes superfluous may go, whether or not some of that can't be removed. */
+/* Writes, publishes, and removes what may go, all of which make the one who does it wait for the disk. Once it is
+ * published it counts, and what it makes superfluous may go, whether or not some of that can't be removed. */
 static int child_work(struct checkpoint *checkpoint, int word)
 {
     struct failure failure;
@@ -248,8 +251,8 @@ static enum error start_child(struct checkpoint *checkpoint, struct failure *fai
     if (pipe2(ends, O_CLOEXEC) != 0)
         return give_up(checkpoint, end, failure, "no pipe could be had for a snapshot");
     const pid_t owner = getpid();
-    /* A signal to all our processes, as Ctrl-C sends it, is for the owner. In the child, libuv's handler would write to the
-     * pipe that both have, and the owner would hear it twice. */
+    /* A signal to all our processes, as Ctrl-C sends it, is for the owner. In the child, libuv's handler would write to
+     * the pipe that both have, and the owner would hear it twice. */
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -308,7 +311,8 @@ void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms)
         (void)kill(checkpoint->child, SIGKILL);
 }
 
-/* Lets the child publish, once all that it goes by is durable and none of the segments that it will remove is mapped here. */
+/* Lets the child publish, once all that it goes by is durable and none of the segments that it will remove is mapped
+ * here. */
 static void give_word(struct checkpoint *checkpoint, uint64_t durable)
 {
     if (checkpoint->word < 0 || !checkpoint->is_settled || checkpoint->is_releasing ||
@@ -319,8 +323,8 @@ static void give_word(struct checkpoint *checkpoint, uint64_t durable)
     word_close(checkpoint);
 }
 
-/* A child that was killed says nothing. If its snapshot has its name, that counts: only what was to be removed may still be there. That the name is
- * durable is made sure of here, for the child may have been about to. */
+/* A child that was killed says nothing. If its snapshot has its name, that counts: only what was to be removed may
+ * still be there. That the name is durable is made sure of here, for the child may have been about to. */
 static int result_of_killed(const struct checkpoint *checkpoint, bool was_told)
 {
     uint64_t size;
@@ -387,8 +391,8 @@ static enum error publish(struct checkpoint *checkpoint, struct failure *failure
 
 /* --- when --------------------------------------------------------------------------------------------------------- */
 
-/* What an entry of the index takes in a snapshot is known from the last one, if that had as many as this: 80 bytes for a plain message, about
- * 100 for one with a group and as much for the group. Until then it is taken to be more. */
+/* What an entry of the index takes in a snapshot is known from the last one, if that had as many as this: 80 bytes for
+ * a plain message, about 100 for one with a group and as much for the group. Until then it is taken to be more. */
 #define TELLING_ENTRIES 1000u
 #define ENTRY_BYTES 160u
 

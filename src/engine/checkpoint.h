@@ -1,7 +1,8 @@
 /* The snapshots of a namespace: when one is due, who writes it, and what may be removed once it stands.
  *
- * At most one is being written at a time. It holds the state as it was after a closed frame; it counts when it is whole and has its name.
- * Then the older one goes, and the segments before it that nothing needed when it had been written (docs/decisions/0004). */
+ * At most one is being written at a time. It holds the state as it was after a closed frame; it counts when it is whole
+ * and has its name. Then the older one goes, and the segments before it that nothing needed when it had been written
+ * (docs/decisions/0004). */
 #ifndef TALLY_ENGINE_CHECKPOINT_H
 #define TALLY_ENGINE_CHECKPOINT_H
 
@@ -85,7 +86,8 @@ struct disk_policy checkpoint_policy(const struct checkpoint *checkpoint);
 /* About what a snapshot of the present state takes. */
 uint64_t checkpoint_next_size(const struct checkpoint *checkpoint);
 
-/* Says, as often as sizes change, whether one that is being taken, and the removal after it, may give way to the log's syncs. */
+/* Says, as often as sizes change, whether one that is being taken, and the removal after it, may give way to the log's
+ * syncs. */
 void checkpoint_hurry(struct checkpoint *checkpoint, const struct disk_sizes *sizes);
 
 /* Says that the disk is short of room, or that it has enough: then one that is being taken takes its time, and gives
@@ -95,18 +97,18 @@ void checkpoint_set_short(struct checkpoint *checkpoint, bool is_short);
 /* Should one be taken now? `end`: position behind the newest closed frame. */
 bool checkpoint_is_due(const struct checkpoint *checkpoint, const struct disk_sizes *sizes, uint64_t end);
 
-/* Begins one of the present state, which is that at `place`: no frame is open. `in_line`: it is written here and now, else by a
- * forked child. After an error none is active, and the next is due after as much log as the first. */
+/* Begins one of the present state, which is that at `place`: no frame is open. `in_line`: it is written here and now,
+ * else by a forked child. After an error none is active, and the next is due after as much log as the first. */
 enum error checkpoint_start(struct checkpoint *checkpoint, const struct snapshot_place *place, bool in_line,
                             struct failure *failure);
 
-/* Unmaps one of the segments that the child will remove, which takes up to half a millisecond: the child waits until none is left. To be
- * called again soon while `is_releasing`. */
+/* Unmaps one of the segments that the child will remove, which takes up to half a millisecond: the child waits until
+ * none is left. To be called again soon while `is_releasing`. */
 void checkpoint_release(struct checkpoint *checkpoint);
 
-/* Ends a child that has stood still for 10 minutes, but for its wait to be told to publish, which checkpoint_step() then says, once. It is
- * stopped, or waits in a call that the disk does not answer; as long as it is there, no other one is begun. To be called with the time as
- * often as that goes on. */
+/* Ends a child that has stood still for 10 minutes, but for its wait to be told to publish, which checkpoint_step()
+ * then says, once. It is stopped, or waits in a call that the disk does not answer; as long as it is there, no other
+ * one is begun. To be called with the time as often as that goes on. */
 void checkpoint_watch(struct checkpoint *checkpoint, uint64_t now_ms);
 
 /* Goes on with the active one as far as it goes without waiting. */

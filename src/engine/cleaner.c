@@ -8,13 +8,14 @@
 #define PIECE_CONTENTS 256u
 #define PIECE_BYTES (128 * 1024)
 
-/* What it may write: for each byte of others one byte, one and a half where it is pressed; and so many in a millisecond, whatever the
- * others do, as long as the disk keeps up. Of what it has not used it keeps a little. */
+/* What it may write: for each byte of others one byte, one and a half where it is pressed; and so many in a
+ * millisecond, whatever the others do, as long as the disk keeps up. Of what it has not used it keeps a little. */
 #define TRICKLE_BYTES 4096
 #define TRICKLE_PRESSED_BYTES 65536
 #define CREDIT_MAX (1024 * 1024)
 
-/* A content that is not in memory is asked for and waited for, so many milliseconds at most, and then read all the same. */
+/* A content that is not in memory is asked for and waited for, so many milliseconds at most, and then read all the
+ * same. */
 #define PATIENCE_MAX 100u
 
 /* A segment of which so much lives is let be: moving it would gain little. */

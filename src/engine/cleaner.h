@@ -1,8 +1,9 @@
-/* The cleaner: moves what still lives in mostly dead segments of the log to its end, so that those segments can go with the next
- * snapshot. In rounds: it chooses segments, then walks once over the index and moves each content that stands in one of them.
+/* The cleaner: moves what still lives in mostly dead segments of the log to its end, so that those segments can go with
+ * the next snapshot. In rounds: it chooses segments, then walks once over the index and moves each content that stands
+ * in one of them.
  *
- * It does a bounded piece at a time, at most one in a millisecond, and what it writes is bounded by what others write, and by a
- * trickle: docs/decisions/0011-cleaning.md. When there is something to do is said by disk_policy.h. */
+ * It does a bounded piece at a time, at most one in a millisecond, and what it writes is bounded by what others write,
+ * and by a trickle: docs/decisions/0011-cleaning.md. When there is something to do is said by disk_policy.h. */
 #ifndef TALLY_ENGINE_CLEANER_H
 #define TALLY_ENGINE_CLEANER_H
 
@@ -35,8 +36,8 @@ static inline bool cleaner_is_active(const struct cleaner *cleaner)
     return cleaner->slot != 0;
 }
 
-/* Chooses the segments before `newest` with the least living in them, until so many bytes that are dead come free, and begins to walk.
- * Those in which nearly everything lives are not worth it: nothing may begin. O(segments). */
+/* Chooses the segments before `newest` with the least living in them, until so many bytes that are dead come free, and
+ * begins to walk. Those in which nearly everything lives are not worth it: nothing may begin. O(segments). */
 void cleaner_begin(struct cleaner *cleaner, const struct extents *extents, uint64_t newest, uint64_t segment_bytes,
                    uint64_t wanted_bytes);
 
@@ -52,8 +53,9 @@ struct cleaner_mood {
 /* Lets it earn what it may write. `end`: position behind the last byte of the log. */
 void cleaner_earn(struct cleaner *cleaner, uint64_t end, uint64_t now_ms, struct cleaner_mood mood);
 
-/* Moves the next few contents, in the open frame, and in one that it opens if none is. ERROR_LOG_DAMAGED, once for a segment (of the newest
- * CLEANER_DAMAGED_MAX), if a content in it can't be read back or is not what it was: it is not moved, and the segment stays. */
+/* Moves the next few contents, in the open frame, and in one that it opens if none is. ERROR_LOG_DAMAGED, once for a
+ * segment (of the newest CLEANER_DAMAGED_MAX), if a content in it can't be read back or is not what it was: it is not
+ * moved, and the segment stays. */
 enum error cleaner_step(struct cleaner *cleaner, struct namespace *ns, uint64_t now_ms, struct failure *failure);
 
 #endif

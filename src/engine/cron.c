@@ -201,8 +201,8 @@ struct date {
     unsigned weekday;
 };
 
-/* Source: Howard Hinnant, "chrono-compatible low-level date algorithms", civil_from_days. Years of the algorithm begin in
- * March, so that a leap day is the last of its year. */
+/* Source: Howard Hinnant, "chrono-compatible low-level date algorithms", civil_from_days. Years of the algorithm begin
+ * in March, so that a leap day is the last of its year. */
 static struct date date_of(int64_t day)
 {
     int64_t shifted = day + 719468; /* since 0000-03-01 */

@@ -1,7 +1,8 @@
 #include "engine/disk_policy.h"
 
-/* Segments that the bound allows for beside what is live: the newest, the one to come, and the one where the replay begins; as many
- * for the log's growth while a snapshot is written, at least; and two with something dead in them before anything is cleaned. */
+/* Segments that the bound allows for beside what is live: the newest, the one to come, and the one where the replay
+ * begins; as many for the log's growth while a snapshot is written, at least; and two with something dead in them
+ * before anything is cleaned. */
 #define ALLOWED_SEGMENTS 8u
 #define GROWTH_SEGMENTS 3u
 #define URGENT_SEGMENTS 1u /* so much sooner than the disk presses, a child that writes hurries */
@@ -25,15 +26,16 @@ uint64_t disk_bound(const struct disk_policy *policy, const struct disk_sizes *s
     return 2 * live + live / 2 + policy->snapshot_least + ALLOWED_SEGMENTS * sizes->segment;
 }
 
-/* How much the log grows while a snapshot is written, in a hurry: at most about as fast as that, when others append as fast as a disk takes
- * it and the cleaner moves as much again. And where bodies are small and the snapshot is large, at most by a third of what lives: a
- * snapshot passes ten times as many messages in a second as can be sent. */
+/* How much the log grows while a snapshot is written, in a hurry: at most about as fast as that, when others append as
+ * fast as a disk takes it and the cleaner moves as much again. And where bodies are small and the snapshot is large, at
+ * most by a third of what lives: a snapshot passes ten times as many messages in a second as can be sent. */
 static uint64_t disk_growth(const struct disk_sizes *sizes)
 {
     return GROWTH_SEGMENTS * sizes->segment + smaller(sizes->snapshot_next, sizes->content / 3);
 }
 
-/* How much would be there if a snapshot began now: the log goes on while it is written; and both files are there meanwhile. */
+/* How much would be there if a snapshot began now: the log goes on while it is written; and both files are there
+ * meanwhile. */
 static uint64_t disk_peak(const struct disk_sizes *sizes)
 {
     return sizes->segments + sizes->snapshot + sizes->snapshot_next + disk_growth(sizes);
@@ -52,16 +54,16 @@ static bool disk_is_pressed(const struct disk_policy *policy, const struct disk_
     return disk_peak(sizes) >= disk_limit(policy, sizes);
 }
 
-/* What a snapshot is good for, in bytes: idle segments go; a smaller one leaves room; and a larger one makes the bound higher, by more than
- * it takes itself. */
+/* What a snapshot is good for, in bytes: idle segments go; a smaller one leaves room; and a larger one makes the bound
+ * higher, by more than it takes itself. */
 static uint64_t snapshot_gain(const struct disk_sizes *sizes)
 {
     return sizes->idle + larger(sizes->snapshot, sizes->snapshot_next) - smaller(sizes->snapshot, sizes->snapshot_next);
 }
 
-/* A snapshot costs as much as it holds, so a large one must serve for longer: taking them costs a bounded part of writing the log,
- * however much is waiting. One that gains more than it costs pays for itself; and where the disk presses, one must come that gains
- * less. */
+/* A snapshot costs as much as it holds, so a large one must serve for longer: taking them costs a bounded part of
+ * writing the log, however much is waiting. One that gains more than it costs pays for itself; and where the disk
+ * presses, one must come that gains less. */
 bool disk_snapshot_is_due(const struct disk_policy *policy, const struct disk_sizes *sizes)
 {
     if (policy->snapshot_least == 0)
@@ -89,7 +91,8 @@ static uint64_t trapped_allowed(const struct disk_policy *policy, const struct d
     return policy->cleans_eagerly ? 0 : sizes->content + TRAPPED_SEGMENTS * sizes->segment;
 }
 
-/* Little at a time, an eighth of what is allowed: all that a round empties comes free at its end, and until then it only adds. */
+/* Little at a time, an eighth of what is allowed: all that a round empties comes free at its end, and until then it
+ * only adds. */
 uint64_t disk_cleaning_due(const struct disk_policy *policy, const struct disk_sizes *sizes)
 {
     if (policy->snapshot_least == 0)

@@ -33,10 +33,12 @@ uint64_t disk_bound(const struct disk_policy *policy, const struct disk_sizes *s
 
 bool disk_snapshot_is_due(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
-/* Is there no room left but for what the snapshot that is being written takes? Then it, and what it lets go, must not take its time. */
+/* Is there no room left but for what the snapshot that is being written takes? Then it, and what it lets go, must not
+ * take its time. */
 bool disk_snapshot_is_urgent(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
-/* How many bytes of what is dead in segments that are partly alive should be made free now; 0: there is nothing to clean. */
+/* How many bytes of what is dead in segments that are partly alive should be made free now; 0: there is nothing to
+ * clean. */
 uint64_t disk_cleaning_due(const struct disk_policy *policy, const struct disk_sizes *sizes);
 
 /* Is so much dead in them that the cleaner should do as much as it may? */

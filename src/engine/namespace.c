@@ -228,7 +228,8 @@ static bool has_frame_behind(const struct namespace *ns)
     return ns->is_flushing && list_first(&ns->closed)->next != &ns->closed.head;
 }
 
-/* So much waits only where the disk is slower than those who write; a frame or two do now and then, as while a snapshot is being written. */
+/* So much waits only where the disk is slower than those who write; a frame or two do now and then, as while a snapshot
+ * is being written. */
 #define BEHIND_BYTES (16u * 1024 * 1024)
 
 static bool is_behind(const struct namespace *ns)
@@ -376,8 +377,8 @@ static enum error check_segments(struct namespace *ns, struct failure *failure)
     return OK;
 }
 
-/* What the core has read of the snapshot goes back to the system at once, or a restart would need memory for all of the snapshot beside
- * the index that comes of it. `context`: where what is left of it begins. */
+/* What the core has read of the snapshot goes back to the system at once, or a restart would need memory for all of the
+ * snapshot beside the index that comes of it. `context`: where what is left of it begins. */
 static void give_back(void *context, const uint8_t *end)
 {
     uint8_t **begin = context;

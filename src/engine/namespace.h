@@ -1,8 +1,8 @@
-/* A namespace: one core, one log, atomic inside. Joins the two: opens and closes frames, hands them to whoever makes them
- * durable, takes snapshots, recovers at start.
+/* A namespace: one core, one log, atomic inside. Joins the two: opens and closes frames, hands them to whoever makes
+ * them durable, takes snapshots, recovers at start.
  *
- * With a flusher (the daemon) frames are made durable on the log thread; without one (the simulator, tools) namespace_flush()
- * writes in line. One thread. */
+ * With a flusher (the daemon) frames are made durable on the log thread; without one (the simulator, tools)
+ * namespace_flush() writes in line. One thread. */
 #ifndef TALLY_ENGINE_NAMESPACE_H
 #define TALLY_ENGINE_NAMESPACE_H
 
@@ -48,15 +48,16 @@ struct namespace_options {
     void *progress_context;
 };
 
-/* Step one: reads the namespace from its folder, which may take as long as it likes. Only namespace_core() and namespace_time() (0 if the
- * folder is new), namespace_log(), step two and namespace_close() may follow; the last leaves the log as it is, but for a torn end that
- * was cut. Errors as log_open() and log_replay_next(). */
+/* Step one: reads the namespace from its folder, which may take as long as it likes. Only namespace_core() and
+ * namespace_time() (0 if the folder is new), namespace_log(), step two and namespace_close() may follow; the last
+ * leaves the log as it is, but for a torn end that was cut. Errors as log_open() and log_replay_next(). */
 enum error namespace_recover(struct disk *disk, const struct namespace_options *options, struct namespace **ns,
                              struct failure *failure);
 
-/* Step two: says in the log, durably, that this owner has taken over, in a frame with the time of the last one. Leases in flight get their
- * grace from `now_ms` on (wall-clock time), so nothing that takes long may come between this and serving. `key` is fresh random, used if
- * the folder is new. After an error only namespace_close() may follow. Errors as log_write(). */
+/* Step two: says in the log, durably, that this owner has taken over, in a frame with the time of the last one. Leases
+ * in flight get their grace from `now_ms` on (wall-clock time), so nothing that takes long may come between this and
+ * serving. `key` is fresh random, used if the folder is new. After an error only namespace_close() may follow. Errors
+ * as log_write(). */
 enum error namespace_take_over(struct namespace *ns, uint64_t now_ms, const uint8_t key[CORE_KEY_SIZE],
                                struct failure *failure);
 
@@ -149,7 +150,8 @@ struct namespace_usage namespace_usage(const struct namespace *ns);
  * runs the daemon. */
 bool namespace_disk_news(struct namespace *ns, struct failure *failure);
 
-/* The position behind the last byte of the log, the open frame's included; and is that frame so full that what can wait should? */
+/* The position behind the last byte of the log, the open frame's included; and is that frame so full that what can wait
+ * should? */
 uint64_t namespace_end(const struct namespace *ns);
 bool namespace_is_ample(const struct namespace *ns);
 

@@ -1,5 +1,6 @@
-/* A time zone: by how much its clocks are ahead of UTC, at any time. Made of a file of the system's time-zone data (TZif): the
- * changes it lists, and for what comes after them the rule at its end. Pure; the bytes come from whoever reads files.
+/* A time zone: by how much its clocks are ahead of UTC, at any time. Made of a file of the system's time-zone data
+ * (TZif): the changes it lists, and for what comes after them the rule at its end. Pure; the bytes come from whoever
+ * reads files.
  *
  * Source: RFC 8536, the Time Zone Information Format; POSIX.1-2017, Base Definitions, 8.3, TZ. */
 #ifndef TALLY_ENGINE_ZONE_H
@@ -43,8 +44,8 @@ struct zone {
 bool zone_init(struct zone *zone, struct bytes file);
 void zone_deinit(struct zone *zone);
 
-/* What the clocks are ahead of UTC at `time_s` (seconds since the epoch), and until when at least that stays; INT64_MAX: for ever.
- * O(log changes). */
+/* What the clocks are ahead of UTC at `time_s` (seconds since the epoch), and until when at least that stays;
+ * INT64_MAX: for ever. O(log changes). */
 int64_t zone_offset(const struct zone *zone, int64_t time_s, int64_t *until_s);
 
 #endif

@@ -21,8 +21,9 @@ struct disk_room {
 };
 
 struct disk_operations {
-    /* Takes the folder for this process alone, creating it and its parents when they are missing; it is durable then, and the
-     * folder that it is in. ERROR_LOG_LOCKED when another has it. OK when this disk has it already. Comes before everything else. */
+    /* Takes the folder for this process alone, creating it and its parents when they are missing; it is durable then,
+     * and the folder that it is in. ERROR_LOG_LOCKED when another has it. OK when this disk has it already. Comes
+     * before everything else. */
     enum error (*lock)(struct disk *disk, struct failure *failure);
 
     /* Calls `visit` with the name of each regular file, in no order. */
@@ -36,12 +37,13 @@ struct disk_operations {
 
     enum error (*size)(struct disk_file *file, uint64_t *size, struct failure *failure);
 
-    /* Lets later reads come from the disk itself, not from memory of the system: after a failed sync that memory may hold
-     * what never reached the disk, and a later sync would not carry it there. What was written but not synced stays. */
+    /* Lets later reads come from the disk itself, not from memory of the system: after a failed sync that memory may
+     * hold what never reached the disk, and a later sync would not carry it there. What was written but not synced
+     * stays. */
     void (*drop_cache)(struct disk_file *file);
 
-    /* Sets the file's size; bytes that come into being are zero. The first `room` bytes have room on the disk, the rest gets some
-     * when it is written. */
+    /* Sets the file's size; bytes that come into being are zero. The first `room` bytes have room on the disk, the rest
+     * gets some when it is written. */
     enum error (*allocate)(struct disk_file *file, uint64_t size, uint64_t room, struct failure *failure);
 
     /* Gets room on the disk for the first `size` bytes, whatever the file's own size, which stays. What has room keeps
@@ -56,8 +58,8 @@ struct disk_operations {
     enum error (*read)(struct disk_file *file, uint64_t offset, void *data, size_t size, struct failure *failure);
     enum error (*write)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
 
-    /* What write does, for a large file that can wait: in small pieces, each carried to the disk before the next, with the disk left
-     * to others for as long as each took, unless it `is_hurried`. Durable only after a sync. */
+    /* What write does, for a large file that can wait: in small pieces, each carried to the disk before the next, with
+     * the disk left to others for as long as each took, unless it `is_hurried`. Durable only after a sync. */
     enum error (*write_aside)(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure);
     enum error (*sync)(struct disk_file *file, struct failure *failure); /* fdatasync: data and size */
 
@@ -76,22 +78,23 @@ struct disk_operations {
     void (*start_sync)(struct disk_file *file, uint64_t offset, uint64_t size);
 
     enum error (*rename)(struct disk *disk, const char *from, const char *to, struct failure *failure);
-    /* OK, too, where there is no such file. The name goes at once, durably; where it went and that could not be synced, which is an error,
-     * a power cut may bring the file back whole. A large file's room comes back in portions, which takes some seconds a gigabyte unless
-     * it `is_hurried`. Nobody may have the file mapped. */
+    /* OK, too, where there is no such file. The name goes at once, durably; where it went and that could not be synced,
+     * which is an error, a power cut may bring the file back whole. A large file's room comes back in portions, which
+     * takes some seconds a gigabyte unless it `is_hurried`. Nobody may have the file mapped. */
     enum error (*remove)(struct disk *disk, const char *name, struct failure *failure);
 
-    /* The file's first `size` bytes as read-only memory that shows later writes too; until unmap. The file may be closed
-     * and removed before that. A file shorter than `size` is ERROR_LOG_DAMAGED. */
+    /* The file's first `size` bytes as read-only memory that shows later writes too; until unmap. The file may be
+     * closed and removed before that. A file shorter than `size` is ERROR_LOG_DAMAGED. */
     enum error (*map)(struct disk_file *file, uint64_t size, const uint8_t **memory, struct failure *failure);
     void (*unmap)(struct disk *disk, const uint8_t *memory, uint64_t size);
 
-    /* Are these bytes of a map in memory, so that looking at them waits for no disk? If not, they and some behind them are asked for,
-     * and whoever comes later finds them. A hint: never waits, never fails. */
+    /* Are these bytes of a map in memory, so that looking at them waits for no disk? If not, they and some behind them
+     * are asked for, and whoever comes later finds them. A hint: never waits, never fails. */
     bool (*is_at_hand)(struct disk *disk, const uint8_t *memory, uint64_t size);
 
-    /* Will the disk give these bytes of a map? Looking at one that it does not give would end the process. Waits for the disk where they
-     * are not in memory; then, and for a second, they can be looked at. On the thread that maps and unmaps. */
+    /* Will the disk give these bytes of a map? Looking at one that it does not give would end the process. Waits for
+     * the disk where they are not in memory; then, and for a second, they can be looked at. On the thread that maps and
+     * unmaps. */
     bool (*is_readable)(struct disk *disk, const uint8_t *memory, uint64_t size);
 };
 
@@ -99,8 +102,8 @@ struct disk {
     const struct disk_operations *operations;
     const char *folder; /* for messages */
 
-    /* While it is true, write_aside and remove have no regard for the syncs of others. NULL: it never is. Borrowed; who sets it is
-     * engine/checkpoint.c, in memory that a forked child shares. */
+    /* While it is true, write_aside and remove have no regard for the syncs of others. NULL: it never is. Borrowed; who
+     * sets it is engine/checkpoint.c, in memory that a forked child shares. */
     const atomic_bool *is_hurried;
 
     /* How many files of each kind are kept when their use is over, instead of being

@@ -173,7 +173,8 @@ static enum error failed_at(const struct disk_file *file, struct failure *failur
     return failed(&file->owner->disk, file->name, failure, text);
 }
 
-/* Makes the folder at `path` durable in its parent. Of one that `is_made` by others the parent may be none of our business. */
+/* Makes the folder at `path` durable in its parent. Of one that `is_made` by others the parent may be none of our
+ * business. */
 static enum error parent_sync(const struct disk *disk, const char *path, bool is_made, struct failure *failure)
 {
     char parent[PATH_MAX];
@@ -198,7 +199,8 @@ static enum error parent_sync(const struct disk *disk, const char *path, bool is
     return OK;
 }
 
-/* Where the last but one of the path's components begins: the folder itself, and one that a start may have made for it. */
+/* Where the last but one of the path's components begins: the folder itself, and one that a start may have made for
+ * it. */
 static size_t own_part(const char *path)
 {
     size_t at = strlen(path);
@@ -232,8 +234,8 @@ static enum error component_failed(const struct disk *disk, const char *path, st
     return failed(disk, NULL, failure, text);
 }
 
-/* mkdir -p, durable: each folder that is made is synced into its parent, and our own ones at each start. Whoever made them may have
- * been killed before that. */
+/* mkdir -p, durable: each folder that is made is synced into its parent, and our own ones at each start. Whoever made
+ * them may have been killed before that. */
 static enum error folder_make(const struct disk *disk, struct failure *failure)
 {
     char path[PATH_MAX];
@@ -273,7 +275,8 @@ static void holder_read(int descriptor, char pid[HOLDER_SIZE])
     pid[strspn(pid, "0123456789")] = '\0';
 }
 
-/* Has the process that took the lock ended? Then a child of it, which writes a snapshot and dies with it, still has a copy. */
+/* Has the process that took the lock ended? Then a child of it, which writes a snapshot and dies with it, still has a
+ * copy. */
 static bool holder_is_gone(int descriptor)
 {
     char pid[HOLDER_SIZE];
@@ -377,7 +380,8 @@ static enum error lock_file(struct disk_posix *posix, struct failure *failure)
         (void)close(descriptor);
         return error;
     }
-    /* The pid only informs; the lock counts. It is written over the last one: room that was given back could be gone. */
+    /* The pid only informs; the lock counts. It is written over the last one: room that was given back could be
+     * gone. */
     char pid[HOLDER_SIZE];
     const int length = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     if (pwrite(descriptor, pid, (size_t)length, 0) != length || ftruncate(descriptor, length) != 0) {
@@ -647,8 +651,8 @@ static enum error posix_sync(struct disk_file *file, struct failure *failure)
     return OK;
 }
 
-/* sync_file_range(): whoever waits is told of a write that failed, and nobody after that, not even by fdatasync. Where a file system
- * does not know it, all that was written is synced. */
+/* sync_file_range(): whoever waits is told of a write that failed, and nobody after that, not even by fdatasync. Where
+ * a file system does not know it, all that was written is synced. */
 static enum error range_carry(struct disk_file *file, uint64_t offset, uint64_t size, unsigned flags,
                               struct failure *failure)
 {
@@ -662,7 +666,8 @@ static enum error range_carry(struct disk_file *file, uint64_t offset, uint64_t 
     return result == 0 ? OK : failed_at(file, failure, "writing", size, offset);
 }
 
-/* Leaves the disk to others for as long as something took, within bounds: a disk that hung, or a core that others had, is no reason to. */
+/* Leaves the disk to others for as long as something took, within bounds: a disk that hung, or a core that others had,
+ * is no reason to. */
 static void pause_like(const struct timespec *begin)
 {
     struct timespec now;
@@ -672,8 +677,8 @@ static void pause_like(const struct timespec *begin)
     (void)nanosleep(&pause, NULL);
 }
 
-/* What one file has on its way to the disk makes the sync of another wait. So it is one piece, for half of the time; in a hurry all that
- * there is, while what came before it arrives. */
+/* What one file has on its way to the disk makes the sync of another wait. So it is one piece, for half of the time; in
+ * a hurry all that there is, while what came before it arrives. */
 static enum error posix_write_aside(struct disk_file *file, uint64_t offset, struct bytes data, struct failure *failure)
 {
     enum error error = OK;
@@ -698,7 +703,8 @@ static enum error posix_write_aside(struct disk_file *file, uint64_t offset, str
     return error;
 }
 
-/* One call instead of two, and only what it wrote is carried to the disk: a quarter of the processor time of a flush less. */
+/* One call instead of two, and only what it wrote is carried to the disk: a quarter of the processor time of a flush
+ * less. */
 static enum error posix_write_synced(struct disk_file *file, uint64_t offset, struct bytes data,
                                      struct failure *failure)
 {
@@ -747,8 +753,9 @@ static off_t portion_of(const struct disk *disk)
     return is_hurried(disk) ? REMOVED_AT_ONCE_HURRIED : REMOVED_AT_ONCE;
 }
 
-/* Gives the room of an open file, which has no name any more, back piece by piece. Where the disk is told what is free (mount option
- * `discard`), it would be busy with a gigabyte at once for a tenth of a second, and every sync of the log would wait. */
+/* Gives the room of an open file, which has no name any more, back piece by piece. Where the disk is told what is free
+ * (mount option `discard`), it would be busy with a gigabyte at once for a tenth of a second, and every sync of the log
+ * would wait. */
 static void room_give_back(const struct disk *disk, int descriptor)
 {
     struct stat status;

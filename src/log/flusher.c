@@ -62,7 +62,8 @@ static void frame_sleep(struct flusher *flusher)
 /* Waits for a frame; false when the thread shall end. Between frames, works on the next segment. */
 static bool frame_wait(struct flusher *flusher)
 {
-    /* One piece even if the next frame waits already, so that a busy log does not come to its segment's end unprepared. */
+    /* One piece even if the next frame waits already, so that a busy log does not come to its segment's end
+     * unprepared. */
     bool has_more = log_prepare(flusher->log);
     while (has_more && sem_trywait(&flusher->handed_over) != 0)
         has_more = log_prepare(flusher->log);

@@ -1,7 +1,7 @@
 /* The log thread: makes sealed frames durable one after the other while the loop goes on collecting the next.
  *
- * At most one frame is with the thread at a time; the loop hands over the next one when the last is durable. That is group
- * commit: the more requests arrive during a flush, the more the next frame carries. */
+ * At most one frame is with the thread at a time; the loop hands over the next one when the last is durable. That is
+ * group commit: the more requests arrive during a flush, the more the next frame carries. */
 #ifndef TALLY_LOG_FLUSHER_H
 #define TALLY_LOG_FLUSHER_H
 

@@ -1,7 +1,7 @@
 /* Frames: a header and the events of one group commit. Pure encoding and decoding; docs/formats/log.md has the bytes.
  *
- * A frame occupies a whole number of 512-byte sectors, the rest zeros, so that writing a frame never touches a sector that
- * an earlier frame made durable, and a sector that is all zeros was never written. */
+ * A frame occupies a whole number of 512-byte sectors, the rest zeros, so that writing a frame never touches a sector
+ * that an earlier frame made durable, and a sector that is all zeros was never written. */
 #ifndef TALLY_LOG_FRAME_H
 #define TALLY_LOG_FRAME_H
 

@@ -1,9 +1,9 @@
 /* The log of one folder: joins recovery, the writing end and the table of segments. See log.h.
  *
- * Who owns what: `recovery` until the replay is done; then `writer` belongs to the thread that calls log_write(), `table`
- * and `place` to the loop's thread; the rest never changes. Nothing is shared, so nothing is locked. A segment enters the
- * table when the loop decides that a frame goes there, which is before it exists; it is mapped when something in it is
- * read, which is after a frame in it was written. */
+ * Who owns what: `recovery` until the replay is done; then `writer` belongs to the thread that calls log_write(),
+ * `table` and `place` to the loop's thread; the rest never changes. Nothing is shared, so nothing is locked. A segment
+ * enters the table when the loop decides that a frame goes there, which is before it exists; it is mapped when
+ * something in it is read, which is after a frame in it was written. */
 #include "log/log.h"
 
 #include "base/assert.h"

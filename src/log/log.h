@@ -24,11 +24,11 @@ struct log_options {
         frame_size_max; /* bytes, header and padding included, a multiple of 512; at most segment_size / 2 - 1,024 */
 };
 
-/* Locks the folder, checks which segments and snapshots there are, and reads the snapshot if there is one.
- * `snapshot`, an empty buffer, receives the snapshot's payload, and stays empty where there is none. *is_new is true when the
+/* Locks the folder, checks which segments and snapshots there are, and reads the snapshot if there is one. `snapshot`,
+ * an empty buffer, receives the snapshot's payload, and stays empty where there is none. *is_new is true when the
  * folder holds neither a snapshot nor a whole frame, be it empty or left by a crash before the first frame was durable.
- * Errors: ERROR_LOG_LOCKED; ERROR_LOG_DAMAGED with file, offset and advice; ERROR_DISK_FULL, ERROR_DISK_FAILED.
- * On success the caller owns *log. */
+ * Errors: ERROR_LOG_LOCKED; ERROR_LOG_DAMAGED with file, offset and advice; ERROR_DISK_FULL, ERROR_DISK_FAILED. On
+ * success the caller owns *log. */
 enum error log_open(struct disk *disk, const struct log_options *options, struct log **log, struct buffer *snapshot,
                     bool *is_new, struct failure *failure);
 void log_close(struct log *log);
@@ -54,8 +54,9 @@ uint64_t log_replay_size(const struct log *log);
 /* Is the segment that holds `position` on the disk? For the check, after replay, that no live message lost its body. */
 bool log_has_segment(const struct log *log, uint64_t position);
 
-/* What the segments take up on the disk, the one that is made ahead of time counted as if it were whole; a little too much or too
- * little where a segment was filled by an earlier owner. On the loop's thread, once the replay is done. O(1). */
+/* What the segments take up on the disk, the one that is made ahead of time counted as if it were whole; a little too
+ * much or too little where a segment was filled by an earlier owner. On the loop's thread, once the replay is done.
+ * O(1). */
 struct log_usage {
     uint64_t segment_count; /* without the one to come */
     uint64_t segment_bytes; /* of one, but for frames that overhang (segment_room()) */
@@ -64,8 +65,8 @@ struct log_usage {
 };
 struct log_usage log_usage(const struct log *log);
 
-/* The segment's size of this folder; and the largest frame it takes: that of the options, unless the folder's segments are
- * too small for it. Whoever builds frames must keep to the latter. */
+/* The segment's size of this folder; and the largest frame it takes: that of the options, unless the folder's segments
+ * are too small for it. Whoever builds frames must keep to the latter. */
 uint64_t log_segment_size(const struct log *log);
 uint64_t log_frame_size_max(const struct log *log);
 
@@ -80,7 +81,8 @@ struct log_place {
     uint64_t position;
 };
 struct log_place log_next_place(const struct log *log);
-/* Tells the log the sealed size of the frame that the loop has closed for that place: log_next_place() moves on behind it. */
+/* Tells the log the sealed size of the frame that the loop has closed for that place: log_next_place() moves on behind
+ * it. */
 void log_place_taken(struct log *log, uint64_t frame_size);
 
 /* While it `is_tight`, a frame is placed only where one of two fifths of the largest has room that is there already,
@@ -122,23 +124,24 @@ enum error log_write(struct log *log, struct bytes frame, struct failure *failur
  * thread of log_write(), between two frames. */
 enum error log_confirm(struct log *log, struct failure *failure);
 
-/* Does a small piece (a write of 128 KiB, or one sync) of making the next segment ahead of time, in step with how full the
- * present one is; true when it did something and more is due. Never needed: log_write() does what is left. On the thread of
- * log_write(), between two frames; a failure here shows only when the segment is needed. */
+/* Does a small piece (a write of 128 KiB, or one sync) of making the next segment ahead of time, in step with how full
+ * the present one is; true when it did something and more is due. Never needed: log_write() does what is left. On the
+ * thread of log_write(), between two frames; a failure here shows only when the segment is needed. */
 bool log_prepare(struct log *log);
 
-/* The `size` bytes at `position`, which must lie inside one durable or at least written frame; NULL when its segment is not
- * there or can't be mapped, or the disk does not give them. Borrowed until the next call of this or log_is_at_hand(), or until the
- * segment may go and is released, but to be looked at now: later the system may have to read them again. Waits for the disk where they
- * are not in memory. On the loop's thread. */
+/* The `size` bytes at `position`, which must lie inside one durable or at least written frame; NULL when its segment is
+ * not there or can't be mapped, or the disk does not give them. Borrowed until the next call of this or
+ * log_is_at_hand(), or until the segment may go and is released, but to be looked at now: later the system may have to
+ * read them again. Waits for the disk where they are not in memory. On the loop's thread. */
 const uint8_t *log_read(struct log *log, uint64_t position, size_t size);
 
-/* Would looking at what log_read() gives wait for no disk? If not, the bytes are asked for, and are there a little later. True, too,
- * where log_read() gives nothing. On the loop's thread. */
+/* Would looking at what log_read() gives wait for no disk? If not, the bytes are asked for, and are there a little
+ * later. True, too, where log_read() gives nothing. On the loop's thread. */
 bool log_is_at_hand(struct log *log, uint64_t position, size_t size);
 
-/* What may go: every segment before `replay_position` for which is_needed(context, ordinal) is false. Once a snapshot of that position
- * is durable, and every frame that ended or moved what stood in them, nothing in them is read again. */
+/* What may go: every segment before `replay_position` for which is_needed(context, ordinal) is false. Once a snapshot
+ * of that position is durable, and every frame that ended or moved what stood in them, nothing in them is read
+ * again. */
 struct log_cut {
     uint64_t replay_position;
     bool (*is_needed)(void *context, uint64_t ordinal);
@@ -151,8 +154,8 @@ struct log_cut {
 enum error log_trim(struct log *log, const struct log_cut *cut, struct failure *failure);
 void log_forget(struct log *log, const struct log_cut *cut);
 
-/* Unmaps one of those segments, if any is mapped: true when it did. The memory and the disk space of a file that is still mapped are
- * freed when the last map goes, and by whoever has that map. On the loop's thread, as log_forget(). */
+/* Unmaps one of those segments, if any is mapped: true when it did. The memory and the disk space of a file that is
+ * still mapped are freed when the last map goes, and by whoever has that map. On the loop's thread, as log_forget(). */
 bool log_release(struct log *log, const struct log_cut *cut);
 
 /* Appends file name (without the folder) and offset of a position, for messages about damage. */

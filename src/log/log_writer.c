@@ -1,8 +1,8 @@
 /* The writing end of a log. See log_writer.h.
  *
- * Going over to the next segment takes three steps, each durable before the next begins: the next segment with its header
- * exists; the present one carries the frame that ends it; the first frame stands in the next. So a segment that has ended
- * has a successor, and a successor with frames has a predecessor that has ended. */
+ * Going over to the next segment takes three steps, each durable before the next begins: the next segment with its
+ * header exists; the present one carries the frame that ends it; the first frame stands in the next. So a segment that
+ * has ended has a successor, and a successor with frames has a predecessor that has ended. */
 #include "log/log_writer.h"
 
 #include "base/assert.h"
@@ -56,8 +56,8 @@ static enum error segment_make(struct log_writer *writer, uint64_t ordinal, uint
     return error;
 }
 
-/* Where preparing begins, so that it is done halfway between that and the first place where a frame may have to go to the
- * next segment: neither in a burst, nor for a log that hardly grows. */
+/* Where preparing begins, so that it is done halfway between that and the first place where a frame may have to go to
+ * the next segment: neither in a burst, nor for a log that hardly grows. */
 static uint64_t prepare_begin_at(const struct log_writer_start *start)
 {
     const uint64_t needed = segment_room(start->segment_size, start->frame_size_max) / PREPARE_RATE;

@@ -57,7 +57,8 @@ static bool are_given(uintptr_t start, uintptr_t end)
     return true;
 }
 
-/* The end of the pages from `start` on that are in memory, as far as it looks: 64 pages, or the end of the map. Those are read already. */
+/* The end of the pages from `start` on that are in memory, as far as it looks: 64 pages, or the end of the map. Those
+ * are read already. */
 static uintptr_t resident_end(uintptr_t start)
 {
     unsigned char pages[PAGES_AT_ONCE];

@@ -29,7 +29,7 @@ static enum error damaged(const struct recovery *recovery, uint64_t ordinal, uin
     return error;
 }
 
-/* --- The folder ------------------------------------------------------------------------------------------------------ */
+/* --- The folder --------------------------------------------------------------------------------------------------- */
 
 struct start_list {
     uint64_t *starts_owned; /* start positions of the segments there are */
@@ -52,8 +52,8 @@ static int start_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The last owner may have ended because a sync failed. What it wrote then can be read, but may never reach the disk. Only
- * the segment in use and the one behind it can hold such bytes. */
+/* The last owner may have ended because a sync failed. What it wrote then can be read, but may never reach the disk.
+ * Only the segment in use and the one behind it can hold such bytes. */
 static enum error caches_drop(struct disk *disk, const struct start_list *list, struct failure *failure)
 {
     for (size_t i = list->count < 2 ? 0 : list->count - 2; i < list->count; i++) {
@@ -226,7 +226,7 @@ void recovery_deinit(struct recovery *recovery)
     buffer_deinit(&recovery->window);
 }
 
-/* --- Reading --------------------------------------------------------------------------------------------------------- */
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 /* The bytes of the present segment at [offset, offset + size), borrowed until the next call. */
 static enum error bytes_read(struct recovery *recovery, uint64_t offset, uint64_t size, struct bytes *bytes,
@@ -290,7 +290,7 @@ static enum error remains_find(struct recovery *recovery, uint64_t offset, uint6
     return OK;
 }
 
-/* --- The end --------------------------------------------------------------------------------------------------------- */
+/* --- The end ------------------------------------------------------------------------------------------------------ */
 
 /* Is this segment as a crash leaves one that was never written to: zeros, of any length, or a header and zeros? */
 static enum error unused_check(struct recovery *recovery, uint64_t ordinal, struct failure *failure)
@@ -348,9 +348,9 @@ static enum error unused_remove(struct recovery *recovery, uint64_t ordinal, str
     return OK;
 }
 
-/* Overwrites what a torn frame left with zeros, so that it can never be taken for something. What is zero already is let be: it may
- * never have got room, and on a full disk there is none. It stays zero, because the sync behind this carries whatever of it is not on
- * the disk yet, and what a failed sync had left in memory is gone (caches_drop()). */
+/* Overwrites what a torn frame left with zeros, so that it can never be taken for something. What is zero already is
+ * let be: it may never have got room, and on a full disk there is none. It stays zero, because the sync behind this
+ * carries whatever of it is not on the disk yet, and what a failed sync had left in memory is gone (caches_drop()). */
 static enum error remains_cut(struct recovery *recovery, uint64_t end, struct failure *failure)
 {
     ASSERT(end <= recovery->segment_size);
@@ -421,7 +421,7 @@ static enum error broken_body_meet(struct recovery *recovery, const struct frame
     return end_reach(recovery, frame_end, failure);
 }
 
-/* --- Frames ---------------------------------------------------------------------------------------------------------- */
+/* --- Frames ------------------------------------------------------------------------------------------------------- */
 
 /* Compares a valid header with where it stands and what came before it. */
 static enum error header_check(const struct recovery *recovery, const struct frame_header *header,
@@ -476,8 +476,8 @@ static enum error successor_enter(struct recovery *recovery, const struct frame_
     return OK;
 }
 
-/* Reads what stands at recovery->offset. *is_frame: it is a frame with events. Otherwise the end of a segment was passed,
- * or the end of the log reached. */
+/* Reads what stands at recovery->offset. *is_frame: it is a frame with events. Otherwise the end of a segment was
+ * passed, or the end of the log reached. */
 static enum error step(struct recovery *recovery, struct frame_view *view, bool *is_frame, struct failure *failure)
 {
     *is_frame = false;
@@ -518,7 +518,8 @@ static enum error step(struct recovery *recovery, struct frame_view *view, bool 
     return OK;
 }
 
-/* Opens the segment where the replay begins. Where the log is new, a crash may have left the first segment unfinished. */
+/* Opens the segment where the replay begins. Where the log is new, a crash may have left the first segment
+ * unfinished. */
 static enum error first_enter(struct recovery *recovery, struct failure *failure)
 {
     ASSERT(recovery->file == NULL);

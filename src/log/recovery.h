@@ -1,8 +1,9 @@
-/* Recovery: reads the frames of a folder in order, checks each against the one before it, and decides what the end means.
+/* Recovery: reads the frames of a folder in order, checks each against the one before it, and decides what the end
+ * means.
  *
- * At the end of a log a crash may leave a torn frame: some of its sectors written, others not. That, and only that, is cut.
- * Everything else that is not as it must be is damage, and is refused with file, offset, what was expected and what was
- * found: nothing that was acknowledged disappears silently. docs/formats/log.md has the rules. */
+ * At the end of a log a crash may leave a torn frame: some of its sectors written, others not. That, and only that, is
+ * cut. Everything else that is not as it must be is damage, and is refused with file, offset, what was expected and
+ * what was found: nothing that was acknowledged disappears silently. docs/formats/log.md has the rules. */
 #ifndef TALLY_LOG_RECOVERY_H
 #define TALLY_LOG_RECOVERY_H
 
@@ -27,16 +28,16 @@ struct recovery {
     uint64_t window_offset;
 };
 
-/* Lists the folder's segments, learns their size (or takes `segment_size` where there is none), fills `table` and checks
- * everything that can be told without reading frames. `place` is the snapshot's, all zeros where there is none.
+/* Lists the folder's segments, learns their size (or takes `segment_size` where there is none), fills `table` and
+ * checks everything that can be told without reading frames. `place` is the snapshot's, all zeros where there is none.
  * Errors: ERROR_LOG_DAMAGED, ERROR_DISK_FAILED. Nothing is owned after an error. */
 enum error recovery_init(struct recovery *recovery, struct disk *disk, struct segment_table *table,
                          const struct snapshot_place *place, uint64_t segment_size, struct failure *failure);
 void recovery_deinit(struct recovery *recovery);
 
-/* The next frame with events; borrowed until the next call. *is_end is true behind the last: the torn rest has been cut,
- * everything read is synced, and segments that were never used are gone. recovery->file is then the segment to go on in,
- * at recovery->offset; NULL where there is none yet. */
+/* The next frame with events; borrowed until the next call. *is_end is true behind the last: the torn rest has been
+ * cut, everything read is synced, and segments that were never used are gone. recovery->file is then the segment to go
+ * on in, at recovery->offset; NULL where there is none yet. */
 enum error recovery_next(struct recovery *recovery, struct frame_view *frame, bool *is_end, struct failure *failure);
 
 #endif

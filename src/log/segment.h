@@ -1,7 +1,8 @@
-/* Segment files: their names, their header sector, and how damage to them is reported. docs/formats/log.md has the bytes.
+/* Segment files: their names, their header sector, and how damage to them is reported. docs/formats/log.md has the
+ * bytes.
  *
- * A segment of size S with ordinal k holds the log's positions k*S up to (k+1)*S; its file is named after the first of them.
- * Its first sector is the header, frames follow. Nothing here knows what a frame means. */
+ * A segment of size S with ordinal k holds the log's positions k*S up to (k+1)*S; its file is named after the first of
+ * them. Its first sector is the header, frames follow. Nothing here knows what a frame means. */
 #ifndef TALLY_LOG_SEGMENT_H
 #define TALLY_LOG_SEGMENT_H
 
@@ -25,9 +26,9 @@ struct segment_header {
 
 #define SEGMENT_VERSION 1u
 
-/* How many of a segment's bytes get room on the disk, and zeros, ahead of time. Frames begin in all but the last frame_size_max and a
- * sector of a segment, and most are far smaller, so the rest stays a hole that costs nothing; the frame that reaches into it makes
- * its own room. */
+/* How many of a segment's bytes get room on the disk, and zeros, ahead of time. Frames begin in all but the last
+ * frame_size_max and a sector of a segment, and most are far smaller, so the rest stays a hole that costs nothing; the
+ * frame that reaches into it makes its own room. */
 #define SEGMENT_ROOM_SPARE (UINT64_C(256) * 1024)
 static inline uint64_t segment_room(uint64_t segment_size, uint64_t frame_size_max)
 {

@@ -169,7 +169,8 @@ void segment_draft_abandon(struct segment_draft *draft)
     bool is_kept = false;
     if (draft->is_spare)
         (void)reserve_put_segment(draft->reserve, name, &is_kept, NULL);
-    /* Its room at once, not in portions as remove() gives it back: frames wait for this. Shorter than it was, it is unused as before. */
+    /* Its room at once, not in portions as remove() gives it back: frames wait for this. Shorter than it was, it is
+     * unused as before. */
     if (!is_kept)
         (void)draft->disk->operations->allocate(draft->file, 0, 0, NULL);
     struct disk *disk = draft->disk;

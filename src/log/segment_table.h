@@ -1,7 +1,7 @@
 /* Which segments there are, and their memory maps for reading. Belongs to the loop's thread alone.
  *
- * A segment is mapped when it is first read and stays so until it is removed; no file stays open for it. Sorted by ordinal,
- * nearly always without gaps, so that finding one is O(1). */
+ * A segment is mapped when it is first read and stays so until it is removed; no file stays open for it. Sorted by
+ * ordinal, nearly always without gaps, so that finding one is O(1). */
 #ifndef TALLY_LOG_SEGMENT_TABLE_H
 #define TALLY_LOG_SEGMENT_TABLE_H
 
@@ -53,7 +53,8 @@ void segment_table_unmap(struct segment_table *table, size_t index);
 
 bool segment_table_has(const struct segment_table *table, uint64_t ordinal);
 
-/* The segment's memory; NULL if it is not there or can't be mapped. Borrowed until another segment's is asked for, which may take its place. */
+/* The segment's memory; NULL if it is not there or can't be mapped. Borrowed until another segment's is asked for,
+ * which may take its place. */
 const uint8_t *segment_table_memory(struct segment_table *table, uint64_t ordinal);
 
 #endif

@@ -2,8 +2,8 @@
  *
  *     header 64 | block header 20, up to 1 MiB of payload | ... | trailer 32
  *
- * Promises that a published snapshot is whole and durable, and that any changed, missing or added byte is found on load.
- * Knows nothing of what the payload means. */
+ * Promises that a published snapshot is whole and durable, and that any changed, missing or added byte is found on
+ * load. Knows nothing of what the payload means. */
 #include "log/snapshot.h"
 
 #include "base/assert.h"
@@ -142,7 +142,8 @@ static enum error block_write(struct snapshot_writer *writer)
     bytes_put_u32(header + 16, crc32c(0, bytes_make(header, 16)));
     const struct disk_operations *operations = writer->disk->operations;
     const size_t size = BLOCK_HEADER_SIZE + writer->filled;
-    /* Were it all left to the last sync, or to the system, every other sync on this disk would wait behind hundreds of megabytes. */
+    /* Were it all left to the last sync, or to the system, every other sync on this disk would wait behind hundreds of
+     * megabytes. */
     const enum error error =
         operations->write_aside(writer->file, writer->offset, bytes_make(header, size), &writer->failure);
     if (error != OK)
@@ -273,7 +274,8 @@ void snapshot_discard(struct disk *disk)
     name_list_deinit(&names);
 }
 
-/* Removes every published snapshot but the one at `position`; one that can't be removed is passed over, and the first such failure returned. */
+/* Removes every published snapshot but the one at `position`; one that can't be removed is passed over, and the first
+ * such failure returned. */
 static enum error older_remove(struct disk *disk, const struct name_list *names, uint64_t position,
                                struct failure *failure)
 {
@@ -510,12 +512,13 @@ enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct
     for (size_t i = 0; i < names.published_count; i++)
         newest = names.published_owned[i] > newest ? names.published_owned[i] : newest;
     error = newest_read(disk, newest, place, payload, failure);
-    /* An older one is removed only once the newest has proved whole, so that a person can still look at both; and once its
-     * name is durable, which it is not yet if a killed process had just renamed it. */
+    /* An older one is removed only once the newest has proved whole, so that a person can still look at both; and once
+     * its name is durable, which it is not yet if a killed process had just renamed it. */
     if (error == OK && names.published_count > 1)
         error = disk->operations->sync_folder(disk, failure);
     if (error == OK) {
-        /* One that can't be removed takes up room and does no other harm; the next snapshot tries again, and says so. */
+        /* One that can't be removed takes up room and does no other harm; the next snapshot tries again, and says
+         * so. */
         (void)older_remove(disk, &names, newest, NULL);
         *is_found = true;
     }

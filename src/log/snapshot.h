@@ -1,7 +1,7 @@
 /* Snapshot files: the state of the core at one position of the log, so that a restart reads it and the tail only.
  *
- * A snapshot is written beside the old one under a temporary name, in blocks that carry a checksum each, synced, renamed
- * and the folder synced; only then is the old one removed. A crash at any point leaves one whole snapshot.
+ * A snapshot is written beside the old one under a temporary name, in blocks that carry a checksum each, synced,
+ * renamed and the folder synced; only then is the old one removed. A crash at any point leaves one whole snapshot.
  *
  * Where the disk keeps spare snapshots (reserve.h), it is written into one of those, and
  * the old one becomes the next. */
@@ -20,21 +20,23 @@ struct snapshot_place {
 
 struct snapshot_writer;
 
-/* Step one: write the payload. snapshot_append() may be called any number of times; after an error it does nothing more and
- * snapshot_finish() reports the first one. A forked child does this: plain system calls and one block of memory. The child
- * inherits the folder's lock, so it should ask to die with its parent (PR_SET_PDEATHSIG), or the next owner waits for it. */
+/* Step one: write the payload. snapshot_append() may be called any number of times; after an error it does nothing more
+ * and snapshot_finish() reports the first one. A forked child does this: plain system calls and one block of memory.
+ * The child inherits the folder's lock, so it should ask to die with its parent (PR_SET_PDEATHSIG), or the next owner
+ * waits for it. */
 enum error snapshot_begin(struct disk *disk, const struct snapshot_place *place, struct snapshot_writer **writer,
                           struct failure *failure);
 enum error snapshot_append(struct snapshot_writer *writer, struct bytes data, struct failure *failure);
-/* Writes the last block and syncs the file, still under its temporary name; frees the writer, also on error. On error the
- * temporary file is removed if possible. */
+/* Writes the last block and syncs the file, still under its temporary name; frees the writer, also on error. On error
+ * the temporary file is removed if possible. */
 enum error snapshot_finish(struct snapshot_writer *writer, struct failure *failure);
 
-/* Step two, when the frame `place->sequence` is durable: give it its name, durably. From then on it is the one that counts. */
+/* Step two, when the frame `place->sequence` is durable: give it its name, durably. From then on it is the one that
+ * counts. */
 enum error snapshot_publish(struct disk *disk, const struct snapshot_place *place, struct failure *failure);
 
-/* Step three: removes what was published before it. One that can't be removed is passed over, and does no harm but for its room; the first such
- * failure is returned. */
+/* Step three: removes what was published before it. One that can't be removed is passed over, and does no harm but for
+ * its room; the first such failure is returned. */
 enum error snapshot_remove_older(struct disk *disk, const struct snapshot_place *place, struct failure *failure);
 
 /* *size: of a published one, in bytes; its file may be longer. */
@@ -44,12 +46,13 @@ enum error snapshot_size(struct disk *disk, const struct snapshot_place *place, 
 /* Gets so much room for the file of the one published at `position`, which becomes a spare when it is replaced. */
 enum error snapshot_reserve(struct disk *disk, uint64_t position, uint64_t room, struct failure *failure);
 
-/* Instead of step two: removes what was written under a temporary name, also what a killed child left. snapshot_begin() does so too:
- * there is at most one under way. */
+/* Instead of step two: removes what was written under a temporary name, also what a killed child left. snapshot_begin()
+ * does so too: there is at most one under way. */
 void snapshot_discard(struct disk *disk);
 
 /* Reads the newest published snapshot of the folder into `payload`; *is_found is false where there is none. Removes
- * temporary files and, where that is possible, older snapshots that were left. Damage: ERROR_LOG_DAMAGED with file and offset. */
+ * temporary files and, where that is possible, older snapshots that were left. Damage: ERROR_LOG_DAMAGED with file and
+ * offset. */
 enum error snapshot_load(struct disk *disk, struct snapshot_place *place, struct buffer *payload, bool *is_found,
                          struct failure *failure);
 

@@ -1,5 +1,5 @@
-/* An entry: what matching knows of a waiting ticket. It is embedded in the record of whoever keeps tickets: the server (core/ticket.h) and
- * programs that match from outside. */
+/* An entry: what matching knows of a waiting ticket. It is embedded in the record of whoever keeps tickets: the server
+ * (core/ticket.h) and programs that match from outside. */
 #ifndef TALLY_MATCH_ENTRY_H
 #define TALLY_MATCH_ENTRY_H
 

@@ -1,5 +1,5 @@
-/* What an expression is compiled to: instructions for a stack of values, whose types are all known. For expression.c, which runs them, and
- * expression_compile.c, which makes them. */
+/* What an expression is compiled to: instructions for a stack of values, whose types are all known. For expression.c,
+ * which runs them, and expression_compile.c, which makes them. */
 #ifndef TALLY_MATCH_EXPRESSION_CODE_H
 #define TALLY_MATCH_EXPRESSION_CODE_H
 

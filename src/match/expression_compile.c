@@ -365,7 +365,8 @@ static bool compile_not(struct compiler *compiler, enum value_type *type)
     return true;
 }
 
-/* Truths joined by "and", or such joined by "or". The operator stands before the second operand, so that it can be left out. */
+/* Truths joined by "and", or such joined by "or". The operator stands before the second operand, so that it can be left
+ * out. */
 static bool compile_joined(struct compiler *compiler, bool is_or, enum value_type *type)
 {
     const char *word = is_or ? "or" : "and";

@@ -1,10 +1,10 @@
 /* Facts: what one ticket says of itself and asks of others: values by attribute, and needs.
  *
- * Encoded (in the log, so this is a format): u16 count of values, each u8 attribute and, by its type, f64, text (u16 size + bytes) or
- * u16 count of texts, rising; then u16 count of needs, each u8 attribute, u8 clauses (bits of enum need_clause), and for each clause that
- * is there, in the order of its bit, f64, one value or u16 count of values; a value in a need is u8 type (enum attribute_type: number or
- * text) and the number or text. Little-endian. Attributes rise.
- * Decoded, everything stands in one allocation. Pure. */
+ * Encoded (in the log, so this is a format): u16 count of values, each u8 attribute and, by its type, f64, text (u16
+ * size + bytes) or u16 count of texts, rising; then u16 count of needs, each u8 attribute, u8 clauses (bits of enum
+ * need_clause), and for each clause that is there, in the order of its bit, f64, one value or u16 count of values; a
+ * value in a need is u8 type (enum attribute_type: number or text) and the number or text. Little-endian. Attributes
+ * rise. Decoded, everything stands in one allocation. Pure. */
 #ifndef TALLY_MATCH_FACTS_H
 #define TALLY_MATCH_FACTS_H
 
@@ -72,9 +72,9 @@ struct facts {
     struct fact facts[];
 };
 
-/* Reads Attributes and Need (objects, or NULL) of a ticket and appends the encoded form. ERROR_INVALID_PARAMETER_VALUE with what is
- * wrong: an unknown attribute, a value of another type, not finite, too long, too many; `out` is then as it was. An attribute that is null
- * is missing; a set has each value once, however often it is given. */
+/* Reads Attributes and Need (objects, or NULL) of a ticket and appends the encoded form. ERROR_INVALID_PARAMETER_VALUE
+ * with what is wrong: an unknown attribute, a value of another type, not finite, too long, too many; `out` is then as
+ * it was. An attribute that is null is missing; a set has each value once, however often it is given. */
 enum error facts_encode(const struct rules *rules, yyjson_val *attributes, yyjson_val *need, struct buffer *out,
                         struct failure *failure);
 
@@ -110,7 +110,8 @@ static inline uint32_t fact_set_work(const struct fact_set *a, const struct fact
 /* Are two facts that are there, of that type, equal? Sets are if they have the same values. */
 bool fact_equal(enum attribute_type type, const struct fact *a, const struct fact *b);
 
-/* Does a ticket with these facts meet what `facts` needs? *attribute, if not NULL, is that of the first need which it fails. */
+/* Does a ticket with these facts meet what `facts` needs? *attribute, if not NULL, is that of the first need which it
+ * fails. */
 bool facts_meet(const struct facts *facts, const struct facts *other, uint32_t *attribute);
 
 #endif

@@ -112,8 +112,8 @@ static bool gathering_divide(struct gathering *gathering)
     return group_divide(matcher->rules, members, group->count, group->teams, &gathering->divisions);
 }
 
-/* Adds the newest candidate to those that fit each other, if it does; true: they are a group. Only where all weigh 1: then the first
- * that can be put together is the smallest, and comes first. */
+/* Adds the newest candidate to those that fit each other, if it does; true: they are a group. Only where all weigh 1:
+ * then the first that can be put together is the smallest, and comes first. */
 static bool gathering_grow(struct gathering *gathering, uint32_t index)
 {
     for (uint32_t i = 0; i < gathering->chosen_count; i++) {
@@ -151,7 +151,8 @@ static void gathering_take(struct gathering *gathering, const struct look *look,
         gathering->heaviest = other->weight;
 }
 
-/* The candidates of one class, up to the bounds. LOOK_FOUND: they made a group already; LOOK_NOBODY: that was all of them. */
+/* The candidates of one class, up to the bounds. LOOK_FOUND: they made a group already; LOOK_NOBODY: that was all of
+ * them. */
 static enum look_end gathering_walk(struct gathering *gathering, struct look *look, bool is_outward, double center)
 {
     struct matcher *matcher = gathering->matcher;
@@ -238,7 +239,8 @@ static bool gathering_search(struct gathering *gathering, uint32_t left, const s
     return false;
 }
 
-/* Can so many of the first `count` candidates weigh what is wanted: is that between the weight of the lightest and of the heaviest? */
+/* Can so many of the first `count` candidates weigh what is wanted: is that between the weight of the lightest and of
+ * the heaviest? */
 static bool gathering_is_possible(const struct gathering *gathering, uint32_t count, uint32_t members)
 {
     uint32_t of_weight[RULES_WEIGHT_MAX + 1] = {0};
@@ -258,7 +260,8 @@ static bool gathering_is_possible(const struct gathering *gathering, uint32_t co
     return least <= gathering->wanted && gathering->wanted <= most;
 }
 
-/* When the search came to its bounds: whoever comes first, and fits those who came before, until the weight is reached. */
+/* When the search came to its bounds: whoever comes first, and fits those who came before, until the weight is
+ * reached. */
 static bool gathering_fill(struct gathering *gathering, uint32_t count)
 {
     gathering->chosen_count = gathering->chosen_weight = 0;

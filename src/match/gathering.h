@@ -1,8 +1,10 @@
-/* A gathering: the candidates that fit one seed, in the order of pick, and the search among them for a group that is whole: all fit each
- * other, the weights make up a match, and the teams can be filled. Part of the matcher; nobody else includes this.
+/* A gathering: the candidates that fit one seed, in the order of pick, and the search among them for a group that is
+ * whole: all fit each other, the weights make up a match, and the teams can be filled. Part of the matcher; nobody else
+ * includes this.
  *
- * The smallest group comes first, then the one whose members come first. The search is bounded: by pairs that are checked, by steps, by
- * divisions into teams that are tried. Within its bounds it finds a group wherever there is one. */
+ * The smallest group comes first, then the one whose members come first. The search is bounded: by pairs that are
+ * checked, by steps, by divisions into teams that are tried. Within its bounds it finds a group wherever there is
+ * one. */
 #ifndef TALLY_MATCH_GATHERING_H
 #define TALLY_MATCH_GATHERING_H
 
@@ -19,8 +21,8 @@
 
 struct gathering;
 
-/* Goes on with a look for a seed of a pool of groups, to the end or to MATCHER_PROBE_MAX steps, whatever *budget says, which sinks by
- * what it cost. LOOK_FOUND fills *group. */
+/* Goes on with a look for a seed of a pool of groups, to the end or to MATCHER_PROBE_MAX steps, whatever *budget says,
+ * which sinks by what it cost. LOOK_FOUND fills *group. */
 enum look_end gathering_look(struct matcher *matcher, struct look *look, uint32_t *budget, struct matcher_group *group);
 
 void gathering_destroy(struct gathering *gathering);

@@ -197,7 +197,8 @@ static enum look_end look_walk(struct matcher *matcher, struct look *look, uint3
     return end;
 }
 
-/* What was chosen before the caller paused may have gone, or changed; what was passed over for it may then be the best. */
+/* What was chosen before the caller paused may have gone, or changed; what was passed over for it may then be the
+ * best. */
 static void look_verify(struct matcher *matcher, struct look *look)
 {
     const struct entry *seed = matcher_entry(matcher, look->seed);

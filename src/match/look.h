@@ -1,5 +1,5 @@
-/* A look: the search for partners of one ticket, the seed, from its first candidate on to the last, or until it stops at its budget and is
- * kept, to be taken up again. Part of the matcher; nobody else includes this. */
+/* A look: the search for partners of one ticket, the seed, from its first candidate on to the last, or until it stops
+ * at its budget and is kept, to be taken up again. Part of the matcher; nobody else includes this. */
 #ifndef TALLY_MATCH_LOOK_H
 #define TALLY_MATCH_LOOK_H
 
@@ -88,7 +88,8 @@ double look_rank(struct matcher *matcher, const struct entry *seed, const struct
 /* Do the two fit? Counts the errors of expressions and the work. */
 bool look_fits(struct matcher *matcher, const struct entry *a, const struct entry *b);
 
-/* Is what was chosen for the seed still there, still the same ticket, and still a match with it: they fit, and fill the teams? */
+/* Is what was chosen for the seed still there, still the same ticket, and still a match with it: they fit, and fill the
+ * teams? */
 bool look_holds(struct matcher *matcher, const struct entry *seed, const struct choice *choice);
 
 #endif

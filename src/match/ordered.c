@@ -1,9 +1,10 @@
-/* Nodes hold up to 64 entries: 1.5 KiB of keys, of which a search touches six cache lines, and three levels reach 100,000 entries. A node
- * (but the root) is never less than a quarter full; what falls below takes from a neighbour or merges with it. Between a
- * quarter and the half to which a split leaves a node there is room, so that an entry that comes and goes does not split and merge each time.
+/* Nodes hold up to 64 entries: 1.5 KiB of keys, of which a search touches six cache lines, and three levels reach
+ * 100,000 entries. A node (but the root) is never less than a quarter full; what falls below takes from a neighbour or
+ * merges with it. Between a quarter and the half to which a split leaves a node there is room, so that an entry that
+ * comes and goes does not split and merge each time.
  *
- * The key at i > 0 of an inner node is a bound: all keys below child i are at least it, all below child i - 1 are less. It need not be
- * there any more itself. The key at 0 means nothing. */
+ * The key at i > 0 of an inner node is a bound: all keys below child i are at least it, all below child i - 1 are less.
+ * It need not be there any more itself. The key at 0 means nothing. */
 #include "match/ordered.h"
 
 #include "base/assert.h"
@@ -55,8 +56,8 @@ static uint32_t node_lower(const struct ordered_node *node, uint32_t first, cons
     return first;
 }
 
-/* Fetches the keys that a search of the node may ask for all at once: in a large tree each would be a wait for memory, one after the
- * other. */
+/* Fetches the keys that a search of the node may ask for all at once: in a large tree each would be a wait for memory,
+ * one after the other. */
 static inline void node_prefetch(const struct ordered_node *node)
 {
     __builtin_prefetch(node);
@@ -280,7 +281,8 @@ void ordered_remove(struct ordered *ordered, const struct ordered_key *key)
     ordered_refill(ordered, &path);
 }
 
-/* The place of the first key that is not below `key` in the leaf where it would stand: perhaps behind its last entry. */
+/* The place of the first key that is not below `key` in the leaf where it would stand: perhaps behind its last
+ * entry. */
 static struct ordered_cursor ordered_lower(const struct ordered *ordered, const struct ordered_key *key)
 {
     struct ordered_node *node = ordered->root_owned;

@@ -1,6 +1,7 @@
-/* An ordered set in memory: a B+ tree of (bucket, place, number) -> slot, walked in both directions. All waiting tickets of a pool stand
- * in one: the bucket says what must be equal, the place is what is near, the number breaks ties. 28 bytes an entry, half as much again
- * for free places. O(log n) to find, insert and remove, O(1) to step. Pure. */
+/* An ordered set in memory: a B+ tree of (bucket, place, number) -> slot, walked in both directions. All waiting
+ * tickets of a pool stand in one: the bucket says what must be equal, the place is what is near, the number breaks
+ * ties. 28 bytes an entry, half as much again for free places. O(log n) to find, insert and remove, O(1) to step.
+ * Pure. */
 #ifndef TALLY_MATCH_ORDERED_H
 #define TALLY_MATCH_ORDERED_H
 

@@ -220,7 +220,8 @@ static uint32_t find_team(const struct rules *rules, const uint32_t *left, uint3
 
 enum search_outcome { SEARCH_FOUND, SEARCH_NONE, SEARCH_TIRED };
 
-/* Goes through the divisions in order: the first member's team changes last. Keeps the first whole one in `first`, of which *has_first. */
+/* Goes through the divisions in order: the first member's team changes last. Keeps the first whole one in `first`, of
+ * which *has_first. */
 static enum search_outcome search_division(struct division *division, uint32_t *budget, uint8_t *first, bool *has_first)
 {
     const struct rules *rules = division->rules;
@@ -282,8 +283,8 @@ static void swap_members(struct division *division, struct team_sums *sums, uint
     division->teams[b] = team_a;
 }
 
-/* Lets each two members of the same weight change places if that brings the teams nearer. True if all rules hold then; each two that are
- * looked at cost one. */
+/* Lets each two members of the same weight change places if that brings the teams nearer. True if all rules hold then;
+ * each two that are looked at cost one. */
 static bool exchange_once(struct division *division, struct team_sums *sums, const double *scales, uint32_t *budget,
                           bool *is_nearer)
 {
@@ -308,8 +309,8 @@ static bool exchange_once(struct division *division, struct team_sums *sums, con
     return false;
 }
 
-/* For groups of which not all divisions can be tried: betters the one that is there. Where no exchange betters it, two are exchanged all the
- * same, others each time, and it goes on from there, until the budget ends. */
+/* For groups of which not all divisions can be tried: betters the one that is there. Where no exchange betters it, two
+ * are exchanged all the same, others each time, and it goes on from there, until the budget ends. */
 static bool balance_division(struct division *division, uint32_t *budget)
 {
     struct team_sums sums[RULES_MAX];
@@ -334,7 +335,8 @@ static bool balance_division(struct division *division, uint32_t *budget)
     return false;
 }
 
-/* A division by weight alone, the heaviest first: where order runs into dead ends, because the last parties fit nowhere. */
+/* A division by weight alone, the heaviest first: where order runs into dead ends, because the last parties fit
+ * nowhere. */
 static bool divide_by_weight(const struct division *division, uint8_t *teams, uint32_t *budget)
 {
     const struct entry *sorted[RULES_WEIGHT_MAX];

@@ -114,7 +114,8 @@ static void plan_take_share(struct plan *plan, const struct rule *rule)
     plan->share_least = (uint32_t)least;
 }
 
-/* How well a near rule serves as the window: one that is never off, then the one by which pick ranks, then one that nobody escapes by missing. */
+/* How well a near rule serves as the window: one that is never off, then the one by which pick ranks, then one that
+ * nobody escapes by missing. */
 static unsigned plan_near_worth(const struct rules *rules, const struct rule *rule)
 {
     bool may_be_off = false;
@@ -182,7 +183,8 @@ static bool plan_has_equal(const struct plan *plan, uint32_t attribute)
     return false;
 }
 
-/* The clause whose values make an entry's buckets: the one with the fewest, which the rules do not settle already; NULL: none. */
+/* The clause whose values make an entry's buckets: the one with the fewest, which the rules do not settle already;
+ * NULL: none. */
 static const struct need *plan_choose_need(const struct plan *plan, const struct facts *facts)
 {
     const struct need *chosen = NULL;

@@ -1,13 +1,16 @@
-/* A plan: how the rules of a pool become places in an ordered set (match/ordered.h). It says in which buckets an entry stands, and at which
- * place; match/ticket_index.[ch] says which of them a look visits. Pure, static: made once from the rules.
+/* A plan: how the rules of a pool become places in an ordered set (match/ordered.h). It says in which buckets an entry
+ * stands, and at which place; match/ticket_index.[ch] says which of them a look visits. Pure, static: made once from
+ * the rules.
  *
- * A bucket is a hash of all `equal` attributes and, of what there is of it, the entry's own kind for the first `pairs` rule, one value of its
- * set for the first `share` rule, and its level for a `near` rule with agree "either"; its low four bits are the priority class. An entry whose own
- * need names the value of another attribute stands, instead, in a bucket that carries this attribute and value. The place is the number
- * of a `near` rule (of several the one that serves best: plan_near_worth), else of pick's nearest.
+ * A bucket is a hash of all `equal` attributes and, of what there is of it, the entry's own kind for the first `pairs`
+ * rule, one value of its set for the first `share` rule, and its level for a `near` rule with agree "either"; its low
+ * four bits are the priority class. An entry whose own need names the value of another attribute stands, instead, in a
+ * bucket that carries this attribute and value. The place is the number of a `near` rule (of several the one that
+ * serves best: plan_near_worth), else of pick's nearest.
  *
- * Rules that skip tickets without the attribute ("missing": "any") make no buckets; a near rule that does keeps them at place 0. A hash that two
- * buckets share costs a candidate and nothing else, since every candidate is held against all rules. */
+ * Rules that skip tickets without the attribute ("missing": "any") make no buckets; a near rule that does keeps them at
+ * place 0. A hash that two buckets share costs a candidate and nothing else, since every candidate is held against all
+ * rules. */
 #ifndef TALLY_MATCH_PLAN_H
 #define TALLY_MATCH_PLAN_H
 
@@ -62,7 +65,8 @@ static inline uint32_t plan_class(const struct entry *entry)
     return entry->is_urgent ? ENTRY_PRIORITY_URGENT : entry->priority;
 }
 
-/* The parts of a bucket, one put upon the other; without the class in the end. False: an `equal` attribute is missing. */
+/* The parts of a bucket, one put upon the other; without the class in the end. False: an `equal` attribute is
+ * missing. */
 bool plan_bucket_equal(const struct plan *plan, const struct facts *facts, uint64_t *bucket);
 uint64_t plan_bucket_kind(uint64_t bucket, uint64_t kind_hash);
 uint64_t plan_bucket_value(uint64_t bucket, uint64_t value_hash);

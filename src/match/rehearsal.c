@@ -152,7 +152,7 @@ void rehearsal_advance(struct rehearsal *rehearsal, uint64_t until_ms)
     }
 }
 
-/* --- Offers --------------------------------------------------------------------------------------------------------- */
+/* --- Offers ------------------------------------------------------------------------------------------------------- */
 
 /* The set of that name, made if there is none. */
 static uint32_t find_set(struct rehearsal *rehearsal, struct bytes name)
@@ -231,7 +231,7 @@ bool rehearsal_offer(struct rehearsal *rehearsal, const struct rehearsal_offer *
     return true;
 }
 
-/* --- Reading -------------------------------------------------------------------------------------------------------- */
+/* --- Reading ------------------------------------------------------------------------------------------------------ */
 
 bool rehearsal_duration(struct bytes text, uint64_t *ms)
 {

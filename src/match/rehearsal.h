@@ -1,9 +1,10 @@
-/* A rehearsal: recorded tickets, offered again to a matcher under a clock that only says what they say, to see who is matched with whom and how
- * long they wait under given rules. Both `tally pool simulate` and the agreement with a slow evaluator (tests/match) go through it.
+/* A rehearsal: recorded tickets, offered again to a matcher under a clock that only says what they say, to see who is
+ * matched with whom and how long they wait under given rules. Both `tally pool simulate` and the agreement with a slow
+ * evaluator (tests/match) go through it.
  *
- * What happens at one instant happens in the order of the rule language: arrivals, then steps, then expiries, each in the order of the
- * tickets' numbers, and after each the matcher looks until no seed is left. A match also ends the others of its members' exclusive sets. Pure: the
- * tickets carry the time. */
+ * What happens at one instant happens in the order of the rule language: arrivals, then steps, then expiries, each in
+ * the order of the tickets' numbers, and after each the matcher looks until no seed is left. A match also ends the
+ * others of its members' exclusive sets. Pure: the tickets carry the time. */
 #ifndef TALLY_MATCH_REHEARSAL_H
 #define TALLY_MATCH_REHEARSAL_H
 
@@ -63,16 +64,17 @@ void rehearsal_init(struct rehearsal *rehearsal, const struct rules *rules, uint
                     uint32_t budget, const struct rehearsal_watcher *watcher);
 void rehearsal_deinit(struct rehearsal *rehearsal);
 
-/* Reads {"t": seconds, "attrs", "need", "n", "prio", "ttl": "30s" or seconds, "xid"}, all but t optional, or an offer of a feed: {"OfferedAt",
- * "Attributes", "Need", "Weight", "Priority", "ExpiresAt", "ExclusiveSet"}; other members are passed over. False with `failure` filled if it is
- * none. */
+/* Reads {"t": seconds, "attrs", "need", "n", "prio", "ttl": "30s" or seconds, "xid"}, all but t optional, or an offer
+ * of a feed: {"OfferedAt", "Attributes", "Need", "Weight", "Priority", "ExpiresAt", "ExclusiveSet"}; other members are
+ * passed over. False with `failure` filled if it is none. */
 bool rehearsal_read(yyjson_val *line, struct rehearsal_offer *offer, struct failure *failure);
 
 /* "500ms", "10s", "5m", "1h". False, with *ms untouched, if the text is none. */
 bool rehearsal_duration(struct bytes text, uint64_t *ms);
 
-/* Does everything that falls due before `until_ms`, and then offers the ticket at its time, which is not before those of the tickets offered
- * so far. False, with `failure` filled and nothing done, if the rules don't take such a ticket. */
+/* Does everything that falls due before `until_ms`, and then offers the ticket at its time, which is not before those
+ * of the tickets offered so far. False, with `failure` filled and nothing done, if the rules don't take such a
+ * ticket. */
 bool rehearsal_offer(struct rehearsal *rehearsal, const struct rehearsal_offer *offer, struct failure *failure);
 
 /* When something next falls due by itself; UINT64_MAX: never. O(1). */

@@ -1,8 +1,10 @@
-/* Rules: what a pool says about which tickets fit together (docs/protocol.md, "The rule language"), read from JSON and compiled.
+/* Rules: what a pool says about which tickets fit together (docs/protocol.md, "The rule language"), read from JSON and
+ * compiled.
  *
- * The text is an object with the members attrs (or Attributes), rules (Rules), size (Size) or teams (Teams), and pick (Pick), all optional;
- * others are passed over, so that the same file serves to create a pool and to match with. A rule, a step or a team with a member that is not
- * known is refused: a misspelt one must not be silent. Rules never change; a pool that gets new ones compiles them anew. Pure. */
+ * The text is an object with the members attrs (or Attributes), rules (Rules), size (Size) or teams (Teams), and pick
+ * (Pick), all optional; others are passed over, so that the same file serves to create a pool and to match with. A
+ * rule, a step or a team with a member that is not known is refused: a misspelt one must not be silent. Rules never
+ * change; a pool that gets new ones compiles them anew. Pure. */
 #ifndef TALLY_MATCH_RULES_H
 #define TALLY_MATCH_RULES_H
 
@@ -83,8 +85,8 @@ struct rules {
     void *names_owned;                   /* what the views point into */
 };
 
-/* Reads and compiles; copies the text. NULL with `failure` filled (ERROR_INVALID_PARAMETER_VALUE, with what is wrong and where, like
- * "rules[2].max must be a number"). O(text). */
+/* Reads and compiles; copies the text. NULL with `failure` filled (ERROR_INVALID_PARAMETER_VALUE, with what is wrong
+ * and where, like "rules[2].max must be a number"). O(text). */
 struct rules *rules_create(struct bytes json, struct failure *failure);
 void rules_destroy(struct rules *rules);
 
@@ -98,8 +100,8 @@ bool rules_extend(const struct rules *rules, const struct rules *old);
 uint32_t rules_level(const struct rules *rules, uint64_t age_ms);
 uint64_t rules_step_ms(const struct rules *rules, uint32_t level);
 
-/* How the rules are searched, in words, like "bucket(mode) -> window(mmr) -> filter(user, maps, expr)"; and what should be said
- * about them, nothing if all is well (docs/protocol.md: Plan, Warnings). */
+/* How the rules are searched, in words, like "bucket(mode) -> window(mmr) -> filter(user, maps, expr)"; and what should
+ * be said about them, nothing if all is well (docs/protocol.md: Plan, Warnings). */
 void rules_plan(const struct rules *rules, struct buffer *out);
 bool rules_warning(const struct rules *rules, struct buffer *out);
 

@@ -104,14 +104,16 @@ struct range {
 static const struct range RANGE_ALL = {PLAN_PLACE_MISSING, PLAN_PLACE_MAX};
 static const struct range RANGE_NONE = {1, 0};
 
-/* All numbers y with |x - y| <= bound as doubles compute it, and perhaps a few more at the ends: one place further is the next double. */
+/* All numbers y with |x - y| <= bound as doubles compute it, and perhaps a few more at the ends: one place further is
+ * the next double. */
 static struct range range_around(double x, double bound)
 {
     double wider = ordered_number(ordered_place(bound) + 1);
     return (struct range){ordered_place(x - wider) - 1, ordered_place(x + wider) + 1};
 }
 
-/* The places at which an entry's partners for this bound stand, but for those without the attribute, if they may be without. */
+/* The places at which an entry's partners for this bound stand, but for those without the attribute, if they may be
+ * without. */
 static struct range index_range(const struct plan *plan, const struct entry *entry, double bound)
 {
     if (plan->near == NULL || bound == RULE_OFF)

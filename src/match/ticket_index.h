@@ -1,5 +1,6 @@
-/* The index of the waiting tickets: an ordered set in which each entry stands where the plan says, and counts which spare a look what is
- * empty. It says in which streams, pieces of the ordered set, all candidates of an entry are. Pure. */
+/* The index of the waiting tickets: an ordered set in which each entry stands where the plan says, and counts which
+ * spare a look what is empty. It says in which streams, pieces of the ordered set, all candidates of an entry are.
+ * Pure. */
 #ifndef TALLY_MATCH_TICKET_INDEX_H
 #define TALLY_MATCH_TICKET_INDEX_H
 
@@ -31,11 +32,13 @@ struct streams {
 void ticket_index_init(struct ticket_index *index, const struct rules *rules);
 void ticket_index_deinit(struct ticket_index *index);
 
-/* By what the entry is when it is inserted, and must still be when it is removed: level, urgency, facts. O(places x log n). */
+/* By what the entry is when it is inserted, and must still be when it is removed: level, urgency, facts. O(places x log
+ * n). */
 void ticket_index_insert(struct ticket_index *index, const struct entry *entry, uint32_t slot);
 void ticket_index_remove(struct ticket_index *index, const struct entry *entry);
 
-/* Which values of the entry's own set a look visits for the share rule, as bits: the rarest, and so many that whoever shares enough has one. */
+/* Which values of the entry's own set a look visits for the share rule, as bits: the rarest, and so many that whoever
+ * shares enough has one. */
 uint64_t ticket_index_values(const struct ticket_index *index, const struct entry *entry);
 
 /* Fills `streams` with those in which all are that can fit the entry. None: nothing can. */

@@ -1,5 +1,5 @@
-/* JSON values from outside as rules and tickets give them: read with their type and limits, and a fault that names place and value, like
- * "rules[2].max must be a number from 0 on, not \"x\"". Pure. */
+/* JSON values from outside as rules and tickets give them: read with their type and limits, and a fault that names
+ * place and value, like "rules[2].max must be a number from 0 on, not \"x\"". Pure. */
 #ifndef TALLY_MATCH_VALUE_H
 #define TALLY_MATCH_VALUE_H
 
@@ -22,15 +22,16 @@ static inline struct bytes value_text(yyjson_val *value)
 /* The value as a person is shown it: as JSON writes it, or "a list", "an object". NUL-terminated. */
 void value_show(yyjson_val *value, char shown[VALUE_SHOWN_SIZE]);
 
-/* "PLACE must be WANTED, not VALUE", or "PLACE is missing: it must be WANTED" without a value. ERROR_INVALID_PARAMETER_VALUE. */
+/* "PLACE must be WANTED, not VALUE", or "PLACE is missing: it must be WANTED" without a value.
+ * ERROR_INVALID_PARAMETER_VALUE. */
 enum error value_fault(struct failure *failure, const char *place, const char *wanted, yyjson_val *value);
 
 /* A finite number / a whole one from `min` to `max`. False, with *number untouched, if it is none. */
 bool value_number(yyjson_val *value, double *number);
 bool value_whole(yyjson_val *value, uint32_t min, uint32_t max, uint32_t *number);
 
-/* The members of an object: values[i] is that of names[i], NULL if it is absent. Faults: no object; a member that is not among those of
- * `allowed` (bit i: names[i]), or that stands twice. O(members x count). */
+/* The members of an object: values[i] is that of names[i], NULL if it is absent. Faults: no object; a member that is
+ * not among those of `allowed` (bit i: names[i]), or that stands twice. O(members x count). */
 enum error value_members(struct failure *failure, const char *place, yyjson_val *object, const char *const *names,
                          uint32_t count, uint32_t allowed, yyjson_val **values);
 

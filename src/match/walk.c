@@ -18,7 +18,8 @@ static bool head_read(struct walk_head *head, bool is_down)
     return true;
 }
 
-/* With the cursor somewhere in the stream: goes to the lowest number at its place, since tickets at one place are met by their numbers. */
+/* With the cursor somewhere in the stream: goes to the lowest number at its place, since tickets at one place are met
+ * by their numbers. */
 static bool head_settle_down(const struct ordered *ordered, struct walk_head *head)
 {
     if (!head_read(head, true))

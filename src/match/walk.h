@@ -1,8 +1,9 @@
-/* A walk: the candidates of a look, of one priority class, one after the other, from all its streams in one order: outwards from a number,
- * nearest first, or upwards by place; then by number. A candidate that stands in several streams comes once.
+/* A walk: the candidates of a look, of one priority class, one after the other, from all its streams in one order:
+ * outwards from a number, nearest first, or upwards by place; then by number. A candidate that stands in several
+ * streams comes once.
  *
- * The last steps on both sides are all that a walk needs to be taken up again later, however the tickets have changed meanwhile: what
- * stands before them has been met or has come since, and who comes is a seed itself. */
+ * The last steps on both sides are all that a walk needs to be taken up again later, however the tickets have changed
+ * meanwhile: what stands before them has been met or has come since, and who comes is a seed itself. */
 #ifndef TALLY_MATCH_WALK_H
 #define TALLY_MATCH_WALK_H
 
@@ -47,8 +48,8 @@ struct walk {
     struct candidate next;
 };
 
-/* The memory of `walk` (zeroed at first) is used again. `center`: NULL: upwards. `marks`: where to go on behind. Good until the ordered set
- * changes. */
+/* The memory of `walk` (zeroed at first) is used again. `center`: NULL: upwards. `marks`: where to go on behind. Good
+ * until the ordered set changes. */
 void walk_start(struct walk *walk, const struct ticket_index *index, const struct streams *streams, uint32_t class,
                 const double *center, const struct walk_marks *marks);
 void walk_deinit(struct walk *walk);

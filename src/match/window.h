@@ -1,9 +1,11 @@
-/* A window: for some time what looks find is only proposed; at its end the best proposal of all is taken, then the best of what is left of
- * them. Each proposal is that of one seed, which has some other choices: it falls back on the next one when its partner has been taken, and
- * looks again, in the next window, when it has none left. Part of the matcher; nobody else includes this.
+/* A window: for some time what looks find is only proposed; at its end the best proposal of all is taken, then the best
+ * of what is left of them. Each proposal is that of one seed, which has some other choices: it falls back on the next
+ * one when its partner has been taken, and looks again, in the next window, when it has none left. Part of the matcher;
+ * nobody else includes this.
  *
- * Only pools of pairs with a pick that ranks, nearest or score, propose: there, who looks first must not take what suits another better. By age
- * alone, and in groups, the looks themselves wait for the end: then the oldest seed takes its oldest partners, which is the same. */
+ * Only pools of pairs with a pick that ranks, nearest or score, propose: there, who looks first must not take what
+ * suits another better. By age alone, and in groups, the looks themselves wait for the end: then the oldest seed takes
+ * its oldest partners, which is the same. */
 #ifndef TALLY_MATCH_WINDOW_H
 #define TALLY_MATCH_WINDOW_H
 
@@ -25,8 +27,8 @@ bool window_proposes(const struct matcher *matcher);
 void window_propose(struct matcher *matcher, struct look *look);
 void window_withdraw(struct matcher *matcher, struct look *look);
 
-/* Of a window that is over: takes the best proposal whose two are still there, which costs *budget a check, as does each that
- * is passed over. NULL: none is left, or the budget. */
+/* Of a window that is over: takes the best proposal whose two are still there, which costs *budget a check, as does
+ * each that is passed over. NULL: none is left, or the budget. */
 struct look *window_take(struct matcher *matcher, uint32_t *budget);
 
 /* Nothing is left to do now: a window that is over and empty is closed. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- can it be read? ------------------------------------------------------------------------------------------------ */
+/* --- can it be read? ---------------------------------------------------------------------------------------------- */
 
 #define FORM                                                                                                           \
     "It must be a URI, postgres://USER:PASSWORD@HOST:PORT/DATABASE, where @ : / ? # %% and blanks of a password are "  \
@@ -74,7 +74,7 @@ enum step connection_check(const char *connection, struct fault *fault)
     return step;
 }
 
-/* --- showing -------------------------------------------------------------------------------------------------------- */
+/* --- showing ------------------------------------------------------------------------------------------------------ */
 
 /* As libpq reads it back: in quotes where it is not a plain word. */
 static void append_value(const char *value, struct buffer *text)

@@ -5,13 +5,14 @@
 #include "base/buffer.h"
 #include "relay/step.h"
 
-/* STEP_UNFIT, with the fault set, if libpq can't read the connection string or would read it otherwise than it was meant: a password
- * that stands in a URI as it is may end at its first @ or /, and what follows be taken for the host. The text repeats nothing that
- * could be a part of a password. */
+/* STEP_UNFIT, with the fault set, if libpq can't read the connection string or would read it otherwise than it was
+ * meant: a password that stands in a URI as it is may end at its first @ or /, and what follows be taken for the host.
+ * The text repeats nothing that could be a part of a password. */
 enum step connection_check(const char *connection, struct fault *fault);
 
-/* Appends what libpq reads out of the connection string, or URI, as keywords: "host=db user=app". What libpq calls a secret is left
- * out. One that does not pass connection_check() is not shown at all, for nobody knows what part of it is one. */
+/* Appends what libpq reads out of the connection string, or URI, as keywords: "host=db user=app". What libpq calls a
+ * secret is left out. One that does not pass connection_check() is not shown at all, for nobody knows what part of it
+ * is one. */
 void connection_show(const char *connection, struct buffer *text);
 
 #endif

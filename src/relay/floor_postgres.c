@@ -1,19 +1,21 @@
-/* The settled floor (P7, P8 in docs/invariants-relays.md). First the highest id that was ever drawn, then who writes to the outbox at that
- * moment. When all of those writers are gone, each id up to it is visible or will never exist, and the floor may go up to below the lowest
- * row that lives. The order of the three looks matters: each one sees at least what the one before it saw.
+/* The settled floor (P7, P8 in docs/invariants-relays.md). First the highest id that was ever drawn, then who writes to
+ * the outbox at that moment. When all of those writers are gone, each id up to it is visible or will never exist, and
+ * the floor may go up to below the lowest row that lives. The order of the three looks matters: each one sees at least
+ * what the one before it saw.
  *
- * While one transaction that drew an id stays open, the floor stands still. What is left of the rows that are delivered meanwhile can't be
- * removed, and a scan would read all of it, again and again (R04). But an id that this very connection deleted, in a statement whose commit
- * it knows of, is as settled as one below the floor: it was visible, and a committed delete is taken back only by a failover or a crash,
- * which end the connection. So a scan passes over those ids (gone.h) and looks at all pieces in between and at everything behind them, in
- * one statement, so in one snapshot: a late row stands in a piece and comes before what is behind it (P4, P7). Where such ids begin right
- * above the floor, the floor goes up over them; that needs no writer to be gone (P8).
+ * While one transaction that drew an id stays open, the floor stands still. What is left of the rows that are delivered
+ * meanwhile can't be removed, and a scan would read all of it, again and again (R04). But an id that this very
+ * connection deleted, in a statement whose commit it knows of, is as settled as one below the floor: it was visible,
+ * and a committed delete is taken back only by a failover or a crash, which end the connection. So a scan passes over
+ * those ids (gone.h) and looks at all pieces in between and at everything behind them, in one statement, so in one
+ * snapshot: a late row stands in a piece and comes before what is behind it (P4, P7). Where such ids begin right above
+ * the floor, the floor goes up over them; that needs no writer to be gone (P8).
  *
- * Nothing is concluded from an id that is merely missing, since an open transaction may own it. Only what the answer of a delete names
- * counts: not a row with the same id and another uid, nor one that another relay deleted. All is forgotten with the connection and the
- * term. An id that comes back all the same, because somebody chose it or set the sequence back, is found by the whole scan, which reads
- * from 0 without pieces; then, too, all is forgotten. Behind a pooler the server may change without a change of our connection, so there no
- * ids are noted. */
+ * Nothing is concluded from an id that is merely missing, since an open transaction may own it. Only what the answer of
+ * a delete names counts: not a row with the same id and another uid, nor one that another relay deleted. All is
+ * forgotten with the connection and the term. An id that comes back all the same, because somebody chose it or set the
+ * sequence back, is found by the whole scan, which reads from 0 without pieces; then, too, all is forgotten. Behind a
+ * pooler the server may change without a change of our connection, so there no ids are noted. */
 #include "relay/keeper.h"
 #include "relay/source_postgres_parts.h"
 

@@ -1,16 +1,17 @@
-/* Rows that were read and can't be tried now, and what each of them waits for. By name only: the source gives a row again as soon as it is
- * no longer among those in flight, so that a long wait costs no bodies.
+/* Rows that were read and can't be tried now, and what each of them waits for. By name only: the source gives a row
+ * again as soon as it is no longer among those in flight, so that a long wait costs no bodies.
  *
- * A row goes one way: to a destination, and there in a group. A gate closes a way, the whole destination or the one group; its head is the row
- * that met it. When a gate is due, its head alone is tried; the others of that way stay behind it, in their order, until the gate is gone. */
+ * A row goes one way: to a destination, and there in a group. A gate closes a way, the whole destination or the one
+ * group; its head is the row that met it. When a gate is due, its head alone is tried; the others of that way stay
+ * behind it, in their order, until the gate is gone. */
 #ifndef TALLY_RELAY_GATES_H
 #define TALLY_RELAY_GATES_H
 
 #include "base/table.h"
 #include "relay/source.h"
 
-/* So many rows stand behind others, since each makes every scan dearer; of more than that the source is asked again and again. Rows that are
- * tried may be some more, for one that fails has to be remembered. */
+/* So many rows stand behind others, since each makes every scan dearer; of more than that the source is asked again and
+ * again. Rows that are tried may be some more, for one that fails has to be remembered. */
 #define GATES_ROWS_MAX 100000u
 #define GATES_ROWS_SPARE 2000u
 
@@ -72,12 +73,12 @@ struct gate *gates_find_gate(const struct gates *gates, uint64_t key); /* NULL: 
 void gates_open(struct gates *gates, uint64_t key);
 bool gates_have_blocked(const struct gates *gates);
 
-/* Before a scan: forgets what has no reason to wait any more, and puts the names of those that do into `names`, which has room for
- * gates->count. The others are offered. */
+/* Before a scan: forgets what has no reason to wait any more, and puts the names of those that do into `names`, which
+ * has room for gates->count. The others are offered. */
 size_t gates_list(struct gates *gates, uint64_t now_ms, struct row_name *names);
 
-/* After it: one row that was offered and is not in the source any more, if the scan, which returned rows up to `last` (0: none), proves it.
- * NULL: there is none. */
+/* After it: one row that was offered and is not in the source any more, if the scan, which returned rows up to `last`
+ * (0: none), proves it. NULL: there is none. */
 const struct held *gates_find_gone(const struct gates *gates, uint64_t last);
 
 #endif

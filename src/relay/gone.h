@@ -1,8 +1,9 @@
-/* Ids whose rows are gone for good: those that a connection deleted itself. A scan passes over them instead of reading what is left of the
- * rows, which VACUUM can't remove while a transaction is open that began before they were deleted.
+/* Ids whose rows are gone for good: those that a connection deleted itself. A scan passes over them instead of reading
+ * what is left of the rows, which VACUUM can't remove while a transaction is open that began before they were deleted.
  *
- * They stand in ranges, of which there are GONE_RANGES_MAX at most: where ids are missing in between (transactions that are open or were
- * rolled back), a range ends. When there are too many, the smallest one is forgotten, and its ids are merely read again. */
+ * They stand in ranges, of which there are GONE_RANGES_MAX at most: where ids are missing in between (transactions that
+ * are open or were rolled back), a range ends. When there are too many, the smallest one is forgotten, and its ids are
+ * merely read again. */
 #ifndef TALLY_RELAY_GONE_H
 #define TALLY_RELAY_GONE_H
 

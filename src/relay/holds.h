@@ -1,15 +1,16 @@
-/* Rows that stay behind: their destination can't be used, the sink wants them later, or a refused one holds its group. They stay in the
- * source; what is known of them here is their names, so that scans pass them over, and whom they hold: rows of their groups, rows to a
- * blocked queue, or all rows where the order is strict (P4, R18, R20).
+/* Rows that stay behind: their destination can't be used, the sink wants them later, or a refused one holds its group.
+ * They stay in the source; what is known of them here is their names, so that scans pass them over, and whom they hold:
+ * rows of their groups, rows to a blocked queue, or all rows where the order is strict (P4, R18, R20).
  *
- * All are let go at once, when their time has come, and only where no scan is open: then they come back before everything behind them, in
- * their order, and those that can't go are held again. */
+ * All are let go at once, when their time has come, and only where no scan is open: then they come back before
+ * everything behind them, in their order, and those that can't go are held again. */
 #ifndef TALLY_RELAY_HOLDS_H
 #define TALLY_RELAY_HOLDS_H
 
 #include "relay/source.h"
 
-/* Scans get slower with each name that they pass over. When there are so many, nothing is read until they are let go. */
+/* Scans get slower with each name that they pass over. When there are so many, nothing is read until they are let
+ * go. */
 #define HOLDS_MAX 100000u
 
 struct holds {

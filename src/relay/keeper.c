@@ -1,10 +1,11 @@
 /* See keeper.h.
  *
- * One mutex guards what the threads share; it is never held while the lease is asked. Only the keeper's thread changes `standing`
- * and the term, so it reads them without the lock.
+ * One mutex guards what the threads share; it is never held while the lease is asked. Only the keeper's thread changes
+ * `standing` and the term, so it reads them without the lock.
  *
- * Whether the owner lives is decided by its beat and this side's monotonic clock alone: nothing depends on two clocks that agree.
- * `valid_until_ms` counts from before the beat left, a stand-by's patience from after it saw the beat, so the owner stops first. */
+ * Whether the owner lives is decided by its beat and this side's monotonic clock alone: nothing depends on two clocks
+ * that agree. `valid_until_ms` counts from before the beat left, a stand-by's patience from after it saw the beat, so
+ * the owner stops first. */
 #include "relay/keeper.h"
 
 #include "base/assert.h"
@@ -73,7 +74,7 @@ static bool is_nobody(const struct uid *owner)
     return memcmp(owner, &nobody, sizeof(nobody)) == 0;
 }
 
-/* --- what the threads share ---------------------------------------------------------------------------------------- */
+/* --- what the threads share --------------------------------------------------------------------------------------- */
 
 static void lock(struct keeper *keeper)
 {
@@ -116,7 +117,7 @@ static void set_standing(struct keeper *keeper, enum standing standing, const st
         keeper->options.wake(keeper->options.context);
 }
 
-/* --- a term -------------------------------------------------------------------------------------------------------- */
+/* --- a term ------------------------------------------------------------------------------------------------------- */
 
 static void begin_term(struct keeper *keeper, const struct term *term, uint64_t asked_ms)
 {
@@ -162,9 +163,9 @@ static bool is_source_ours(struct keeper *keeper)
     return lease->ops->peek(lease, &view, &fault) == STEP_OK && term_equal(&view.term, &keeper->view.term);
 }
 
-/* The sink knows another owner. Either so does the source by now; or a failover made the source forget an epoch, and a takeover
- * above it mends that; or the source is a copy of another one, and the two would fence each other for ever: so not too often, and
- * not in silence. */
+/* The sink knows another owner. Either so does the source by now; or a failover made the source forget an epoch, and a
+ * takeover above it mends that; or the source is a copy of another one, and the two would fence each other for ever: so
+ * not too often, and not in silence. */
 static void leave_fenced(struct keeper *keeper)
 {
     static const struct fault fenced = {.text = "fenced: the sink or the source knows another owner"};
@@ -186,8 +187,8 @@ static void leave_fenced(struct keeper *keeper)
     }
 }
 
-/* Has the worker failed for too long? Alone, this relay takes over again a little later; so that this does not go on at the same pace
- * for as long as a sink is down, the next time is twice as far. */
+/* Has the worker failed for too long? Alone, this relay takes over again a little later; so that this does not go on at
+ * the same pace for as long as a sink is down, the next time is twice as far. */
 static bool is_failing(struct keeper *keeper, uint64_t now_ms, struct fault *fault)
 {
     lock(keeper);
@@ -245,7 +246,7 @@ static void hold(struct keeper *keeper)
         beat(keeper);
 }
 
-/* --- standing by --------------------------------------------------------------------------------------------------- */
+/* --- standing by -------------------------------------------------------------------------------------------------- */
 
 static void fail(struct keeper *keeper, const struct fault *fault)
 {
@@ -255,8 +256,8 @@ static void fail(struct keeper *keeper, const struct fault *fault)
     keeper->retry_ms = keeper->retry_ms * 2 > RETRY_MS_MAX ? RETRY_MS_MAX : keeper->retry_ms * 2;
 }
 
-/* Looks at the beat. Time counts only between two looks that succeeded, and no more of it than their usual distance twice: what
- * could not see the beat, or was stopped itself, knows nothing about the owner. */
+/* Looks at the beat. Time counts only between two looks that succeeded, and no more of it than their usual distance
+ * twice: what could not see the beat, or was stopped itself, knows nothing about the owner. */
 static enum step look(struct keeper *keeper, struct fault *fault)
 {
     struct lease_view view;
@@ -343,7 +344,7 @@ static void stand_by(struct keeper *keeper)
         set_standing(keeper, STANDING_STANDBY, NULL);
 }
 
-/* --- the thread ---------------------------------------------------------------------------------------------------- */
+/* --- the thread --------------------------------------------------------------------------------------------------- */
 
 static bool is_stopping(struct keeper *keeper)
 {
@@ -411,7 +412,7 @@ void keeper_join(struct keeper *keeper)
     free(keeper);
 }
 
-/* --- for the worker and others ------------------------------------------------------------------------------------- */
+/* --- for the worker and others ------------------------------------------------------------------------------------ */
 
 void keeper_look(struct keeper *keeper, struct keeper_view *view)
 {

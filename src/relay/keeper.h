@@ -1,11 +1,12 @@
-/* The keeper: the thread of a relay that stands by for the lease of its source, takes over when the owner is gone, beats while it is the
- * owner, and tells the worker until when it may work. It knows the lease only by struct lease_ops, and nothing of rows.
+/* The keeper: the thread of a relay that stands by for the lease of its source, takes over when the owner is gone,
+ * beats while it is the owner, and tells the worker until when it may work. It knows the lease only by struct
+ * lease_ops, and nothing of rows.
  *
  * A term ends, and the keeper is a stand-by again (P10), when
  *   - a beat or the worker (keeper_step_down) was told STEP_FENCED,
  *   - no beat got through for as long as the lease is,
- *   - the worker could not work for KEEPER_FAILING_LEASES leases (keeper_report): then it gives the lease up and leaves it to others
- *     for a while, longer each time (P27).
+ *   - the worker could not work for KEEPER_FAILING_LEASES leases (keeper_report): then it gives the lease up and leaves
+ *     it to others for a while, longer each time (P27).
  * A term that is over never comes back: what takes over again has a later epoch. */
 #ifndef TALLY_RELAY_KEEPER_H
 #define TALLY_RELAY_KEEPER_H
@@ -22,7 +23,8 @@ enum standing {
     STANDING_STARTING, /* the lease was not reached yet */
     STANDING_STANDBY,
     STANDING_OWNER,
-    /* The lease can't be reached or does not fit, or another database has the same identity: `fault` says why; it goes on trying. */
+    /* The lease can't be reached or does not fit, or another database has the same identity: `fault` says why; it goes
+     * on trying. */
     STANDING_FAILED,
 };
 
@@ -38,16 +40,16 @@ struct keeper_view {
 struct keeper_options {
     struct lease *lease; /* the keeper's from now on: it alone calls it, and closes it at the end */
     unsigned lease_ms;
-    /* Unless NULL: called from the keeper's thread after each change of standing, and of `fault` while it has failed. May call
-     * keeper_look(), but nothing that waits for the keeper. */
+    /* Unless NULL: called from the keeper's thread after each change of standing, and of `fault` while it has failed.
+     * May call keeper_look(), but nothing that waits for the keeper. */
     void (*wake)(void *context);
     void *context;
 };
 
 struct keeper *keeper_start(const struct keeper_options *options);
 
-/* Asks it to end: at the next opportunity it gives up a lease that it holds, so that the next one takes over at once. The worker must
- * have settled what was in flight. */
+/* Asks it to end: at the next opportunity it gives up a lease that it holds, so that the next one takes over at once.
+ * The worker must have settled what was in flight. */
 void keeper_stop(struct keeper *keeper);
 /* Waits for the end, a few seconds at most, and frees. */
 void keeper_join(struct keeper *keeper);
@@ -56,16 +58,17 @@ void keeper_join(struct keeper *keeper);
 
 void keeper_look(struct keeper *keeper, struct keeper_view *view);
 
-/* Is `term` still the keeper's, and its lease not over by the monotonic clock? Asked right before each request that leaves. */
+/* Is `term` still the keeper's, and its lease not over by the monotonic clock? Asked right before each request that
+ * leaves. */
 bool keeper_is_valid(struct keeper *keeper, const struct term *term);
 
-/* The worker was told STEP_FENCED in `term`. A sink that knows a later term says which epoch; 0: it did not. Then, and only if nobody
- * else has taken over in the source meanwhile, it is taken over again at once with an epoch above that one; else this is a stand-by.
- * Ignored if `term` is over already. */
+/* The worker was told STEP_FENCED in `term`. A sink that knows a later term says which epoch; 0: it did not. Then, and
+ * only if nobody else has taken over in the source meanwhile, it is taken over again at once with an epoch above that
+ * one; else this is a stand-by. Ignored if `term` is over already. */
 void keeper_step_down(struct keeper *keeper, const struct term *term, uint64_t epoch_known);
 
-/* Can the worker do its work in `term`? To be told after each attempt: a row that went through or nothing to do: true; source or
- * sink that can't be used: false. Silence is no report. */
+/* Can the worker do its work in `term`? To be told after each attempt: a row that went through or nothing to do: true;
+ * source or sink that can't be used: false. Silence is no report. */
 void keeper_report(struct keeper *keeper, const struct term *term, bool is_working);
 
 /* A paused relay leaves the source to others: it gives up what it holds and takes nothing over until it is resumed. */

@@ -1,8 +1,8 @@
 /* See lease_postgres.h.
  *
- * The advisory lock is that of an epoch, and belongs to a connection. The owner takes it in the statement that makes the epoch, so before
- * anybody can know of it; a stand-by that gets it knows that this connection has ended. All else is decided by epoch, owner and beat,
- * each in one statement. Behind a pooler there is no lock. */
+ * The advisory lock is that of an epoch, and belongs to a connection. The owner takes it in the statement that makes
+ * the epoch, so before anybody can know of it; a stand-by that gets it knows that this connection has ended. All else
+ * is decided by epoch, owner and beat, each in one statement. Behind a pooler there is no lock. */
 #include "relay/lease_postgres.h"
 
 #include "base/assert.h"
@@ -121,7 +121,7 @@ static void nap(unsigned ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
 }
 
-/* --- waiting ------------------------------------------------------------------------------------------------------- */
+/* --- waiting ------------------------------------------------------------------------------------------------------ */
 
 static enum step aim(struct lease_postgres *self, unsigned wait_ms, struct fault *fault)
 {
@@ -169,7 +169,7 @@ static enum step lease_wait(struct lease *lease, unsigned wait_ms, bool *is_free
     return step;
 }
 
-/* --- looking and taking over --------------------------------------------------------------------------------------- */
+/* --- looking and taking over -------------------------------------------------------------------------------------- */
 
 static void uid_of(struct uid *uid, const PGresult *result, int column)
 {
@@ -233,9 +233,10 @@ static enum step lease_take_over(struct lease *lease, const struct lease_view *v
     return step;
 }
 
-/* --- owning -------------------------------------------------------------------------------------------------------- */
+/* --- owning ------------------------------------------------------------------------------------------------------- */
 
-/* On a connection that is new the lock is gone, and a stand-by may be about to take over. Else it is the owner's again. */
+/* On a connection that is new the lock is gone, and a stand-by may be about to take over. Else it is the owner's
+ * again. */
 static enum step renew_lock(struct lease_postgres *self, const struct term *term, const struct postgres_fence *fence,
                             struct fault *fault)
 {

@@ -14,7 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* For the application's transactions: short for a look, so that a beat is never late, longer for what changes the owner. */
+/* For the application's transactions: short for a look, so that a beat is never late, longer for what changes the
+ * owner. */
 #define LOOK_PATIENCE_MS 100u
 #define WRITE_PATIENCE_MS 1000u
 #define LOOK_MS 10u   /* between two looks at the owner's lock */
@@ -187,8 +188,8 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Looks once: has the owner's lock been given back? It is taken then, and kept until take_over(), so that one of all stand-bys tries,
- * and only if the owner is still the same: another one may have been faster. */
+/* Looks once: has the owner's lock been given back? It is taken then, and kept until take_over(), so that one of all
+ * stand-bys tries, and only if the owner is still the same: another one may have been faster. */
 static enum step look(struct lease_sqlite *self, struct term *seen, struct fault *fault)
 {
     if (!set_lock(self, &seen->owner, F_WRLCK))
@@ -257,8 +258,8 @@ static enum step find_place(const struct lease_sqlite *self, struct place *place
     return fault_set(fault, STEP_UNREACHABLE, "SQLite database %s has just gone", self->sqlite.path_owned);
 }
 
-/* Is the file of which this one is a copy still where it was? Then two outboxes of one name would fence each other at a queue for ever.
- * One that was moved, or restored in its place, is none. */
+/* Is the file of which this one is a copy still where it was? Then two outboxes of one name would fence each other at a
+ * queue for ever. One that was moved, or restored in its place, is none. */
 static bool has_original(struct bytes recorded, uint64_t inode, const struct place *place)
 {
     struct stat other;
@@ -360,7 +361,8 @@ static enum step take_over(struct lease *lease, const struct lease_view *view, u
     return write_beat(self, fault);
 }
 
-/* Beats first: while the application holds the database locked, the row can't be read, and nobody can take over either. */
+/* Beats first: while the application holds the database locked, the row can't be read, and nobody can take over
+ * either. */
 static enum step beat(struct lease *lease, const struct term *term, struct fault *fault)
 {
     struct lease_sqlite *self = lease_sqlite_of(lease);

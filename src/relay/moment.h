@@ -1,7 +1,7 @@
 /* A moment that is kept beside the source's own time, so that its age can be told although somebody sets a wall clock.
  *
- * Kept as text: `BOOT SINCE WALL`, the identity of this boot of the machine, the milliseconds since then (those asleep too), and those of the
- * machine's wall clock. */
+ * Kept as text: `BOOT SINCE WALL`, the identity of this boot of the machine, the milliseconds since then (those asleep
+ * too), and those of the machine's wall clock. */
 #ifndef TALLY_RELAY_MOMENT_H
 #define TALLY_RELAY_MOMENT_H
 
@@ -22,10 +22,11 @@ struct moment {
 void moment_read(struct moment *now);
 void moment_to_text(const struct moment *moment, char text[MOMENT_TEXT_SIZE]);
 
-/* How long ago something was at least that was noted as `noted` (empty: by nobody), and is `source_age_ms` old by the source's clock. The
- * greatest of all that is known: an age that is too great costs a mark, one that is too small a second copy. In the same boot nobody can set
- * the clock that counts. Otherwise two wall clocks must have been set back before an age is too small; one that gives an age below zero
- * has been, and by nobody knows how much: AGE_UNKNOWN_MS. */
+/* How long ago something was at least that was noted as `noted` (empty: by nobody), and is `source_age_ms` old by the
+ * source's clock. The greatest of all that is known: an age that is too great costs a mark, one that is too small a
+ * second copy. In the same boot nobody can set the clock that counts. Otherwise two wall clocks must have been set back
+ * before an age is too small; one that gives an age below zero has been, and by nobody knows how much:
+ * AGE_UNKNOWN_MS. */
 uint64_t moment_age_ms(const struct moment *now, struct bytes noted, int64_t source_age_ms);
 
 #endif

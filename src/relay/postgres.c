@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- made and unmade ----------------------------------------------------------------------------------------------- */
+/* --- made and unmade ---------------------------------------------------------------------------------------------- */
 
 static char *copy_string(const char *string)
 {
@@ -67,7 +67,7 @@ void postgres_disconnect(struct postgres *postgres)
     postgres->connection_owned = NULL;
 }
 
-/* --- connecting ---------------------------------------------------------------------------------------------------- */
+/* --- connecting --------------------------------------------------------------------------------------------------- */
 
 /* Several hosts, and not said which of them is meant: the primary (P19). */
 static bool needs_target(const PQconninfoOption *options)
@@ -91,7 +91,8 @@ static void ignore_notice(void *context, const char *text)
     (void)text;
 }
 
-/* What stands before the connection string may be overridden by it. A host that is gone is noticed within about three seconds. */
+/* What stands before the connection string may be overridden by it. A host that is gone is noticed within about three
+ * seconds. */
 static PGconn *connect_to(const struct postgres *postgres, bool to_primary)
 {
     const char *keywords[] = {"connect_timeout",
@@ -220,7 +221,7 @@ enum step postgres_connect(struct postgres *postgres, struct fault *fault)
     return step;
 }
 
-/* --- statements ---------------------------------------------------------------------------------------------------- */
+/* --- statements --------------------------------------------------------------------------------------------------- */
 
 static enum step broken(struct postgres *postgres, const char *reason, struct fault *fault)
 {
@@ -341,7 +342,7 @@ enum step postgres_run(struct postgres *postgres, const struct query *query, PGr
     return step == STEP_OK ? postgres_receive(postgres, result, fault) : step;
 }
 
-/* --- parameters and fields -------------------------------------------------------------------------------------------------------- */
+/* --- parameters and fields ---------------------------------------------------------------------------------------- */
 
 void postgres_number_to_text(uint64_t number, char text[NUMBER_TEXT_SIZE])
 {

@@ -1,12 +1,12 @@
-/* What the source and the lease of PostgreSQL share: a connection with its settings, the checks when it begins, its statements, and how
- * an error becomes a step with a text that says what to do.
+/* What the source and the lease of PostgreSQL share: a connection with its settings, the checks when it begins, its
+ * statements, and how an error becomes a step with a text that says what to do.
  *
- * A connection that breaks is dropped; the next statement connects again. Statements go out in libpq's pipeline mode, each with a
- * sync of its own, so each is a transaction; several may be on their way, and their answers come in the same order. No call waits
- * longer than `patience_ms` for an answer: then the connection counts as broken. One thread.
+ * A connection that breaks is dropped; the next statement connects again. Statements go out in libpq's pipeline mode,
+ * each with a sync of its own, so each is a transaction; several may be on their way, and their answers come in the
+ * same order. No call waits longer than `patience_ms` for an answer: then the connection counts as broken. One thread.
  *
- * `is_pooled`: behind PgBouncer in transaction mode, where the next transaction may meet another server process: nothing is set,
- * prepared or locked that would have to outlive a transaction. */
+ * `is_pooled`: behind PgBouncer in transaction mode, where the next transaction may meet another server process:
+ * nothing is set, prepared or locked that would have to outlive a transaction. */
 #ifndef TALLY_RELAY_POSTGRES_H
 #define TALLY_RELAY_POSTGRES_H
 
@@ -30,7 +30,8 @@ struct postgres {
     bool is_schema_sound; /* its name */
 };
 
-/* `role` is a literal; `texts`: the statements; "@." in them stands for the schema. They are called by their index from then on. */
+/* `role` is a literal; `texts`: the statements; "@." in them stands for the schema. They are called by their index from
+ * then on. */
 void postgres_init(struct postgres *postgres, const struct relay_spec *spec, const char *role, const char *const *texts,
                    unsigned text_count, unsigned patience_ms);
 void postgres_deinit(struct postgres *postgres);
@@ -39,8 +40,9 @@ void postgres_deinit(struct postgres *postgres);
 enum step postgres_connect(struct postgres *postgres, struct fault *fault);
 void postgres_disconnect(struct postgres *postgres);
 
-/* A statement with its parameters; its result comes in binary form, or as text. A value is a text, NULL for a NULL; but one whose size
- * in `binary_sizes` is not 0 has that many bytes and is in binary form. `binary_sizes` NULL: all are texts. */
+/* A statement with its parameters; its result comes in binary form, or as text. A value is a text, NULL for a NULL; but
+ * one whose size in `binary_sizes` is not 0 has that many bytes and is in binary form. `binary_sizes` NULL: all are
+ * texts. */
 #define QUERY_VALUES_MAX 8
 
 struct query {
@@ -51,10 +53,12 @@ struct query {
     bool is_binary;
 };
 
-/* Puts it on its way; connects if needed. After anything but STEP_OK there is no answer to wait for, of this one or those before. */
+/* Puts it on its way; connects if needed. After anything but STEP_OK there is no answer to wait for, of this one or
+ * those before. */
 enum step postgres_send(struct postgres *postgres, const struct query *query, struct fault *fault);
 
-/* The answer to the oldest statement that is on its way. *result is the caller's to PQclear(), and NULL unless STEP_OK. */
+/* The answer to the oldest statement that is on its way. *result is the caller's to PQclear(), and NULL unless
+ * STEP_OK. */
 enum step postgres_receive(struct postgres *postgres, PGresult **result, struct fault *fault);
 
 /* Both. */

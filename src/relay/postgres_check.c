@@ -8,7 +8,7 @@
 #define VERSION_MIN 130000
 #define SCHEMA_VERSION "1"
 
-/* --- errors -------------------------------------------------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------------------------------------------------------- */
 
 enum step postgres_fault(struct fault *fault, enum step step, const char *what, const char *reason)
 {
@@ -95,20 +95,22 @@ enum step postgres_judge(const struct postgres *postgres, const PGresult *result
     return meaning->step;
 }
 
-/* --- settings ------------------------------------------------------------------------------------------------------ */
+/* --- settings ----------------------------------------------------------------------------------------------------- */
 
-/* Generic plans, by index: `done` goes through the primary key, and the scan in its order, whatever the statistics of a table say whose rows
- * live for milliseconds; a custom plan was seen to read the whole table. What is switched off costs more than anything on paper, for
- * which the server would compile the statement to machine code: half a second, at each connection. No time-outs of the server's
- * own for statements, whatever the role's default is; locks of others are not waited for long (P18). */
+/* Generic plans, by index: `done` goes through the primary key, and the scan in its order, whatever the statistics of a
+ * table say whose rows live for milliseconds; a custom plan was seen to read the whole table. What is switched off
+ * costs more than anything on paper, for which the server would compile the statement to machine code: half a second,
+ * at each connection. No time-outs of the server's own for statements, whatever the role's default is; locks of others
+ * are not waited for long (P18). */
 static const char settings[] =
     "SET search_path = pg_catalog, pg_temp; SET default_transaction_isolation = 'read committed'; SET "
     "statement_timeout = 0; "
     "SET lock_timeout = 900; SET client_min_messages = warning; "
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off";
 
-/* Each may be refused: by an older server (13 does not know the last two), by a hosted one, on a Unix socket. They let the server notice
- * within about three seconds that this machine is gone, and let a stand-by's connection rest for as long as it must. */
+/* Each may be refused: by an older server (13 does not know the last two), by a hosted one, on a Unix socket. They let
+ * the server notice within about three seconds that this machine is gone, and let a stand-by's connection rest for as
+ * long as it must. */
 static const char *const wishes[] = {
     "SET tcp_keepalives_idle = 1",
     "SET tcp_keepalives_interval = 1",
@@ -129,7 +131,7 @@ static enum step set_all(const struct postgres *postgres, struct fault *fault)
     return step;
 }
 
-/* --- checks -------------------------------------------------------------------------------------------------------- */
+/* --- checks ------------------------------------------------------------------------------------------------------- */
 
 enum column {
     COLUMN_IS_REPLICA,
@@ -144,7 +146,8 @@ enum column {
     COLUMN_SEES_REPLICAS,
 };
 
-/* What the relay's role may not do yet, as statements; NULL: nothing. Asks the catalogs only, for which no right is needed. */
+/* What the relay's role may not do yet, as statements; NULL: nothing. Asks the catalogs only, for which no right is
+ * needed. */
 #define RIGHTS                                                                                                         \
     "(SELECT string_agg(g.text, '; ' ORDER BY g.place) FROM ("                                                         \
     " SELECT 0 AS place, format('GRANT USAGE ON SCHEMA %I TO %I', n.nspname, current_user) AS text"                    \
@@ -263,7 +266,7 @@ static void name_missing_rights(const struct postgres *postgres, const PGresult 
     PQclear(rights);
 }
 
-/* --- poolers ------------------------------------------------------------------------------------------------------- */
+/* --- poolers ------------------------------------------------------------------------------------------------------ */
 
 /* 0: no answer. */
 static long process_of(PGconn *connection, unsigned patience_ms)
@@ -274,8 +277,8 @@ static long process_of(PGconn *connection, unsigned patience_ms)
     return pid;
 }
 
-/* A pooler in transaction mode gives the server process that just served us to the next one who begins a transaction. One in session
- * mode keeps it for us. */
+/* A pooler in transaction mode gives the server process that just served us to the next one who begins a transaction.
+ * One in session mode keeps it for us. */
 static bool shares_process(const struct postgres *postgres, long pid)
 {
     struct fault fault;

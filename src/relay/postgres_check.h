@@ -7,8 +7,8 @@
 /* Sets the text "what: reason", with the reason on one line, and returns `step`. */
 enum step postgres_fault(struct fault *fault, enum step step, const char *what, const char *reason);
 
-/* STEP_OK if the statement succeeded; else STEP_UNREACHABLE for what may be different next time, and STEP_UNFIT for what somebody must
- * mend, with a text that says how. */
+/* STEP_OK if the statement succeeded; else STEP_UNREACHABLE for what may be different next time, and STEP_UNFIT for
+ * what somebody must mend, with a text that says how. */
 enum step postgres_judge(const struct postgres *postgres, const PGresult *result, struct fault *fault);
 
 /* The text with the schema's name in the place of "@."; the caller frees it. */
@@ -20,8 +20,9 @@ PGresult *postgres_exec(PGconn *connection, const char *text, unsigned patience_
 /* A further connection to the same database, without any setting or check; NULL with *step and the fault set. */
 PGconn *postgres_open(const struct postgres *postgres, struct fault *fault, enum step *step);
 
-/* Sets up a connection that was just made, and refuses what a relay can't work with: a replica (P19), an outbox whose ids do not carry
- * its order or that was copied from elsewhere (P21), missing tables or rights, a pooler that was not announced. */
+/* Sets up a connection that was just made, and refuses what a relay can't work with: a replica (P19), an outbox whose
+ * ids do not carry its order or that was copied from elsewhere (P21), missing tables or rights, a pooler that was not
+ * announced. */
 enum step postgres_check(const struct postgres *postgres, struct fault *fault);
 
 #endif

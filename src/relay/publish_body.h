@@ -1,5 +1,6 @@
-/* The body of a Publish (docs/decisions/0009, "The wire"), written row by row straight into a buffer: a thousand rows at a time are the
- * rate of a relay, and a tree for each would be most of its work. Also the only place that knows what a Tally queue wants of a row. */
+/* The body of a Publish (docs/decisions/0009, "The wire"), written row by row straight into a buffer: a thousand rows
+ * at a time are the rate of a relay, and a tree for each would be most of its work. Also the only place that knows what
+ * a Tally queue wants of a row. */
 #ifndef TALLY_RELAY_PUBLISH_BODY_H
 #define TALLY_RELAY_PUBLISH_BODY_H
 
@@ -16,8 +17,8 @@ struct publish_head {
 /* Begins a body: everything before the first row. */
 void publish_body_begin(struct buffer *body, const struct publish_head *head);
 
-/* Appends a row; `queue` is where rows go that name no queue, NULL: nowhere. False, and nothing appended, if it can't be a message; `reason`
- * then says why. */
+/* Appends a row; `queue` is where rows go that name no queue, NULL: nowhere. False, and nothing appended, if it can't
+ * be a message; `reason` then says why. */
 bool publish_body_add(struct buffer *body, const struct row *row, const char *queue, char reason[ROW_REASON_SIZE]);
 
 void publish_body_end(struct buffer *body);

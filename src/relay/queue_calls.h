@@ -11,13 +11,14 @@
 /* A client for the Tally of the spec, which tries each call once. NULL: `fault` says why. */
 struct tally_client *queue_calls_connect(const struct relay_spec *spec, struct fault *fault);
 
-/* What the client's last error, of a call about `queue`, means: somebody has to do something (the queue is missing, rights), or wait. */
+/* What the client's last error, of a call about `queue`, means: somebody has to do something (the queue is missing,
+ * rights), or wait. */
 enum step queue_calls_judge(const struct tally_client *client, const char *queue, struct fault *fault);
 
 bool queue_calls_is_refused(const struct tally_client *client, const char *code);
 
-/* DeleteMessageBatch, and ChangeMessageVisibilityBatch, for any number of handles: each a request for ten. What the server says of one entry
- * is passed over: a handle that holds nothing any more needs neither. */
+/* DeleteMessageBatch, and ChangeMessageVisibilityBatch, for any number of handles: each a request for ten. What the
+ * server says of one entry is passed over: a handle that holds nothing any more needs neither. */
 enum step queue_calls_delete(struct tally_client *client, const char *queue, const char *const *handles, size_t count,
                              struct fault *fault);
 enum step queue_calls_hide(struct tally_client *client, const char *queue, const char *const *handles, size_t count,

@@ -39,9 +39,9 @@ static char **copy_handles(const struct hand *hand, uint64_t now_ms, size_t *cou
     return handles;
 }
 
-/* Puts off what is held. What is not comes back, with a new handle, here or elsewhere: with the old one this would change
- * the lease of whoever has it. A failure is no news: the worker's own calls meet it too. Under the mutex, which is let go
- * of meanwhile. */
+/* Puts off what is held. What is not comes back, with a new handle, here or elsewhere: with the old one this would
+ * change the lease of whoever has it. A failure is no news: the worker's own calls meet it too. Under the mutex, which
+ * is let go of meanwhile. */
 static void beat(struct hand *hand)
 {
     size_t count;

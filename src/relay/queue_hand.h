@@ -1,8 +1,8 @@
 /* The messages that a relay has received and not dealt with: its rows in hand, in the order of their receipt.
  *
- * A thread of its own, with a connection of its own, puts their visibility timeouts off as long as the worker is at it, whatever the worker
- * waits for. When the worker has not looked at its rows for a while, though no call of its sink takes so long (the relay is paused, or
- * hangs), they are left to others. */
+ * A thread of its own, with a connection of its own, puts their visibility timeouts off as long as the worker is at it,
+ * whatever the worker waits for. When the worker has not looked at its rows for a while, though no call of its sink
+ * takes so long (the relay is paused, or hangs), they are left to others. */
 #ifndef TALLY_RELAY_QUEUE_HAND_H
 #define TALLY_RELAY_QUEUE_HAND_H
 
@@ -37,7 +37,8 @@ struct hand {
 /* `queue` lives as long as the hand. False: `fault` says why. hand_deinit() in any case. */
 bool hand_init(struct hand *hand, const struct relay_spec *spec, const char *queue, unsigned visibility_s,
                struct fault *fault);
-/* Ends the thread; rows still in hand come back to the queue by their visibility timeouts, unless they were given back before. */
+/* Ends the thread; rows still in hand come back to the queue by their visibility timeouts, unless they were given back
+ * before. */
 void hand_deinit(struct hand *hand);
 
 /* The worker looks at its rows. What was left to others meanwhile is out of hand. */

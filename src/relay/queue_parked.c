@@ -247,7 +247,8 @@ static void unpack(const struct tally_message *message, struct row *row)
         row->attributes = bytes_from_string(packed);
 }
 
-/* Back to the end of its group, under its uid. Its deduplication id is a fresh one: under the old one it would be known, and dropped. */
+/* Back to the end of its group, under its uid. Its deduplication id is a fresh one: under the old one it would be
+ * known, and dropped. */
 static enum tally_status send_back(struct parked_queue *parked, const struct tally_message *message)
 {
     struct json_body body;

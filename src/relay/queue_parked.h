@@ -1,10 +1,11 @@
-/* Where a relay whose source is a queue puts what it parks: the queue `<relay name>-parked`, made when it is first needed, whose messages
- * live for 14 days. It is a standard queue whatever the source is: what is parked is looked at and taken out one by one, in any order.
+/* Where a relay whose source is a queue puts what it parks: the queue `<relay name>-parked`, made when it is first
+ * needed, whose messages live for 14 days. It is a standard queue whatever the source is: what is parked is looked at
+ * and taken out one by one, in any order.
  *
- * A message stands there as it was, less what would count, number or wait again (queue_row.h), with these attributes besides:
- * Tally.OutboxId, its uid; Relay.Source, the queue it comes from, because relays of several may have one name; Relay.Error, why;
- * Relay.Doubt, 1, if it may have been delivered. It leaves the source and comes there in one
- * step (Commit). */
+ * A message stands there as it was, less what would count, number or wait again (queue_row.h), with these attributes
+ * besides: Tally.OutboxId, its uid; Relay.Source, the queue it comes from, because relays of several may have one name;
+ * Relay.Error, why; Relay.Doubt, 1, if it may have been delivered. It leaves the source and comes there in one step
+ * (Commit). */
 #ifndef TALLY_RELAY_QUEUE_PARKED_H
 #define TALLY_RELAY_QUEUE_PARKED_H
 
@@ -26,8 +27,8 @@ struct parked_queue {
 void parked_queue_init(struct parked_queue *parked, struct tally_client *client, const struct relay_spec *spec);
 void parked_queue_deinit(struct parked_queue *parked);
 
-/* Puts a row there that is held under `handle`. A handle that holds nothing any more is STEP_OK: either this was done before and the answer
- * was lost, or the message is somebody else's. */
+/* Puts a row there that is held under `handle`. A handle that holds nothing any more is STEP_OK: either this was done
+ * before and the answer was lost, or the message is somebody else's. */
 enum step parked_queue_put(struct parked_queue *parked, const struct row *row, const char *handle, const char *error,
                            bool is_doubted, struct fault *fault);
 

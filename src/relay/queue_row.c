@@ -62,8 +62,9 @@ static struct bytes optional(const char *text)
     return text == NULL ? bytes_make(NULL, 0) : bytes_from_string(text);
 }
 
-/* By two clocks, the queue's and this machine's. What was sent later than now, and by more than they differ anyway, shows that one of them was
- * set: then nobody knows, and what may have been delivered must not be taken for young (P17). */
+/* By two clocks, the queue's and this machine's. What was sent later than now, and by more than they differ anyway,
+ * shows that one of them was set: then nobody knows, and what may have been delivered must not be taken for young
+ * (P17). */
 static uint64_t age_of(const struct tally_message *message)
 {
     uint64_t now_ms = (uint64_t)time(NULL) * 1000;

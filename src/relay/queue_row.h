@@ -13,13 +13,14 @@
 /* Its own attributes as one JSON object, where there are too many for all. */
 #define PARKED_PACKED_ATTRIBUTE "Relay.Attributes"
 
-/* The message as a row, borrowed from it but for its attributes, which are made in the arena. The id is the number of the delivery
- * (Tally.FencingToken), which rises with each in the namespace; the uid is Tally.OutboxId, or the MessageId. False: it is no message of a
- * Tally. */
+/* The message as a row, borrowed from it but for its attributes, which are made in the arena. The id is the number of
+ * the delivery (Tally.FencingToken), which rises with each in the namespace; the uid is Tally.OutboxId, or the
+ * MessageId. False: it is no message of a Tally. */
 bool queue_row_read(const struct tally_message *message, struct arena *arena, struct row *row, struct uid *message_id);
 
-/* Adds a send of the row to a request: QueueUrl, MessageBody, MessageGroupId, and the row's attributes but for those that would do
- * something again: count a unit, number a producer, wait. Returns its MessageAttributes, to which the caller may add. */
+/* Adds a send of the row to a request: QueueUrl, MessageBody, MessageGroupId, and the row's attributes but for those
+ * that would do something again: count a unit, number a producer, wait. Returns its MessageAttributes, to which the
+ * caller may add. */
 yyjson_mut_val *queue_row_add(struct json_body *body, yyjson_mut_val *send, const char *queue, const struct row *row);
 
 /* Adds an attribute of type String; in place of one of the same name. The text is copied. */

@@ -59,7 +59,8 @@ void relay_note_error(struct relay *relay, const char *text)
     relay->status.last_error_ms = wall_ms();
 }
 
-/* Is the worker at work in the keeper's term? After a takeover right behind the loss of the lease it may still be ending the one before. */
+/* Is the worker at work in the keeper's term? After a takeover right behind the loss of the lease it may still be
+ * ending the one before. */
 static bool works_in(const struct relay *relay, const struct term *term)
 {
     return relay->is_working && (relay->keeper == NULL || term_equal(&relay->working_term, term));
@@ -351,7 +352,8 @@ static bool is_stopping(struct relay *relay)
     return is_it;
 }
 
-/* While the keeper can't reach its lease, another call would only wait, and delay the work when the source is there again. */
+/* While the keeper can't reach its lease, another call would only wait, and delay the work when the source is there
+ * again. */
 static bool reaches_source(struct relay *relay)
 {
     struct keeper_view view = {.standing = STANDING_STANDBY};
@@ -360,8 +362,8 @@ static bool reaches_source(struct relay *relay)
     return view.standing == STANDING_STANDBY;
 }
 
-/* The worker's thread between two terms. Whether there is a reason to sleep is asked again under the mutex: whoever changes it then comes
- * before, or wakes us. */
+/* The worker's thread between two terms. Whether there is a reason to sleep is asked again under the mutex: whoever
+ * changes it then comes before, or wakes us. */
 static void stand_by(struct relay *relay, bool can_work)
 {
     struct term term;

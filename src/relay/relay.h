@@ -1,5 +1,5 @@
-/* A relay: a source, a sink, and the two threads between them. The keeper waits for the lease and holds it; while it does, the worker
- * moves rows. What a relay does of itself is said in its status; it never logs and never exits. */
+/* A relay: a source, a sink, and the two threads between them. The keeper waits for the lease and holds it; while it
+ * does, the worker moves rows. What a relay does of itself is said in its status; it never logs and never exits. */
 #ifndef TALLY_RELAY_RELAY_H
 #define TALLY_RELAY_RELAY_H
 
@@ -39,7 +39,8 @@ struct relay_status {
     uint64_t last_error_ms; /* on the wall clock; 0: there was none */
 };
 
-/* Starts both threads. Copies the spec. `wake`, unless NULL, is called from a thread of the relay when its state changes and at each alarm. */
+/* Starts both threads. Copies the spec. `wake`, unless NULL, is called from a thread of the relay when its state
+ * changes and at each alarm. */
 struct relay_options {
     const struct relay_spec *spec;
     void (*wake)(void *context);
@@ -61,7 +62,8 @@ void relay_get_status(struct relay *relay, struct relay_status *status);
 /* Parked rows as of the last look, with all they point to in the arena; any thread. */
 void relay_list_parked(struct relay *relay, struct arena *arena, struct parked **parked, size_t *count);
 
-/* Asks for a parked row to be sent or dropped; done soon, by the worker of the relay, whether it owns the source or not. */
+/* Asks for a parked row to be sent or dropped; done soon, by the worker of the relay, whether it owns the source or
+ * not. */
 void relay_resolve(struct relay *relay, const struct uid *uid, enum resolution resolution);
 
 const char *relay_state_name(enum relay_state state);

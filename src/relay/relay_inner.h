@@ -65,14 +65,16 @@ void relay_sleep(struct relay *relay, unsigned wait_ms);
 /* With the mutex held. */
 void relay_note_error(struct relay *relay, const char *text);
 
-/* What an operator asked for, and the list of parked rows behind it. The worker's thread, with no scan open; without the mutex. */
+/* What an operator asked for, and the list of parked rows behind it. The worker's thread, with no scan open; without
+ * the mutex. */
 void relay_run_errands(struct relay *relay);
 
 /* The source's health, if it is time. The same. */
 void relay_look_at_health(struct relay *relay, uint64_t now_ms);
 
-/* The same of a relay that stands by or can't go on, so that whoever watches it hears of rows that nobody fetches. Seldom, since many may
- * stand by for one source, and since the source itself may be what does not answer. A stand-by has its connection ready by that. */
+/* The same of a relay that stands by or can't go on, so that whoever watches it hears of rows that nobody fetches.
+ * Seldom, since many may stand by for one source, and since the source itself may be what does not answer. A stand-by
+ * has its connection ready by that. */
 void relay_look_seldom(struct relay *relay, uint64_t now_ms);
 
 #endif

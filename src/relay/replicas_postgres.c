@@ -1,8 +1,8 @@
 /* Rows that replicas have (P25). Behind each scan stands the question how far the log of the server is; what the scan
  * saw was written before that. When enough replicas have flushed so much, no failover to one of them forgets a row.
  *
- * A position is worth something over its own connection only: a server that was found again may have crashed, or be another one, and
- * then its log holds something else there. */
+ * A position is worth something over its own connection only: a server that was found again may have crashed, or be
+ * another one, and then its log holds something else there. */
 #include "relay/source_postgres_parts.h"
 #include <stdio.h>
 
@@ -36,9 +36,10 @@ static void say_what_is_missing(const struct source_postgres *self, const PGresu
               (unsigned long long)postgres_number(result, 0, 2), postgres_number(result, 0, 2) == 1 ? "has" : "have");
 }
 
-/* What the server itself has not flushed it sends to no replica, and it may take its time: nobody waits for the commit of an asynchronous
- * transaction, nor for what the scan itself has written as it tidied up pages. At the end of a page, besides, the position stands
- * behind the head of the next one, which is written with the next record. So there is a commit, once for each position. */
+/* What the server itself has not flushed it sends to no replica, and it may take its time: nobody waits for the commit
+ * of an asynchronous transaction, nor for what the scan itself has written as it tidied up pages. At the end of a page,
+ * besides, the position stands behind the head of the next one, which is written with the next record. So there is a
+ * commit, once for each position. */
 static enum step push(struct source_postgres *self, uint64_t position, struct fault *fault)
 {
     if (self->pushed == position)

@@ -45,8 +45,8 @@ struct rows {
     size_t capacity;
     size_t size;       /* bytes of all bodies and attributes */
     bool is_cut_short; /* the source may have more, from the first on: a row that is not here need not be gone */
-    /* Of a source that is asked whether it keeps them (source_ops.look_kept): how far it was when they had been read, and which of its
-     * connections they came over. */
+    /* Of a source that is asked whether it keeps them (source_ops.look_kept): how far it was when they had been read,
+     * and which of its connections they came over. */
     uint64_t read_position;
     unsigned read_connection;
 };
@@ -68,8 +68,8 @@ bool uid_from_text(struct bytes text, struct uid *uid);
 /* A fresh random one (version 4), from the system. */
 void uid_generate(struct uid *uid);
 
-/* Writes the row's attributes, and its uid among them, as the JSON of SQS's MessageAttributes. False if they are no attributes; `reason`
- * then says why, for the row to be parked with. */
+/* Writes the row's attributes, and its uid among them, as the JSON of SQS's MessageAttributes. False if they are no
+ * attributes; `reason` then says why, for the row to be parked with. */
 #define ROW_REASON_SIZE 300u
 bool row_write_attributes(const struct row *row, struct buffer *json, char reason[ROW_REASON_SIZE]);
 

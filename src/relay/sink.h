@@ -11,20 +11,21 @@ enum verdict {
     VERDICT_UNTRIED,   /* nothing left for it: the permit ended, the sink is down, or the call had run long enough */
     VERDICT_DELIVERED, /* the sink has it, durably: by this attempt or by one before */
     VERDICT_REFUSED,   /* the sink refused this very row and would again: to be parked */
-    VERDICT_RETRY, /* it is not in the sink, or a repeat makes no difference: again after `retry_ms`, its group behind it */
+    /* it is not in the sink, or a repeat makes no difference: again after `retry_ms`, its group behind it */
+    VERDICT_RETRY,
     VERDICT_DOUBTED, /* it may have been delivered and must not be tried again: to be parked as in doubt */
     VERDICT_BLOCKED, /* its destination can't be used: it and all that goes there wait until it can */
 };
 
 struct attempt {
     const struct row *row;
-    bool
-        is_repeat; /* it may have been delivered before: a sink that can't know says so in the message (`maybe-duplicate`) */
+    /* it may have been delivered before: a sink that can't know says so in the message (`maybe-duplicate`) */
+    bool is_repeat;
     enum verdict verdict;
     bool is_duplicate;     /* with DELIVERED: the sink had it from an attempt before */
     bool may_have_arrived; /* of this attempt, with RETRY or BLOCKED: no answer says that the sink did not take it */
-    bool
-        is_under_way; /* with RETRY: its request has not ended, so it is no failure to be counted; it may have arrived */
+    /* with RETRY: its request has not ended, so it is no failure to be counted; it may have arrived */
+    bool is_under_way;
     uint32_t retry_ms; /* the sink's own wish; 0: as the relay thinks */
     char reason[ROW_REASON_SIZE];
 };
@@ -38,17 +39,20 @@ struct permit {
 struct sink;
 
 struct sink_ops {
-    /* A new term begins. A sink that remembers says which rows it has that were never confirmed: they are to be deleted from the source
-     * first; and if it knows a later term, STEP_FENCED and *epoch_known, above which the source must be taken over again. */
+    /* A new term begins. A sink that remembers says which rows it has that were never confirmed: they are to be deleted
+     * from the source first; and if it knows a later term, STEP_FENCED and *epoch_known, above which the source must be
+     * taken over again. */
     enum step (*open)(struct sink *sink, const struct term *term, uint64_t *epoch_known, struct row_name **stored,
                       size_t *stored_count, struct arena *arena, struct fault *fault);
 
-    /* Tries to deliver the rows, in their order within each group, and fills in what became of each. STEP_UNREACHABLE: nothing is known
-     * of any of them; the caller then repeats the very same call before any other. A sink that does not remember does not answer so, but
-     * says of each row what is known. `settled` calls of this term are over: every row of theirs has left the source. */
+    /* Tries to deliver the rows, in their order within each group, and fills in what became of each. STEP_UNREACHABLE:
+     * nothing is known of any of them; the caller then repeats the very same call before any other. A sink that does
+     * not remember does not answer so, but says of each row what is known. `settled` calls of this term are over: every
+     * row of theirs has left the source. */
     enum step (*deliver)(struct sink *sink, const struct term *term, struct attempt *attempts, size_t count,
                          uint64_t settled, const struct permit *permit, struct fault *fault);
-    /* How long after its first attempt a repeat of this row is harmless; 0: each may be one more effect. NULL: as the head says. */
+    /* How long after its first attempt a repeat of this row is harmless; 0: each may be one more effect. NULL: as the
+     * head says. */
     uint64_t (*memory_ms)(const struct sink *sink, const struct row *row);
     void (*close)(struct sink *sink);
 };
@@ -69,8 +73,8 @@ struct sink {
     unsigned rows_max;    /* of one call */
     size_t size_max;
     bool takes_acks;
-    /* Set by each deliver() of a sink that does not remember: it as a whole does not answer or asks for peace, so that the relay pauses
-     * rather than the rows; the verdicts say which row was tried last, and why it failed. */
+    /* Set by each deliver() of a sink that does not remember: it as a whole does not answer or asks for peace, so that
+     * the relay pauses rather than the rows; the verdicts say which row was tried last, and why it failed. */
     bool is_down;
 };
 

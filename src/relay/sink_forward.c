@@ -75,13 +75,13 @@ static void set_all(struct attempt *attempts, size_t count, enum verdict verdict
     }
 }
 
-/* What a Commit of one row is answered with when that very row is at fault and would be again. Everything else is of the queue, of rights
- * or of the server, and no row pays for it (P14). */
+/* What a Commit of one row is answered with when that very row is at fault and would be again. Everything else is of
+ * the queue, of rights or of the server, and no row pays for it (P14). */
 static bool is_of_row(const struct tally_client *client)
 {
     static const char *const codes[] = {
         "InvalidMessageContents",         /* a character that no message may have */
-        "InvalidParameterValueException", /* too large for the sink's queue; an attribute or a group that it does not take */
+        "InvalidParameterValueException", /* too large for the sink's queue, or an attribute or group it doesn't take */
         "MissingRequiredParameterException", /* the queue wants what this message lacks */
         "UnsupportedOperation",              /* the queue does not do what this message asks for */
         "BatchRequestTooLong",               /* with what the relay adds it has more than a mebibyte */
@@ -95,8 +95,8 @@ static bool is_of_row(const struct tally_client *client)
     return false;
 }
 
-/* Its handle is not the newest: a Commit whose answer was lost has done it, or the message went to somebody else, or will. Either way
- * there is nothing left to do for this delivery; if the message comes again it is another one. */
+/* Its handle is not the newest: a Commit whose answer was lost has done it, or the message went to somebody else, or
+ * will. Either way there is nothing left to do for this delivery; if the message comes again it is another one. */
 static bool is_overtaken(const struct tally_client *client)
 {
     return queue_calls_is_refused(client, "ReceiptHandleIsInvalid");

@@ -22,9 +22,10 @@
 /* Rows that failed and were not settled since, the newest ones. */
 #define TRIES_MAX 1024u
 
-/* Requests under way, and the ends of those whose rows are still to come again. A call leaves no more than what is under way, and its rows
- * come a moment later, unless a whole call of earlier rows stands before them. If that happens so often that there is no place any more,
- * the end that has waited longest is forgotten and its row sent again: it may be waiting for the very rows that would wait for it. */
+/* Requests under way, and the ends of those whose rows are still to come again. A call leaves no more than what is
+ * under way, and its rows come a moment later, unless a whole call of earlier rows stands before them. If that happens
+ * so often that there is no place any more, the end that has waited longest is forgotten and its row sent again: it may
+ * be waiting for the very rows that would wait for it. */
 #define TRANSFERS_MAX 128u
 static_assert(TRANSFERS_MAX > WEBHOOK_REQUESTS_MAX, "an end has a place while all requests are under way");
 
@@ -41,8 +42,8 @@ struct sink_http {
     struct fault fault; /* of the secret; "": none */
     bool is_at_most_once;
     bool is_strict;
-    bool
-        is_wary; /* the receiver could not be used the last time it was tried: one request is to find out whether it can */
+    /* the receiver could not be used the last time it was tried: one request is to find out whether it can */
+    bool is_wary;
     unsigned timeout_ms;
     CURLM *multi_owned;
     struct transfer transfers[TRANSFERS_MAX];
@@ -88,7 +89,8 @@ static uint64_t draw(struct sink_http *http)
     return http->random * 0x2545f4914f6cdd1du;
 }
 
-/* The pause after attempt number `count`: doubling, less up to a half at random, so that what failed together does not come together. */
+/* The pause after attempt number `count`: doubling, less up to a half at random, so that what failed together does not
+ * come together. */
 static uint32_t backoff_ms(struct sink_http *http, unsigned count)
 {
     uint32_t pause_ms = BACKOFF_MAX_MS;
@@ -193,8 +195,8 @@ static struct transfer *find_transfer(struct sink_http *http, const struct uid *
     return NULL;
 }
 
-/* A place for a request; NULL: as many as may be are under way. One that has ended is not counted any more, and keeps what it came to for
- * its row, which is held back meanwhile. */
+/* A place for a request; NULL: as many as may be are under way. One that has ended is not counted any more, and keeps
+ * what it came to for its row, which is held back meanwhile. */
 static struct transfer *free_transfer(struct sink_http *http)
 {
     struct transfer *empty = NULL, *oldest = NULL;

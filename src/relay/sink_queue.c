@@ -16,8 +16,8 @@
 #define QUICK_MS 900u
 #define PATIENT_MS 10000u
 
-/* After so long no further Publish begins in a call: meanwhile the answer of a scan may wait to be read, and the source must not hold its
- * snapshot for longer than a second (P18). */
+/* After so long no further Publish begins in a call: meanwhile the answer of a scan may wait to be read, and the source
+ * must not hold its snapshot for longer than a second (P18). */
 #define CALL_MS 100u
 
 /* Calls of a term that may be open at once, in the sense of `settled`. */
@@ -56,8 +56,8 @@ static bool is_code(const struct tally_error *error, const char *code)
     return strcmp(error->code, code) == 0;
 }
 
-/* What a refused or lost request means for the relay. What isn't known here is taken for something that an operator mends: a right, a
- * limit. It is tried again then, and no row pays for it (P14). */
+/* What a refused or lost request means for the relay. What isn't known here is taken for something that an operator
+ * mends: a right, a limit. It is tried again then, and no row pays for it (P14). */
 static enum step judge(const struct tally_client *client, struct fault *fault)
 {
     const struct tally_error *error = tally_client_error(client);
@@ -308,8 +308,8 @@ static enum step publish(struct sink_queue *queue, struct attempt *attempts, str
     return step;
 }
 
-/* Has one of the rows just dealt with to stay in the source? Those behind it may be of its group, so no more of them are sent: the server
- * sees to the order within one batch only. */
+/* Has one of the rows just dealt with to stay in the source? Those behind it may be of its group, so no more of them
+ * are sent: the server sees to the order within one batch only. */
 static bool stays_behind(const struct sink_queue *queue, const struct attempt *attempts, size_t start)
 {
     for (size_t i = start; i < queue->next; i++)

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* SQS FIFO knows a deduplication id for five minutes; the margin is for a request on its way and a step of the source's clock. */
+/* SQS FIFO knows a deduplication id for five minutes; the margin is for a request on its way and a step of the source's
+ * clock. */
 #define MEMORY_MS (270u * 1000)
 
 /* Where doubts are parked, each row of a killed relay's call is work for somebody. */
@@ -15,7 +16,8 @@
 #define CALL_SIZE_MAX (8u << 20)
 #define BATCH_SIZE_MAX (1024u << 10)
 
-/* A request must have ended before its lease has; four of five messages that wait for an answer for so long will never get one. */
+/* A request must have ended before its lease has; four of five messages that wait for an answer for so long will never
+ * get one. */
 #define TIMEOUT_MS_MAX 15000u
 #define TIMEOUT_MS_MIN 500u
 

@@ -1,8 +1,9 @@
 /* Any endpoint of the SQS protocol as the sink: Amazon SQS, or another Tally.
  *
- * It forgets. A FIFO queue knows a message again for five minutes after its first attempt, a standard queue never; the relay counts the time
- * and decides (worker_attempt.c). Here is promised: the same ids at every attempt (P16); no request with two messages of one group, and none of
- * a group while another one is under way (P15); the permit asked before each request; and of each row, what is known and no more. */
+ * It forgets. A FIFO queue knows a message again for five minutes after its first attempt, a standard queue never; the
+ * relay counts the time and decides (worker_attempt.c). Here is promised: the same ids at every attempt (P16); no
+ * request with two messages of one group, and none of a group while another one is under way (P15); the permit asked
+ * before each request; and of each row, what is known and no more. */
 #ifndef TALLY_RELAY_SINK_SQS_H
 #define TALLY_RELAY_SINK_SQS_H
 
@@ -12,9 +13,10 @@
 /* Requests that are under way at once, each on a connection and a thread of its own. */
 #define SINK_SQS_LANES_MAX 8u
 
-/* The URL is a queue's, or an endpoint's where each row names its queue. Region and credentials that the spec lacks come from the environment
- * (AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN); without any the requests are not signed.
- * NULL: this can't be; `fault` says why. Connects to nothing yet. */
+/* The URL is a queue's, or an endpoint's where each row names its queue. Region and credentials that the spec lacks
+ * come from the environment (AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+ * AWS_SESSION_TOKEN); without any the requests are not signed. NULL: this can't be; `fault` says why. Connects to
+ * nothing yet. */
 struct sink *sink_sqs_create(const struct relay_spec *spec, struct fault *fault);
 
 #endif

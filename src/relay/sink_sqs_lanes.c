@@ -1,5 +1,5 @@
-/* One call of the SQS sink: which rows go together, where their queues are, and the requests, in several lanes, each with a connection and
- * a thread of its own. */
+/* One call of the SQS sink: which rows go together, where their queues are, and the requests, in several lanes, each
+ * with a connection and a thread of its own. */
 #include "base/assert.h"
 #include "base/memory.h"
 #include "client/json.h"
@@ -31,7 +31,8 @@ static void exchange_deinit(struct exchange *exchange)
     buffer_deinit(&exchange->text);
 }
 
-/* Posts, unless nothing may leave any more. False: it was not answered, and the call is over; the sink is down if it was tried. */
+/* Posts, unless nothing may leave any more. False: it was not answered, and the call is over; the sink is down if it
+ * was tried. */
 static bool post(const struct lane *lane, struct exchange *exchange, bool lets_others)
 {
     struct call *call = lane->call;
@@ -56,7 +57,8 @@ static bool post(const struct lane *lane, struct exchange *exchange, bool lets_o
 
 /* --- queues ------------------------------------------------------------------------------------------------------- */
 
-/* Asks the endpoint where the queue is; everything else waits. NULL: the row, or all that goes there, is settled, or the call is over. */
+/* Asks the endpoint where the queue is; everything else waits. NULL: the row, or all that goes there, is settled, or
+ * the call is over. */
 static struct sqs_queue *ask_for_queue(const struct lane *lane, size_t index, struct bytes name)
 {
     struct call *call = lane->call;
@@ -130,7 +132,8 @@ static void find_lines(struct call *call)
     }
 }
 
-/* May this row be in the batch that is being made? Each row that waits keeps those behind it in its line out of it (P15). */
+/* May this row be in the batch that is being made? Each row that waits keeps those behind it in its line out of it
+ * (P15). */
 static bool is_next_of_line(struct call *call, size_t index)
 {
     struct line *line = &call->lines[call->line_of[index]];

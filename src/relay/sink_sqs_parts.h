@@ -1,5 +1,5 @@
-/* What the files of the SQS sink share: sink_sqs.c (made, and what it remembers), sink_sqs_lanes.c (one call: its requests),
- * sink_sqs_answers.c (what they mean for the rows). */
+/* What the files of the SQS sink share: sink_sqs.c (made, and what it remembers), sink_sqs_lanes.c (one call: its
+ * requests), sink_sqs_answers.c (what they mean for the rows). */
 #ifndef TALLY_RELAY_SINK_SQS_PARTS_H
 #define TALLY_RELAY_SINK_SQS_PARTS_H
 
@@ -81,8 +81,8 @@ uint64_t sink_sqs_memory_ms(const struct sink *sink, const struct row *row);
 enum step sink_sqs_deliver(struct sink *sink, const struct term *term, struct attempt *attempts, size_t count,
                            uint64_t settled, const struct permit *permit, struct fault *fault);
 
-/* From here on everything is called under the call's mutex. This is the verdict on a row; where those behind it must wait, its line is
- * closed. `reason` may be NULL. */
+/* From here on everything is called under the call's mutex. This is the verdict on a row; where those behind it must
+ * wait, its line is closed. `reason` may be NULL. */
 void sink_sqs_settle(struct call *call, size_t index, enum verdict verdict, const char *reason);
 
 /* One of the parcel is not as it must be, or they are too many bytes: each is sent alone, and the server says which. */
@@ -91,9 +91,9 @@ void sink_sqs_split(struct call *call, const struct parcel *parcel, const char *
 /* Why there was no answer; NULL: the request was not tried. */
 const char *sink_sqs_reason_of(const struct exchange *exchange);
 
-/* These settle the rows that the exchange was about, and end the call where the endpoint is down. The first: an answer that was no URL,
- * when the row's queue was asked for. The others, of a batch: it was refused as a whole; it was not; there was no answer, so it may have
- * arrived, or nothing of it left. */
+/* These settle the rows that the exchange was about, and end the call where the endpoint is down. The first: an answer
+ * that was no URL, when the row's queue was asked for. The others, of a batch: it was refused as a whole; it was not;
+ * there was no answer, so it may have arrived, or nothing of it left. */
 void sink_sqs_read_no_url(struct call *call, size_t index, const struct exchange *exchange);
 void sink_sqs_read_refusal(struct call *call, const struct parcel *parcel, const struct exchange *exchange);
 void sink_sqs_read_results(struct call *call, const struct parcel *parcel, struct bytes text);

@@ -1,8 +1,8 @@
 /* A source: where rows come from, and where it is noted what became of them.
  *
- * Each call blocks and is one transaction, or none; none is open between two calls. Every one that changes something checks the
- * term first and answers STEP_FENCED if it is not the source's (P10). After STEP_UNREACHABLE the caller may repeat any of them: each
- * is written so that a repeat is harmless. One thread at a time, the worker's. */
+ * Each call blocks and is one transaction, or none; none is open between two calls. Every one that changes something
+ * checks the term first and answers STEP_FENCED if it is not the source's (P10). After STEP_UNREACHABLE the caller may
+ * repeat any of them: each is written so that a repeat is harmless. One thread at a time, the worker's. */
 #ifndef TALLY_RELAY_SOURCE_H
 #define TALLY_RELAY_SOURCE_H
 
@@ -31,8 +31,8 @@ struct source_health {
     uint64_t waiting_count; /* rows, an estimate where there are many */
     uint64_t oldest_age_ms;
     uint64_t parked_count;
-    char warning
-        [FAULT_TEXT_SIZE]; /* something that will hurt, such as an old transaction that holds back VACUUM; "": nothing */
+    /* something that will hurt, such as an old transaction that holds back VACUUM; "": nothing */
+    char warning[FAULT_TEXT_SIZE];
 };
 
 /* A row that is parked. */
@@ -52,34 +52,37 @@ enum resolution {
 struct source;
 
 struct source_ops {
-    /* The next rows that are not among `in_flight`, in the order of their ids: at most `limit` rows and about `size_max` bytes, in two
-     * halves, so that the source can work while the caller does: after begin_scan() exactly one end_scan(), and nothing else between.
-     * begin_scan() first settles what `done` names: deletes those rows, whose delivery is durable (P5). `rows` is emptied first; where not all
-     * of `done` were there any more, it may stay empty and cut short: the next scan finds what there is. */
+    /* The next rows that are not among `in_flight`, in the order of their ids: at most `limit` rows and about
+     * `size_max` bytes, in two halves, so that the source can work while the caller does: after begin_scan() exactly
+     * one end_scan(), and nothing else between. begin_scan() first settles what `done` names: deletes those rows, whose
+     * delivery is durable (P5). `rows` is emptied first; where not all of `done` were there any more, it may stay empty
+     * and cut short: the next scan finds what there is. */
     enum step (*begin_scan)(struct source *source, const struct term *term, const struct row_name *done,
                             size_t done_count, const struct row_name *in_flight, size_t in_flight_count, unsigned limit,
                             size_t size_max, struct fault *fault);
     enum step (*end_scan)(struct source *source, struct rows *rows, struct fault *fault);
 
-    /* Have as many replicas as was asked for what these rows are, so that they outlive the loss of the source (P25)? *is_kept false: not yet,
-     * and `fault` says what they wait for. Not STEP_OK: nobody can tell any more; they are to be read again. NULL: there is nothing to
-     * wait for. */
+    /* Have as many replicas as was asked for what these rows are, so that they outlive the loss of the source (P25)?
+     * *is_kept false: not yet, and `fault` says what they wait for. Not STEP_OK: nobody can tell any more; they are to
+     * be read again. NULL: there is nothing to wait for. */
     enum step (*look_kept)(struct source *source, const struct rows *rows, bool *is_kept, struct fault *fault);
 
     /* Parks a row: it leaves the outbox and stays listed. */
     enum step (*park)(struct source *source, const struct term *term, const struct row *row, const char *error,
                       bool is_doubted, struct fault *fault);
 
-    /* The next three are NULL where a row itself says whether somebody may have tried before (row.receive_count).
-     * One step (P16): the rows of intent `last` (0: none) are done, and these are about to be tried. No names: nothing is. */
+    /* The next three are NULL where a row itself says whether somebody may have tried before (row.receive_count). One
+     * step (P16): the rows of intent `last` (0: none) are done, and these are about to be tried. No names: nothing
+     * is. */
     enum step (*note)(struct source *source, const struct term *term, uint64_t last, uint64_t next,
                       const struct row_name *names, size_t count, struct fault *fault);
-    /* The first open intent behind `after`, by epoch and number (NULL: the oldest), and its rows that are still there; *is_open false:
-     * none. What it points to stands in `rows`. Several are open when rows of an older one still wait for their next attempt. */
+    /* The first open intent behind `after`, by epoch and number (NULL: the oldest), and its rows that are still there;
+     * *is_open false: none. What it points to stands in `rows`. Several are open when rows of an older one still wait
+     * for their next attempt. */
     enum step (*find_intent)(struct source *source, const struct term *term, const struct intent *after,
                              struct intent *intent, struct rows *rows, bool *is_open, struct fault *fault);
-    /* Ends an intent, of this epoch or an earlier one: the named rows of it are done, the others go back to waiting. Only the epoch
-     * and the number of `intent` are read. */
+    /* Ends an intent, of this epoch or an earlier one: the named rows of it are done, the others go back to waiting.
+     * Only the epoch and the number of `intent` are read. */
     enum step (*end_intent)(struct source *source, const struct term *term, const struct intent *intent,
                             const struct row_name *done, size_t count, struct fault *fault);
 

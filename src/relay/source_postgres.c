@@ -12,7 +12,7 @@
 #define PATIENCE_MS 10000u
 #define WHOLE_PATIENCE_MS 120000u /* for a scan past all that VACUUM could not remove */
 
-/* --- parameters ---------------------------------------------------------------------------------------------------- */
+/* --- parameters --------------------------------------------------------------------------------------------------- */
 
 #define OID_OF_BIGINT 20u
 #define OID_OF_UUID 2950u
@@ -24,8 +24,8 @@ static void append_number(struct buffer *array, uint64_t number, unsigned size)
         buffer_append_u8(array, (uint8_t)(number >> (shift - 8)));
 }
 
-/* An array in binary form begins so: dimensions, no NULLs in it, its type, and of its one dimension the length and the first index.
- * Source: array_recv() of PostgreSQL. */
+/* An array in binary form begins so: dimensions, no NULLs in it, its type, and of its one dimension the length and the
+ * first index. Source: array_recv() of PostgreSQL. */
 static void begin_array(struct buffer *array, uint32_t type, size_t count)
 {
     buffer_truncate(array, 0);
@@ -58,14 +58,15 @@ static const char *uids_of(struct buffer *array, const struct row_name *names, s
     return (const char *)array->data_owned;
 }
 
-/* --- answers ------------------------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------------------------------ */
 
 static enum step fenced(struct fault *fault)
 {
     return fault_set(fault, STEP_FENCED, "another relay has taken the source over");
 }
 
-/* Of a statement that deletes: its first column says whether the fence held, the second which rows are gone. Clears the result. */
+/* Of a statement that deletes: its first column says whether the fence held, the second which rows are gone. Clears the
+ * result. */
 static enum step check_held(struct source_postgres *self, enum step step, PGresult *result, struct fault *fault)
 {
     if (step == STEP_OK && postgres_number(result, 0, 0) == 0)
@@ -114,10 +115,10 @@ enum step source_postgres_run(struct source_postgres *self, unsigned statement, 
     return postgres_run(&self->postgres, &query, result, fault);
 }
 
-/* --- the scan ------------------------------------------------------------------------------------------------------ */
+/* --- the scan ----------------------------------------------------------------------------------------------------- */
 
-/* From the first to the last of the names, unless they are out of order, or so few of a range that to look at all of it costs more than to
- * look for each: then an empty one. */
+/* From the first to the last of the names, unless they are out of order, or so few of a range that to look at all of it
+ * costs more than to look for each: then an empty one. */
 static void find_range(const struct row_name *names, size_t count, uint64_t *first, uint64_t *last)
 {
     *first = names[0].id;
@@ -161,8 +162,9 @@ static size_t pass_over(uint64_t *id, const struct row_name *names, size_t count
     return passed;
 }
 
-/* Where rows flow, nothing lives between the floor and the rows that the statement before this one deletes, and nothing between those and the
- * ones in flight: then the scan begins behind them all, instead of reading them to leave them out. */
+/* Where rows flow, nothing lives between the floor and the rows that the statement before this one deletes, and nothing
+ * between those and the ones in flight: then the scan begins behind them all, instead of reading them to leave them
+ * out. */
 static enum step send_scan(struct source_postgres *self, const struct row_name *done, size_t done_count,
                            const struct row_name *in_flight, size_t count, unsigned limit, size_t size_max,
                            struct fault *fault)
@@ -250,7 +252,8 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
         *fault = fence_fault;
         step = settled;
     }
-    /* Where it counted on a row that was not there, a failover may have given its id to another one, which the scan has missed. */
+    /* Where it counted on a row that was not there, a failover may have given its id to another one, which the scan has
+     * missed. */
     rows->is_cut_short = self->is_settling && self->passed_count > 0 && self->deleted_count < self->done_count;
     if (step == STEP_OK && rows->is_cut_short)
         floor_look_at_all(&self->floor);
@@ -262,10 +265,10 @@ static enum step source_end_scan(struct source *source, struct rows *rows, struc
     return step;
 }
 
-/* --- rows that go another way -------------------------------------------------------------------------------------- */
+/* --- rows that go another way ------------------------------------------------------------------------------------- */
 
-/* What a sink said, in a form that every database can keep: it may come from a stranger, cut in the middle of a character, and a
- * statement that is refused for it would be refused for ever. */
+/* What a sink said, in a form that every database can keep: it may come from a stranger, cut in the middle of a
+ * character, and a statement that is refused for it would be refused for ever. */
 static void copy_as_ascii(const char *text, char copy[ROW_REASON_SIZE])
 {
     size_t size = 0;
@@ -382,7 +385,7 @@ static enum step source_end_intent(struct source *source, const struct term *ter
                           count, NULL, fault);
 }
 
-/* --- made and unmade ----------------------------------------------------------------------------------------------- */
+/* --- made and unmade ---------------------------------------------------------------------------------------------- */
 
 static void source_close(struct source *source)
 {

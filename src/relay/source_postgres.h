@@ -1,8 +1,8 @@
-/* PostgreSQL as the source: the outbox table of a schema (default `tally`), over a connection of the worker's own that comes back by
- * itself: the call that finds it gone answers STEP_UNREACHABLE, the next one connects.
+/* PostgreSQL as the source: the outbox table of a schema (default `tally`), over a connection of the worker's own that
+ * comes back by itself: the call that finds it gone answers STEP_UNREACHABLE, the next one connects.
  *
- * The row's presence is its state. A scan reads from below every live row; its lower bound, the settled floor (P7, P8), lives as long
- * as the connection and the term. */
+ * The row's presence is its state. A scan reads from below every live row; its lower bound, the settled floor (P7, P8),
+ * lives as long as the connection and the term. */
 #ifndef TALLY_RELAY_SOURCE_POSTGRES_H
 #define TALLY_RELAY_SOURCE_POSTGRES_H
 

@@ -1,5 +1,6 @@
 /* What the files of PostgreSQL's source share: source_postgres.c (rows), floor_postgres.c (the settled floor),
- * replicas_postgres.c (what replicas have), source_postgres_people.c (what people ask), source_postgres_statements.c (the SQL of all). */
+ * replicas_postgres.c (what replicas have), source_postgres_people.c (what people ask), source_postgres_statements.c
+ * (the SQL of all). */
 #ifndef TALLY_RELAY_SOURCE_POSTGRES_PARTS_H
 #define TALLY_RELAY_SOURCE_POSTGRES_PARTS_H
 
@@ -34,8 +35,8 @@ enum {
 
 extern const char *const source_postgres_statements[STATEMENT_COUNT];
 
-/* The id below which nothing lives or can still become visible: an optimisation of the scan, kept in memory only, and forgotten with the
- * connection and the term (P8). */
+/* The id below which nothing lives or can still become visible: an optimisation of the scan, kept in memory only, and
+ * forgotten with the connection and the term (P8). */
 struct floor {
     uint64_t value; /* 0: unknown */
     struct term term;
@@ -82,7 +83,8 @@ enum step source_postgres_run(struct source_postgres *self, unsigned statement, 
 
 /* Before each scan, with a connection: moves the floor up when it can. */
 enum step floor_advance(struct source_postgres *self, const struct term *term, struct fault *fault);
-/* The floor for this scan; 0 about once a minute, which finds rows that a failover brought back and rows with a chosen id. */
+/* The floor for this scan; 0 about once a minute, which finds rows that a failover brought back and rows with a chosen
+ * id. */
 uint64_t floor_of_scan(const struct floor *floor);
 /* Is there so much above the floor to pass over that a scan in pieces is worth it? */
 bool floor_has_pieces(const struct floor *floor);

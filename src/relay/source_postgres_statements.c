@@ -1,12 +1,14 @@
-/* The SQL of PostgreSQL's source. "@." is the schema. What changes something checks the fence first: $1 and $2 are epoch and owner. */
+/* The SQL of PostgreSQL's source. "@." is the schema. What changes something checks the fence first: $1 and $2 are
+ * epoch and owner. */
 #include "relay/source_postgres_parts.h"
 
 #define ROW_COLUMNS                                                                                                    \
     "o.id, o.uid, o.kind, o.delay_s, o.queue, o.group_id, o.dedup_id, o.attributes::text, o.body,"                     \
     " o.created, clock_timestamp()"
 
-/* What a scan looks at: rising pieces of ids, without those that are gone in between, given as $1 and $2: `low` stands before the first id
- * of a piece and `high` behind the last one. The pieces come one after the other, and so the server sorts only within each. */
+/* What a scan looks at: rising pieces of ids, without those that are gone in between, given as $1 and $2: `low` stands
+ * before the first id of a piece and `high` behind the last one. The pieces come one after the other, and so the server
+ * sorts only within each. */
 #define PIECES "unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS g(low, high, place) CROSS JOIN LATERAL"
 #define SIZE_OF_ROW "octet_length(body) + coalesce(pg_column_size(attributes), 0) + 100"
 
@@ -19,17 +21,18 @@
     "FOR SHARE)"
 
 const char *const source_postgres_statements[STATEMENT_COUNT] = {
-    /* $1: the floor; $2: ids in flight; $3: rows; $4: bytes, of which the row that crosses the limit is the last. The size of a large
-     * body is known without reading it. The ids stand in a subquery because the server makes a hash table of that; of an array it
-     * compares each of a thousand ids with each row, and of a held backlog many thousands. */
+    /* $1: the floor; $2: ids in flight; $3: rows; $4: bytes, of which the row that crosses the limit is the last. The
+     * size of a large body is known without reading it. The ids stand in a subquery because the server makes a hash
+     * table of that; of an array it compares each of a thousand ids with each row, and of a held backlog many
+     * thousands. */
     [STATEMENT_SCAN] =
         "SELECT " ROW_COLUMNS " FROM (SELECT *, sum(" SIZE_OF_ROW ")"
         "  OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before"
         "  FROM @.outbox WHERE id > $1::bigint AND id NOT IN (SELECT unnest($2::bigint[])) ORDER BY id LIMIT $3::int) o"
         " WHERE coalesce(o.before, 0) < $4::bigint ORDER BY o.id",
-    /* $3, $4: names; $5, $6: their range, which may be empty. Where the rows of the range are those named, no more and no fewer, they
-     * are deleted as a range, which takes a quarter of the time; else, as when one has become visible between them, each by itself. Both
-     * halves see what the comparison saw: they are one statement. */
+    /* $3, $4: names; $5, $6: their range, which may be empty. Where the rows of the range are those named, no more and
+     * no fewer, they are deleted as a range, which takes a quarter of the time; else, as when one has become visible
+     * between them, each by itself. Both halves see what the comparison saw: they are one statement. */
     [STATEMENT_DONE] =
         "WITH " FENCE ","
         " s AS MATERIALIZED (SELECT 1 FROM f WHERE"
@@ -49,7 +52,8 @@ const char *const source_postgres_statements[STATEMENT_COUNT] = {
         "       ON CONFLICT (uid) DO UPDATE SET error = EXCLUDED.error, is_doubted = EXCLUDED.is_doubted,"
         "       failed = clock_timestamp() RETURNING 1)"
         " SELECT (SELECT count(*) FROM f), (SELECT array_agg(id) FROM x), (SELECT count(*) FROM n)",
-    /* $3: the intent that is over; $4: the next; $5, $6: its rows; $7: the relay's time. A repeat finds the one gone and the other there. */
+    /* $3: the intent that is over; $4: the next; $5, $6: its rows; $7: the relay's time. A repeat finds the one gone
+     * and the other there. */
     [STATEMENT_NOTE] =
         "WITH " FENCE ","
         " i AS (DELETE FROM @.intent t USING f WHERE t.source = 'outbox' AND t.epoch = $1::bigint"
@@ -96,7 +100,8 @@ const char *const source_postgres_statements[STATEMENT_COUNT] = {
         " WHERE coalesce(o.before, 0) < $5::bigint ORDER BY o.place, o.id",
 
     /* --- replicas */
-    /* Where the next record goes, and not what is written or flushed: a row committed with synchronous_commit = off is visible before. */
+    /* Where the next record goes, and not what is written or flushed: a row committed with synchronous_commit = off is
+     * visible before. */
     [STATEMENT_POSITION] = "SELECT pg_current_wal_insert_lsn()",
     /* Whoever takes the log to decode it is no replica, nor is a backup that is being made. */
     [STATEMENT_REPLICAS] = "SELECT (pg_current_wal_flush_lsn() >= $1::pg_lsn)::int, count(*), count(*) FILTER (WHERE "
@@ -109,8 +114,8 @@ const char *const source_postgres_statements[STATEMENT_COUNT] = {
         "SELECT set_config('synchronous_commit', 'local', true), pg_logical_emit_message(true, 'tally', '')",
 
     /* --- what people ask */
-    /* Counts exactly up to a thousand; where there are more, the highest id says how many. The horizon: what is old, of a few minutes or of
-     * many transactions. */
+    /* Counts exactly up to a thousand; where there are more, the highest id says how many. The horizon: what is old, of
+     * a few minutes or of many transactions. */
     [STATEMENT_HEALTH] =
         "WITH w AS MATERIALIZED (SELECT g.place, p.id, p.created FROM " PIECES
         "  (SELECT id, created FROM @.outbox WHERE id > g.low AND id < g.high ORDER BY id LIMIT 1001) p"

@@ -12,7 +12,8 @@
 /* What may be in hand at most; then nothing is received until some of it is dealt with. */
 #define HAND_ROWS_MAX 1000u
 #define HAND_SIZE_MAX (64u << 20)
-/* At most once, what is in hand when the relay is killed is in doubt afterwards: no more than the sink takes at once. */
+/* At most once, what is in hand when the relay is killed is in doubt afterwards: no more than the sink takes at
+ * once. */
 #define HAND_ROWS_MAX_ONCE 16u
 
 /* A scan that has so many rows for the worker looks for no more of them. */
@@ -53,8 +54,8 @@ static const char *name_of(const struct source_queue *queue)
 
 /* --- done --------------------------------------------------------------------------------------------------------- */
 
-/* Not where the sink is a Tally queue: what got there left this queue in the same record, so a message that comes again did not get
- * there, whatever the sink made of a handle that was too old. */
+/* Not where the sink is a Tally queue: what got there left this queue in the same record, so a message that comes again
+ * did not get there, whatever the sink made of a handle that was too old. */
 static void note_done(struct source_queue *queue, const struct uid *message_id)
 {
     if (queue->spec.sink == SINK_QUEUE)
@@ -260,8 +261,8 @@ static enum step queue_resolve(struct source *source, const struct uid *uid, enu
     return parked_queue_resolve(&source_of(source)->parked, uid, resolution, is_found, fault);
 }
 
-/* A queue does not say how old its oldest message is, and one that is paused takes none in hand; but when nothing has left since there was
- * something, it is at least as old as that. */
+/* A queue does not say how old its oldest message is, and one that is paused takes none in hand; but when nothing has
+ * left since there was something, it is at least as old as that. */
 static uint64_t measure_stay(struct source_queue *queue, uint64_t count)
 {
     uint64_t now_ms = keeper_now_ms();

@@ -162,7 +162,8 @@ static enum step begin_scan(struct source *source, const struct term *term, cons
     enum step step = settle(self, term, done, done_count, fault);
     if (step != STEP_OK)
         return step;
-    /* The rows are read in end_scan(): what came in meanwhile is among them, and there is nobody to do it here meanwhile. */
+    /* The rows are read in end_scan(): what came in meanwhile is among them, and there is nobody to do it here
+     * meanwhile. */
     const size_t size = in_flight_count * sizeof(*in_flight);
     self->in_flight_owned = memory_resize(self->in_flight_owned, size + 1);
     if (size > 0)
@@ -184,7 +185,8 @@ static bool is_in_flight(const struct source_sqlite *self, const struct row_name
     return found != NULL && memcmp(&found->uid, &name->uid, UID_SIZE) == 0;
 }
 
-/* Reads rows until there are enough. `unsound` gets the names of those that can't be delivered as they are, to be parked. */
+/* Reads rows until there are enough. `unsound` gets the names of those that can't be delivered as they are, to be
+ * parked. */
 static enum step read_rows(struct source_sqlite *self, struct rows *rows, struct row_name *unsound, struct fault *fault)
 {
     sqlite3_stmt *statement = sqlite_statement(&self->sqlite, STATEMENT_SCAN);

@@ -1,4 +1,5 @@
-/* What a relay from SQLite notes before it tries rows at a sink that forgets, and what the next owner finds of that (P16). */
+/* What a relay from SQLite notes before it tries rows at a sink that forgets, and what the next owner finds of that
+ * (P16). */
 #include "base/memory.h"
 #include "relay/moment.h"
 #include "relay/source_sqlite_parts.h"

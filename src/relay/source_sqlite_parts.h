@@ -1,5 +1,5 @@
-/* What the files of SQLite's source share: source_sqlite.c (rows, and the SQL of all), source_sqlite_intents.c (what is noted of them),
- * source_sqlite_people.c (what people ask). */
+/* What the files of SQLite's source share: source_sqlite.c (rows, and the SQL of all), source_sqlite_intents.c (what is
+ * noted of them), source_sqlite_people.c (what people ask). */
 #ifndef TALLY_RELAY_SOURCE_SQLITE_PARTS_H
 #define TALLY_RELAY_SOURCE_SQLITE_PARTS_H
 
@@ -38,7 +38,8 @@ struct source_sqlite {
     size_t in_flight_count;
     unsigned limit;
     size_t size_max;
-    /* A scan that found nothing need not be repeated while nobody has written: the database as it was then, and what was in flight. */
+    /* A scan that found nothing need not be repeated while nobody has written: the database as it was then, and what
+     * was in flight. */
     bool is_idle;
     int64_t idle_version;
     uint64_t idle_hash;
@@ -50,8 +51,8 @@ static inline struct source_sqlite *source_sqlite_of(struct source *source)
     return CONTAINER_OF(source, struct source_sqlite, source);
 }
 
-/* A transaction that writes, begun by its owner: since nobody else can write now, the term stays true until the commit. STEP_FENCED:
- * another relay has taken over. On failure there is no transaction. */
+/* A transaction that writes, begun by its owner: since nobody else can write now, the term stays true until the commit.
+ * STEP_FENCED: another relay has taken over. On failure there is no transaction. */
 enum step source_sqlite_begin(struct source_sqlite *self, const struct term *term, struct fault *fault);
 /* One that reads, begun by its owner; the connection is open. */
 enum step source_sqlite_begin_reading(struct source_sqlite *self, const struct term *term, struct fault *fault);

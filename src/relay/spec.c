@@ -1,4 +1,5 @@
-/* The Source, Sink and Order of a CreateRelay: which members each type has, stands in tables; what they must be, in relay_spec_check(). */
+/* The Source, Sink and Order of a CreateRelay: which members each type has, stands in tables; what they must be, in
+ * relay_spec_check(). */
 #include "relay/spec.h"
 
 #include "base/assert.h"

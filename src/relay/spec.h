@@ -17,7 +17,8 @@ enum sink_type { SINK_QUEUE, SINK_SQS, SINK_HTTP };
 /* Strings are owned; NULL where they are not given. */
 /* What becomes of a row that may have arrived at an SQS queue, when that can't recognise it any more. */
 enum doubts {
-    DOUBTS_BY_QUEUE, /* a FIFO queue promises that nothing comes twice: parked. A standard one does not: sent again, marked */
+    /* a FIFO queue promises that nothing comes twice: parked. A standard one does not: sent again, marked */
+    DOUBTS_BY_QUEUE,
     DOUBTS_SEND, /* again, marked `maybe-duplicate` */
     DOUBTS_PARK,
 };
@@ -58,8 +59,8 @@ void relay_spec_init(struct relay_spec *spec);
 void relay_spec_deinit(struct relay_spec *spec);
 void relay_spec_copy(struct relay_spec *to, const struct relay_spec *from);
 
-/* Reads the members Source, Sink and Order of a CreateRelay. False: `fault` says what is wrong, with the member's name, the value and what
- * it may be. The spec is deinit'ed by the caller in any case. */
+/* Reads the members Source, Sink and Order of a CreateRelay. False: `fault` says what is wrong, with the member's name,
+ * the value and what it may be. The spec is deinit'ed by the caller in any case. */
 bool relay_spec_read(struct relay_spec *spec, struct yyjson_val *source, struct yyjson_val *sink, const char *order,
                      struct fault *fault);
 

@@ -97,8 +97,8 @@ enum step sqlite_failed(struct sqlite *sqlite, struct fault *fault)
     return meaning->step;
 }
 
-/* Called while another connection holds a lock. SQLite's own handler sleeps for up to 100 ms between two looks, and would starve beside
- * busy writers. */
+/* Called while another connection holds a lock. SQLite's own handler sleeps for up to 100 ms between two looks, and
+ * would starve beside busy writers. */
 static int on_busy(void *context, int count)
 {
     struct sqlite *sqlite = context;

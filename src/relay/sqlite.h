@@ -1,7 +1,8 @@
 /* A connection to a user's SQLite database, for a source or for a lease.
  *
- * It is opened when it is first needed, and anew when the file at its path is another one than it was. Transactions are short and end
- * within the call that began them, so that the application's writers hardly ever wait. One thread at a time. */
+ * It is opened when it is first needed, and anew when the file at its path is another one than it was. Transactions are
+ * short and end within the call that began them, so that the application's writers hardly ever wait. One thread at a
+ * time. */
 #ifndef TALLY_RELAY_SQLITE_H
 #define TALLY_RELAY_SQLITE_H
 
@@ -30,8 +31,8 @@ void sqlite_init(struct sqlite *sqlite, const char *path, const char *prefix, co
                  unsigned patience_ms);
 void sqlite_deinit(struct sqlite *sqlite);
 
-/* Makes sure that it is open, and open on the file that is now at the path. STEP_UNFIT: there is no database, or none with these tables,
- * or one that can't be written. */
+/* Makes sure that it is open, and open on the file that is now at the path. STEP_UNFIT: there is no database, or none
+ * with these tables, or one that can't be written. */
 enum step sqlite_open(struct sqlite *sqlite, struct fault *fault);
 
 /* The whole path of the database, without symbolic links; of the caller, to be freed. NULL: there is no such file. */
@@ -40,12 +41,13 @@ char *sqlite_real_path(const struct sqlite *sqlite);
 /* The statement of `texts`, ready to be bound. The connection is open. */
 sqlite3_stmt *sqlite_statement(struct sqlite *sqlite, unsigned index);
 
-/* A transaction that writes: from the first statement on nobody else does, so what it checks stays true until it ends. */
+/* A transaction that writes: from the first statement on nobody else does, so what it checks stays true until it
+ * ends. */
 enum step sqlite_begin(struct sqlite *sqlite, struct fault *fault);
 /* One that reads: all its statements see the same. */
 enum step sqlite_begin_reading(struct sqlite *sqlite, struct fault *fault);
-/* Ends either: commits if `step` is STEP_OK, or else undoes it. Returns `step`, or how the commit failed: then it was undone, or the file
- * system has failed and nobody knows. */
+/* Ends either: commits if `step` is STEP_OK, or else undoes it. Returns `step`, or how the commit failed: then it was
+ * undone, or the file system has failed and nobody knows. */
 enum step sqlite_end(struct sqlite *sqlite, enum step step, struct fault *fault);
 
 /* Runs a statement to its end that yields nothing. */
@@ -65,7 +67,8 @@ struct bytes sqlite_column_view(sqlite3_stmt *statement, int index);
 /* Milliseconds of a column with an age, never negative: a clock that was set back made nothing younger than now. */
 uint64_t sqlite_column_age(sqlite3_stmt *statement, int index);
 
-/* The name of a kind of file system (statfs f_type) on which SQLite's locks don't hold among machines; NULL: any other. */
+/* The name of a kind of file system (statfs f_type) on which SQLite's locks don't hold among machines; NULL: any
+ * other. */
 const char *sqlite_network_file_system(long type);
 
 /* How old a time of these tables is; for texts. */

@@ -40,7 +40,8 @@ enum step sqlite_row_read(sqlite3_stmt *statement, struct row *row, struct fault
     return STEP_OK;
 }
 
-/* The bytes of the character at the beginning of the view; 0: there is none. Surrogates and longer forms than needed are none. */
+/* The bytes of the character at the beginning of the view; 0: there is none. Surrogates and longer forms than needed
+ * are none. */
 static size_t character_size(struct bytes view)
 {
     static const struct {

@@ -5,8 +5,9 @@
 #include "client/json.h"
 #include <stdio.h>
 
-/* By the bare code: without a namespace in front of it and "Exception" behind it, for both protocols name the same error in several ways.
- * Source: SQS API reference, "Common errors" and SendMessageBatch; what an endpoint has been seen to say besides. */
+/* By the bare code: without a namespace in front of it and "Exception" behind it, for both protocols name the same
+ * error in several ways. Source: SQS API reference, "Common errors" and SendMessageBatch; what an endpoint has been
+ * seen to say besides. */
 static const struct {
     const char *code;
     enum sqs_meaning meaning;
@@ -102,8 +103,8 @@ static bool find_meaning(struct bytes code, enum sqs_meaning *meaning)
     return false;
 }
 
-/* An error whose code nobody here knows. What may be a matter of configuration, or of something between us and the server, stops the
- * destination and is told, rather than to take the messages for bad ones (P14). */
+/* An error whose code nobody here knows. What may be a matter of configuration, or of something between us and the
+ * server, stops the destination and is told, rather than to take the messages for bad ones (P14). */
 static enum sqs_meaning meaning_of_status(int status)
 {
     if (status == 413)

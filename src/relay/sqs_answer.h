@@ -21,11 +21,12 @@ struct sqs_outcome {
     char reason[ROW_REASON_SIZE]; /* "CODE: message"; unless taken */
 };
 
-/* Of a request that was answered with an error as a whole. `query_error` is the header x-amzn-query-error, "" if there was none. */
+/* Of a request that was answered with an error as a whole. `query_error` is the header x-amzn-query-error, "" if there
+ * was none. */
 void sqs_read_error(int status, struct bytes text, const char *query_error, struct sqs_outcome *outcome);
 
-/* Of a SendMessageBatch that was answered with 200: one outcome for each of the entries, whose Ids are "0", "1", … An entry that the answer does
- * not name has failed. */
+/* Of a SendMessageBatch that was answered with 200: one outcome for each of the entries, whose Ids are "0", "1", … An
+ * entry that the answer does not name has failed. */
 void sqs_read_batch(struct bytes text, struct sqs_outcome outcomes[SQS_BATCH_MAX], size_t count);
 
 /* The QueueUrl of a GetQueueUrl; false: there is none. It is copied. */

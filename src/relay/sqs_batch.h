@@ -32,7 +32,8 @@ enum sqs_added {
 void sqs_batch_init(struct sqs_batch *batch, const char *queue_url);
 void sqs_batch_deinit(struct sqs_batch *batch);
 
-/* The first row fits whatever its size: the server says whether it does. The row is borrowed until the body is written. */
+/* The first row fits whatever its size: the server says whether it does. The row is borrowed until the body is
+ * written. */
 enum sqs_added sqs_batch_add(struct sqs_batch *batch, const struct row *row, struct sqs_form form, size_t size_max,
                              char reason[ROW_REASON_SIZE]);
 

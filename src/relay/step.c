@@ -4,7 +4,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* How many bytes the character at `at` has, if it is one in UTF-8 that can be shown; 0: it is none. Reads no further than a NUL. */
+/* How many bytes the character at `at` has, if it is one in UTF-8 that can be shown; 0: it is none. Reads no further
+ * than a NUL. */
 static size_t character_size(const uint8_t *at)
 {
     if (at[0] < 0x80)

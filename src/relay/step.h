@@ -19,9 +19,10 @@ struct fault {
     char text[FAULT_TEXT_SIZE];
 };
 
-/* Makes one line of whole characters in UTF-8 of what may come from a stranger, or was cut in the middle of a character: it goes into
- * logs, terminals, messages and databases, and one that took it for broken would be asked to take it for ever. A byte that is no part
- * of such a character becomes a question mark, or a blank where a line ends. */
+/* Makes one line of whole characters in UTF-8 of what may come from a stranger, or was cut in the middle of a
+ * character: it goes into logs, terminals, messages and databases, and one that took it for broken would be asked to
+ * take it for ever. A byte that is no part of such a character becomes a question mark, or a blank where a line
+ * ends. */
 void text_make_plain(char *text);
 
 /* Sets the text, cut to fit and made plain, and returns `step`. */

@@ -12,15 +12,17 @@
  * | no answer to a request that was sent | retry, may have arrived | in doubt | |
  * | no connection: no byte was sent | retry | retry | yes |
  *
- * Only an answer that speaks of the message is held against it (P14). A wrong address or right is for an operator to put right: all rows would
- * meet it, so they wait, and the relay asks again and again, with one request. Standard Webhooks 1.0.0, "Delivery success and failure", wants
- * that of 410 (send no more), 429 and 3xx; a closed list of what speaks of the message leaves every status that nobody thought of with those that
- * lose nothing. At-most-once a row that was turned away is sent again, since nothing was done; what may have been done is not. Each answer then
- * costs a row, so one that may come of an outage makes the relay pause all the same.
+ * Only an answer that speaks of the message is held against it (P14). A wrong address or right is for an operator to
+ * put right: all rows would meet it, so they wait, and the relay asks again and again, with one request. Standard
+ * Webhooks 1.0.0, "Delivery success and failure", wants that of 410 (send no more), 429 and 3xx; a closed list of what
+ * speaks of the message leaves every status that nobody thought of with those that lose nothing. At-most-once a row
+ * that was turned away is sent again, since nothing was done; what may have been done is not. Each answer then costs a
+ * row, so one that may come of an outage makes the relay pause all the same.
  *
- * The status line is the answer: what becomes of the text behind it changes nothing. 409 is what receivers answer that keep keys of
- * idempotency and are still at the first request with this key. A redirect is no answer to follow: the receiver could send the
- * message, and the signature, to anybody; and 302 and 303 are what forms answer that did what was asked. */
+ * The status line is the answer: what becomes of the text behind it changes nothing. 409 is what receivers answer that
+ * keep keys of idempotency and are still at the first request with this key. A redirect is no answer to follow: the
+ * receiver could send the message, and the signature, to anybody; and 302 and 303 are what forms answer that did what
+ * was asked. */
 #ifndef TALLY_RELAY_WEBHOOK_ANSWER_H
 #define TALLY_RELAY_WEBHOOK_ANSWER_H
 
@@ -28,8 +30,8 @@
 
 #define WEBHOOK_TEXT_MAX 200u
 
-/* A Retry-After beyond this is taken for so much: a receiver can't put a relay to sleep for a day by mistake. The relay itself waits
- * for less where the request may have arrived. */
+/* A Retry-After beyond this is taken for so much: a receiver can't put a relay to sleep for a day by mistake. The relay
+ * itself waits for less where the request may have arrived. */
 #define WEBHOOK_RETRY_MAX_MS (10u * 60 * 1000)
 
 struct webhook_end {
@@ -40,8 +42,8 @@ struct webhook_end {
     const char *fault;      /* why there is no answer */
 };
 
-/* Sets verdict, may_have_arrived, retry_ms (if the receiver asked for it) and reason. True: the receiver is to be left alone, that is, no other
- * row is to be sent for a while. */
+/* Sets verdict, may_have_arrived, retry_ms (if the receiver asked for it) and reason. True: the receiver is to be left
+ * alone, that is, no other row is to be sent for a while. */
 bool webhook_judge(const struct webhook_end *end, bool is_at_most_once, struct attempt *attempt);
 
 #endif

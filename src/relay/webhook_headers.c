@@ -26,7 +26,8 @@ static bool is_printable(struct bytes value)
     return true;
 }
 
-/* Letters, digits, hyphens, underscores and full stops, as SQS has them in names of attributes: all may stand in the name of a header. */
+/* Letters, digits, hyphens, underscores and full stops, as SQS has them in names of attributes: all may stand in the
+ * name of a header. */
 static bool is_name(struct bytes name)
 {
     if (name.size == 0 || name.size > NAME_SIZE_MAX)
@@ -149,7 +150,8 @@ struct curl_slist *webhook_headers(const struct row *row, const struct webhook_a
         add_text(&headers, "Content-Type", is_json(row->body) ? "application/json" : "text/plain; charset=utf-8");
     if (keys->count > 0)
         add_signature(&headers, uid, attempt->time_s, row->body, keys);
-    /* libcurl would ask before a large body whether it may come; a receiver that does not answer that costs a second. */
+    /* libcurl would ask before a large body whether it may come; a receiver that does not answer that costs a
+     * second. */
     buffer_append_format(&headers.line, "Expect:");
     add_line(&headers);
     buffer_deinit(&headers.line);

@@ -1,7 +1,8 @@
 /* One request to a web hook, from its start to its end. Hides libcurl's easy handle.
  *
- * A request is put on the wire once: libcurl would send it again by itself on a new connection when one that was kept open turns out to
- * be dead, without knowing whether the first had arrived. In at-most-once mode no connection is kept at all. */
+ * A request is put on the wire once: libcurl would send it again by itself on a new connection when one that was kept
+ * open turns out to be dead, without knowing whether the first had arrived. In at-most-once mode no connection is kept
+ * at all. */
 #ifndef TALLY_RELAY_WEBHOOK_TRANSFER_H
 #define TALLY_RELAY_WEBHOOK_TRANSFER_H
 

@@ -1,5 +1,6 @@
-/* What both workers share: worker_publish.c, for sinks that remember, and worker_attempt.c, for others. A worker runs for one term: it is
- * started when the relay owns the source and its sink is open, and ends when it is told to or can't go on. relay.c is behind it. */
+/* What both workers share: worker_publish.c, for sinks that remember, and worker_attempt.c, for others. A worker runs
+ * for one term: it is started when the relay owns the source and its sink is open, and ends when it is told to or can't
+ * go on. relay.c is behind it. */
 #ifndef TALLY_RELAY_WORKER_H
 #define TALLY_RELAY_WORKER_H
 
@@ -40,11 +41,13 @@ struct worker {
 void worker_publish_run(struct worker *worker);
 void worker_attempt_run(struct worker *worker);
 
-/* May the next piece of work begin? Asked when nothing is in flight and no scan is open: here the relay does what an operator asked for and
- * looks at the source's health, and while it is paused the call blocks. False: the worker is to return. */
+/* May the next piece of work begin? Asked when nothing is in flight and no scan is open: here the relay does what an
+ * operator asked for and looks at the source's health, and while it is paused the call blocks. False: the worker is to
+ * return. */
 bool worker_may_begin(struct worker *worker);
 
-/* Is there something that worker_may_begin() would do, or say no to? Then a worker that could go on for ever lets itself run empty. */
+/* Is there something that worker_may_begin() would do, or say no to? Then a worker that could go on for ever lets
+ * itself run empty. */
 bool worker_has_errand(struct worker *worker);
 
 /* Is the term still the relay's? Then what was begun may be ended, also while the relay is to stop. Cheap. */
@@ -53,20 +56,21 @@ bool worker_goes_on(struct worker *worker);
 /* Sleeps; false, and at once, if the worker is to return. */
 bool worker_wait(struct worker *worker, unsigned wait_ms);
 
-/* After a step that was not STEP_OK. STEP_FENCED ends the term: false. Otherwise says what is wrong in the status and waits, longer each
- * time; true: try again. False when the worker is to return; so it will be when the keeper has given the lease up because nothing works. An
- * outage is never held against a row (P14). No scan may be open: meanwhile the source's health is looked at. */
+/* After a step that was not STEP_OK. STEP_FENCED ends the term: false. Otherwise says what is wrong in the status and
+ * waits, longer each time; true: try again. False when the worker is to return; so it will be when the keeper has given
+ * the lease up because nothing works. An outage is never held against a row (P14). No scan may be open: meanwhile the
+ * source's health is looked at. */
 bool worker_bear(struct worker *worker, enum step step, const struct fault *fault);
 
-/* A step was all right again: the outage, if there was one, is over. Not so on trial, where each new beginning would hide from the keeper
- * and from people that none of them leads to anything (P27). */
+/* A step was all right again: the outage, if there was one, is over. Not so on trial, where each new beginning would
+ * hide from the keeper and from people that none of them leads to anything (P27). */
 void worker_recovered(struct worker *worker);
 
 /* The sink has taken what it was given, or there is nothing left to give: the same, and the trial is over. */
 void worker_proved(struct worker *worker);
 
-/* The pause before try number `failures` (from 1): doubles from 50 ms to 30 s, less up to a half at random, so that many relays of one sink
- * that comes back do not come all at once. */
+/* The pause before try number `failures` (from 1): doubles from 50 ms to 30 s, less up to a half at random, so that
+ * many relays of one sink that comes back do not come all at once. */
 unsigned worker_backoff_ms(struct worker *worker, unsigned failures);
 
 enum kept {
@@ -75,9 +79,9 @@ enum kept {
     KEPT_UNKNOWN, /* the rows are to be dropped; if worker_may_begin() says so, they can be read again */
 };
 
-/* To be asked with rows that were read and of which none is in flight, before they are published: does their source keep them, whatever
- * fails (source_ops.look_kept)? Waits for that for a while, as worker_may_begin() does its work meanwhile, and says so in the status if
- * it takes long; the lease stays, since the next owner would wait as well. */
+/* To be asked with rows that were read and of which none is in flight, before they are published: does their source
+ * keep them, whatever fails (source_ops.look_kept)? Waits for that for a while, as worker_may_begin() does its work
+ * meanwhile, and says so in the status if it takes long; the lease stays, since the next owner would wait as well. */
 enum kept worker_await_kept(struct worker *worker, const struct rows *rows);
 
 /* What there is to tell of rows: added to the status, `position` if it is higher. */

@@ -1,12 +1,14 @@
 /* The worker for sinks that do not remember rows by uid: Amazon SQS, web hooks.
  *
- * Such a sink can't be asked later what it has. So the names of rows are noted in the source before they are tried for the first time, as an
- * intent (P16), and after a crash the next owner finds there what may have been delivered. It is tried again where that is harmless, because
- * the sink's memory has not run out, or where a second copy was asked for rather than none; everything else is parked as in doubt (P17). A row
- * that failed for certain is nobody's doubt: its intent ends, and its next attempt gets an intent, and an age, of its own.
+ * Such a sink can't be asked later what it has. So the names of rows are noted in the source before they are tried for
+ * the first time, as an intent (P16), and after a crash the next owner finds there what may have been delivered. It is
+ * tried again where that is harmless, because the sink's memory has not run out, or where a second copy was asked for
+ * rather than none; everything else is parked as in doubt (P17). A row that failed for certain is nobody's doubt: its
+ * intent ends, and its next attempt gets an intent, and an age, of its own.
  *
- * One round: the rows that may be tried are chosen from the last scan and noted; the sink tries them; refused ones are parked, others held
- * back; and the next scan settles what was delivered. The other parts of it are named in worker_attempt_parts.h. */
+ * One round: the rows that may be tried are chosen from the last scan and noted; the sink tries them; refused ones are
+ * parked, others held back; and the next scan settles what was delivered. The other parts of it are named in
+ * worker_attempt_parts.h. */
 #include "relay/worker_attempt_parts.h"
 
 #include "base/memory.h"
@@ -171,7 +173,8 @@ static bool note_fresh(struct round *round)
 
 /* --- the rounds --------------------------------------------------------------------------------------------------- */
 
-/* The last one that was tried says why the sink is down; if nothing of any has left, the last one that was to be tried. */
+/* The last one that was tried says why the sink is down; if nothing of any has left, the last one that was to be
+ * tried. */
 static const struct attempt *find_outage(const struct round *round)
 {
     const struct attempt *found = NULL;

@@ -1,5 +1,6 @@
-/* What the files of worker_attempt.c share: that one (rounds, and which rows are tried), worker_attempt_source.c (steps of the source),
- * worker_attempt_settle.c (what became of the rows). A function that returns a bool says with false that the worker is to return. */
+/* What the files of worker_attempt.c share: that one (rounds, and which rows are tried), worker_attempt_source.c (steps
+ * of the source), worker_attempt_settle.c (what became of the rows). A function that returns a bool says with false
+ * that the worker is to return. */
 #ifndef TALLY_RELAY_WORKER_ATTEMPT_PARTS_H
 #define TALLY_RELAY_WORKER_ATTEMPT_PARTS_H
 
@@ -55,7 +56,8 @@ struct way round_way_of(const struct round *round, const struct row *row);
 
 /* Drops the intent that is finished and notes the next one, if there are names. */
 bool round_note(struct round *round, uint64_t next, const struct row_name *names, size_t count);
-/* What was delivered of it leaves the source in the same step, else it would come back as if it had never been tried. */
+/* What was delivered of it leaves the source in the same step, else it would come back as if it had never been
+ * tried. */
 bool round_end_intent(struct round *round, uint32_t slot);
 /* Ends the intents that have no rows left, but for the one that the next may replace. */
 bool round_end_empty_intents(struct round *round);

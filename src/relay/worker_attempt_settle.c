@@ -1,4 +1,5 @@
-/* What becomes of the rows that a round of worker_attempt.c has tried: they leave it, or are held back, and their intents end. */
+/* What becomes of the rows that a round of worker_attempt.c has tried: they leave it, or are held back, and their
+ * intents end. */
 #include "relay/keeper.h"
 #include "relay/worker_attempt_parts.h"
 
@@ -117,8 +118,8 @@ static bool is_open_verdict(const struct attempt *attempt)
            attempt->verdict == VERDICT_BLOCKED;
 }
 
-/* An intent stays open as long as a row of it is in doubt, for the sake of that row's age; then the others of it that are still to be tried
- * stay in it as well. */
+/* An intent stays open as long as a row of it is in doubt, for the sake of that row's age; then the others of it that
+ * are still to be tried stay in it as well. */
 static bool conclude_intent(struct round *round)
 {
     bool is_doubted = false;

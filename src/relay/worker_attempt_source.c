@@ -1,5 +1,5 @@
-/* What a round of worker_attempt.c does with its source: the steps that are made again until they succeed, the scan, and what an owner
- * before this one has left. */
+/* What a round of worker_attempt.c does with its source: the steps that are made again until they succeed, the scan,
+ * and what an owner before this one has left. */
 #include "relay/keeper.h"
 #include "relay/worker_attempt_parts.h"
 

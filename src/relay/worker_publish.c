@@ -1,9 +1,9 @@
 /* The loop for sinks that remember rows: read, publish, delete what is durably there, park what was refused.
  *
- * While rows flow, the source reads the next ones during the publishing of the last (begin_scan … deliver … end_scan), and the same statement
- * deletes those before them. Rows in hand are left out of the scan, and what can't be delivered now is held (holds.h); so the next rows
- * never pass one of their group. A publish whose answer was lost is repeated as it is before anything else, and a row is deleted only
- * after an answer that named it (P5, R14). */
+ * While rows flow, the source reads the next ones during the publishing of the last (begin_scan … deliver … end_scan),
+ * and the same statement deletes those before them. Rows in hand are left out of the scan, and what can't be delivered
+ * now is held (holds.h); so the next rows never pass one of their group. A publish whose answer was lost is repeated as
+ * it is before anything else, and a row is deleted only after an answer that named it (P5, R14). */
 #include "relay/worker.h"
 
 #include "base/assert.h"
@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* While there are fewer rows than that at a time, the source is as good as empty: then the next are read behind the publish, which is
- * sooner for them than a scan that runs before they come. */
+/* While there are fewer rows than that at a time, the source is as good as empty: then the next are read behind the
+ * publish, which is sooner for them than a scan that runs before they come. */
 #define FLOWING_ROWS 100u
 
-/* Between looks at a source that is empty: a part of the time for which it has been, within bounds. At the upper one that makes forty
- * small statements a second. */
+/* Between looks at a source that is empty: a part of the time for which it has been, within bounds. At the upper one
+ * that makes forty small statements a second. */
 #define IDLE_PART 8u
 #define IDLE_MIN_MS 1u
 #define IDLE_MAX_MS 25u
@@ -68,7 +68,8 @@ static void add_name(struct names *names, uint64_t id, struct uid uid)
     names->items_owned[names->count++] = (struct row_name){.id = id, .uid = uid};
 }
 
-/* Nothing is open here, so this is where what is held may be let go: the scan that follows sees it, and all behind it. */
+/* Nothing is open here, so this is where what is held may be let go: the scan that follows sees it, and all behind
+ * it. */
 static void release_holds(struct publisher *publisher)
 {
     if (publisher->holds.count == 0 || keeper_now_ms() < publisher->release_ms)
@@ -230,7 +231,8 @@ static bool park_rows(struct publisher *publisher, struct worker_progress *progr
     return true;
 }
 
-/* Nothing is blocked any more when nothing was held for two rounds: the rows that were let go may have been read in the one before. */
+/* Nothing is blocked any more when nothing was held for two rounds: the rows that were let go may have been read in the
+ * one before. */
 static void report_holds(struct publisher *publisher)
 {
     publisher->is_full = publisher->is_full || publisher->holds.count >= HOLDS_MAX;
@@ -280,8 +282,9 @@ static enum step deliver(struct publisher *publisher, struct fault *fault)
     return step;
 }
 
-/* Goes on where a first try led to nothing: at once, because a connection that has died in silence is the commonest reason, and then after
- * longer and longer pauses. What the sink says does not fit can't be repeated: the term begins again. */
+/* Goes on where a first try led to nothing: at once, because a connection that has died in silence is the commonest
+ * reason, and then after longer and longer pauses. What the sink says does not fit can't be repeated: the term begins
+ * again. */
 static bool deliver_again(struct publisher *publisher, enum step step, struct fault *fault)
 {
     bool is_first = true;
@@ -305,7 +308,8 @@ static bool publish_alone(struct publisher *publisher)
     return deliver_again(publisher, step, &fault) && settle_verdicts(publisher);
 }
 
-/* The scan is ended before a publish is tried again: a statement whose rows nobody reads holds back VACUUM in the source (P18). */
+/* The scan is ended before a publish is tried again: a statement whose rows nobody reads holds back VACUUM in the
+ * source (P18). */
 static bool publish_and_scan(struct publisher *publisher)
 {
     struct fault publish_fault, scan_fault;
@@ -334,7 +338,8 @@ static void swap_rows(struct publisher *publisher)
     publisher->next = rows;
 }
 
-/* False: the rows in hand are not to be published. While they wait, those before them leave the source all the same (P6). */
+/* False: the rows in hand are not to be published. While they wait, those before them leave the source all the same
+ * (P6). */
 static bool await_kept(struct publisher *publisher)
 {
     enum kept kept;

@@ -1,9 +1,10 @@
-/* Admission: may a request begin while the replies that exist take nearly all the memory they may (api/reply_budget.h), or the disk is far
- * behind (engine/frame_backlog.h), and if not, when?
+/* Admission: may a request begin while the replies that exist take nearly all the memory they may (api/reply_budget.h),
+ * or the disk is far behind (engine/frame_backlog.h), and if not, when?
  *
- * One that may not is put off, into one of three lines: those with short replies have their own, for which there is room sooner, so that
- * messages are sent and ended while large replies wait for slow clients; and so do those that ask nothing of a namespace, which need no
- * disk. In a line it is first come, first served; nobody who comes later overtakes those who wait in it. No line waits for another. */
+ * One that may not is put off, into one of three lines: those with short replies have their own, for which there is
+ * room sooner, so that messages are sent and ended while large replies wait for slow clients; and so do those that ask
+ * nothing of a namespace, which need no disk. In a line it is first come, first served; nobody who comes later
+ * overtakes those who wait in it. No line waits for another. */
 #ifndef TALLY_SERVER_ADMISSION_H
 #define TALLY_SERVER_ADMISSION_H
 
@@ -34,7 +35,8 @@ static inline bool admission_is_waited_for(const struct admission *admission)
            !list_is_empty(&admission->lines[ADMISSION_LONG]);
 }
 
-/* May every request begin, whatever its reply? It is so nearly always, and then there is no need to find out the request's line. */
+/* May every request begin, whatever its reply? It is so nearly always, and then there is no need to find out the
+ * request's line. */
 static inline bool admission_is_open(const struct admission *admission)
 {
     return !admission_is_waited_for(admission) && !reply_budget_is_spent(admission->replies) &&

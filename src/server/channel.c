@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Records that only answer the client's records (alerts, new keys) pile up while it does not read; one that makes us make
- * more than this wants nothing good. */
+/* Records that only answer the client's records (alerts, new keys) pile up while it does not read; one that makes us
+ * make more than this wants nothing good. */
 #define CHANNEL_ANSWERS_MAX ((size_t)4 * 1024)
 
 static struct channel *channel_of(uv_handle_t *handle)
@@ -69,8 +69,8 @@ static void copy_rest(const uv_buf_t *pieces, unsigned count, size_t written, st
     }
 }
 
-/* What the socket takes at once, or libuv's error. uv_try_write() is the same through write(), which does for any file what send() does for
- * a socket in a fifth less time. */
+/* What the socket takes at once, or libuv's error. uv_try_write() is the same through write(), which does for any file
+ * what send() does for a socket in a fifth less time. */
 static ssize_t channel_send(struct channel *channel, const uv_buf_t *pieces, unsigned count)
 {
     uv_os_fd_t socket;
@@ -175,8 +175,8 @@ static void channel_free_tls(struct channel *channel)
 void channel_close(struct channel *channel, uv_close_cb closed)
 {
     channel_end_records(channel);
-    /* A snapshot's child process may hold a copy of the socket: without this the client would see the end only when that
-     * process ends. */
+    /* A snapshot's child process may hold a copy of the socket: without this the client would see the end only when
+     * that process ends. */
     channel_shut_down(channel, SHUT_RDWR);
     channel->is_reading = false;
     /* Now: `closed` comes when all that is ready has been read, which may be thousands of handshakes. */

@@ -1,9 +1,9 @@
-/* A channel: the bytes of one connection, in and out. For the connection it is the same whether they travel over TCP, over TLS
- * on TCP or over a Unix socket.
+/* A channel: the bytes of one connection, in and out. For the connection it is the same whether they travel over TCP,
+ * over TLS on TCP or over a Unix socket.
  *
- * Bytes come in as libuv brings them, through a uv_alloc_cb and a uv_read_cb; over TLS the channel calls the two with what
- * the records say, the last time with no bytes. One write is in work at a time. Knows nothing of HTTP, but that a client
- * may speak it where TLS was expected. */
+ * Bytes come in as libuv brings them, through a uv_alloc_cb and a uv_read_cb; over TLS the channel calls the two with
+ * what the records say, the last time with no bytes. One write is in work at a time. Knows nothing of HTTP, but that a
+ * client may speak it where TLS was expected. */
 #ifndef TALLY_SERVER_CHANNEL_H
 #define TALLY_SERVER_CHANNEL_H
 
@@ -63,8 +63,8 @@ bool channel_has_unread(const struct channel *channel);
 /* Calls events->read with what has arrived, as long as it is asked for. Not from inside that callback. */
 void channel_deliver(struct channel *channel);
 
-/* Writes the pieces, which it does not keep; only while !is_writing and channel_is_open(). What the socket does not take at
- * once is copied, and goes as the client reads. A libuv error if the connection is broken. */
+/* Writes the pieces, which it does not keep; only while !is_writing and channel_is_open(). What the socket does not
+ * take at once is copied, and goes as the client reads. A libuv error if the connection is broken. */
 int channel_write(struct channel *channel, const uv_buf_t *pieces, unsigned count);
 
 /* Tells the client that nothing more comes; only while !is_writing. Reading may go on. */

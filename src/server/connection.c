@@ -271,7 +271,8 @@ static void on_allocate(uv_handle_t *handle, size_t suggested_size, uv_buf_t *bu
     buf->len = size;
 }
 
-/* What the others hold counts, so that a request which is larger than the budget comes through when there is no other. */
+/* What the others hold counts, so that a request which is larger than the budget comes through when there is no
+ * other. */
 static bool connection_is_over_budget(const struct connection *connection)
 {
     const struct hub *hub = connection->hub;
@@ -487,9 +488,9 @@ static bool replies_are_waited_for(const struct hub *hub)
     return is_waited_for;
 }
 
-/* Where the budget is spent, cuts off those who are slow to take their replies, the ones that have been here longest first, until the rest
- * fits; where others wait for it, until they have half of it, so that they don't get one reply's room a second. A reply that is larger
- * than the budget may take its time if nobody waits. */
+/* Where the budget is spent, cuts off those who are slow to take their replies, the ones that have been here longest
+ * first, until the rest fits; where others wait for it, until they have half of it, so that they don't get one reply's
+ * room a second. A reply that is larger than the budget may take its time if nobody waits. */
 static void connection_cut_slow_readers(struct hub *hub, uint64_t now_ms)
 {
     size_t max = hub->replies.max;

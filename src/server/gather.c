@@ -2,9 +2,10 @@
 
 #include "base/assert.h"
 
-/* Do the clients give us clearly more work than a flush takes? Then some of them keep the loop busy while a frame with the others'
- * requests is on its way; gathered into one frame, all would wait for it, and so would the loop. With work of w and a flush of f, all
- * together take turns of w + f, two groups turns of w or 2 f, whichever is longer: from half as much again on it pays. */
+/* Do the clients give us clearly more work than a flush takes? Then some of them keep the loop busy while a frame with
+ * the others' requests is on its way; gathered into one frame, all would wait for it, and so would the loop. With work
+ * of w and a flush of f, all together take turns of w + f, two groups turns of w or 2 f, whichever is longer: from half
+ * as much again on it pays. */
 static bool is_busy(const struct gather *gather, uint64_t request_ns)
 {
     return 2 * gather->held_lately * request_ns > 3 * gather->flush_ns;

@@ -1,9 +1,11 @@
-/* When the open frame of a site goes to the log: at once, or when it has gathered more requests. Knows how long a flush takes and how many
- * clients wait in turn, and no clock: every time is given to it, in nanoseconds, and never goes back.
+/* When the open frame of a site goes to the log: at once, or when it has gathered more requests. Knows how long a flush
+ * takes and how many clients wait in turn, and no clock: every time is given to it, in nanoseconds, and never goes
+ * back.
  *
- * A flush costs the processor as much as several requests, so a frame goes when the sockets have nothing more to read, or when it has
- * gathered for as long as a flush takes: one connection waits for nobody, and many share a flush. Where there is work enough to fill the
- * time of a flush, it goes at once (docs/decisions/0005-a-frame-gathers-for-as-long-as-a-flush-takes.md). */
+ * A flush costs the processor as much as several requests, so a frame goes when the sockets have nothing more to read,
+ * or when it has gathered for as long as a flush takes: one connection waits for nobody, and many share a flush. Where
+ * there is work enough to fill the time of a flush, it goes at once
+ * (docs/decisions/0005-a-frame-gathers-for-as-long-as-a-flush-takes.md). */
 #ifndef TALLY_SERVER_GATHER_H
 #define TALLY_SERVER_GATHER_H
 
@@ -22,8 +24,8 @@ struct gather {
     uint64_t flush_ns;       /* how long a flush takes, smoothed; 0 until the first one is over */
 };
 
-/* Is the open frame, which could go now, to wait for more requests? `is_quiet`: the sockets had nothing more to read; `request_ns`: what a
- * request costs the loop. O(1), like the others. */
+/* Is the open frame, which could go now, to wait for more requests? `is_quiet`: the sockets had nothing more to read;
+ * `request_ns`: what a request costs the loop. O(1), like the others. */
 bool gather_goes_on(struct gather *gather, uint64_t now_ns, bool is_quiet, uint64_t request_ns);
 
 /* There is no frame that could go. */

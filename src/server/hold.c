@@ -15,7 +15,8 @@ void hold_add(struct hold *hold, struct turn *turn)
 {
     ASSERT(turn->state == TURN_IN_API && turn->exchange.state == EXCHANGE_FINISHED);
     ASSERT(arena_is_empty(&turn->exchange.arena)); /* so it holds what exchange_reply_memory() says */
-    /* A turn that comes with an earlier frame than the one before it waits as long as that one: later than needed is safe. */
+    /* A turn that comes with an earlier frame than the one before it waits as long as that one: later than needed is
+     * safe. */
     struct list_link *last = hold->turns.head.prev;
     if (last != &hold->turns.head && hold_turn(last)->exchange.hold_sequence > turn->exchange.hold_sequence)
         turn->exchange.hold_sequence = hold_turn(last)->exchange.hold_sequence;

@@ -24,8 +24,8 @@ static struct http *http_of(llhttp_t *parser)
     return CONTAINER_OF(parser, struct http, parser);
 }
 
-/* True when `text` is `lower` but for the case of ASCII letters. `lower` holds letters, digits and hyphens only, which is
- * why one bit is all that case can change. */
+/* True when `text` is `lower` but for the case of ASCII letters. `lower` holds letters, digits and hyphens only, which
+ * is why one bit is all that case can change. */
 static bool http_text_equal(const char *text, size_t size, struct bytes lower)
 {
     if (size != lower.size)
@@ -296,9 +296,9 @@ void http_reset(struct http *http)
 /* A comparison of two of them sets all bits of the bytes for which it holds. */
 typedef int8_t head_block __attribute__((vector_size(HEAD_BLOCK)));
 
-/* Is every line of the head ended by CR LF and nothing else, and does none begin with a blank (a folded line, or a field
- * hidden from readers that fold)? llhttp looks for most of this, not for all of it in each version; this looks at 16 bytes
- * at a time. `size` counts the empty line at the end. */
+/* Is every line of the head ended by CR LF and nothing else, and does none begin with a blank (a folded line, or a
+ * field hidden from readers that fold)? llhttp looks for most of this, not for all of it in each version; this looks at
+ * 16 bytes at a time. `size` counts the empty line at the end. */
 static bool http_head_is_sound(const uint8_t *head, size_t size)
 {
     ASSERT(size >= 4);
@@ -322,8 +322,8 @@ static bool http_head_is_sound(const uint8_t *head, size_t size)
     return !is_bad && head[0] != '\n';
 }
 
-/* Where the CR LF CR LF that ends a head begins, or NULL. Steps from line to line: a head has a dozen of them, and memchr
- * looks at 32 bytes at a time where memmem looks at one. */
+/* Where the CR LF CR LF that ends a head begins, or NULL. Steps from line to line: a head has a dozen of them, and
+ * memchr looks at 32 bytes at a time where memmem looks at one. */
 static const uint8_t *http_find_end(const uint8_t *from, const uint8_t *end)
 {
     const uint8_t *start = from;

@@ -16,8 +16,8 @@
 
 #include <llhttp.h>
 
-/* llhttp 8, which Debian 12 ships, has its strictness at compile time. It decides in llhttp.c, but whoever builds that file
- * gives us the same flags, so look. */
+/* llhttp 8, which Debian 12 ships, has its strictness at compile time. It decides in llhttp.c, but whoever builds that
+ * file gives us the same flags, so look. */
 #if LLHTTP_VERSION_MAJOR < 9 && !LLHTTP_STRICT_MODE
 #error                                                                                                                 \
     "llhttp must be built, and used, with -DLLHTTP_STRICT_MODE=1: without it bytes behind a chunk are skipped unseen."
@@ -96,8 +96,8 @@ void http_init(struct http *http, const struct http_limits *limits);
 /* Gets ready for the next request. */
 void http_reset(struct http *http);
 
-/* Looks at the first `size` bytes there are of the request. Moves the pieces of a chunked body together, in place, so that
- * framing never piles up: of what was looked at, the next call needs the first http->size_kept bytes only. */
+/* Looks at the first `size` bytes there are of the request. Moves the pieces of a chunked body together, in place, so
+ * that framing never piles up: of what was looked at, the next call needs the first http->size_kept bytes only. */
 enum http_result http_feed(struct http *http, uint8_t *data, size_t size);
 
 /* The request that http_feed() found whole in `data`; views into `data`. */

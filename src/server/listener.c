@@ -156,8 +156,9 @@ static void remove_file(const struct listener *listener)
         unlink(listener->path);
 }
 
-/* A snapshot's child process may hold a copy of the socket: without this, connections would come in there for as long as that process
- * lives, and nobody would serve them. Whoever has come and was not taken up yet is cut off; a Unix socket keeps those until they are taken. */
+/* A snapshot's child process may hold a copy of the socket: without this, connections would come in there for as long
+ * as that process lives, and nobody would serve them. Whoever has come and was not taken up yet is cut off; a Unix
+ * socket keeps those until they are taken. */
 static void stop_listening(const struct listener *listener)
 {
     uv_os_fd_t listening;

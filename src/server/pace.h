@@ -1,4 +1,5 @@
-/* What a request costs the loop: the time in which it did not wait, divided among the requests of that time. Knows no clock. */
+/* What a request costs the loop: the time in which it did not wait, divided among the requests of that time. Knows no
+ * clock. */
 #ifndef TALLY_SERVER_PACE_H
 #define TALLY_SERVER_PACE_H
 
@@ -14,8 +15,8 @@ struct pace {
     uint64_t request_ns; /* of one request, smoothed; 0 until the first measure is over */
 };
 
-/* `now_ns` is a time that never goes back, `idle_ns` how much of it the loop has waited for sockets, timers and the log, `requests` how
- * many it has taken. Called in each turn; O(1). */
+/* `now_ns` is a time that never goes back, `idle_ns` how much of it the loop has waited for sockets, timers and the
+ * log, `requests` how many it has taken. Called in each turn; O(1). */
 void pace_note(struct pace *pace, uint64_t now_ns, uint64_t idle_ns, uint64_t requests);
 
 #endif

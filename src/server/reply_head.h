@@ -12,8 +12,8 @@
 #define REQUEST_ID_PREFIX_SIZE 19u
 #define HTTP_DATE_SIZE 29u
 
-/* Request ids look like random UUIDs and never repeat in a process: a random half, the same for all, and a counter that a
- * one-to-one function scatters. */
+/* Request ids look like random UUIDs and never repeat in a process: a random half, the same for all, and a counter that
+ * a one-to-one function scatters. */
 struct request_ids {
     char prefix[REQUEST_ID_PREFIX_SIZE]; /* "xxxxxxxx-xxxx-4xxx-" */
     uint64_t mask;

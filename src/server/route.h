@@ -8,7 +8,8 @@
  * Afterwards the turn is TURN_READY, or with the api (TURN_IN_API). */
 void route_request(struct hub *hub, struct turn *turn, const struct http *http, bool is_from_network);
 
-/* In which line does the request wait where memory is scarce? /health and /metrics, by which an operator sees it, have their own. */
+/* In which line does the request wait where memory is scarce? /health and /metrics, by which an operator sees it, have
+ * their own. */
 enum admission_line route_line(const struct hub *hub, const struct request *request, const struct http *http);
 
 #endif

@@ -124,7 +124,8 @@ static void server_settle(struct server *server)
     }
 }
 
-/* Hands open frames to their logs; while one gathers, or requests are left that may be begun, the loop goes on without sleeping. */
+/* Hands open frames to their logs; while one gathers, or requests are left that may be begun, the loop goes on without
+ * sleeping. */
 static void server_flush(struct server *server, bool is_quiet)
 {
     struct hub *hub = &server->hub;

@@ -21,29 +21,30 @@ struct server;
 /* `options` is copied; what it points to and the loop are borrowed for the server's life. */
 struct server *server_create(uv_loop_t *loop, const struct server_options *options);
 
-/* After server_run() has returned, or instead of it, and after namespace_close(), whose thread may still wake it. Runs the
- * loop once more to close its handles. */
+/* After server_run() has returned, or instead of it, and after namespace_close(), whose thread may still wake it. Runs
+ * the loop once more to close its handles. */
 void server_destroy(struct server *server);
 
 /* Tells the loop that a frame has become durable or the log has failed; `server` is a struct server. Any thread, from
  * server_create() to server_destroy(). For namespace_options.wake. */
 void server_wake(void *server);
 
-/* Where its namespaces count the frames that wait for the disk; requests wait while there are too many. For namespace_options.backlog. */
+/* Where its namespaces count the frames that wait for the disk; requests wait while there are too many. For
+ * namespace_options.backlog. */
 struct frame_backlog *server_backlog(struct server *server);
 
-/* Starts serving a family of apis (api_set_family), the first of which is given every request. They, their namespaces and the clock are
- * borrowed until the loop has ended. The errors of server_reload(); ERROR_SERVICE_UNAVAILABLE if an address or a socket can't
- * be had. */
+/* Starts serving a family of apis (api_set_family), the first of which is given every request. They, their namespaces
+ * and the clock are borrowed until the loop has ended. The errors of server_reload(); ERROR_SERVICE_UNAVAILABLE if an
+ * address or a socket can't be had. */
 enum error server_listen(struct server *server, struct api *const *apis, size_t count, const struct clock *clock,
                          struct failure *failure);
 
-/* Opens one more way in, for other threads of this process only: a Unix socket at `path`, which is borrowed for the server's life. Once,
- * while it serves. ERROR_SERVICE_UNAVAILABLE if it can't be had, or if the server is stopping. */
+/* Opens one more way in, for other threads of this process only: a Unix socket at `path`, which is borrowed for the
+ * server's life. Once, while it serves. ERROR_SERVICE_UNAVAILABLE if it can't be had, or if the server is stopping. */
 enum error server_open_private(struct server *server, const char *path, struct failure *failure);
 
-/* Reads the certificate for TLS again, for connections to come. ERROR_INVALID_PARAMETER_VALUE if it can't be used: the one in
- * force stays. Nothing happens without TLS. */
+/* Reads the certificate for TLS again, for connections to come. ERROR_INVALID_PARAMETER_VALUE if it can't be used: the
+ * one in force stays. Nothing happens without TLS. */
 enum error server_reload(struct server *server, struct failure *failure);
 
 /* Connections above so many are refused from now on; those that are open stay. */

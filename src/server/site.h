@@ -1,6 +1,7 @@
 /* A namespace that the server serves: its api, its log, and the replies that wait for the log.
  *
- * Each turn of the loop goes through all sites; what they have in common (connections, requests, the clock) is the hub's. */
+ * Each turn of the loop goes through all sites; what they have in common (connections, requests, the clock) is the
+ * hub's. */
 #ifndef TALLY_SERVER_SITE_H
 #define TALLY_SERVER_SITE_H
 
@@ -26,8 +27,8 @@ void site_drain(struct site *site);
 /* Lets go what waited for frames that are durable now. */
 void site_release(struct site *site);
 
-/* Hands the open frame to the log, or lets it gather a little longer: then true. `is_quiet`: the sockets had nothing more to read;
- * `request_ns`: what a request costs the loop. */
+/* Hands the open frame to the log, or lets it gather a little longer: then true. `is_quiet`: the sockets had nothing
+ * more to read; `request_ns`: what a request costs the loop. */
 bool site_flush(struct site *site, bool is_quiet, uint64_t request_ns);
 
 /* The log has done something: if a flush is over, its frame goes, and it is remembered how long such a thing takes. */

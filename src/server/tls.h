@@ -4,8 +4,8 @@
  *     records from the client   tls_room(), tls_take()  ->  tls_read()    what they say
  *     records for the client    tls_output()            <-  tls_write()   what is to be said
  *
- * TLS 1.2 and 1.3; no renegotiation, no compression, no client certificates, no early data; of the protocols that a client
- * offers only HTTP/1.1 is chosen. The handshake happens inside tls_read().
+ * TLS 1.2 and 1.3; no renegotiation, no compression, no client certificates, no early data; of the protocols that a
+ * client offers only HTTP/1.1 is chosen. The handshake happens inside tls_read().
  *
  * Memory is bounded by the caller: records that were taken wait until tls_read() has asked for all they say, records to
  * send until the caller has sent them. A connection at rest holds neither. OpenSSL sees only records that are whole,
@@ -34,8 +34,8 @@ struct tls_context *tls_context_create(void);
 void tls_context_destroy(struct tls_context *context);
 
 /* Reads the certificate, followed by those that vouch for it, and its private key, both PEM and the key not encrypted.
- * Sessions made from now on use them; those that there are keep theirs. ERROR_INVALID_PARAMETER_VALUE if a file can't be
- * read, is not what it should be, or the key is not the certificate's: then nothing changes. */
+ * Sessions made from now on use them; those that there are keep theirs. ERROR_INVALID_PARAMETER_VALUE if a file can't
+ * be read, is not what it should be, or the key is not the certificate's: then nothing changes. */
 enum error tls_context_load(struct tls_context *context, const char *certificate, const char *key,
                             struct failure *failure);
 

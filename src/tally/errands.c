@@ -95,7 +95,7 @@ static void call(struct errands *errands, struct tally_client *client, const cha
     }
 }
 
-/* --- The feed ------------------------------------------------------------------------------------------------------- */
+/* --- The feed ----------------------------------------------------------------------------------------------------- */
 
 /* Waits until the feed may be read on; false: it is over. */
 static bool wait_for_turn(struct errands *errands, uint64_t *from)
@@ -160,7 +160,7 @@ void errands_feed_from(struct errands *errands, uint64_t from)
     pthread_mutex_unlock(&errands->lock);
 }
 
-/* --- Proposals ------------------------------------------------------------------------------------------------------ */
+/* --- Proposals ---------------------------------------------------------------------------------------------------- */
 
 static struct errand *wait_for_errand(struct errands *errands, struct tally_client **client)
 {
@@ -211,7 +211,7 @@ void errands_propose(struct errands *errands, char *body_owned, void *batch)
     pthread_mutex_unlock(&errands->lock);
 }
 
-/* --- Begin, mail and end -------------------------------------------------------------------------------------------- */
+/* --- Begin, mail and end ------------------------------------------------------------------------------------------ */
 
 struct errands *errands_create(const struct errands_options *options)
 {

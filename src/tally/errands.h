@@ -1,6 +1,6 @@
-/* The requests of `tally match`, carried out by threads of their own, so that the one that matches never waits for the server: one follows the
- * feed, some propose. Answers come back as mail, in any order. Whoever gets no answer, or that of a server
- * that can't (5xx), asks again until it is stopped; a proposal that is repeated does no harm. */
+/* The requests of `tally match`, carried out by threads of their own, so that the one that matches never waits for the
+ * server: one follows the feed, some propose. Answers come back as mail, in any order. Whoever gets no answer, or that
+ * of a server that can't (5xx), asks again until it is stopped; a proposal that is repeated does no harm. */
 #ifndef TALLY_TALLY_ERRANDS_H
 #define TALLY_TALLY_ERRANDS_H
 
@@ -30,8 +30,8 @@ struct errands_options {
     unsigned wait_s; /* of the feed */
 };
 
-/* Starts the threads. The feed begins with TALLY_FEED_NOW, to hear where it stands; after an answer that says Resync it waits for
- * errands_feed_from(). NULL, with the user told, if there is no client. */
+/* Starts the threads. The feed begins with TALLY_FEED_NOW, to hear where it stands; after an answer that says Resync it
+ * waits for errands_feed_from(). NULL, with the user told, if there is no client. */
 struct errands *errands_create(const struct errands_options *options);
 
 /* Ends requests that are under way, joins the threads, throws unread mail away: batches are not freed. */
@@ -39,7 +39,8 @@ void errands_destroy(struct errands *errands);
 
 void errands_feed_from(struct errands *errands, uint64_t from);
 
-/* Is the same request to be sent again after this? Says once that the server is away, and once that it is there again. */
+/* Is the same request to be sent again after this? Says once that the server is away, and once that it is there
+ * again. */
 bool errands_repeats(struct errands *errands, const struct tally_error *error);
 
 /* Sends a ProposeMatches; `body_owned` is freed. */

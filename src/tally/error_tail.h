@@ -13,8 +13,8 @@
 
 struct error_tail;
 
-/* Makes the pipe; *file is the end to give to the command, which the caller closes when it has started. NULL if there is no
- * room for a pipe or thread; then *file is -1, so that the command inherits ours. */
+/* Makes the pipe; *file is the end to give to the command, which the caller closes when it has started. NULL if there
+ * is no room for a pipe or thread; then *file is -1, so that the command inherits ours. */
 struct error_tail *error_tail_create(int *file);
 
 /* After the command's end: waits a second at most until what was written before this call is handed on. Copies the last

@@ -115,8 +115,8 @@ static int dispatch(int count, char **words)
     return complain_usage(NULL, "there is no command \"%s\"; tally --help lists them", words[0]);
 }
 
-/* Where a standard stream is closed, the next file or socket we open would take its place, and what we print would go there.
- * Into this one nothing can be written either, so that whoever looks at errors finds out. */
+/* Where a standard stream is closed, the next file or socket we open would take its place, and what we print would go
+ * there. Into this one nothing can be written either, so that whoever looks at errors finds out. */
 static void open_standard_streams(void)
 {
     int descriptor;

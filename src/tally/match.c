@@ -15,7 +15,8 @@
 #define TURN_BUDGET 65536u /* steps (match/matcher.h), some ten milliseconds: then mail and signals have their turn */
 #define RETRY_MS 300
 #define REPORT_MS 5000
-/* A reader that waits learns of a part that it is to look after only when it asks again: 10 seconds for the lease, and so many more. */
+/* A reader that waits learns of a part that it is to look after only when it asks again: 10 seconds for the lease, and
+ * so many more. */
 #define FEED_WAIT_S 5
 #define IDLE_ANSWERS 2 /* of the feed, without an event, until --once believes that all is done */
 
@@ -72,7 +73,7 @@ static bool is_stopped(struct match *match, uint64_t wait_ms)
     return match->is_over;
 }
 
-/* --- Rules and tickets ---------------------------------------------------------------------------------------------- */
+/* --- Rules and tickets -------------------------------------------------------------------------------------------- */
 
 /* The rules of CreatePool's members, as the language has them. */
 static struct rules *rules_of_pool(yyjson_val *pool, struct failure *failure)
@@ -114,8 +115,8 @@ static struct rules *read_rules(const char *path)
     return rules;
 }
 
-/* Asks until there is an answer, or, once the errands go, until it is stopped; the body ends. EXIT_DONE, or what to exit with. Without a reply,
- * *reply is empty. */
+/* Asks until there is an answer, or, once the errands go, until it is stopped; the body ends. EXIT_DONE, or what to
+ * exit with. Without a reply, *reply is empty. */
 static int ask(struct match *match, struct json_body *body, const char *target, struct tally_reply *reply)
 {
     struct tally_client *client = match->invocation->client;
@@ -133,7 +134,8 @@ static int ask(struct match *match, struct json_body *body, const char *target, 
     return status == TALLY_OK || match->is_over ? EXIT_DONE : invocation_failed(match->invocation, client);
 }
 
-/* Asks the server what the pool's rules are. EXIT_DONE, or what to exit with; no rules, if it was stopped before it had them. */
+/* Asks the server what the pool's rules are. EXIT_DONE, or what to exit with; no rules, if it was stopped before it had
+ * them. */
 static int ask_rules(struct match *match, struct rules **rules)
 {
     struct failure failure;
@@ -197,9 +199,10 @@ static void read_all(struct match *match)
     match->is_over = match->is_over || match->status != EXIT_DONE;
 }
 
-/* --- Proposals ------------------------------------------------------------------------------------------------------ */
+/* --- Proposals ---------------------------------------------------------------------------------------------------- */
 
-/* Looks for groups and sends them off, a request full at a time, or what there is when the turn is over. Whether it could go on at once. */
+/* Looks for groups and sends them off, a request full at a time, or what there is when the turn is over. Whether it
+ * could go on at once. */
 static bool propose(struct match *match)
 {
     uint32_t budget = TURN_BUDGET;
@@ -218,7 +221,7 @@ static bool propose(struct match *match)
     return outcome == MATCHER_TIRED;
 }
 
-/* --- Answers -------------------------------------------------------------------------------------------------------- */
+/* --- Answers ------------------------------------------------------------------------------------------------------ */
 
 static void fail(struct match *match, const struct tally_error *error)
 {
@@ -243,7 +246,7 @@ static void take_answer(struct match *match, struct mail *mail)
     }
 }
 
-/* --- The feed ------------------------------------------------------------------------------------------------------- */
+/* --- The feed ----------------------------------------------------------------------------------------------------- */
 
 static void resync(struct match *match, uint64_t next)
 {
@@ -289,7 +292,7 @@ static void take_feed(struct match *match, struct mail *mail)
     }
 }
 
-/* --- Reports -------------------------------------------------------------------------------------------------------- */
+/* --- Reports ------------------------------------------------------------------------------------------------------ */
 
 static double accepted_share(const struct match *match)
 {
@@ -358,7 +361,7 @@ static void report(struct match *match, uint64_t *told)
         print_report(match, stderr);
 }
 
-/* --- The run -------------------------------------------------------------------------------------------------------- */
+/* --- The run ------------------------------------------------------------------------------------------------------ */
 
 static bool is_done(const struct match *match)
 {

@@ -8,7 +8,8 @@
 /* The answer as it came, in one line; {} where the action answers nothing. */
 void output_reply(const struct tally_reply *reply);
 
-/* Calls the action, and shows the answer: with --json as it came, else by `print`, unless that is NULL. The program's status. */
+/* Calls the action, and shows the answer: with --json as it came, else by `print`, unless that is NULL. The program's
+ * status. */
 int output_call(struct invocation *invocation, struct json_body *body, const char *action,
                 void (*print)(yyjson_val *answer));
 

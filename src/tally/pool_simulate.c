@@ -35,7 +35,7 @@ static const struct {
     const char *name;
 } quantiles[] = {{0.5, "P50"}, {0.9, "P90"}, {0.99, "P99"}, {1, "Max"}};
 
-/* --- What came of it ------------------------------------------------------------------------------------------------ */
+/* --- What came of it ---------------------------------------------------------------------------------------------- */
 
 static void print_waits(const struct simulation *simulation, const char *name, uint32_t level)
 {
@@ -163,7 +163,7 @@ static int write_plot(const struct simulation *simulation, const char *path, con
     return is_good ? EXIT_DONE : EXIT_LOCAL;
 }
 
-/* --- The run -------------------------------------------------------------------------------------------------------- */
+/* --- The run ------------------------------------------------------------------------------------------------------ */
 
 /* Is it an event of a recorded feed that is no offer? */
 static bool is_passed_over(yyjson_val *line)

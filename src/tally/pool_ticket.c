@@ -48,7 +48,7 @@ static int run_ticket(struct invocation *invocation)
     return output_call(invocation, &body, "Tally.GetTicket", print_ticket);
 }
 
-/* --- cancel --------------------------------------------------------------------------------------------------------- */
+/* --- cancel ------------------------------------------------------------------------------------------------------- */
 
 static int print_cancelled(const struct invocation *invocation, yyjson_val *results)
 {
@@ -104,7 +104,7 @@ static int run_cancel(struct invocation *invocation)
     return status;
 }
 
-/* --- count ---------------------------------------------------------------------------------------------------------- */
+/* --- count -------------------------------------------------------------------------------------------------------- */
 
 /* Adds the filter, which is a need; false, with the user told, if it is no JSON. */
 static bool add_filter(const struct invocation *invocation, struct json_body *body)
@@ -142,7 +142,7 @@ static int run_count(struct invocation *invocation)
     return output_call(invocation, &body, "Tally.CountTickets", print_count);
 }
 
-/* --- putback -------------------------------------------------------------------------------------------------------- */
+/* --- putback ------------------------------------------------------------------------------------------------------ */
 
 static int run_putback(struct invocation *invocation)
 {

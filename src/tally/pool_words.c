@@ -37,7 +37,7 @@ static const char *const told[] = {"RulesVersion", "Plan",     "Warnings",  "Seq
                                    "Matches",      "PutBacks", "Conflicts", "Stale",    "Probes",          "Candidates",
                                    "BudgetStops",  "Seeds",    "WaitedMs",  "Levels",   "ExpressionErrors"};
 
-/* --- The file ------------------------------------------------------------------------------------------------------- */
+/* --- The file ----------------------------------------------------------------------------------------------------- */
 
 static bool is_told(const char *name)
 {
@@ -114,7 +114,7 @@ static yyjson_val *value_of(yyjson_val *file, const char *name)
     return value != NULL ? value : yyjson_obj_get(file, find_word(name)->member);
 }
 
-/* --- Durations ------------------------------------------------------------------------------------------------------ */
+/* --- Durations ---------------------------------------------------------------------------------------------------- */
 
 /* "10m", or digits that are seconds. */
 static bool read_duration(const char *text, uint64_t *ms)
@@ -176,7 +176,7 @@ static int write_durations(const struct pool_words *words, yyjson_val *file, str
     return EXIT_DONE;
 }
 
-/* --- The request ---------------------------------------------------------------------------------------------------- */
+/* --- The request -------------------------------------------------------------------------------------------------- */
 
 /* As it stands: the server judges it. */
 static void copy_member(yyjson_val *file, const char *name, struct json_body *body)

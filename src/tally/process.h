@@ -25,9 +25,9 @@ struct process_start {
  * long as the child may run: the death of the thread counts as that of the process. */
 pid_t process_start(const struct process_start *start);
 
-/* Our own environment with `own` ("NAME=value") in it, closed by NULL, in the arena. What has the name of one of them, or
- * begins with `hidden` (NULL: nothing), is left out: we may run inside of another such program, and what that one was told
- * must not be found first. */
+/* Our own environment with `own` ("NAME=value") in it, closed by NULL, in the arena. What has the name of one of them,
+ * or begins with `hidden` (NULL: nothing), is left out: we may run inside of another such program, and what that one
+ * was told must not be found first. */
 char **process_environment(struct arena *arena, char *const *own, size_t count, const char *hidden);
 
 /* A nameless file that holds `content`, open at its beginning; -1 with errno. */

@@ -46,7 +46,7 @@ void proposals_begin_epoch(struct proposals *proposals)
     proposals->epoch++;
 }
 
-/* --- Requests ------------------------------------------------------------------------------------------------------- */
+/* --- Requests ----------------------------------------------------------------------------------------------------- */
 
 struct batch *batch_create(const struct proposals *proposals)
 {
@@ -112,7 +112,7 @@ char *proposals_send(struct proposals *proposals, struct batch *batch)
     return text;
 }
 
-/* --- Answers -------------------------------------------------------------------------------------------------------- */
+/* --- Answers ------------------------------------------------------------------------------------------------------ */
 
 static size_t index_of(const char *word, const char *const words[], size_t count)
 {

@@ -1,5 +1,5 @@
-/* What `tally match` proposes: requests full of groups that a replica has found, those that are under way, and what their answers make of the
- * replica's tickets. It sends nothing itself. */
+/* What `tally match` proposes: requests full of groups that a replica has found, those that are under way, and what
+ * their answers make of the replica's tickets. It sends nothing itself. */
 #ifndef TALLY_TALLY_PROPOSALS_H
 #define TALLY_TALLY_PROPOSALS_H
 
@@ -66,8 +66,8 @@ void batch_add(struct batch *batch, struct proposals *proposals, const struct ma
 /* The request is under way from now on. Its text, which the caller frees. */
 char *proposals_send(struct proposals *proposals, struct batch *batch);
 
-/* Takes the answer to a request, or NULL if there is none, and ends the batch: its tickets are over, look again, or do so later. False, with nothing
- * done for them, if these are not its results. */
+/* Takes the answer to a request, or NULL if there is none, and ends the batch: its tickets are over, look again, or do
+ * so later. False, with nothing done for them, if these are not its results. */
 bool proposals_answer(struct proposals *proposals, struct batch *batch, yyjson_val *results, uint64_t now_ms);
 
 #endif

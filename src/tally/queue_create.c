@@ -125,7 +125,8 @@ static int check_dead_letter(const struct invocation *invocation, const struct a
     return EXIT_DONE;
 }
 
-/* The ARN of the dead-letter queue, which is made if it is not there; the caller frees it. NULL: invocation_failed() says why. */
+/* The ARN of the dead-letter queue, which is made if it is not there; the caller frees it. NULL: invocation_failed()
+ * says why. */
 static char *find_dead_letter_queue(struct invocation *invocation, const char *name)
 {
     static const struct tally_pair fifo[] = {{"FifoQueue", "true"}};

@@ -4,8 +4,8 @@
 
 #include "tally/command.h"
 
-/* Calls `action` with the queue that the first argument names and, as the map `member`, the pairs that the others are. The program's
- * status. */
+/* Calls `action` with the queue that the first argument names and, as the map `member`, the pairs that the others are.
+ * The program's status. */
 int queue_pairs_run(struct invocation *invocation, const char *member, const char *action);
 
 #endif

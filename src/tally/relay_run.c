@@ -46,7 +46,7 @@ static char *duplicate(const char *text)
     return text == NULL ? NULL : memory_duplicate_string(text);
 }
 
-/* --- running ------------------------------------------------------------------------------------------------------- */
+/* --- running ------------------------------------------------------------------------------------------------------ */
 
 /* One line, whatever a database put into its error. */
 static void print_status(const char *name, const struct relay_status *status)

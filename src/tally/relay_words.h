@@ -1,4 +1,5 @@
-/* What a relay is to do, in the words of the command line: --source, --sink and what belongs to them, for `relay create` and `relay run`. */
+/* What a relay is to do, in the words of the command line: --source, --sink and what belongs to them, for `relay
+ * create` and `relay run`. */
 #ifndef TALLY_TALLY_RELAY_WORDS_H
 #define TALLY_TALLY_RELAY_WORDS_H
 
@@ -75,8 +76,8 @@ struct relay_words {
             OPTION_TEXT, RELAY_WORDS_ROW(settings, member, refused)                                                    \
     }
 
-/* Adds Source, Sink and Order to the body. False, with the user told, if the words are none: *status is what to exit with. What a type of
- * source or sink may have is left to whoever reads the body. */
+/* Adds Source, Sink and Order to the body. False, with the user told, if the words are none: *status is what to exit
+ * with. What a type of source or sink may have is left to whoever reads the body. */
 bool relay_words_write(const struct invocation *invocation, const struct relay_words *words, struct json_body *body,
                        int *status);
 

@@ -81,7 +81,7 @@ void replica_clear(struct replica *replica, struct rules *rules)
     init_tickets(replica);
 }
 
-/* --- In and out of the matcher -------------------------------------------------------------------------------------- */
+/* --- In and out of the matcher ------------------------------------------------------------------------------------ */
 
 static bool is_mine(const struct replica *replica, const struct replica_ticket *ticket)
 {
@@ -149,7 +149,8 @@ void replica_put_aside(struct replica *replica, uint32_t slot, uint64_t version,
     heap_push(&replica->aside, until_ms, slot);
 }
 
-/* Gives a ticket whose partners another caller looks for its level and urgency. It looks only if it was to look before that. */
+/* Gives a ticket whose partners another caller looks for its level and urgency. It looks only if it was to look before
+ * that. */
 static void stand_anew(struct replica *replica, uint32_t slot, uint32_t level, bool was_seed, uint64_t now_ms)
 {
     matcher_remove(&replica->matcher, slot);
@@ -199,7 +200,7 @@ enum matcher_outcome replica_find(struct replica *replica, uint64_t now_ms, uint
     return outcome;
 }
 
-/* --- What the feed says --------------------------------------------------------------------------------------------- */
+/* --- What the feed says ------------------------------------------------------------------------------------------- */
 
 static uint64_t ms_of(yyjson_val *event, const char *name)
 {
@@ -253,8 +254,8 @@ static bool has_number(const struct replica *replica, uint64_t number)
     return false;
 }
 
-/* A number by which the ticket stands among the others by its age. The order begins anew now and then, so one of the same millisecond may
- * have it, and the next is taken; behind the last of a millisecond those of the next one. */
+/* A number by which the ticket stands among the others by its age. The order begins anew now and then, so one of the
+ * same millisecond may have it, and the next is taken; behind the last of a millisecond those of the next one. */
 static uint64_t free_number(struct replica *replica, uint64_t offered_at_ms)
 {
     uint64_t number = offered_at_ms << NUMBER_SHIFT | (++replica->order & ((1u << NUMBER_SHIFT) - 1));
@@ -292,7 +293,8 @@ static void apply_offer(struct replica *replica, struct bytes key, yyjson_val *e
 {
     uint32_t slot = replica_find_ticket(replica, key);
     struct replica_ticket *ticket = slot == 0 ? NULL : ticket_at(replica, slot);
-    /* An offer that is read late tells what the ticket is by then, so the same version may come twice, with a retirement between. */
+    /* An offer that is read late tells what the ticket is by then, so the same version may come twice, with a
+     * retirement between. */
     if (ticket != NULL && ticket->version == json_number(event, "Version"))
         ticket->has_gone = false;
     if (ticket != NULL && ticket->version >= json_number(event, "Version"))

@@ -1,7 +1,8 @@
-/* What `tally match` knows of a pool: its waiting tickets as the feed tells of them, in a matcher of the same code that the server has.
+/* What `tally match` knows of a pool: its waiting tickets as the feed tells of them, in a matcher of the same code that
+ * the server has.
  *
- * A ticket that is proposed, or put aside after a refusal, is out of the matcher, so that it is not proposed twice at once; it comes back as a
- * seed. What the feed says of it meanwhile is noted and counts when the answer is there. */
+ * A ticket that is proposed, or put aside after a refusal, is out of the matcher, so that it is not proposed twice at
+ * once; it comes back as a seed. What the feed says of it meanwhile is noted and counts when the answer is there. */
 #ifndef TALLY_TALLY_REPLICA_H
 #define TALLY_TALLY_REPLICA_H
 
@@ -53,8 +54,8 @@ bool replica_set_parts(struct replica *replica, yyjson_val *parts);
  * the rules don't take, or of a part that there is not, is counted as not understood. */
 void replica_apply(struct replica *replica, yyjson_val *event, uint64_t now_ms);
 
-/* The next group that fits; its tickets are proposed from now on. Like matcher_look(): MATCHER_IDLE says that there is none now, MATCHER_TIRED that
- * the budget is used up and something is left to do. */
+/* The next group that fits; its tickets are proposed from now on. Like matcher_look(): MATCHER_IDLE says that there is
+ * none now, MATCHER_TIRED that the budget is used up and something is left to do. */
 enum matcher_outcome replica_find(struct replica *replica, uint64_t now_ms, uint32_t *budget,
                                   struct matcher_group *group);
 
@@ -62,7 +63,8 @@ const struct replica_ticket *replica_ticket(const struct replica *replica, uint3
 /* 0: not known. */
 uint32_t replica_find_ticket(const struct replica *replica, struct bytes key);
 
-/* A proposed ticket's answer is there: it is over; or waits and looks again; or does so at a later time. What the feed said since counts more. */
+/* A proposed ticket's answer is there: it is over; or waits and looks again; or does so at a later time. What the feed
+ * said since counts more. */
 void replica_drop(struct replica *replica, uint32_t slot, uint64_t version, uint64_t now_ms);
 void replica_return(struct replica *replica, uint32_t slot, uint64_t now_ms);
 void replica_put_aside(struct replica *replica, uint32_t slot, uint64_t version, uint64_t until_ms, uint64_t now_ms);

@@ -16,7 +16,7 @@ static void add_point(struct simulation *simulation)
     buffer_append(&simulation->points, &point, sizeof point);
 }
 
-/* --- What is kept of a match ---------------------------------------------------------------------------------------- */
+/* --- What is kept of a match -------------------------------------------------------------------------------------- */
 
 /* How far the members are apart in an attribute; false if one of them doesn't have it. */
 static bool measure(const struct rehearsal *rehearsal, const struct matcher_group *group, uint32_t attribute,
@@ -93,7 +93,7 @@ static void on_end(void *context, const struct rehearsal *rehearsal, uint32_t sl
         simulation->cancelled++;
 }
 
-/* --- The run -------------------------------------------------------------------------------------------------------- */
+/* --- The run ------------------------------------------------------------------------------------------------------ */
 
 static void add_distance(struct simulation *simulation, uint32_t attribute)
 {
@@ -234,7 +234,7 @@ void simulation_finish(struct simulation *simulation)
     }
 }
 
-/* --- What came of it ------------------------------------------------------------------------------------------------ */
+/* --- What came of it ---------------------------------------------------------------------------------------------- */
 
 size_t simulation_wait_count(const struct simulation *simulation)
 {

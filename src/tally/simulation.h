@@ -1,5 +1,5 @@
-/* What `tally pool simulate` measures: recorded tickets are offered to a rehearsal, and everything that happens is kept until it is
- * asked for. */
+/* What `tally pool simulate` measures: recorded tickets are offered to a rehearsal, and everything that happens is kept
+ * until it is asked for. */
 #ifndef TALLY_TALLY_SIMULATION_H
 #define TALLY_TALLY_SIMULATION_H
 
@@ -46,8 +46,8 @@ void simulation_init(struct simulation *simulation, const struct rules *rules, u
                      uint64_t until_ms, FILE *matches);
 void simulation_deinit(struct simulation *simulation);
 
-/* Offers the ticket of a line, unless it comes too late, or its key was offered before, which adds nothing in a pool either. False with `failure`
- * filled if it can't be. */
+/* Offers the ticket of a line, unless it comes too late, or its key was offered before, which adds nothing in a pool
+ * either. False with `failure` filled if it can't be. */
 bool simulation_offer(struct simulation *simulation, yyjson_val *line, struct failure *failure);
 
 /* Lets the time pass until `until_ms`, or until nothing happens any more, and puts what was measured in order. */
@@ -58,7 +58,8 @@ const struct simulation_wait *simulation_waits(const struct simulation *simulati
 size_t simulation_point_count(const struct simulation *simulation);
 const struct simulation_point *simulation_points(const struct simulation *simulation);
 
-/* The wait that `part` (0 to 1) of the matched tickets of a level did not exceed; RULES_LEVELS_MAX: of all. 0 where there are none. */
+/* The wait that `part` (0 to 1) of the matched tickets of a level did not exceed; RULES_LEVELS_MAX: of all. 0 where
+ * there are none. */
 uint64_t simulation_quantile_ms(const struct simulation *simulation, uint32_t level, double part);
 /* How many there are. */
 uint64_t simulation_count(const struct simulation *simulation, uint32_t level);

@@ -104,7 +104,7 @@ static void draw_name(const struct panel *panel, const char *name, const char *m
             LEFT, panel->top - 16, name, more);
 }
 
-/* --- How long they waited ------------------------------------------------------------------------------------------- */
+/* --- How long they waited ----------------------------------------------------------------------------------------- */
 
 /* The powers of ten around what was waited; at least one decade. A wait of nothing stands at the left edge. */
 static void set_wait_range(const struct simulation *simulation, struct panel *panel)
@@ -183,7 +183,7 @@ static void draw_waits(const struct simulation *simulation, FILE *out)
     draw_marks(simulation, &panel);
 }
 
-/* --- How many waited ------------------------------------------------------------------------------------------------ */
+/* --- How many waited ---------------------------------------------------------------------------------------------- */
 
 /* The most that waited within each column. The most of all. */
 static uint64_t fill_columns(const struct simulation *simulation, double seconds, uint64_t columns[COLUMNS])

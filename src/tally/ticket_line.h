@@ -1,5 +1,6 @@
-/* A ticket as files have it, on a line of JSON: {"key", "attrs", "need", "n", "prio", "ttl", "xid", "body"}, as `tally pool simulate` reads it too
- * (what else stands there, like the t of a recording, is passed over), or with the names of OfferTickets. */
+/* A ticket as files have it, on a line of JSON: {"key", "attrs", "need", "n", "prio", "ttl", "xid", "body"}, as `tally
+ * pool simulate` reads it too (what else stands there, like the t of a recording, is passed over), or with the names of
+ * OfferTickets. */
 #ifndef TALLY_TALLY_TICKET_LINE_H
 #define TALLY_TALLY_TICKET_LINE_H
 

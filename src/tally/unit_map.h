@@ -36,7 +36,8 @@ struct unit_map {
 void unit_map_init(struct unit_map *map);
 void unit_map_deinit(struct unit_map *map);
 
-/* The key of an escaped text (text_is_escaped()), owned by the caller: the text itself if it is short enough, else its beginning, "~" and a hash. */
+/* The key of an escaped text (text_is_escaped()), owned by the caller: the text itself if it is short enough, else its
+ * beginning, "~" and a hash. */
 char *unit_key(const char *text);
 
 /* The unit with this key; NULL if there is none. O(1). */

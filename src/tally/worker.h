@@ -24,8 +24,8 @@ struct worker_job {
     int output;
     int errors;
     void *context; /* the handler's own */
-    /* Why, in the arena; NULL: none. Of WORKER_FAIL it is told to the server. Of WORKER_GIVE_BACK it is told to the user,
-     * with what came of it. */
+    /* Why, in the arena; NULL: none. Of WORKER_FAIL it is told to the server. Of WORKER_GIVE_BACK it is told to the
+     * user, with what came of it. */
     const char *reason;
     bool is_left; /* for report(): its lease was over, so the server was not told, and it comes back by itself */
     /* For report(): why the server did not take the failure, so that the message comes back by itself; in the arena.
@@ -72,8 +72,8 @@ struct worker_options {
     unsigned visibility_s; /* heartbeats come three times as often */
     bool has_retry_after;  /* or else WORKER_FAIL lets the queue's back-off or our own decide */
     unsigned retry_after_s;
-    /* WORKER_FAIL: so many attempts; 0: any number; not given: WORKER_ATTEMPTS_MAX, or what a RedrivePolicy says if that
-     * is more, and any number for what is a dead letter already. */
+    /* WORKER_FAIL: so many attempts; 0: any number; not given: WORKER_ATTEMPTS_MAX, or what a RedrivePolicy says if
+     * that is more, and any number for what is a dead letter already. */
     struct option_number attempts_max;
     const char *dead_letter_queue; /* WORKER_FAIL: where a message goes that is given up; NULL: where its queue says */
     unsigned time_limit_s;         /* 0: none */
@@ -114,8 +114,8 @@ void worker_pool_destroy(struct worker_pool *pool);
 struct tally_client *worker_slot_client(struct worker_slot *slot);
 struct worker_pool *worker_slot_pool(struct worker_slot *slot);
 
-/* Does the queue deliver at most once? Then a message is over when it is received: nothing keeps, deletes or gives it back.
- * Asks the server once in the life of the pool. For the handler, on the worker's thread. */
+/* Does the queue deliver at most once? Then a message is over when it is received: nothing keeps, deletes or gives it
+ * back. Asks the server once in the life of the pool. For the handler, on the worker's thread. */
 bool worker_slot_is_at_most_once(struct worker_slot *slot);
 
 /* How a program ended that did not succeed, in a few words. */

@@ -324,7 +324,8 @@ static enum tally_status give_back(struct worker_slot *slot, const char *handle,
                         : tally_change_visibility(slot->client_owned, slot->pool->options->queue, handle, wait_s);
 }
 
-/* For a server that has no FailMessage (Amazon SQS): the same back-off. How many attempts there are its RedrivePolicy says. */
+/* For a server that has no FailMessage (Amazon SQS): the same back-off. How many attempts there are its RedrivePolicy
+ * says. */
 static enum tally_status give_back_later(struct worker_slot *slot, const char *handle,
                                          const struct tally_message *message, struct worker_job *job,
                                          struct tally_failed *failed)
@@ -464,7 +465,8 @@ static void handle(struct worker_slot *slot, const struct tally_message *message
 
 /* --- taking messages ---------------------------------------------------------------------------------------------- */
 
-/* Is nothing left, as a receive says that began then and gave nothing? What another worker has in hand may come again. */
+/* Is nothing left, as a receive says that began then and gave nothing? What another worker has in hand may come
+ * again. */
 static bool is_drained(struct worker_pool *pool, uint64_t began_ms)
 {
     bool is_busy;

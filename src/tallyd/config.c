@@ -125,7 +125,8 @@ struct arguments {
     int next;
 };
 
-/* The value of a flag: behind its "=", or the next argument unless that is a flag. A switch needs none. NULL: it is missing. */
+/* The value of a flag: behind its "=", or the next argument unless that is a flag. A switch needs none. NULL: it is
+ * missing. */
 static const char *flag_value(struct arguments *arguments, const char *equals, bool is_switch)
 {
     if (equals != NULL)

@@ -1,5 +1,5 @@
-/* The configuration: one table of keys, each also a flag (--body-max 8MiB), a variable (TALLY_BODY_MAX) and a line of the
- * configuration file (body-max = 8MiB). A flag beats a variable, a variable the file, the file the default. */
+/* The configuration: one table of keys, each also a flag (--body-max 8MiB), a variable (TALLY_BODY_MAX) and a line of
+ * the configuration file (body-max = 8MiB). A flag beats a variable, a variable the file, the file the default. */
 #ifndef TALLY_TALLYD_CONFIG_H
 #define TALLY_TALLYD_CONFIG_H
 

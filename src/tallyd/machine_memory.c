@@ -1,6 +1,7 @@
-/* Control groups, both versions. A limit counts for all groups below, so the least one on the way from the process's own group up
- * to the root is in force. In a container the path that the process sees may not exist; what is mounted at the root is its own then.
- * Source: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.max) and cgroup-v1/memory.rst (memory.limit_in_bytes). */
+/* Control groups, both versions. A limit counts for all groups below, so the least one on the way from the process's
+ * own group up to the root is in force. In a container the path that the process sees may not exist; what is mounted at
+ * the root is its own then. Source: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.max) and
+ * cgroup-v1/memory.rst (memory.limit_in_bytes). */
 #include "tallyd/machine_memory.h"
 
 #include "base/bytes.h"

@@ -119,7 +119,8 @@ static enum error check_data(const struct daemon *daemon, struct failure *failur
     return failure_set(failure, ERROR_INVALID_PARAMETER_VALUE, "data is empty: it must be a folder.");
 }
 
-/* While the daemon serves: are all namespaces of the credentials served? One can't be opened beside the others' work. */
+/* While the daemon serves: are all namespaces of the credentials served? One can't be opened beside the others'
+ * work. */
 static enum error check_served(const struct daemon *daemon, const struct credentials *credentials,
                                struct failure *failure)
 {
@@ -245,8 +246,8 @@ static void reload(struct daemon *daemon)
         message_log_say(daemon->errors, "tallyd: credentials in force: %zu.", credentials_count(daemon->credentials));
 }
 
-/* A clean stop: the relays first, which settle what they have in flight while the server still serves. Whoever asks a second time does
- * not want to wait for them. */
+/* A clean stop: the relays first, which settle what they have in flight while the server still serves. Whoever asks a
+ * second time does not want to wait for them. */
 static void stop_server(void *context)
 {
     struct daemon *daemon = context;
@@ -415,8 +416,8 @@ static int start(struct daemon *daemon)
     return error == OK ? 0 : STATUS_FAILED;
 }
 
-/* Where a standard stream is closed, the next file or socket we open would take its place, and what we print would go there.
- * Into this one nothing can be written either, so that whoever looks at errors finds out. */
+/* Where a standard stream is closed, the next file or socket we open would take its place, and what we print would go
+ * there. Into this one nothing can be written either, so that whoever looks at errors finds out. */
 static void open_standard_streams(void)
 {
     int descriptor;

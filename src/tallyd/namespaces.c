@@ -10,9 +10,9 @@
 #include <sys/random.h>
 #include <uv.h>
 
-/* A frame has room for what a busy moment gathers, and then for the events of one decision as large as can be: a request's
- * body and as much again for its framing, or the body and the completion messages of a whole chain of nested batches (32 levels,
- * three targets of 64 KiB each). A segment must hold two frames, or its end would go to waste. */
+/* A frame has room for what a busy moment gathers, and then for the events of one decision as large as can be: a
+ * request's body and as much again for its framing, or the body and the completion messages of a whole chain of nested
+ * batches (32 levels, three targets of 64 KiB each). A segment must hold two frames, or its end would go to waste. */
 #define FRAME_GATHERED_SIZE (UINT64_C(2) * 1024 * 1024)
 #define FRAME_CHAIN_SIZE (UINT64_C(7) * 1024 * 1024)
 #define FRAMES_PER_SEGMENT 2
@@ -22,7 +22,7 @@
 static_assert(MATCH_EVENTS_SIZE_MAX < FRAME_GATHERED_SIZE - FRAME_GATHERED_SIZE / NAMESPACE_FULL_SHARE,
               "the least frame has room for the largest match");
 
-/* --- sizes ---------------------------------------------------------------------------------------------------------- */
+/* --- sizes -------------------------------------------------------------------------------------------------------- */
 
 static uint64_t round_up(uint64_t size, uint64_t unit)
 {
@@ -64,7 +64,7 @@ enum error namespaces_check_sizes(const struct config *config, struct failure *f
                        (unsigned long long)round_up(least, SEGMENT_UNIT));
 }
 
-/* --- progress ------------------------------------------------------------------------------------------------------- */
+/* --- progress ----------------------------------------------------------------------------------------------------- */
 
 #define PROGRESS_PAUSE_NS UINT64_C(1000000000)
 
@@ -87,7 +87,7 @@ static void on_progress(void *context, const struct namespace_recovery *recovery
                     (unsigned long long)(recovery->replayed / MIB), (unsigned long long)(recovery->log_size / MIB));
 }
 
-/* --- life ----------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------------------------------- */
 
 /* A folder keeps the segment size it was made with, whatever the configuration says by now. */
 static enum error check_folder(const struct served_namespace *served, const struct config *config,
@@ -147,8 +147,8 @@ static enum error take_over_one(struct served_namespace *served, const struct cl
     return namespace_take_over(served->ns, clock_now_ms(clock), key, failure);
 }
 
-/* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor the clock jump, while
- * the others are being read. */
+/* All are recovered before the first is taken over: leases get their grace from then on, and it must not run out, nor
+ * the clock jump, while the others are being read. */
 static enum error open_all(struct namespaces *namespaces, const struct config *config, struct clock *clock,
                            struct server *server, struct message_log *output, struct failure *failure)
 {

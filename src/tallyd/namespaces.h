@@ -1,7 +1,7 @@
 /* The namespaces that the daemon serves: the folder, the log and the api of each.
  *
- * A namespace's folder stands in the data folder under its name. How large segments and frames are follows from the configuration, the
- * same for all. */
+ * A namespace's folder stands in the data folder under its name. How large segments and frames are follows from the
+ * configuration, the same for all. */
 #ifndef TALLY_TALLYD_NAMESPACES_H
 #define TALLY_TALLYD_NAMESPACES_H
 
@@ -28,12 +28,12 @@ struct namespaces {
 /* Is a segment large enough for the frames that requests may need? ERROR_INVALID_PARAMETER_VALUE. */
 enum error namespaces_check_sizes(const struct config *config, struct failure *failure);
 
-/* Recovers the namespaces of these names (1 to NAMESPACES_MAX), raises the clock to the latest time in one, takes them over and makes their
- * apis. `server` is woken by their logs; `output` hears how far a long
- * recovery is. On an error all are closed again. None was then taken over if one could not be recovered; if one
- * could not be taken over, those before it were, which is what a start that is killed leaves as well: the next one takes over anew, and
- * leases have their grace from then on. Errors of namespace_recover() and namespace_take_over(), and ERROR_INVALID_PARAMETER_VALUE for a
- * folder whose segments are too small. */
+/* Recovers the namespaces of these names (1 to NAMESPACES_MAX), raises the clock to the latest time in one, takes them
+ * over and makes their apis. `server` is woken by their logs; `output` hears how far a long recovery is. On an error
+ * all are closed again. None was then taken over if one could not be recovered; if one could not be taken over, those
+ * before it were, which is what a start that is killed leaves as well: the next one takes over anew, and leases have
+ * their grace from then on. Errors of namespace_recover() and namespace_take_over(), and ERROR_INVALID_PARAMETER_VALUE
+ * for a folder whose segments are too small. */
 enum error namespaces_open(struct namespaces *namespaces, const struct config *config, const struct bytes *names,
                            size_t count, const struct api_options *options, struct clock *clock, struct server *server,
                            struct message_log *output, struct failure *failure);

@@ -1,6 +1,6 @@
-/* The way in for the daemon's own relays: a Unix socket in the data folder that only this user may use, and for each namespace a credential
- * that lives as long as the process and that nothing ever shows. With it a relay asks like any other client, whether credentials are
- * configured or not, and whatever other ways in there are. */
+/* The way in for the daemon's own relays: a Unix socket in the data folder that only this user may use, and for each
+ * namespace a credential that lives as long as the process and that nothing ever shows. With it a relay asks like any
+ * other client, whether credentials are configured or not, and whatever other ways in there are. */
 #ifndef TALLY_TALLYD_RELAY_DOOR_H
 #define TALLY_TALLYD_RELAY_DOOR_H
 
@@ -19,8 +19,8 @@ struct relay_door {
     struct credentials *credentials;
 };
 
-/* Makes credentials that the apis know from now on; the socket's file is to stand in `data`, which exists. ERROR_INTERNAL_FAILURE: the
- * system gave no random bytes, or does not know the folder. */
+/* Makes credentials that the apis know from now on; the socket's file is to stand in `data`, which exists.
+ * ERROR_INTERNAL_FAILURE: the system gave no random bytes, or does not know the folder. */
 enum error relay_door_init(struct relay_door *door, struct server *server, const struct namespaces *namespaces,
                            const char *data, struct failure *failure);
 
@@ -30,7 +30,8 @@ bool relay_door_has_key(const struct credentials *credentials, struct bytes name
 /* The server must not run any more. */
 void relay_door_deinit(struct relay_door *door);
 
-/* Has the spec lead to the daemon itself, as that namespace; the first time this makes the socket. False: `fault` says why not. */
+/* Has the spec lead to the daemon itself, as that namespace; the first time this makes the socket. False: `fault` says
+ * why not. */
 bool relay_door_enter(struct relay_door *door, const char *namespace_name, struct relay_spec *spec,
                       struct fault *fault);
 

@@ -22,13 +22,14 @@ struct relays *relays_create(struct descriptors *descriptors, void (*report)(voi
 /* What the apis ask, for api_options; lives as long as the relays. */
 const struct relay_desk *relays_desk(const struct relays *relays);
 
-/* Starts what the records say, and from now on follows them. While the server serves; all is borrowed until relays_close(). `data` is the
- * folder in which the socket is made. ERROR_INTERNAL_FAILURE: the system gave no random bytes. */
+/* Starts what the records say, and from now on follows them. While the server serves; all is borrowed until
+ * relays_close(). `data` is the folder in which the socket is made. ERROR_INTERNAL_FAILURE: the system gave no random
+ * bytes. */
 enum error relays_begin(struct relays *relays, uv_loop_t *loop, struct server *server, struct namespaces *namespaces,
                         const char *data, struct failure *failure);
 
-/* Asks all relays to end, and starts no more; calls `done` from the loop when none is left, perhaps at once. What they have in flight is
- * settled first, for which the server must still serve. */
+/* Asks all relays to end, and starts no more; calls `done` from the loop when none is left, perhaps at once. What they
+ * have in flight is settled first, for which the server must still serve. */
 void relays_stop(struct relays *relays, void (*done)(void *context), void *context);
 
 /* Those that run. */

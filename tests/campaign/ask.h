@@ -5,8 +5,8 @@
 #include "daemon.h"
 #include "text.h"
 
-/* Asks for the action `target`, waiting for the daemon if need be. Its reply is in *reply, with a NUL behind it, so that a
- * number ends. Ends the program if it is an error. */
+/* Asks for the action `target`, waiting for the daemon if need be. Its reply is in *reply, with a NUL behind it, so
+ * that a number ends. Ends the program if it is an error. */
 void ask(struct daemon *daemon, const char *target, const struct text *body, struct text *reply);
 
 /* The sum of the numbers behind these keys, with their quotes and colons. Ends the program if one is not there. */

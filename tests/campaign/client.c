@@ -5,7 +5,7 @@
 
 enum { WAIT_S = 1 };
 
-/* --- What all share ------------------------------------------------------------------------------------------------- */
+/* --- What all share ----------------------------------------------------------------------------------------------- */
 
 uint32_t campaign_now_ms(const struct campaign *campaign)
 {
@@ -30,10 +30,10 @@ static void queue_url_write(struct text *body, const struct campaign *campaign)
     text_append_format(body, "{\"QueueUrl\":\"http://127.0.0.1:%u/000000000000/%s\"", campaign->port, campaign->queue);
 }
 
-/* --- A producer ----------------------------------------------------------------------------------------------------- */
+/* --- A producer --------------------------------------------------------------------------------------------------- */
 
-/* The n-th message of a producer: the first ones of all of its groups, then the second ones, and so on, so that every group
- * waits with its first while the others arrive. */
+/* The n-th message of a producer: the first ones of all of its groups, then the second ones, and so on, so that every
+ * group waits with its first while the others arrive. */
 static uint32_t message_at(const struct client *client, uint32_t n)
 {
     uint32_t groups = client->group_end - client->group_first;
@@ -91,7 +91,7 @@ static void answer_send(struct client *client, const struct http_message *reply)
     client->next += client->entry_count;
 }
 
-/* --- A worker ------------------------------------------------------------------------------------------------------- */
+/* --- A worker ----------------------------------------------------------------------------------------------------- */
 
 static void ask_receive(struct client *client)
 {
@@ -105,8 +105,8 @@ static void ask_receive(struct client *client)
     client->held_count = 0;
 }
 
-/* Those of one group follow each other in a receive. Where one fails, nobody may go on with those behind it: they are left
- * alone, or deleted with handles that must be dead, to see that they are. */
+/* Those of one group follow each other in a receive. Where one fails, nobody may go on with those behind it: they are
+ * left alone, or deleted with handles that must be dead, to see that they are. */
 static void decide_fates(struct client *client)
 {
     struct campaign *campaign = client->campaign;
@@ -281,7 +281,7 @@ static void ask_worker(struct client *client)
         ask_receive(client);
 }
 
-/* --- A client ------------------------------------------------------------------------------------------------------- */
+/* --- A client ----------------------------------------------------------------------------------------------------- */
 
 void client_init(struct client *client, struct campaign *campaign, bool is_producer, uint32_t group_first,
                  uint32_t group_end)

@@ -1,7 +1,8 @@
 /* A client of a campaign: one connection with one request under way, as a producer or as a worker.
  *
- * When the daemon goes away under a request, the client connects again and repeats it byte by byte, as an SDK would: a send
- * is recognised by its deduplication id or its producer's number, a delete by its receipt handle. Only a receive is not repeated but asked anew. */
+ * When the daemon goes away under a request, the client connects again and repeats it byte by byte, as an SDK would: a
+ * send is recognised by its deduplication id or its producer's number, a delete by its receipt handle. Only a receive
+ * is not repeated but asked anew. */
 #ifndef TALLY_CAMPAIGN_CLIENT_H
 #define TALLY_CAMPAIGN_CLIENT_H
 

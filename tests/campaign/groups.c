@@ -2,8 +2,8 @@
  *
  * Producers send the messages of many groups into one FIFO queue, then workers receive and delete them, a share of the
  * attempts failing; every few seconds the daemon is killed with SIGKILL and started again on the same folder. record.h
- * judges all that is answered. At the end every message has ended exactly once and the queue is empty, also after one more
- * restart. Prints one line of JSON; the exit status is 0 if there is nothing wrong. */
+ * judges all that is answered. At the end every message has ended exactly once and the queue is empty, also after one
+ * more restart. Prints one line of JSON; the exit status is 0 if there is nothing wrong. */
 #include "ask.h"
 #include "client.h"
 #include "daemon.h"
@@ -41,7 +41,7 @@ struct run {
     uint64_t progress;
 };
 
-/* --- The queue ------------------------------------------------------------------------------------------------------ */
+/* --- The queue ---------------------------------------------------------------------------------------------------- */
 
 static void queue_create(struct run *run)
 {
@@ -57,7 +57,7 @@ static void queue_create(struct run *run)
     text_deinit(&reply);
 }
 
-/* --- The loop ------------------------------------------------------------------------------------------------------- */
+/* --- The loop ----------------------------------------------------------------------------------------------------- */
 
 static void clients_connect(struct run *run, uint64_t now)
 {
@@ -181,7 +181,7 @@ static uint64_t last_restart(struct run *run)
     return before > after ? before : after;
 }
 
-/* --- The result ----------------------------------------------------------------------------------------------------- */
+/* --- The result --------------------------------------------------------------------------------------------------- */
 
 static bool summary_print(const struct run *run, double send_s, double work_s, uint64_t left)
 {
@@ -206,7 +206,7 @@ static bool summary_print(const struct run *run, double send_s, double work_s, u
     return lost + left + record_violations(record) + record_twice(record) == 0;
 }
 
-/* --- The command line ----------------------------------------------------------------------------------------------- */
+/* --- The command line --------------------------------------------------------------------------------------------- */
 
 static void usage_print(FILE *file)
 {

@@ -29,11 +29,12 @@ enum option_shared {
         OPTION_ROW("kill-each", required_argument, KILL_EACH), OPTION_ROW("seed", required_argument, SEED),            \
         OPTION_ROW("help", no_argument, HELP)
 
-/* Takes a shared option that has a value into *daemon or *seed; false if it is none. Ends the program on a bad value. */
+/* Takes a shared option that has a value into *daemon or *seed; false if it is none. Ends the program on a bad
+ * value. */
 bool option_take(struct daemon *daemon, uint64_t *seed, int option, const char *value);
 
-/* When all options are read: `rest` are those of tallyd. Finds a port where none was given, and makes the folder. Ends the
- * program if the daemon's program or folder was not named, or if the folder can't be made. */
+/* When all options are read: `rest` are those of tallyd. Finds a port where none was given, and makes the folder. Ends
+ * the program if the daemon's program or folder was not named, or if the folder can't be made. */
 void option_finish(struct daemon *daemon, char *const *rest);
 
 /* The text as a number from `min` to `max`; ends the program if it is none. */

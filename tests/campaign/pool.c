@@ -1,11 +1,13 @@
-/* pool: a campaign against the exclusion of pools: each ticket is in one match, whoever proposes, and whatever is killed.
+/* pool: a campaign against the exclusion of pools: each ticket is in one match, whoever proposes, and whatever is
+ * killed.
  *
- * Producers offer tickets, many matchers take any of the oldest that they believe to wait and propose them as groups, so that they collide all the
- * time, and consumers receive and delete the results, or put some of the matches back. Each view of the pool comes from the feed, which a
- * reader of its own follows. Every few seconds the daemon is killed with SIGKILL and started again on the same folder; what had no answer is
- * asked again until it has one. pool_record.h judges. At the end each ticket is in exactly one match that was delivered and deleted, the queue
- * is empty, the daemon's own counts say the same, and so does a late repeat of every offer, also after one more kill.
- * Prints one line of JSON; the exit status is 0 if there is nothing wrong. */
+ * Producers offer tickets, many matchers take any of the oldest that they believe to wait and propose them as groups,
+ * so that they collide all the time, and consumers receive and delete the results, or put some of the matches back.
+ * Each view of the pool comes from the feed, which a reader of its own follows. Every few seconds the daemon is killed
+ * with SIGKILL and started again on the same folder; what had no answer is asked again until it has one. pool_record.h
+ * judges. At the end each ticket is in exactly one match that was delivered and deleted, the queue is empty, the
+ * daemon's own counts say the same, and so does a late repeat of every offer, also after one more kill. Prints one line
+ * of JSON; the exit status is 0 if there is nothing wrong. */
 #include "ask.h"
 #include "daemon.h"
 #include "option.h"
@@ -54,7 +56,7 @@ struct run {
     uint64_t miscounted; /* states of tickets in which the daemon counts another number than it should */
 };
 
-/* --- The daemon's actions, one at a time ---------------------------------------------------------------------------- */
+/* --- The daemon's actions, one at a time -------------------------------------------------------------------------- */
 
 static void pool_create(struct run *run)
 {
@@ -126,7 +128,7 @@ static void offers_repeat(struct run *run)
     text_deinit(&reply);
 }
 
-/* --- The loop ------------------------------------------------------------------------------------------------------- */
+/* --- The loop ----------------------------------------------------------------------------------------------------- */
 
 static void clients_connect(struct run *run, uint64_t now)
 {
@@ -198,7 +200,8 @@ static void turn(struct run *run)
     tell(run, now);
 }
 
-/* All are matched and over. Where it is not certain of all that they were deleted (a lease may have ended meanwhile), an empty queue says it. */
+/* All are matched and over. Where it is not certain of all that they were deleted (a lease may have ended meanwhile),
+ * an empty queue says it. */
 static bool is_over(struct run *run)
 {
     uint64_t now = clock_now_ms();
@@ -258,7 +261,7 @@ static void last_restart(struct run *run)
         fatal("the daemon did not stop cleanly: status %d; see %s.log", status, run->daemon.folder);
 }
 
-/* --- The result ----------------------------------------------------------------------------------------------------- */
+/* --- The result --------------------------------------------------------------------------------------------------- */
 
 static bool summary_print(const struct run *run, double seconds)
 {
@@ -286,7 +289,7 @@ static bool summary_print(const struct run *run, double seconds)
     return lost + undelivered + run->left_in_queue + run->miscounted + pool_record_faults(record) == 0;
 }
 
-/* --- The command line ----------------------------------------------------------------------------------------------- */
+/* --- The command line --------------------------------------------------------------------------------------------- */
 
 static void usage_print(FILE *file)
 {

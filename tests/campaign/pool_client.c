@@ -6,7 +6,7 @@
 
 enum { WINDOW_MAX = 100000, WAIT_S = 1 };
 
-/* --- What all share ------------------------------------------------------------------------------------------------- */
+/* --- What all share ----------------------------------------------------------------------------------------------- */
 
 uint32_t pool_campaign_now_ms(const struct pool_campaign *campaign)
 {
@@ -78,7 +78,7 @@ static void request_end(struct pool_client *client, const char *target, enum poo
     client->step = step;
 }
 
-/* --- A producer ----------------------------------------------------------------------------------------------------- */
+/* --- A producer --------------------------------------------------------------------------------------------------- */
 
 void pool_offer_write(struct text *body, const struct pool_campaign *campaign, uint32_t first, uint32_t count)
 {
@@ -113,7 +113,7 @@ static void answer_offer(struct pool_client *client, const struct http_message *
     client->campaign->offered += client->count;
 }
 
-/* --- A matcher ------------------------------------------------------------------------------------------------------ */
+/* --- A matcher ---------------------------------------------------------------------------------------------------- */
 
 /* Any of the oldest, each once; false if there are too few. */
 static bool choose(struct pool_client *client, const uint32_t *waiting, unsigned count, uint32_t *chosen)
@@ -194,7 +194,7 @@ static void answer_propose(struct pool_client *client, const struct http_message
         refuse("proposing", reply);
 }
 
-/* --- A reader of the feed ------------------------------------------------------------------------------------------- */
+/* --- A reader of the feed ----------------------------------------------------------------------------------------- */
 
 static void ask_feed(struct pool_client *client)
 {
@@ -281,7 +281,7 @@ static void answer_list(struct pool_client *client, const struct http_message *r
     client->step = client->list_token.size > 0 ? POOL_STEP_LIST : POOL_STEP_IDLE;
 }
 
-/* --- A consumer ----------------------------------------------------------------------------------------------------- */
+/* --- A consumer --------------------------------------------------------------------------------------------------- */
 
 static void ask_receive(struct pool_client *client)
 {
@@ -295,7 +295,8 @@ static void ask_receive(struct pool_client *client)
     client->asked_at_ms = pool_campaign_now_ms(client->campaign);
 }
 
-/* Some are put back, when they are seen for the first time; and those that somebody wanted to put back, and perhaps did not. */
+/* Some are put back, when they are seen for the first time; and those that somebody wanted to put back, and perhaps did
+ * not. */
 static void take_result(struct pool_client *client, struct pool_result *result, struct view id, struct view body)
 {
     struct pool_campaign *campaign = client->campaign;
@@ -408,7 +409,7 @@ static void answer_delete(struct pool_client *client, const struct http_message 
         refuse("a delete", reply);
 }
 
-/* --- A client ------------------------------------------------------------------------------------------------------- */
+/* --- A client ----------------------------------------------------------------------------------------------------- */
 
 void pool_client_init(struct pool_client *client, struct pool_campaign *campaign, enum pool_client_kind kind,
                       unsigned number, struct pool_view *view)

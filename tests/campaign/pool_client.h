@@ -1,8 +1,9 @@
-/* A client of a campaign of pools: one connection with one request under way, as a producer of tickets, as a matcher, as the reader of the
- * feed of a view, or as a consumer of results.
+/* A client of a campaign of pools: one connection with one request under way, as a producer of tickets, as a matcher,
+ * as the reader of the feed of a view, or as a consumer of results.
  *
- * When the daemon goes away under a request, the client connects again and repeats it byte by byte, as an SDK would: an offer is recognised by its
- * ticket, a proposal by its id, a delete by its receipt handle. A receive and the feed are asked anew. */
+ * When the daemon goes away under a request, the client connects again and repeats it byte by byte, as an SDK would: an
+ * offer is recognised by its ticket, a proposal by its id, a delete by its receipt handle. A receive and the feed are
+ * asked anew. */
 #ifndef TALLY_CAMPAIGN_POOL_CLIENT_H
 #define TALLY_CAMPAIGN_POOL_CLIENT_H
 

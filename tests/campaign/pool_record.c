@@ -20,7 +20,7 @@ void pool_record_deinit(struct pool_record *record)
     free(record->matches_owned);
 }
 
-/* --- The table of matches ------------------------------------------------------------------------------------------- */
+/* --- The table of matches ----------------------------------------------------------------------------------------- */
 
 static struct match_entry *slot_of(struct match_entry *matches, uint64_t slots, uint64_t digest)
 {
@@ -93,7 +93,7 @@ static struct match_entry *match_with(struct pool_record *record, uint64_t diges
     return match;
 }
 
-/* --- What happens --------------------------------------------------------------------------------------------------- */
+/* --- What happens ------------------------------------------------------------------------------------------------- */
 
 void pool_record_told(struct pool_record *record, uint64_t digest, uint32_t *tickets, unsigned count)
 {
@@ -104,8 +104,8 @@ void pool_record_told(struct pool_record *record, uint64_t digest, uint32_t *tic
         set_stage(record, match, MATCH_TOLD);
 }
 
-/* It is the match of its tickets from now on. The one that was it before must have been put back; and if the answer that
- * says so has not come yet, this is as good. */
+/* It is the match of its tickets from now on. The one that was it before must have been put back; and if the answer
+ * that says so has not come yet, this is as good. */
 static void take_tickets(struct pool_record *record, const struct match_entry *match)
 {
     for (unsigned at = 0; at < match->count; at++) {
@@ -167,7 +167,7 @@ void pool_record_put_back(struct pool_record *record, uint64_t digest, uint32_t 
     match->over_at_ms = now_ms;
 }
 
-/* --- The verdict ---------------------------------------------------------------------------------------------------- */
+/* --- The verdict -------------------------------------------------------------------------------------------------- */
 
 void pool_record_compare(struct pool_record *record, uint32_t ticket, uint64_t match)
 {

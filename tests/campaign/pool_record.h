@@ -1,7 +1,9 @@
-/* The record of a campaign of pools: which match each ticket was delivered in, and the verdict on each thing that the daemon says.
+/* The record of a campaign of pools: which match each ticket was delivered in, and the verdict on each thing that the
+ * daemon says.
  *
- * It knows no protocol and no connection; it hears of what was asked, answered and delivered in the order in which this process saw it. A claim
- * that it makes is certain: where a reply was lost it waits for what comes later. A match is known by a digest of its id. */
+ * It knows no protocol and no connection; it hears of what was asked, answered and delivered in the order in which this
+ * process saw it. A claim that it makes is certain: where a reply was lost it waits for what comes later. A match is
+ * known by a digest of its id. */
 #ifndef TALLY_CAMPAIGN_POOL_RECORD_H
 #define TALLY_CAMPAIGN_POOL_RECORD_H
 
@@ -14,7 +16,8 @@ enum pool_fault {
     POOL_FAULT_TWICE,   /* a ticket was delivered in two matches, the first of which nobody put back */
     POOL_FAULT_GHOST,   /* a result came again after it was deleted, or its match put back */
     POOL_FAULT_MEMBERS, /* one match was told with different members */
-    POOL_FAULT_ANSWER, /* a put back was refused though the result was there; a late repeat of an offer is told another match */
+    /* a put back was refused though the result was there; a late repeat of an offer is told another match */
+    POOL_FAULT_ANSWER,
     POOL_FAULT_COUNT,
 };
 

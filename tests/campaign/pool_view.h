@@ -1,4 +1,5 @@
-/* What a matcher outside knows of a pool: which tickets wait, in which version, as far as the feed has told. It may be wrong about all of it. */
+/* What a matcher outside knows of a pool: which tickets wait, in which version, as far as the feed has told. It may be
+ * wrong about all of it. */
 #ifndef TALLY_CAMPAIGN_POOL_VIEW_H
 #define TALLY_CAMPAIGN_POOL_VIEW_H
 

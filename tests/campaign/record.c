@@ -93,8 +93,8 @@ static bool is_among(const struct delivery *deliveries, unsigned count, uint32_t
     return false;
 }
 
-/* Every earlier one of the group has ended, or stands before this one in the same receive. One whose end was asked for and
- * never answered must have ended, or this one would not have come. */
+/* Every earlier one of the group has ended, or stands before this one in the same receive. One whose end was asked for
+ * and never answered must have ended, or this one would not have come. */
 static void check_order(struct record *record, const struct delivery *deliveries, unsigned at)
 {
     uint32_t message = deliveries[at].message;

@@ -1,8 +1,8 @@
 /* The record of a campaign: what the clients know of every message, and the verdict on each thing that the daemon does.
  *
- * A message is a number: its group times the messages of a group, plus its place in the group. The record knows no protocol
- * and no connection; it hears of what was asked, answered and delivered in the order in which this process saw it. A claim
- * that it makes is certain: where a reply was lost it says "maybe", and what comes later decides. */
+ * A message is a number: its group times the messages of a group, plus its place in the group. The record knows no
+ * protocol and no connection; it hears of what was asked, answered and delivered in the order in which this process saw
+ * it. A claim that it makes is certain: where a reply was lost it says "maybe", and what comes later decides. */
 #ifndef TALLY_CAMPAIGN_RECORD_H
 #define TALLY_CAMPAIGN_RECORD_H
 

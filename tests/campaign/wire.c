@@ -97,7 +97,7 @@ int wire_call(uint16_t port, const char *target, struct view body, struct text *
     return answer.status;
 }
 
-/* --- Reading replies ------------------------------------------------------------------------------------------------ */
+/* --- Reading replies ---------------------------------------------------------------------------------------------- */
 
 bool wire_value_next(struct view *rest, struct view key, struct view *value)
 {

@@ -20,11 +20,12 @@ bool wire_write(int fd, struct view bytes);
 /* Adds what has come to `in`; false when the connection is over. */
 bool wire_read(int fd, struct text *in);
 
-/* One request on a connection of its own; waits for the daemon, at most 120 s, and for its answer. Returns the status; the
- * reply's body is in *reply. */
+/* One request on a connection of its own; waits for the daemon, at most 120 s, and for its answer. Returns the status;
+ * the reply's body is in *reply. */
 int wire_call(uint16_t port, const char *target, struct view body, struct text *reply);
 
-/* The text value of the next `key` (with its quotes and colon) in *rest, which moves behind it; false where there is none. */
+/* The text value of the next `key` (with its quotes and colon) in *rest, which moves behind it; false where there is
+ * none. */
 bool wire_value_next(struct view *rest, struct view key, struct view *value);
 
 /* A digest of a MessageId; never 0. */

@@ -16,8 +16,8 @@ struct backend {
 void backend_open(struct backend *backend, struct disk *disk);
 void backend_close(struct backend *backend);
 
-/* Runs one request to its end, as the server would, and checks that its reply is complete and that the core keeps its invariants.
- * Returns what went wrong with it. The body of the reply is appended to `body`, unless that is NULL. */
+/* Runs one request to its end, as the server would, and checks that its reply is complete and that the core keeps its
+ * invariants. Returns what went wrong with it. The body of the reply is appended to `body`, unless that is NULL. */
 enum error backend_run(struct backend *backend, const struct request *request, struct buffer *body);
 
 /* The same with a body in the JSON form. */

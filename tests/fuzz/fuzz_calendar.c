@@ -1,7 +1,7 @@
 /* Cron expressions and time zone files from outside.
  *
- * First byte: bit 0: the rest is a cron expression; else it is a time zone file. What is read must name times that can be
- * walked through: minutes that rise, and spans of one offset that end after they begin. */
+ * First byte: bit 0: the rest is a cron expression; else it is a time zone file. What is read must name times that can
+ * be walked through: minutes that rise, and spans of one offset that end after they begin. */
 #include "base/assert.h"
 #include "engine/cron.h"
 #include "engine/zone.h"

@@ -1,8 +1,8 @@
 /* A core's state from outside.
  *
- * First byte: bit 0: the rest is bits to flip (u16 offset, u8 mask) in the state after random decisions that the second byte
- * draws; else the rest is the state. Decoding must end with true or false; if true, the state stands every check and encodes
- * to bytes that decode to the same. */
+ * First byte: bit 0: the rest is bits to flip (u16 offset, u8 mask) in the state after random decisions that the second
+ * byte draws; else the rest is the state. Decoding must end with true or false; if true, the state stands every check
+ * and encodes to bytes that decode to the same. */
 #include "base/assert.h"
 #include "base/cursor.h"
 #include "core/state.h"

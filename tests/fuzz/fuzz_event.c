@@ -1,8 +1,8 @@
 /* Events from outside: decoding and replaying them.
  *
  * First byte: bit 0: the rest is bits to flip (u16 offset, u8 mask) in the log of random decisions that the second byte
- * draws; else the rest is a frame's payload, replayed behind such a log. Replaying must end with true, or with false and the
- * event's place; and what decodes must encode to the same bytes. */
+ * draws; else the rest is a frame's payload, replayed behind such a log. Replaying must end with true, or with false
+ * and the event's place; and what decodes must encode to the same bytes. */
 #include "base/assert.h"
 #include "base/cursor.h"
 #include "support/core_rig.h"

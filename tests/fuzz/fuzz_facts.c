@@ -1,5 +1,6 @@
-/* Facts from the log, and tickets and expressions from outside. The first byte says which: encoded facts, `{"attrs", "need"}` as JSON, or an
- * expression. What is taken can be asked, and answers the same in either order where it must. */
+/* Facts from the log, and tickets and expressions from outside. The first byte says which: encoded facts, `{"attrs",
+ * "need"}` as JSON, or an expression. What is taken can be asked, and answers the same in either order where it
+ * must. */
 #include "base/assert.h"
 #include "match/expression.h"
 #include "match/pair.h"

@@ -1,9 +1,10 @@
 /* Recovery of a folder whose segment files come from outside.
  *
- * The input is a list of changes to a folder that is whole, because bytes that pass no checksum reach little of the code:
- * first byte: which files there are; then pieces (segment u8, offset u16 in sectors or bytes, size u8, bytes), each put
- * into the image and, if bit 7 of the segment is set, followed by new checksums of the frame header and segment header there.
- * Whatever comes out, recovery must end with OK or a clear error, and if OK the log must take another frame and keep it. */
+ * The input is a list of changes to a folder that is whole, because bytes that pass no checksum reach little of the
+ * code: first byte: which files there are; then pieces (segment u8, offset u16 in sectors or bytes, size u8, bytes),
+ * each put into the image and, if bit 7 of the segment is set, followed by new checksums of the frame header and
+ * segment header there. Whatever comes out, recovery must end with OK or a clear error, and if OK the log must take
+ * another frame and keep it. */
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/cursor.h"

@@ -3,10 +3,11 @@
  *
  * The first byte says how to read the rest:
  *   even   it is what a client sends. Fed whole and fed in random pieces it must give the same requests.
- *   odd    actions: a byte that names one, then its body up to a zero byte. So that the fuzzer need not first learn HTTP and
- *          the names of SQS, bytes from 128 on stand for words of JSON; 255 means the next byte as it is.
+ *   odd    actions: a byte that names one, then its body up to a zero byte. So that the fuzzer need not first learn
+ *          HTTP and the names of SQS, bytes from 128 on stand for words of JSON; 255 means the next byte as it is.
  *
- * Checked behind each request: the reply is complete, its body is empty, JSON or XML, and the core keeps its invariants. */
+ * Checked behind each request: the reply is complete, its body is empty, JSON or XML, and the core keeps its
+ * invariants. */
 #include "api/action.h"
 #include "base/assert.h"
 #include "base/quote.h"
@@ -74,7 +75,8 @@ struct reading {
     enum http_result end;
 };
 
-/* Reads requests from `bytes` as a connection would, being given more in steps that `random` draws; NULL: all at once. */
+/* Reads requests from `bytes` as a connection would, being given more in steps that `random` draws; NULL: all at
+ * once. */
 static void read_requests(struct reading *reading, struct bytes bytes, struct random *random)
 {
     struct http http;

@@ -1,10 +1,10 @@
 /* AWS Query under the fuzzer. The first byte says how to read the rest:
- *   even   requests: each a byte that may name an action, a length, that many bytes of query string, then a body up to a zero byte, in
- *          which bytes from 128 on stand for words of SQS; 255 means the next byte as it is. Whatever they are, the reply must be XML
- *          that a strict reader takes.
- *   odd    requests of SQS that are written down in both forms, by an encoder that shares nothing with the decoder under test: an
- *          action, then members with their values, until a zero byte. One server gets them as AWS JSON and another, with the same
- *          disk, as AWS Query; both must say the same and be in the same state. */
+ *   even   requests: each a byte that may name an action, a length, that many bytes of query string, then a body up to
+ *          a zero byte, in which bytes from 128 on stand for words of SQS; 255 means the next byte as it is. Whatever
+ *          they are, the reply must be XML that a strict reader takes.
+ *   odd    requests of SQS that are written down in both forms, by an encoder that shares nothing with the decoder
+ *          under test: an action, then members with their values, until a zero byte. One server gets them as AWS JSON
+ *          and another, with the same disk, as AWS Query; both must say the same and be in the same state. */
 #include "api/action.h"
 #include "base/assert.h"
 #include "fuzz/backend.h"
@@ -34,7 +34,7 @@ static struct bytes take_some(struct bytes *input, size_t size)
     return some;
 }
 
-/* --- is it XML? ---------------------------------------------------------------------------------------------------- */
+/* --- is it XML? --------------------------------------------------------------------------------------------------- */
 
 #define DEPTH_MAX 16u
 
@@ -130,7 +130,7 @@ static void check_xml(struct bytes text)
     ASSERT(xml.depth == 0 && xml.root_count == 1);
 }
 
-/* --- the servers --------------------------------------------------------------------------------------------------- */
+/* --- the servers -------------------------------------------------------------------------------------------------- */
 
 /* A disk with queues and messages on it; made once, copied for each server. */
 static struct disk *founded_disk(void)
@@ -172,7 +172,7 @@ static enum error run_query(struct backend *backend, struct bytes query, struct 
     return error;
 }
 
-/* --- any bytes ------------------------------------------------------------------------------------------------------- */
+/* --- any bytes ---------------------------------------------------------------------------------------------------- */
 
 static const char *const action_names[] = {
     "SendMessage",
@@ -291,7 +291,7 @@ static void run_bytes(struct bytes input)
     memory_disk_destroy(backend.disk);
 }
 
-/* --- one request, written down twice --------------------------------------------------------------------------------- */
+/* --- one request, written down twice ------------------------------------------------------------------------------ */
 
 enum member_kind { MEMBER_TEXT, MEMBER_NUMBER, MEMBER_LIST, MEMBER_MAP, MEMBER_ATTRIBUTES, MEMBER_ENTRIES };
 

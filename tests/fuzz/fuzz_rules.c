@@ -1,4 +1,5 @@
-/* Rules from outside: what is taken has levels that rise, bounds for all of them, a plan, and reads the same again; what is not says why. */
+/* Rules from outside: what is taken has levels that rise, bounds for all of them, a plan, and reads the same again;
+ * what is not says why. */
 #include "base/assert.h"
 #include "match/rules.h"
 

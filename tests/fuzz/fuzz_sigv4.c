@@ -1,9 +1,9 @@
 /* Signatures and credentials from outside.
  *
- * First byte: bit 0: the rest is a text of credentials; else it is up to five parts with zero bytes between them, method, path,
- * query string, head and body, which take the place of those of a request that AWS signed. What is verified twice (the second
- * time with the signing key kept) must have one answer, one of those that sigv4.h names, in a text that can be shown; and
- * credentials that were read can be found. */
+ * First byte: bit 0: the rest is a text of credentials; else it is up to five parts with zero bytes between them,
+ * method, path, query string, head and body, which take the place of those of a request that AWS signed. What is
+ * verified twice (the second time with the signing key kept) must have one answer, one of those that sigv4.h names, in
+ * a text that can be shown; and credentials that were read can be found. */
 #include "auth/sigv4.h"
 #include "base/assert.h"
 

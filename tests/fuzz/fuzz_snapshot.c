@@ -1,8 +1,8 @@
 /* Loading a snapshot file that comes from outside.
  *
- * First byte: bit 0 renews the checksums of header, blocks and trailer as far as the bytes have that shape, so that what
- * they guard is reached; bit 1 puts the rest into a whole file (offset u16, then the bytes) instead of taking it as the
- * file. Loading must end with OK or a clear error; if OK, the payload is what the blocks hold. */
+ * First byte: bit 0 renews the checksums of header, blocks and trailer as far as the bytes have that shape, so that
+ * what they guard is reached; bit 1 puts the rest into a whole file (offset u16, then the bytes) instead of taking it
+ * as the file. Loading must end with OK or a clear error; if OK, the payload is what the blocks hold. */
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/cursor.h"

@@ -1,11 +1,12 @@
-/* The TLS glue under the fuzzer: a session of ours and a real client in memory, and between them whatever the input says.
+/* The TLS glue under the fuzzer: a session of ours and a real client in memory, and between them whatever the input
+ * says.
  *
- * The first byte chooses the client's newest version; then each step is a byte that names it and one that says how much:
- * the client goes on with its handshake, says something, asks for new keys or ends; some of its bytes arrive, as they are
- * or with one changed; bytes arrive that no client made; the session reads, answers, says something, ends.
+ * The first byte chooses the client's newest version; then each step is a byte that names it and one that says how
+ * much: the client goes on with its handshake, says something, asks for new keys or ends; some of its bytes arrive, as
+ * they are or with one changed; bytes arrive that no client made; the session reads, answers, says something, ends.
  *
- * Checked: what the session hears is what the client said, from its first byte on, however the records were cut, and nothing
- * behind a changed one; nothing is heard before the handshake is over. */
+ * Checked: what the session hears is what the client said, from its first byte on, however the records were cut, and
+ * nothing behind a changed one; nothing is heard before the handshake is over. */
 #include "unit/tls_rig.h"
 
 #include <openssl/err.h>

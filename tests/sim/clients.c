@@ -157,7 +157,8 @@ static int draw_batch(struct clients *clients)
 
 enum wanted { WANTED_OPEN = 1, WANTED_SEALED = 2, WANTED_EXACT = 4, WANTED_XOR = 8 };
 
-/* Mostly a batch in one of the wanted states and of the wanted tracking, at times any: most calls should do something. */
+/* Mostly a batch in one of the wanted states and of the wanted tracking, at times any: most calls should do
+ * something. */
 static int draw_batch_like(struct clients *clients, const struct oracle *oracle, unsigned wanted)
 {
     struct random *random = &clients->random;
@@ -631,8 +632,8 @@ static void draw_units(struct clients *clients, const struct oracle *oracle, str
         operation->kind = OPERATION_DESCRIBE_BATCH;
 }
 
-/* A unit from outside an xor batch has a random id that goes in when it starts and again when it ends; the token tells a
- * repeat of the same call from another one, so both calls for a unit always have the same token. */
+/* A unit from outside an xor batch has a random id that goes in when it starts and again when it ends; the token tells
+ * a repeat of the same call from another one, so both calls for a unit always have the same token. */
 static void draw_xor(struct clients *clients, const struct oracle *oracle, struct operation *operation)
 {
     struct random *random = &clients->random;

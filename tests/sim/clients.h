@@ -1,5 +1,5 @@
-/* What the simulated clients want next. They remember the receipt handles they were shown, fresh and stale, and the names of
- * batches; they look at the oracle's model only to keep within the sizes of its arrays. */
+/* What the simulated clients want next. They remember the receipt handles they were shown, fresh and stale, and the
+ * names of batches; they look at the oracle's model only to keep within the sizes of its arrays. */
 #ifndef TALLY_TESTS_SIM_CLIENTS_H
 #define TALLY_TESTS_SIM_CLIENTS_H
 

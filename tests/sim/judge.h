@@ -1,4 +1,5 @@
-/* What the judges of replies share. Private to the oracle: a judge lets the model do what a request asked for, and compares. */
+/* What the judges of replies share. Private to the oracle: a judge lets the model do what a request asked for, and
+ * compares. */
 #ifndef TALLY_TESTS_SIM_JUDGE_H
 #define TALLY_TESTS_SIM_JUDGE_H
 
@@ -14,7 +15,7 @@ struct reply_view {
     struct lesson *lesson;
 };
 
-/* --- reply.c: reading replies, and saying what is wrong with them ----------------------------------------------------- */
+/* --- reply.c: reading replies, and saying what is wrong with them ------------------------------------------------- */
 
 const char *reply_name_of(enum error error);
 void expect_error(const struct reply_view *view, enum error expected);
@@ -38,9 +39,10 @@ void describe_message(const struct model *model, int index, struct buffer *out);
 /* What the server did with a message is wrong because of the message's state. */
 _Noreturn void fail_message(const struct model *model, int index, const char *what, const char *why);
 
-/* --- judge_delivery.c: what a message is delivered as ----------------------------------------------------------------- */
+/* --- judge_delivery.c: what a message is delivered as ------------------------------------------------------------- */
 
-/* How surely `item` is this message: not at all, perhaps (the message of a batch's event whose id nobody has seen yet), surely. */
+/* How surely `item` is this message: not at all, perhaps (the message of a batch's event whose id nobody has seen yet),
+ * surely. */
 enum likeness { LIKE_NONE, LIKE_PERHAPS, LIKE_SURE };
 
 enum likeness likeness(const struct oracle *oracle, int index, yyjson_val *item);
@@ -68,7 +70,8 @@ void judge_receive(const struct reply_view *view);
 /* The message that the server numbers so, or NONE. */
 int find_number(const struct model *model, uint64_t number);
 
-/* Gives what the model has accepted or moved the numbers that the server gave it, and their ids where no reply said them. */
+/* Gives what the model has accepted or moved the numbers that the server gave it, and their ids where no reply said
+ * them. */
 void learn_numbers(struct oracle *oracle);
 
 /* --- judge_message.c ---------------------------------------------------------------------------------------------- */
@@ -82,13 +85,13 @@ void judge_list_tags(const struct reply_view *view);
 void judge_explain(const struct reply_view *view);
 void judge_list_groups(const struct reply_view *view);
 
-/* --- judge_move.c --------------------------------------------------------------------------------------------------- */
+/* --- judge_move.c ------------------------------------------------------------------------------------------------- */
 
 void judge_start_move(const struct reply_view *view);
 void judge_cancel_move(const struct reply_view *view);
 void judge_list_moves(const struct reply_view *view);
 
-/* --- judge_publish.c ------------------------------------------------------------------------------------------------ */
+/* --- judge_publish.c ---------------------------------------------------------------------------------------------- */
 
 void judge_open_publisher(const struct reply_view *view);
 void judge_publish(const struct reply_view *view);

@@ -160,7 +160,8 @@ void judge_list_groups(const struct reply_view *view)
     }
 }
 
-/* Where the back-off has a jitter, the event says what was drawn; the model says whether that is within the bounds (R13). */
+/* Where the back-off has a jitter, the event says what was drawn; the model says whether that is within the bounds
+ * (R13). */
 void judge_fail(const struct reply_view *view)
 {
     struct oracle *oracle = view->oracle;

@@ -12,7 +12,7 @@ static const char *const fate_names[] = {
     [ROW_IS_HELD] = "held",       [ROW_IS_PUT_OFF] = "blocked",
 };
 
-/* --- opening -------------------------------------------------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------------------------------------------------ */
 
 /* Just those that are stored and not confirmed, oldest first. */
 static void expect_unconfirmed(const struct reply_view *view)
@@ -54,7 +54,7 @@ void judge_open_publisher(const struct reply_view *view)
         fail("OpenPublisher names rows to somebody who is not the owner");
 }
 
-/* --- publishing ----------------------------------------------------------------------------------------------------- */
+/* --- publishing --------------------------------------------------------------------------------------------------- */
 
 static struct row_outcome delete_row(const struct reply_view *view, const struct entry *entry)
 {

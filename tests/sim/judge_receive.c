@@ -1,4 +1,5 @@
-/* Follows the server, one thing after the other, through what it took and put aside (witness.h), and judges receives by it. */
+/* Follows the server, one thing after the other, through what it took and put aside (witness.h), and judges receives by
+ * it. */
 #include "judge.h"
 
 #include "core/core.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- what the server did, one thing after the other ------------------------------------------------------------------ */
+/* --- what the server did, one thing after the other --------------------------------------------------------------- */
 
 int find_number(const struct model *model, uint64_t number)
 {
@@ -238,8 +239,8 @@ static int follow(struct oracle *oracle, int queue)
     return NONE;
 }
 
-/* Does the server do something to a message of this queue before the next one is taken? Receives that wait at other queues may
- * have put messages aside before. */
+/* Does the server do something to a message of this queue before the next one is taken? Receives that wait at other
+ * queues may have put messages aside before. */
 static bool has_put_aside(const struct oracle *oracle, int queue)
 {
     const struct witness *witness = &oracle->witness;
@@ -272,7 +273,7 @@ void oracle_settle(struct oracle *oracle)
     oracle->witness.count = oracle->witness.next = 0;
 }
 
-/* --- receives ------------------------------------------------------------------------------------------------------- */
+/* --- receives ----------------------------------------------------------------------------------------------------- */
 
 /* Nothing may be left that the receive should have dealt with. */
 static void expect_no_more(struct oracle *oracle, const struct model_receive *receive,
@@ -320,7 +321,8 @@ static void expect_delivered(const struct reply_view *view, int index, yyjson_va
     take_handle(view, index, text_in(view, item, "ReceiptHandle"));
 }
 
-/* Follows the server through the receive; of what it took, all is in the reply, unless the disk would not be read (R7). */
+/* Follows the server through the receive; of what it took, all is in the reply, unless the disk would not be read
+ * (R7). */
 static void follow_receive(const struct reply_view *view, struct model_receive *receive, yyjson_val *items)
 {
     struct oracle *oracle = view->oracle;

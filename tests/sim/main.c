@@ -1,5 +1,5 @@
-/* sim: the deterministic simulator (T27: a model and the server agree under random sequences of all calls, with kills at any
- * byte of the log; so are played what T28 to T76 say of order, dependencies, deduplication and recovery).
+/* sim: the deterministic simulator (T27: a model and the server agree under random sequences of all calls, with kills
+ * at any byte of the log; so are played what T28 to T76 say of order, dependencies, deduplication and recovery).
  *
  *     sim --seed N [--trace]                      replays one seed
  *     sim --seeds N [--first F] [--jobs J]        runs N seeds, J at a time

@@ -336,7 +336,7 @@ enum error model_send(struct model *model, int queue_name, const struct entry *e
     return OK;
 }
 
-/* --- what batches refer to ------------------------------------------------------------------------------------------ */
+/* --- what batches refer to ---------------------------------------------------------------------------------------- */
 
 /* How many records keep this one: messages of it that live, children. */
 static int count_pins(const struct model *model, int record)

@@ -1,8 +1,9 @@
-/* What queues, messages and batches must do, said again in the plainest way: arrays, and loops over all of them. Written from
- * the protocol, not from src/core, and fast only where that costs nothing.
+/* What queues, messages and batches must do, said again in the plainest way: arrays, and loops over all of them.
+ * Written from the protocol, not from src/core, and fast only where that costs nothing.
  *
- * A model is a value: copying it (model_copy) is how the oracle goes back to what a crash left. It knows nothing of JSON, of
- * frames or of crashes. Each function that a request leads to returns the error that the server must answer with. */
+ * A model is a value: copying it (model_copy) is how the oracle goes back to what a crash left. It knows nothing of
+ * JSON, of frames or of crashes. Each function that a request leads to returns the error that the server must answer
+ * with. */
 #ifndef TALLY_TESTS_SIM_MODEL_H
 #define TALLY_TESTS_SIM_MODEL_H
 
@@ -330,7 +331,8 @@ struct model_receive {
 enum error model_receive_begin(const struct model *model, struct model_receive *receive);
 /* NULL, or why the message could not be taken next. */
 const char *model_take(struct model *model, struct model_receive *receive, int message);
-/* A message out of attempts, or cancelled, was put out of the way by a receive. NULL, or why it should not have been. */
+/* A message out of attempts, or cancelled, was put out of the way by a receive. NULL, or why it should not have
+ * been. */
 const char *model_put_aside(struct model *model, int message);
 /* A message that the receive should have taken or put aside, or NONE. */
 int model_left(struct model *model, const struct model_receive *receive);
@@ -374,8 +376,9 @@ enum error model_start_move(struct model *model, const struct operation *operati
 enum error model_cancel_move(struct model *model, const char *handle, int *task);
 /* The newest-th task of a queue that is remembered, or NONE. */
 int model_task_of(const struct model *model, int queue, int newest);
-/* A task moved a message to `to`, where it has this number, place in line (0: at the end) and id: a message of its own. Or a task
- * ended what can't be moved because it is dead; or the task of a queue ended. NULL, or why that should not have been. */
+/* A task moved a message to `to`, where it has this number, place in line (0: at the end) and id: a message of its own.
+ * Or a task ended what can't be moved because it is dead; or the task of a queue ended. NULL, or why that should not
+ * have been. */
 const char *model_redrive(struct model *model, int message, int to, uint64_t number, uint64_t line, const char *id);
 const char *model_end_by_task(struct model *model, int message);
 const char *model_end_task(struct model *model, int queue, unsigned status, unsigned failure);
@@ -417,8 +420,8 @@ bool model_open_publisher(struct model *model, const struct operation *operation
 /* Is the batch to be decided, or the last one again? */
 enum error model_begin_publish(const struct model *model, const struct operation *operation, bool *is_repeat);
 
-/* What becomes of row `index` of a batch before its send or ack is looked at, by what became of those before it; ROW_IS_STORED: that is
- * to be tried. */
+/* What becomes of row `index` of a batch before its send or ack is looked at, by what became of those before it;
+ * ROW_IS_STORED: that is to be tried. */
 enum row_is model_row_without_trying(const struct model *model, const struct operation *operation,
                                      const struct row_outcome *outcomes, unsigned index);
 
@@ -456,7 +459,8 @@ static inline bool model_stands_before(const struct model_message *one, const st
     return one->line < other->line || (one->line == other->line && one->number < other->number);
 }
 
-/* Would a dead letter that comes back wait for itself, did it stand in its group of that queue behind what is up to `line`? */
+/* Would a dead letter that comes back wait for itself, did it stand in its group of that queue behind what is up to
+ * `line`? */
 bool model_would_wait_behind_itself(const struct model *model, int redriven, int queue, uint64_t line);
 unsigned model_types_before(const struct model *model, int type);
 void model_type(struct model *model, struct model_message *message, int type);

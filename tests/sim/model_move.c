@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- tasks ---------------------------------------------------------------------------------------------------------- */
+/* --- tasks -------------------------------------------------------------------------------------------------------- */
 
 int model_task_of(const struct model *model, int queue, int newest)
 {
@@ -106,7 +106,7 @@ int model_find_late_task(const struct model *model)
     return NONE;
 }
 
-/* --- moving --------------------------------------------------------------------------------------------------------- */
+/* --- moving ------------------------------------------------------------------------------------------------------- */
 
 /* The queue that the message goes to, or NONE. */
 static int target_of(const struct model *model, const struct model_task *task, const struct model_message *message,

@@ -1,4 +1,5 @@
-/* Who may be delivered next: attempts, groups, what is held, paused, limited; and what a holder may do with a message. */
+/* Who may be delivered next: attempts, groups, what is held, paused, limited; and what a holder may do with a
+ * message. */
 #include "model.h"
 
 #include "base/assert.h"
@@ -67,7 +68,8 @@ static double tokens_now(const struct model *model, double tokens, uint64_t at, 
     return now < burst ? now : burst;
 }
 
-/* How sure is it that one more delivery is within the limits? Above 0: it is; below: it is not; 0: a matter of rounding. */
+/* How sure is it that one more delivery is within the limits? Above 0: it is; below: it is not; 0: a matter of
+ * rounding. */
 static int has_token(const struct model *model, double tokens, uint64_t at, int rate_ms, int burst)
 {
     if (rate_ms == 0)
@@ -349,8 +351,8 @@ int model_left(struct model *model, const struct model_receive *receive)
         if (message->queue != receive->queue || !model_is_deliverable(model, message) ||
             why_not(model, receive, message) != NULL || group_has_token(model, message) <= 0)
             continue;
-        /* Behind what this receive took a run ends where one can't be delivered, or was not there yet: it is dealt with when
-         * it is the head. */
+        /* Behind what this receive took a run ends where one can't be delivered, or was not there yet: it is dealt with
+         * when it is the head. */
         bool is_end = model_is_dead(model, message) || is_spent(model, message) || i >= receive->known_count;
         if (!is_end || !is_line(model, message) || why_not(model, NULL, message) == NULL)
             return i;
@@ -393,7 +395,7 @@ void model_receive_end(struct model *model, const struct model_receive *receive)
     }
 }
 
-/* --- attempt ids ---------------------------------------------------------------------------------------------------- */
+/* --- attempt ids -------------------------------------------------------------------------------------------------- */
 
 static struct model_attempt *find_attempt(struct model *model, int queue, int name)
 {
@@ -449,7 +451,7 @@ enum error model_receive_again(struct model *model, int queue, int name, uint64_
     return OK;
 }
 
-/* --- what a holder may do ------------------------------------------------------------------------------------------ */
+/* --- what a holder may do ----------------------------------------------------------------------------------------- */
 
 /* What a receipt handle stands for now. */
 struct holding {
@@ -659,7 +661,7 @@ enum error model_pause(struct model *model, const struct operation *operation)
     return OK;
 }
 
-/* --- explaining ----------------------------------------------------------------------------------------------------- */
+/* --- explaining --------------------------------------------------------------------------------------------------- */
 
 /* Does its group or its queue keep a message back that could go otherwise? Above 0: yes; 0: a matter of rounding. */
 static int is_kept_back(struct model *model, const struct model_message *message)
@@ -707,7 +709,7 @@ const char *model_explain(struct model *model, int queue, int index, bool *has_r
     return kept > 0 ? "blocked" : kept < 0 ? "ready" : NULL;
 }
 
-/* --- time ----------------------------------------------------------------------------------------------------------- */
+/* --- time --------------------------------------------------------------------------------------------------------- */
 
 /* The first lease in a line that ends by `now`, or NULL. */
 static struct model_message *next_lapse(struct model *model, uint64_t now)

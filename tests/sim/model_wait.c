@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include <string.h>
 
-/* --- outcomes ------------------------------------------------------------------------------------------------------- */
+/* --- outcomes ----------------------------------------------------------------------------------------------------- */
 
 static enum fate fate_of_message(const struct model_message *message)
 {
@@ -28,7 +28,7 @@ static enum fate fate_of(const struct model *model, const struct model_edge *edg
                           : fate_of_message(&model->messages[edge->antecedent]);
 }
 
-/* --- declaring ------------------------------------------------------------------------------------------------------ */
+/* --- declaring ---------------------------------------------------------------------------------------------------- */
 
 /* The batch of that name, or what is remembered of the last one; or NONE. */
 static int find_batch(const struct model *model, int name)
@@ -124,7 +124,7 @@ void model_forget_waits(struct model *model, int message)
     }
 }
 
-/* --- telling -------------------------------------------------------------------------------------------------------- */
+/* --- telling ------------------------------------------------------------------------------------------------------ */
 
 static void tell(struct model *model, struct model_edge *edge)
 {
@@ -162,7 +162,7 @@ bool model_is_stuck(const struct model *model, int message)
     return false;
 }
 
-/* --- cycles --------------------------------------------------------------------------------------------------------- */
+/* --- cycles ------------------------------------------------------------------------------------------------------- */
 
 /* The search goes from a newcomer to all that it would wait for, and that this waits for, and so on. */
 struct search {
@@ -214,7 +214,8 @@ static void visit_line(struct search *search, int queue, int group, uint64_t lin
         visit_message(search, last, true);
 }
 
-/* What is about to end waits for nothing, but what stands behind it in a line stands behind all that is before it too. */
+/* What is about to end waits for nothing, but what stands behind it in a line stands behind all that is before it
+ * too. */
 static void visit_message(struct search *search, int index, bool is_by_line)
 {
     const struct model *model = search->model;
@@ -330,7 +331,7 @@ bool model_is_waiting(const struct model *model, const struct model_message *mes
     return message->wait_count > 0 || model_is_held_by_type(model, message);
 }
 
-/* --- type orders ----------------------------------------------------------------------------------------------------- */
+/* --- type orders -------------------------------------------------------------------------------------------------- */
 
 /* Does the type stand before the other in an order? As bits. */
 unsigned model_types_before(const struct model *model, int type)
@@ -379,7 +380,8 @@ static bool is_named(const struct model *model, int type)
     return false;
 }
 
-/* Does an unfinished message want a success of the type? Then its messages count, though no order may name it any more. */
+/* Does an unfinished message want a success of the type? Then its messages count, though no order may name it any
+ * more. */
 static bool is_wanted(const struct model *model, int type)
 {
     for (int i = 0; i < model->message_count; i++)

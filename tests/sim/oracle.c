@@ -245,7 +245,7 @@ void oracle_judge(struct oracle *oracle, const struct operation *operation, enum
     yyjson_doc_free(doc);
 }
 
-/* --- receives that wait --------------------------------------------------------------------------------------------- */
+/* --- receives that wait ------------------------------------------------------------------------------------------- */
 
 void oracle_judge_wait(struct oracle *oracle, const struct operation *operation, bool is_first)
 {

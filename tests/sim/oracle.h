@@ -1,9 +1,11 @@
-/* The oracle: judges every reply of the server by a model of its own (model.h), in the order in which the server decided.
+/* The oracle: judges every reply of the server by a model of its own (model.h), in the order in which the server
+ * decided.
  *
- * It sees a reply when it is made, before it may be shown, and keeps a copy of the model for the end of each frame that is
- * not durable yet. After a crash the world says up to which frame the log survived; the oracle goes back to that copy. What
- * was shown to a client ("acknowledged") it writes down besides, and looks it up after each crash: that must be there,
- * whatever the log says. Everything later is judged by the model that was gone back to, so a log that lies is found out. */
+ * It sees a reply when it is made, before it may be shown, and keeps a copy of the model for the end of each frame that
+ * is not durable yet. After a crash the world says up to which frame the log survived; the oracle goes back to that
+ * copy. What was shown to a client ("acknowledged") it writes down besides, and looks it up after each crash: that must
+ * be there, whatever the log says. Everything later is judged by the model that was gone back to, so a log that lies is
+ * found out. */
 #ifndef TALLY_TESTS_SIM_ORACLE_H
 #define TALLY_TESTS_SIM_ORACLE_H
 
@@ -128,8 +130,8 @@ void oracle_renew(struct oracle *oracle, const struct sight *sight, const struct
 /* The world's clock was set back by so much when the server started. */
 void oracle_clock_was_set(struct oracle *oracle, uint64_t back_ms, bool has_crashed);
 
-/* After a crash: the log has the frames up to `survived`, its newest time is `last_ms`, and the server went on at `now_ms`
- * with frame `sequence`. */
+/* After a crash: the log has the frames up to `survived`, its newest time is `last_ms`, and the server went on at
+ * `now_ms` with frame `sequence`. */
 void oracle_recover(struct oracle *oracle, uint64_t survived, uint64_t last_ms, uint64_t now_ms, uint64_t sequence);
 
 #endif

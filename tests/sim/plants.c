@@ -246,7 +246,7 @@ uint64_t __wrap_core_next_needed_segment(const struct core *core, uint64_t ordin
     return planted.plant == PLANT_TRIM_NEEDED_SEGMENTS ? UINT64_MAX : __real_core_next_needed_segment(core, ordinal);
 }
 
-/* --- order, dependencies, deduplication ---------------------------------------------------------------------------- */
+/* --- order, dependencies, deduplication --------------------------------------------------------------------------- */
 
 void __real_group_fence_behind(struct core *core, uint32_t message);
 void __wrap_group_fence_behind(struct core *core, uint32_t message);
@@ -353,7 +353,7 @@ void __wrap_finish_growth(struct core *core, uint32_t slot, uint32_t count)
         __real_finish_growth(core, slot, count);
 }
 
-/* --- publishers ---------------------------------------------------------------------------------------------------- */
+/* --- publishers --------------------------------------------------------------------------------------------------- */
 
 /* The same rows under uids that no other batch has. */
 static struct bytes rename_rows(struct bytes rows, uint64_t batch)
@@ -384,7 +384,7 @@ enum error __wrap_decide_publish_begin(struct core *core, const struct publish_c
     return __real_decide_publish_begin(core, &planted.publish, publication, is_repeat);
 }
 
-/* --- move tasks ----------------------------------------------------------------------------------------------------- */
+/* --- move tasks --------------------------------------------------------------------------------------------------- */
 
 void __real_ledger_reopen(struct ledger *ledger, uint32_t unit);
 void __wrap_ledger_reopen(struct ledger *ledger, uint32_t unit);

@@ -377,7 +377,8 @@ static void see_undoing(const struct event_match_undone *undone, uint64_t now)
     settle_match(match, undone->reason == MATCH_UNDONE_PUT_BACK ? JUDGE_PUT_BACK : JUDGE_REFUSED, now);
 }
 
-/* Nobody of a set waits any more when one of it is matched for good. They go in the order in which they were offered. */
+/* Nobody of a set waits any more when one of it is matched for good. They go in the order in which they were
+ * offered. */
 static void cancel_set(int set, uint64_t now)
 {
     for (uint64_t number = 1; set != -1 && number <= judge_model.ticket_number; number++)

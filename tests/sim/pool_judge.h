@@ -1,8 +1,10 @@
-/* Judges a pool of tickets event by event, by a model of its own: arrays and loops, written from docs/protocol.md and not from src/core.
+/* Judges a pool of tickets event by event, by a model of its own: arrays and loops, written from docs/protocol.md and
+ * not from src/core.
  *
- * The linker puts it around core_emit(): it hears of each event before it is applied, knows what a client asked for at that moment, and
- * says whether the event was allowed. After a crash the server must be where the newest durable frame left the model, or at its newest
- * change: nothing between. After each call the server's tickets, matches and messages must be those of the model. */
+ * The linker puts it around core_emit(): it hears of each event before it is applied, knows what a client asked for at
+ * that moment, and says whether the event was allowed. After a crash the server must be where the newest durable frame
+ * left the model, or at its newest change: nothing between. After each call the server's tickets, matches and messages
+ * must be those of the model. */
 #ifndef TALLY_TESTS_SIM_POOL_JUDGE_H
 #define TALLY_TESTS_SIM_POOL_JUDGE_H
 

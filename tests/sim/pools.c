@@ -1,4 +1,5 @@
-/* Pools under random calls of many matchers with stale views, with kills, lost power, disks that stop and snapshots; judged by pool_judge.c.
+/* Pools under random calls of many matchers with stale views, with kills, lost power, disks that stop and snapshots;
+ * judged by pool_judge.c.
  *
  * usage: sim_pools [--seeds N] [--first F] [--seed S] [--plant NAME] [--salvage on] */
 #include "fail.h"
@@ -529,7 +530,8 @@ static void act_kill(struct pools *pools)
     judge_compare(true);
 }
 
-/* The disk is about to stop, to fail or to be full (MR12): the server ends, and nothing that it had not logged was seen. */
+/* The disk is about to stop, to fail or to be full (MR12): the server ends, and nothing that it had not logged was
+ * seen. */
 static void arm_fault(struct pools *pools)
 {
     static const enum memory_disk_fault faults[] = {MEMORY_DISK_STOP, MEMORY_DISK_STOP, MEMORY_DISK_FAIL_WRITE,

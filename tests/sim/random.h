@@ -1,5 +1,5 @@
-/* Chance, from one 64-bit seed: a separate stream for each component, so that a change in what one draws leaves what the
- * others draw as it was. SplitMix64. */
+/* Chance, from one 64-bit seed: a separate stream for each component, so that a change in what one draws leaves what
+ * the others draw as it was. SplitMix64. */
 #ifndef TALLY_TESTS_SIM_RANDOM_H
 #define TALLY_TESTS_SIM_RANDOM_H
 

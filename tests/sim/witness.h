@@ -1,6 +1,6 @@
-/* What the server decided where it had a choice, read from the events that a call has left in the open frame: which message it
- * took next of several groups, what it put aside meanwhile, which number a message got. The oracle follows these choices,
- * and its model says of each whether it was allowed. */
+/* What the server decided where it had a choice, read from the events that a call has left in the open frame: which
+ * message it took next of several groups, what it put aside meanwhile, which number a message got. The oracle follows
+ * these choices, and its model says of each whether it was allowed. */
 #ifndef TALLY_TESTS_SIM_WITNESS_H
 #define TALLY_TESTS_SIM_WITNESS_H
 
@@ -29,7 +29,8 @@ struct sight {
     uint64_t line;      /* sent, moved: its number in its group's line; 0: it has none. The oracle works it out */
     uint64_t batch;     /* sent: number of the batch of whose event it is the message; else 0 */
     unsigned completes; /* sent: that event */
-    int queue; /* moved, held, redriven, move ended (the source): the place of the queue in the order of creation, from 0 */
+    /* moved, held, redriven, move ended (the source): the place of the queue in the order of creation, from 0 */
+    int queue;
     int group;           /* held, sent: or -1 */
     uint64_t visible_at; /* failed, renewed */
     uint64_t successor;  /* redriven: the message's new number; `line` its place, as the server says */

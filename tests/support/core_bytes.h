@@ -4,8 +4,8 @@
 
 #include "core/core.h"
 
-/* core_decode() of a copy of `encoded`, in which everything that the core lets go is overwritten there and then: a view of it that
- * was kept would say something else. The copy ends where `encoded` does, and is freed. */
+/* core_decode() of a copy of `encoded`, in which everything that the core lets go is overwritten there and then: a view
+ * of it that was kept would say something else. The copy ends where `encoded` does, and is freed. */
 bool core_bytes_decode(struct core *core, struct bytes encoded);
 
 #endif

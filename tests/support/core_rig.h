@@ -1,4 +1,5 @@
-/* A core without a log: frames are kept in memory and can be replayed, and random decisions lead it into a rich state. */
+/* A core without a log: frames are kept in memory and can be replayed, and random decisions lead it into a rich
+ * state. */
 #ifndef TALLY_TESTS_SUPPORT_CORE_RIG_H
 #define TALLY_TESTS_SUPPORT_CORE_RIG_H
 
@@ -41,7 +42,8 @@ void core_rig_end(struct core_rig *rig);
 /* What stands at a position of the frames kept so far or of the open one; empty if it is in none. */
 struct bytes core_rig_read(const struct core_rig *rig, uint64_t position, size_t size);
 
-/* Moves contents out of the oldest segment that has some, up to so many, in the open frame. The number of contents moved. */
+/* Moves contents out of the oldest segment that has some, up to so many, in the open frame. The number of contents
+ * moved. */
 unsigned core_rig_clean(struct core_rig *rig, unsigned count);
 
 /* Forgets the frames kept so far: for runs too long to keep. */
@@ -58,8 +60,8 @@ typedef void core_rig_encoder(const struct core *core, struct core_writer *write
 /* Where the part that `encode` writes stands in the encoded state of the core; a view into `encoded`. */
 struct bytes core_rig_find_part(const struct core *core, const struct buffer *encoded, core_rig_encoder *encode);
 
-/* Reads the encoded state again and again with one byte of that part changed at random: it must be refused or make a sound core. The
- * number of times that it was refused. */
+/* Reads the encoded state again and again with one byte of that part changed at random: it must be refused or make a
+ * sound core. The number of times that it was refused. */
 unsigned core_rig_damage_part(struct core_rig *rig, core_rig_encoder *encode, unsigned rounds);
 
 /* Settings as CreateQueue gives them by default. */

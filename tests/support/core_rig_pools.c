@@ -1,5 +1,5 @@
-/* Random decisions about pools of tickets. Their matchers are outside: what a built-in one finds depends on what it remembers, so a
- * core that was read from a snapshot need not go on as the live one. */
+/* Random decisions about pools of tickets. Their matchers are outside: what a built-in one finds depends on what it
+ * remembers, so a core that was read from a snapshot need not go on as the live one. */
 #include "support/core_rig.h"
 
 #include "base/assert.h"

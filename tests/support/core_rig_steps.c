@@ -18,7 +18,7 @@
 #define PUBLISHED_ROWS 5u /* of one batch, at most */
 #define COMMIT_ENTRIES 3u /* of each kind, at most */
 
-/* --- random steps --------------------------------------------------------------------------------------------------- */
+/* --- random steps ------------------------------------------------------------------------------------------------- */
 
 static struct bytes draw_name(struct core_rig *rig, char *text, char letter, uint32_t count)
 {

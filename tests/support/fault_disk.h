@@ -1,5 +1,5 @@
-/* Another disk with one fault: it passes everything on to a real disk, except that one operation fails when told to. For
- * what the disk in memory can't stand in for: threads, forks and files of the real system. */
+/* Another disk with one fault: it passes everything on to a real disk, except that one operation fails when told to.
+ * For what the disk in memory can't stand in for: threads, forks and files of the real system. */
 #ifndef TALLY_TESTS_SUPPORT_FAULT_DISK_H
 #define TALLY_TESTS_SUPPORT_FAULT_DISK_H
 

@@ -1,7 +1,7 @@
 /* The disk in memory. See memory_disk.h.
  *
- * A file's bytes exist twice: `live` is what a reader sees, `durable` what is on the platter. Per sector a state says how
- * they relate. The folder exists twice likewise, with the list of changes between the two. */
+ * A file's bytes exist twice: `live` is what a reader sees, `durable` what is on the platter. Per sector a state says
+ * how they relate. The folder exists twice likewise, with the list of changes between the two. */
 #include "support/memory_disk.h"
 
 #include "base/assert.h"
@@ -114,7 +114,7 @@ static bool draw_bool(struct memory_disk *memory)
     return (draw(memory) & 1) != 0;
 }
 
-/* --- Inodes ---------------------------------------------------------------------------------------------------------- */
+/* --- Inodes ------------------------------------------------------------------------------------------------------- */
 
 static struct inode *inode_create(struct memory_disk *memory)
 {
@@ -241,7 +241,8 @@ static void inode_sync_badly(struct memory_disk *memory, struct inode *inode)
         inode->size_durable = inode->size_live;
 }
 
-/* After a crash, what is readable is what is durable. Four tempers, since pure chance rarely keeps or drops everything. */
+/* After a crash, what is readable is what is durable. Four tempers, since pure chance rarely keeps or drops
+ * everything. */
 static void inode_crash(struct memory_disk *memory, struct inode *inode)
 {
     enum { KEEP_ALL, DROP_ALL, KEEP_FIRST, KEEP_SOME } temper = draw(memory) % 4;
@@ -268,7 +269,7 @@ static void inode_crash(struct memory_disk *memory, struct inode *inode)
     }
 }
 
-/* --- Folders --------------------------------------------------------------------------------------------------------- */
+/* --- Folders ------------------------------------------------------------------------------------------------------ */
 
 static struct entry *folder_find(const struct folder *folder, const char *name)
 {
@@ -365,7 +366,7 @@ static void folder_clear(struct memory_disk *memory, struct folder *folder)
         folder_remove(memory, folder, folder->entries_owned[0].name);
 }
 
-/* --- Faults ---------------------------------------------------------------------------------------------------------- */
+/* --- Faults ------------------------------------------------------------------------------------------------------- */
 
 enum operation_class { OPERATION_READ, OPERATION_GROW, OPERATION_SYNC, OPERATION_NAME };
 
@@ -435,7 +436,7 @@ static enum error room_take(struct memory_disk *memory, const struct disk_file *
     return OK;
 }
 
-/* --- The operations -------------------------------------------------------------------------------------------------- */
+/* --- The operations ----------------------------------------------------------------------------------------------- */
 
 static enum error memory_lock(struct disk *disk, struct failure *failure)
 {
@@ -745,7 +746,7 @@ static const struct disk_operations memory_operations = {
     .is_readable = memory_is_readable,
 };
 
-/* --- For tests ------------------------------------------------------------------------------------------------------- */
+/* --- For tests ---------------------------------------------------------------------------------------------------- */
 
 struct disk *memory_disk_create(uint64_t seed)
 {

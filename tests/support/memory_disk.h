@@ -1,12 +1,12 @@
-/* A disk in memory that behaves like a bad day: what was not synced may be lost or torn at a crash, directory entries too;
- * it fills up, and it fails when told to. Everything is drawn from one seed, so a run can be repeated exactly.
+/* A disk in memory that behaves like a bad day: what was not synced may be lost or torn at a crash, directory entries
+ * too; it fills up, and it fails when told to. Everything is drawn from one seed, so a run can be repeated exactly.
  *
  * What it models:
- * - A sector of 512 bytes is written whole or not at all. At a crash each sector that was written but not synced is kept or
- *   lost, in any combination. Sectors that were synced stay as they are.
+ * - A sector of 512 bytes is written whole or not at all. At a crash each sector that was written but not synced is
+ *   kept or lost, in any combination. Sectors that were synced stay as they are.
  * - A file's new size is durable with its data (sync) and may get lost before.
- * - create, rename and remove are durable after sync_folder. At a crash any of the pending ones may be lost, also earlier
- *   ones while later ones are kept; each one is atomic.
+ * - create, rename and remove are durable after sync_folder. At a crash any of the pending ones may be lost, also
+ *   earlier ones while later ones are kept; each one is atomic.
  * - After a failed sync nobody knows what is durable, and a second sync makes nothing more durable (as on Linux).
  * - A process that is killed loses nothing that it wrote: the system's cache outlives it (memory_disk_kill).
  *
@@ -42,8 +42,8 @@ void memory_disk_kill(struct disk *disk);
 /* Lets another process hold the folder's lock, or stop holding it. */
 void memory_disk_lock_elsewhere(struct disk *disk, bool is_locked);
 
-/* The operation that comes after `operations` more of those which the fault can hit fails. Replaces a fault that has not
- * struck yet. */
+/* The operation that comes after `operations` more of those which the fault can hit fails. Replaces a fault that has
+ * not struck yet. */
 void memory_disk_fail_after(struct disk *disk, uint64_t operations, enum memory_disk_fault fault);
 
 /* Has the fault that was set last struck? */

@@ -7,8 +7,8 @@
 /* The queues "results" and "expired", which every rig of pools has. */
 void pool_rig_make_queues(struct core_rig *rig);
 
-/* A pool of programs from outside with these rules, as JSON in which ' stands for "; results go to "results". The text is copied and
- * lives as long as the program. */
+/* A pool of programs from outside with these rules, as JSON in which ' stands for "; results go to "results". The text
+ * is copied and lives as long as the program. */
 struct pool_spec pool_rig_spec(const struct core_rig *rig, const char *rules);
 struct ticket_pool *pool_rig_put(struct core_rig *rig, const char *name, const struct pool_spec *spec);
 

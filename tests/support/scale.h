@@ -1,5 +1,5 @@
-/* How often tests repeat what is random: TALLY_TEST_SCALE=0.1 plays a tenth, for programs that run many times slower under a tool, where it
- * is the paths that count. */
+/* How often tests repeat what is random: TALLY_TEST_SCALE=0.1 plays a tenth, for programs that run many times slower
+ * under a tool, where it is the paths that count. */
 #ifndef TALLY_TESTS_SUPPORT_SCALE_H
 #define TALLY_TESTS_SUPPORT_SCALE_H
 
@@ -16,7 +16,8 @@ static inline uint64_t scaled(uint64_t count)
     return rounds > 0 ? rounds : 1;
 }
 
-/* Under such a tool: what is about a size of millions, or about the memory that the program takes, says nothing there. */
+/* Under such a tool: what is about a size of millions, or about the memory that the program takes, says nothing
+ * there. */
 static inline bool is_scaled_down(void)
 {
     return scaled(1000) < 1000;

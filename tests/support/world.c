@@ -158,7 +158,7 @@ void world_destroy(struct world *world)
     free(world);
 }
 
-/* --- durability ----------------------------------------------------------------------------------------------------- */
+/* --- durability --------------------------------------------------------------------------------------------------- */
 
 bool world_flush(struct world *world)
 {
@@ -226,7 +226,7 @@ bool world_together_end(struct world *world)
     return !world->is_repeating;
 }
 
-/* --- time ----------------------------------------------------------------------------------------------------------- */
+/* --- time --------------------------------------------------------------------------------------------------------- */
 
 void world_pass_time(struct world *world, uint64_t ms)
 {
@@ -253,7 +253,7 @@ void world_pass_time(struct world *world, uint64_t ms)
     while (!world_flush(world));
 }
 
-/* --- calls ---------------------------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------------------------------- */
 
 static yyjson_val *keep_reply(struct world *world, struct bytes body)
 {
@@ -377,7 +377,7 @@ const struct core *world_core(const struct world *world)
     return namespace_core(world->ns);
 }
 
-/* --- answers -------------------------------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------------------------------ */
 
 const char *answer_text(struct answer answer, const char *name)
 {

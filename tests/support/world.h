@@ -1,10 +1,11 @@
-/* A small world for scenarios: one namespace and its api on a disk in memory, a clock that only the test moves, and a client
- * that repeats what was interrupted.
+/* A small world for scenarios: one namespace and its api on a disk in memory, a clock that only the test moves, and a
+ * client that repeats what was interrupted.
  *
- * A call is decided, made durable and only then answered. When the disk stops in the middle of one, the power goes (what was
- * not synced is kept, lost or torn), the server starts again, and the client repeats the call; the answer then says
- * `is_repeat`, because the first try may have taken effect and its reply was lost. What cannot be repeated (a send) is looked
- * up after the restart and repeated only if it had no effect. So one scenario serves every way of interrupting it. */
+ * A call is decided, made durable and only then answered. When the disk stops in the middle of one, the power goes
+ * (what was not synced is kept, lost or torn), the server starts again, and the client repeats the call; the answer
+ * then says `is_repeat`, because the first try may have taken effect and its reply was lost. What cannot be repeated (a
+ * send) is looked up after the restart and repeated only if it had no effect. So one scenario serves every way of
+ * interrupting it. */
 #ifndef TALLY_TESTS_SUPPORT_WORLD_H
 #define TALLY_TESTS_SUPPORT_WORLD_H
 
@@ -76,7 +77,7 @@ const char *world_describe(const struct world *world, char text[160]);
 /* Ends the program: the test itself can't go on. */
 void world_give_up(const struct world *world, const char *what) __attribute__((noreturn));
 
-/* --- calling ------------------------------------------------------------------------------------------------------- */
+/* --- calling ------------------------------------------------------------------------------------------------------ */
 
 /* Calls an action ("SendMessage", "Tally.CreateBatch") with a body in which ' stands for ". The answer is durable. */
 struct answer world_call(struct world *world, const char *action, const char *format, ...)
@@ -86,8 +87,8 @@ struct answer world_call(struct world *world, const char *action, const char *fo
 bool world_try(struct world *world, struct answer *answer, const char *action, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Calls between the two are decided in one frame. world_together_end() makes it durable; false: it was lost, or its replies
- * were, and the caller must repeat the calls (all of them idempotent).
+/* Calls between the two are decided in one frame. world_together_end() makes it durable; false: it was lost, or its
+ * replies were, and the caller must repeat the calls (all of them idempotent).
  *     do { world_together_begin(world); ... } while (!world_together_end(world)); */
 void world_together_begin(struct world *world);
 bool world_together_end(struct world *world);
@@ -102,7 +103,7 @@ bool answer_is_true(struct answer answer, const char *name);
 bool answer_has(struct answer answer, const char *name);
 bool answer_fails(struct answer answer, const char *error);
 
-/* --- messages and queues -------------------------------------------------------------------------------------------- */
+/* --- messages and queues ------------------------------------------------------------------------------------------ */
 
 /* `attributes` is the inside of an object of queue attributes ("'VisibilityTimeout':'5'"), or "". */
 void world_create_queue(struct world *world, const char *queue, const char *attributes);
@@ -126,8 +127,8 @@ struct taken {
     uint64_t sent_at_ms;
 };
 
-/* Receives up to `max` (at most 10) messages for timeout_s; returns how many. If a reply is lost, the client waits until what
- * it may have taken is visible again. */
+/* Receives up to `max` (at most 10) messages for timeout_s; returns how many. If a reply is lost, the client waits
+ * until what it may have taken is visible again. */
 unsigned world_take(struct world *world, const char *queue, unsigned timeout_s, unsigned max, struct taken *taken);
 
 /* Receives until it holds `count` different messages with their newest handles. */
@@ -151,7 +152,7 @@ struct completions {
 };
 struct completions world_drain(struct world *world, const char *queue);
 
-/* --- time and death ------------------------------------------------------------------------------------------------- */
+/* --- time and death ----------------------------------------------------------------------------------------------- */
 
 /* Lets time pass, from one thing that falls due to the next. */
 void world_pass_time(struct world *world, uint64_t ms);
@@ -173,12 +174,12 @@ void world_care_for_disk(struct world *world, unsigned turns);
 /* Takes a snapshot and publishes it. */
 void world_snapshot(struct world *world);
 
-/* --- judging -------------------------------------------------------------------------------------------------------- */
+/* --- judging ------------------------------------------------------------------------------------------------------ */
 
 const struct core *world_core(const struct world *world);
 
-/* Checks every invariant of the core; then replays the log on a copy of the disk, compares the state with the live one byte
- * for byte, and judges the events: every event of a batch once, and its message in the very frame (B1, B2, R8). */
+/* Checks every invariant of the core; then replays the log on a copy of the disk, compares the state with the live one
+ * byte for byte, and judges the events: every event of a batch once, and its message in the very frame (B1, B2, R8). */
 void world_audit(struct world *world);
 
 /* The whole state, encoded. */

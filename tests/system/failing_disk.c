@@ -6,8 +6,8 @@
  *   FAIL_WHILE   a path: calls succeed, and are not counted, until there is such a file
  *   FAIL_ERRNO   what it fails with (EIO)
  *   FAIL_SLOW_MS N: none fails, but while there is the file of FAIL_WHILE each takes so long
- *   FAIL_HANGS   1: none fails, but while there is the file of FAIL_WHILE each waits, as on a disk that stands still. One of
- *                them goes on for each file of that name and ".one" that is made; it removes the file
+ *   FAIL_HANGS   1: none fails, but while there is the file of FAIL_WHILE each waits, as on a disk that stands still.
+ *                One of them goes on for each file of that name and ".one" that is made; it removes the file
  *   FAIL_SHORT   1: a pwrite that fails writes its first sector before, as a disk does that breaks in the middle
  *
  * For tests/system/disk.py, which compiles it. */

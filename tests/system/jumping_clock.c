@@ -2,8 +2,8 @@
  *
  *   CLOCK_OFFSET   the file: eight bytes, the milliseconds to add, as a signed number of this machine
  *
- * Only the wall clock: the monotonic ones go on, as where an administrator sets the time. The file is mapped, so that a signal handler may
- * ask for the time too. For tests/system/clock.py, which compiles it. */
+ * Only the wall clock: the monotonic ones go on, as where an administrator sets the time. The file is mapped, so that a
+ * signal handler may ask for the time too. For tests/system/clock.py, which compiles it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-/* The actions of matches: proposals, judged one by one and if need be in several turns; putting back, and confirming. */
+/* The actions of matches: proposals, judged one by one and if need be in several turns; putting back, and
+ * confirming. */
 #include "pools.h"
 
 static yyjson_val *propose(struct world *world, const char *proposal)
@@ -115,8 +116,8 @@ static void MR29_a_full_result_queue_is_told(void **state)
 
 #define MANY 200u
 
-/* Proposals of the tickets 0 to 199, of which the last two are the same and differ must hold; in the last proposal 200 takes the place
- * of 199. The caller frees it. */
+/* Proposals of the tickets 0 to 199, of which the last two are the same and differ must hold; in the last proposal 200
+ * takes the place of 199. The caller frees it. */
 static char *proposals_of_many(unsigned count)
 {
     struct buffer body;

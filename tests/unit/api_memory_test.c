@@ -1,5 +1,6 @@
-/* memory-max: what is refused at the limit, what goes on, and what the server does all the same. And that nothing grows without bound:
- * of each kind of thing that the state is made of many are made and ended, round after round, and memory is where it was. */
+/* memory-max: what is refused at the limit, what goes on, and what the server does all the same. And that nothing grows
+ * without bound: of each kind of thing that the state is made of many are made and ended, round after round, and memory
+ * is where it was. */
 #include "sqs.h"
 
 #include "api/action.h"
@@ -22,7 +23,7 @@
     "{\\'Version\\':\\'2012-10-17\\',\\'Statement\\':[{\\'Effect\\':\\'Allow\\',\\'Principal\\':\\'*\\',\\'Action\\':" \
     "\\'sqs:SendMessage\\',\\'Resource\\':\\'*\\'}]}"
 
-/* --- the limit ------------------------------------------------------------------------------------------------------ */
+/* --- the limit ---------------------------------------------------------------------------------------------------- */
 
 static void add_things(struct world *world)
 {
@@ -65,7 +66,8 @@ static struct world *full_world(void **state)
     return world;
 }
 
-/* Works messages of "q" off until something is taken again: not many, a table may have grown with the last that was taken. */
+/* Works messages of "q" off until something is taken again: not many, a table may have grown with the last that was
+ * taken. */
 static void make_room(struct world *world)
 {
     struct taken taken[10];
@@ -76,8 +78,8 @@ static void make_room(struct world *world)
     }
 }
 
-/* What is refused, from so many thousandths of memory-max on. A Commit and a FailMessage with a handle, and rows of a Publish, have tests of
- * their own. */
+/* What is refused, from so many thousandths of memory-max on. A Commit and a FailMessage with a handle, and rows of a
+ * Publish, have tests of their own. */
 #define AT_THE_LIMIT 1000u
 #define AN_EIGHTH_ABOVE 1125u
 #define A_LITTLE 2u /* a restart gives or takes some bytes */
@@ -228,7 +230,8 @@ static void at_the_limit_a_publisher_ends_messages_and_its_sends_wait(void **sta
     sqs_close(world);
 }
 
-/* A Publish is never refused as a whole, so of what is wrong with its rows the texts, a thousand for each publisher, must not stay. */
+/* A Publish is never refused as a whole, so of what is wrong with its rows the texts, a thousand for each publisher,
+ * must not stay. */
 static void texts_about_rows_are_not_kept_above_the_reserve(void **state)
 {
     struct world *world = sqs_open(state);
@@ -352,7 +355,7 @@ static void texts_that_stay_are_refused_above_the_reserve(void **state)
     sqs_close(world);
 }
 
-/* --- nothing grows without bound ------------------------------------------------------------------------------------ */
+/* --- nothing grows without bound ---------------------------------------------------------------------------------- */
 
 static void delete_all(struct world *world, const char *queue)
 {
@@ -562,7 +565,8 @@ static void deduplication_ids_end_with_their_window(void **state)
     expect_flat(state, "'Tally.DeduplicationWindow':'60'", churn_ids);
 }
 
-/* They are remembered for ever, which is their promise; what bounds them is memory-max, and a queue that is deleted takes its own along. */
+/* They are remembered for ever, which is their promise; what bounds them is memory-max, and a queue that is deleted
+ * takes its own along. */
 static void churn_producers(struct world *world, unsigned round, unsigned count)
 {
     char queue[32];
@@ -850,7 +854,7 @@ static void confirmed_rows_end_after_ten_minutes(void **state)
     expect_flat(state, "", churn_rows);
 }
 
-/* --- numbers -------------------------------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
 
 static void there_are_ten_thousand_schedules_at_most(void **state)
 {

@@ -1,5 +1,5 @@
-/* What SQS says of the form of messages: sizes, batches, attributes, characters, and what a receive is asked to show (Q26 to Q30,
- * Q33). */
+/* What SQS says of the form of messages: sizes, batches, attributes, characters, and what a receive is asked to show
+ * (Q26 to Q30, Q33). */
 #include "sqs.h"
 
 /* A text of `size` times `byte`, in memory of the test's. */
@@ -19,7 +19,7 @@ static void set_limit(struct world *world, unsigned size)
     EXPECT(world, sqs_set(world, "q", attributes).error == NULL);
 }
 
-/* --- sizes ----------------------------------------------------------------------------------------------------------- */
+/* --- sizes -------------------------------------------------------------------------------------------------------- */
 
 static void Q26_body_and_attributes_count_in_bytes(void **state)
 {
@@ -68,7 +68,7 @@ static void Q26_body_and_attributes_count_in_bytes(void **state)
     sqs_close(world);
 }
 
-/* --- batches --------------------------------------------------------------------------------------------------------- */
+/* --- batches ------------------------------------------------------------------------------------------------------ */
 
 static void Q27_of_ten_entries_seven_are_stored(void **state)
 {
@@ -192,7 +192,7 @@ static void Q28_the_sum_of_a_batch_counts_entries_that_have_faults(void **state)
     sqs_close(world);
 }
 
-/* --- attributes ------------------------------------------------------------------------------------------------------- */
+/* --- attributes --------------------------------------------------------------------------------------------------- */
 
 static void expect_number(struct world *world, const char *number, bool is_one)
 {
@@ -362,7 +362,7 @@ static void system_attributes_are_the_trace_header_and_nothing_else(void **state
     sqs_close(world);
 }
 
-/* --- characters -------------------------------------------------------------------------------------------------------- */
+/* --- characters --------------------------------------------------------------------------------------------------- */
 
 static void Q30_forbidden_characters_have_two_errors_and_their_neighbours_none(void **state)
 {
@@ -423,7 +423,7 @@ static void the_size_is_looked_at_first_then_characters_then_attributes(void **s
     sqs_close(world);
 }
 
-/* --- what a receive is asked to show ------------------------------------------------------------------------------------- */
+/* --- what a receive is asked to show ------------------------------------------------------------------------------ */
 
 static void Q33_names_of_both_lists_are_one_set(void **state)
 {

@@ -9,7 +9,7 @@ static void create(struct world *world, const char *body)
     EXPECT(world, strncmp(answer_text(answer, "QueueUrl"), "http://localhost/000000000000/", 30) == 0);
 }
 
-/* --- creating ------------------------------------------------------------------------------------------------------- */
+/* --- creating ----------------------------------------------------------------------------------------------------- */
 
 static void Q16_a_queue_that_is_there_is_created_again_by_what_it_has(void **state)
 {
@@ -115,7 +115,7 @@ static void Q17_names_and_types_of_queues(void **state)
     sqs_close(world);
 }
 
-/* --- attributes ------------------------------------------------------------------------------------------------------ */
+/* --- attributes --------------------------------------------------------------------------------------------------- */
 
 /* The numbers: at their bounds they are shown as they were set, beyond them nothing changes. */
 static void Q18_each_number_is_taken_at_its_bounds_and_refused_beyond(void **state)
@@ -268,7 +268,7 @@ static void a_list_of_names_has_a_bound(void **state)
     sqs_close(world);
 }
 
-/* --- policies and encryption ------------------------------------------------------------------------------------------ */
+/* --- policies and encryption -------------------------------------------------------------------------------------- */
 
 static void Q19_an_empty_text_takes_an_attribute_away(void **state)
 {
@@ -358,7 +358,7 @@ static void Q19_what_is_no_policy_is_refused(void **state)
     sqs_close(world);
 }
 
-/* --- dead-letter queues ------------------------------------------------------------------------------------------------ */
+/* --- dead-letter queues ------------------------------------------------------------------------------------------- */
 
 static struct answer set_redrive(struct world *world, const char *queue, const char *target, const char *count)
 {
@@ -486,7 +486,7 @@ static void sources_of_a_dead_letter_queue_are_listed_in_pages(void **state)
     sqs_close(world);
 }
 
-/* --- deleting, purging, listing ---------------------------------------------------------------------------------------- */
+/* --- deleting, purging, listing ----------------------------------------------------------------------------------- */
 
 static struct world *open_with_intervals(void)
 {
@@ -662,7 +662,7 @@ static void a_queue_url_is_read_by_its_path(void **state)
     sqs_close(world);
 }
 
-/* --- tags ---------------------------------------------------------------------------------------------------------------- */
+/* --- tags --------------------------------------------------------------------------------------------------------- */
 
 static void expect_tags(struct world *world, const char *const tags[][2], size_t count)
 {
@@ -764,7 +764,7 @@ static void tags_have_their_limits(void **state)
     sqs_close(world);
 }
 
-/* --- permissions ------------------------------------------------------------------------------------------------------- */
+/* --- permissions -------------------------------------------------------------------------------------------------- */
 
 #define GRANT(label, accounts, actions)                                                                                \
     "{'QueueUrl':'q','Label':'" label "','AWSAccountIds':[" accounts "],'Actions':[" actions "]}"
@@ -838,7 +838,7 @@ static void Q25_permissions_that_can_not_be_given_are_refused(void **state)
     sqs_close(world);
 }
 
-/* --- what outlives the server (Q57) --------------------------------------------------------------------------------------- */
+/* --- what outlives the server (Q57) ------------------------------------------------------------------------------- */
 
 static void Q57_tags_and_attributes_outlive_the_server(struct world *world)
 {

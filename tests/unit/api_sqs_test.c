@@ -9,7 +9,7 @@ static yyjson_val *receive(struct world *world, const char *more)
     return yyjson_arr_get_first(yyjson_obj_get(answer.root, "Messages"));
 }
 
-/* --- digests and attributes ----------------------------------------------------------------------------------------- */
+/* --- digests and attributes --------------------------------------------------------------------------------------- */
 
 #define THREE_ATTRIBUTES                                                                                               \
     "'count':{'DataType':'Number','StringValue':'3'},'blob':{'DataType':'Binary','BinaryValue':'AQID'},"               \
@@ -180,7 +180,8 @@ static void ten_attributes_are_the_most(void **state)
     sqs_close(world);
 }
 
-/* Relays add the uid of the row to what the application gave. It is handed on, and counts for the size and the digest alone. */
+/* Relays add the uid of the row to what the application gave. It is handed on, and counts for the size and the digest
+ * alone. */
 static void the_uid_of_a_row_is_not_one_of_the_ten(void **state)
 {
     struct world *world = sqs_open(state);
@@ -210,7 +211,7 @@ static void the_uid_of_a_row_is_not_one_of_the_ten(void **state)
     sqs_close(world);
 }
 
-/* --- errors ---------------------------------------------------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------------------------------------------------------- */
 
 static void each_fault_has_its_error_and_its_words(void **state)
 {
@@ -427,7 +428,7 @@ static void of_two_faults_the_first_in_order_is_told(void **state)
     sqs_close(world);
 }
 
-/* --- messages -------------------------------------------------------------------------------------------------------- */
+/* --- messages ----------------------------------------------------------------------------------------------------- */
 
 static void a_delay_of_its_own_overrides_that_of_the_queue(void **state)
 {
@@ -544,7 +545,7 @@ static void Q38_a_shorter_retention_holds_for_what_is_there(void **state)
     sqs_close(world);
 }
 
-/* --- sizes of replies ----------------------------------------------------------------------------------------------- */
+/* --- sizes of replies --------------------------------------------------------------------------------------------- */
 
 static void which_replies_are_short_is_known_before_a_request_is_read(void **state)
 {

@@ -1,5 +1,5 @@
-/* The actions of tickets: offers, their repeats, their limits and faults of one among good ones; updates, cancels, lists, counts, and why a
- * ticket waits. */
+/* The actions of tickets: offers, their repeats, their limits and faults of one among good ones; updates, cancels,
+ * lists, counts, and why a ticket waits. */
 #include "pools.h"
 
 /* --- offers ------------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* Receives that wait (WaitTimeSeconds): who is answered, when, with what, and what a client that has gone costs: nothing. */
+/* Receives that wait (WaitTimeSeconds): who is answered, when, with what, and what a client that has gone costs:
+ * nothing. */
 #include "scenario.h"
 
 #include "base/memory.h"

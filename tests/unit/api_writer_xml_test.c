@@ -1,5 +1,5 @@
-/* Replies in XML: lists and maps lie flat beside their neighbours, texts are escaped, and the envelope of a reply and of an error.
- * Source: reference, SQS, 4.3. */
+/* Replies in XML: lists and maps lie flat beside their neighbours, texts are escaped, and the envelope of a reply and
+ * of an error. Source: reference, SQS, 4.3. */
 #include "api/reply.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* --- the writer ------------------------------------------------------------------------------------------------------ */
+/* --- the writer --------------------------------------------------------------------------------------------------- */
 
 struct page {
     struct buffer out;
@@ -169,7 +169,7 @@ static void what_was_written_can_be_taken_back(void **state)
                "<Id>2</Id></SendMessageBatchResultEntry><NextToken>t</NextToken>");
 }
 
-/* --- texts ------------------------------------------------------------------------------------------------------------ */
+/* --- texts -------------------------------------------------------------------------------------------------------- */
 
 static void texts_are_escaped(void **state)
 {
@@ -213,7 +213,7 @@ static void each_byte_below_blank_is_let_through_or_replaced(void **state)
     }
 }
 
-/* --- the envelope ------------------------------------------------------------------------------------------------------ */
+/* --- the envelope ------------------------------------------------------------------------------------------------- */
 
 #define ID "01234567-89ab-4cde-8f01-23456789abcd"
 

@@ -36,7 +36,7 @@ static bool allows_anna(struct bytes policy, const char *action, struct arena *a
     return policy_allows(policy, BYTES(ANNA), bytes_from_string(action), BYTES(ARN), arena);
 }
 
-/* --- one statement -------------------------------------------------------------------------------------------------- */
+/* --- one statement ------------------------------------------------------------------------------------------------ */
 
 static void expect_one(const char *effect, const char *member, const char *value, bool is_expected)
 {
@@ -147,7 +147,7 @@ static void a_deny_wins_wherever_it_stands(void **state)
     arena_deinit(&arena);
 }
 
-/* --- the form ------------------------------------------------------------------------------------------------------- */
+/* --- the form ----------------------------------------------------------------------------------------------------- */
 
 #define GOOD "{'Effect':'Allow','Principal':'*','Action':'*','Resource':'*'}"
 
@@ -224,7 +224,7 @@ static void a_policy_is_kept_without_blanks(void **state)
     arena_deinit(&arena);
 }
 
-/* --- labels --------------------------------------------------------------------------------------------------------- */
+/* --- labels ------------------------------------------------------------------------------------------------------- */
 
 static void Q25_a_grant_is_written_as_sqs_writes_it_and_taken_back(void **state)
 {

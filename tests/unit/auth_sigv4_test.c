@@ -160,7 +160,7 @@ static void replace(char *in, const char *old, const char *text)
     memcpy(at, text, strlen(text));
 }
 
-/* --- what is right ---------------------------------------------------------------------------------------------------- */
+/* --- what is right ------------------------------------------------------------------------------------------------ */
 
 static void signatures_that_aws_published_are_right(void **state)
 {
@@ -248,7 +248,7 @@ static void the_time_may_stand_in_the_header_date(void **state)
     }
 }
 
-/* --- what is wrong ---------------------------------------------------------------------------------------------------- */
+/* --- what is wrong ------------------------------------------------------------------------------------------------ */
 
 static void each_kind_of_wrong_has_its_error(void **state)
 {
@@ -403,10 +403,10 @@ static void more_scopes_than_are_remembered_stay_right(void **state)
     }
 }
 
-/* --- one byte --------------------------------------------------------------------------------------------------------- */
+/* --- one byte ----------------------------------------------------------------------------------------------------- */
 
-/* Is the byte one that the signature covers, or part of it? In the head that is the value of Authorization and of each header
- * in the list. */
+/* Is the byte one that the signature covers, or part of it? In the head that is the value of Authorization and of each
+ * header in the list. */
 static bool is_covered(const struct parts *parts, const char *signed_headers, size_t at)
 {
     size_t line = at;

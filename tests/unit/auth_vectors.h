@@ -1,6 +1,6 @@
-/* AWS's test suite for Signature Version 4, as far as it is legal HTTP here (no folded lines): requests and the signatures that
- * AWS published for them. Source: awslabs/aws-c-auth, tests/aws-signing-test-suite/v4 (Apache-2.0): header-signed-request.txt and
- * query-signed-request.txt of the case named. */
+/* AWS's test suite for Signature Version 4, as far as it is legal HTTP here (no folded lines): requests and the
+ * signatures that AWS published for them. Source: awslabs/aws-c-auth, tests/aws-signing-test-suite/v4 (Apache-2.0):
+ * header-signed-request.txt and query-signed-request.txt of the case named. */
 #ifndef TALLY_TESTS_UNIT_AUTH_VECTORS_H
 #define TALLY_TESTS_UNIT_AUTH_VECTORS_H
 

@@ -181,7 +181,8 @@ static void a_pool_that_was_emptied_gives_its_chunks_back(void **state)
     pool_deinit(&pool);
 }
 
-/* One that is filled again before all was given back keeps what it uses. Blocks of records of 232 bytes have 256 chunks. */
+/* One that is filled again before all was given back keeps what it uses. Blocks of records of 232 bytes have 256
+ * chunks. */
 static void a_pool_keeps_what_it_uses_again(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What the scenarios of batches share: their queues, batches whose targets are all in "done", the ways in which units end, and what must be
- * told of a batch. */
+/* What the scenarios of batches share: their queues, batches whose targets are all in "done", the ways in which units
+ * end, and what must be told of a batch. */
 #ifndef TALLY_TESTS_UNIT_BATCHES_H
 #define TALLY_TESTS_UNIT_BATCHES_H
 

@@ -1,5 +1,5 @@
-/* Contents that are moved in the log: the message stays what it is, the segment it stood in gets free, and a replay or a snapshot
- * knows the new place. */
+/* Contents that are moved in the log: the message stays what it is, the segment it stood in gets free, and a replay or
+ * a snapshot knows the new place. */
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
 

@@ -1,4 +1,5 @@
-/* Commit against random states: it does all or nothing, and all is what the same decisions one by one would have done. */
+/* Commit against random states: it does all or nothing, and all is what the same decisions one by one would have
+ * done. */
 #include "core/state.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
@@ -422,8 +423,8 @@ static void put_order(struct core_rig *rig, const char *first, const char *secon
     buffer_deinit(&conflict);
 }
 
-/* Only once the first message is accepted has the second something to wait for, and the search for a cycle something to walk
- * from: more than it may look at. */
+/* Only once the first message is accepted has the second something to wait for, and the search for a cycle something to
+ * walk from: more than it may look at. */
 static void a_commit_is_not_too_deep_once_it_was_checked(void **state)
 {
     (void)state;

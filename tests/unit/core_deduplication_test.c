@@ -1,4 +1,5 @@
-/* What is remembered against repeats: windows, producers, attempts; that it is gone when it is over, and what a snapshot keeps. */
+/* What is remembered against repeats: windows, producers, attempts; that it is gone when it is over, and what a
+ * snapshot keeps. */
 #include "core/apply.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
@@ -17,7 +18,7 @@
 
 #define DAY_MS UINT64_C(86400000)
 
-/* --- tools --------------------------------------------------------------------------------------------------------- */
+/* --- tools -------------------------------------------------------------------------------------------------------- */
 
 static void create_queue(struct core_rig *rig, struct bytes name, uint32_t window_s, bool has_window)
 {
@@ -115,7 +116,7 @@ static void expect_one_state(const struct core_rig *rig)
     buffer_deinit(&other);
 }
 
-/* --- windows ------------------------------------------------------------------------------------------------------- */
+/* --- windows ------------------------------------------------------------------------------------------------------ */
 
 static void a_repeat_inside_the_window_answers_with_the_first_message(void **state)
 {
@@ -332,7 +333,7 @@ static void the_sweep_changes_nothing_that_can_be_seen(void **state)
     core_rig_deinit(&rig);
 }
 
-/* --- producers ----------------------------------------------------------------------------------------------------- */
+/* --- producers ---------------------------------------------------------------------------------------------------- */
 
 static void a_producer_sends_each_number_once_whatever_the_window(void **state)
 {
@@ -402,7 +403,7 @@ static void a_producer_remembers_its_last_256_messages(void **state)
     core_rig_deinit(&rig);
 }
 
-/* --- attempts ------------------------------------------------------------------------------------------------------ */
+/* --- attempts ----------------------------------------------------------------------------------------------------- */
 
 static unsigned receive(struct core_rig *rig, struct received_message messages[RECEIVE_MAX])
 {
@@ -523,7 +524,7 @@ static void attempts_of_a_deleted_queue_are_not_kept(void **state)
     core_rig_deinit(&rig);
 }
 
-/* --- outside ------------------------------------------------------------------------------------------------------- */
+/* --- outside ------------------------------------------------------------------------------------------------------ */
 
 /* Something of everything. */
 static void fill(struct core_rig *rig)

@@ -233,7 +233,8 @@ static void D9_a_way_along_types_is_found(void **state)
     core_rig_deinit(&rig);
 }
 
-/* What has failed holds its dependent whatever becomes of it, so no way leads over it, though its dead letter stands in a line. */
+/* What has failed holds its dependent whatever becomes of it, so no way leads over it, though its dead letter stands in
+ * a line. */
 static void an_antecedent_that_has_failed_closes_no_cycle(void **state)
 {
     (void)state;
@@ -335,8 +336,8 @@ static void a_line_goes_on_behind_what_is_about_to_end(void **state)
     core_rig_deinit(&rig);
 }
 
-/* A standard queue, posts before comments in it if it `has_types`, and a frame: for messages that wait for batch "b", and for one of "b"
- * that waits for another message, so that a cycle is searched for. */
+/* A standard queue, posts before comments in it if it `has_types`, and a frame: for messages that wait for batch "b",
+ * and for one of "b" that waits for another message, so that a cycle is searched for. */
 static void open_search(struct core_rig *rig, bool has_types, struct after *after_b, struct after *after_other)
 {
     core_rig_init(rig, 1);

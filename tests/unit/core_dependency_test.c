@@ -1,5 +1,5 @@
-/* Dependencies at the level of the core: each edge is told once in every interleaving, costs what it should, and what is
- * remembered of ends is what was promised. */
+/* Dependencies at the level of the core: each edge is told once in every interleaving, costs what it should, and what
+ * is remembered of ends is what was promised. */
 #include "dependency.h"
 #include "support/scale.h"
 
@@ -296,7 +296,8 @@ static void T58e_one_to_a_hundred_thousand_is_told_in_portions(void **state)
     core_rig_deinit(&rig);
 }
 
-/* Each waits for the one before it; the first fails, and so do all, one after the other, in bounded portions and stack. */
+/* Each waits for the one before it; the first fails, and so do all, one after the other, in bounded portions and
+ * stack. */
 static void a_chain_of_a_hundred_thousand_is_cancelled_in_portions(void **state)
 {
     (void)state;
@@ -514,8 +515,8 @@ static struct send_command send_after(const struct core_rig *rig, const char *qu
                                  .antecedent_count = after->count};
 }
 
-/* Of what is remembered the first send, which fails at once, takes the place of the oldest: the second may not name that, nor what lies
- * before it. */
+/* Of what is remembered the first send, which fails at once, takes the place of the oldest: the second may not name
+ * that, nor what lies before it. */
 static void a_commit_names_nothing_that_it_makes_be_forgotten(void **state)
 {
     (void)state;

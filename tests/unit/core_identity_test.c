@@ -43,7 +43,8 @@ static void no_other_spelling_of_a_handle_is_taken(void **state)
     handle_to_text(digest, &handle, text);
     for (size_t at = 0; at < HANDLE_TEXT_SIZE; at++) {
         char old = text[at];
-        /* Every digit in its place, so every bit that it stands for, those to spare among them; and every other byte. */
+        /* Every digit in its place, so every bit that it stands for, those to spare among them; and every other
+         * byte. */
         for (unsigned byte = 0; byte < 256; byte++) {
             text[at] = (char)byte;
             assert_int_equal(handle_from_text(digest, bytes_make(text, HANDLE_TEXT_SIZE), &read), text[at] == old);

@@ -1,5 +1,5 @@
-/* What the tests of matches in the core share: pools by their rules and settings, tickets that fit each other, and matches. A rig is closed
- * with a replay and a snapshot that must give the same state. */
+/* What the tests of matches in the core share: pools by their rules and settings, tickets that fit each other, and
+ * matches. A rig is closed with a replay and a snapshot that must give the same state. */
 #ifndef TALLY_TESTS_UNIT_CORE_MATCH_H
 #define TALLY_TESTS_UNIT_CORE_MATCH_H
 

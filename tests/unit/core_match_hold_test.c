@@ -1,5 +1,5 @@
-/* Matches in the core that others have to wait for: those that are to be confirmed, and the others of an exclusive set. The MR numbers are
- * those of the design's races and failures. */
+/* Matches in the core that others have to wait for: those that are to be confirmed, and the others of an exclusive set.
+ * The MR numbers are those of the design's races and failures. */
 #include "core_match.h"
 
 #include "support/core_bytes.h"

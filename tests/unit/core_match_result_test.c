@@ -1,5 +1,5 @@
-/* What comes of a match in the core: its result message and how that ends, putting back, and what is left behind. The MR numbers are those of
- * the design's races and failures. */
+/* What comes of a match in the core: its result message and how that ends, putting back, and what is left behind. The
+ * MR numbers are those of the design's races and failures. */
 #include "core_match.h"
 
 /* --- results ------------------------------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
-/* How matches come about in the core: the commit check, the built-in matcher, and events that don't fit. The MR numbers are those of the
- * design's races and failures. */
+/* How matches come about in the core: the commit check, the built-in matcher, and events that don't fit. The MR numbers
+ * are those of the design's races and failures. */
 #include "core_match.h"
 
 /* --- the commit check --------------------------------------------------------------------------------------------- */
@@ -315,7 +315,8 @@ static void the_built_in_matcher_matches_in_the_frame_of_the_offer(void **state)
     close_rig(&rig);
 }
 
-/* Which tickets wait is known to the matcher only when it is filled: an offer that comes before must not take who is in it already. */
+/* Which tickets wait is known to the matcher only when it is filled: an offer that comes before must not take who is in
+ * it already. */
 static void MR35_behind_new_rules_the_highest_priority_is_taken_though_the_matcher_is_still_filled(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Where redriven messages stand in the line of their group: before what waits for them, in their order, behind what is in flight. */
+/* Where redriven messages stand in the line of their group: before what waits for them, in their order, behind what is
+ * in flight. */
 #include "dependency.h"
 
 #include "core/decide.h"
@@ -6,7 +7,8 @@
 
 #define UNITS 5u
 
-/* `count` units of batch "b" in group g that are dead letters, a message of g, `gap` numbers of others, and one that waits for "b". */
+/* `count` units of batch "b" in group g that are dead letters, a message of g, `gap` numbers of others, and one that
+ * waits for "b". */
 static void open_line(struct core_rig *rig, unsigned count, bool has_leader, unsigned gap)
 {
     core_rig_init(rig, 1);
@@ -99,7 +101,8 @@ static void none_comes_in_front_of_what_is_in_flight(void **state)
 #define MANY 5000u
 #define MANY_BEHIND 20000u
 
-/* Were the line walked along for each of them, this test and its restart would take five thousand times twenty thousand steps. */
+/* Were the line walked along for each of them, this test and its restart would take five thousand times twenty thousand
+ * steps. */
 static void many_come_back_in_front_of_many(void **state)
 {
     (void)state;

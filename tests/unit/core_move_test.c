@@ -1,5 +1,5 @@
-/* Move tasks in the core: in portions, at their rate, with contents that stay where they are; and events that do not fit are
- * refused, because on replay they come from a disk. */
+/* Move tasks in the core: in portions, at their rate, with contents that stay where they are; and events that do not
+ * fit are refused, because on replay they come from a disk. */
 #include "support/core_rig.h"
 
 #include "core/move.h"

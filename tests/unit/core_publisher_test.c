@@ -1,4 +1,5 @@
-/* What is remembered of published rows: limits, forgetting, ranges of ids, and that a replay and a snapshot remember the same. */
+/* What is remembered of published rows: limits, forgetting, ranges of ids, and that a replay and a snapshot remember
+ * the same. */
 #include "core/apply.h"
 #include "support/core_bytes.h"
 #include "support/core_rig.h"
@@ -13,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* --- tools --------------------------------------------------------------------------------------------------------- */
+/* --- tools -------------------------------------------------------------------------------------------------------- */
 
 #define TEN_MINUTES_MS 600000u
 
@@ -180,7 +181,7 @@ static void sweep_all(struct bench *bench)
     core_rig_end(&bench->rig);
 }
 
-/* --- forgetting ---------------------------------------------------------------------------------------------------- */
+/* --- forgetting --------------------------------------------------------------------------------------------------- */
 
 static void a_confirmed_row_is_over_after_ten_minutes_swept_or_not(void **state)
 {
@@ -323,7 +324,8 @@ static void of_too_many_ranges_the_lowest_are_merged(void **state)
     bench_deinit(&bench);
 }
 
-/* Nothing ends a publisher, so a loop that makes up sources must end somewhere; those that are there are never shut out. */
+/* Nothing ends a publisher, so a loop that makes up sources must end somewhere; those that are there are never shut
+ * out. */
 static void at_their_number_no_new_publisher_is_opened_and_the_known_ones_are(void **state)
 {
     (void)state;
@@ -389,7 +391,8 @@ static void R56_a_hundred_thousand_publishers_take_bounded_memory(void **state)
         core_rig_forget_log(&rig);
         rig.now_ms += 100;
     }
-    /* Of the last ten minutes, which are 6,000 publishers, all six rows are known; of the others the three that are not confirmed. */
+    /* Of the last ten minutes, which are 6,000 publishers, all six rows are known; of the others the three that are not
+     * confirmed. */
     struct core_metrics metrics = core_metrics(rig.core);
     assert_int_equal(metrics.publishers, count);
     assert_true(metrics.published_rows < 3 * count + 3 * 7000);
@@ -399,7 +402,7 @@ static void R56_a_hundred_thousand_publishers_take_bounded_memory(void **state)
     core_rig_deinit(&rig);
 }
 
-/* --- limits -------------------------------------------------------------------------------------------------------- */
+/* --- limits ------------------------------------------------------------------------------------------------------- */
 
 static void too_many_unconfirmed_rows_are_refused_whole(void **state)
 {
@@ -464,7 +467,7 @@ static void what_does_not_fit_a_record_is_put_off_in_order(void **state)
     bench_deinit(&bench);
 }
 
-/* --- what a log may say -------------------------------------------------------------------------------------------- */
+/* --- what a log may say ------------------------------------------------------------------------------------------- */
 
 static void events_that_do_not_fit_are_refused(void **state)
 {
@@ -504,7 +507,7 @@ static void events_that_do_not_fit_are_refused(void **state)
     bench_deinit(&bench);
 }
 
-/* --- ranges -------------------------------------------------------------------------------------------------------- */
+/* --- ranges ------------------------------------------------------------------------------------------------------- */
 
 /* Against a plain array of flags. */
 static void ranges_hold_what_was_added(void **state)

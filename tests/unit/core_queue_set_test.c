@@ -162,7 +162,8 @@ static void a_batch_has_the_queues_of_its_targets_units_and_children(void **stat
     core_rig_deinit(&bench.rig);
 }
 
-/* The sixth version did not note them: 4 bytes for each batch, and 4 for each id; nor what joined each batch from inside. */
+/* The sixth version did not note them: 4 bytes for each batch, and 4 for each id; nor what joined each batch from
+ * inside. */
 static void a_batch_of_an_older_version_may_have_had_units_in_any_queue(void **state)
 {
     (void)state;

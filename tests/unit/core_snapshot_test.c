@@ -130,8 +130,8 @@ static void fail_for_good(struct core_rig *rig, struct queue *queue, const struc
                      OK);
 }
 
-/* They stand by age in the snapshot, and in their group in the order in which they came, which may be any other one. A search
- * for the place of each would take this test minutes. */
+/* They stand by age in the snapshot, and in their group in the order in which they came, which may be any other one. A
+ * search for the place of each would take this test minutes. */
 static void many_dead_letters_of_one_group_are_read_soon(void **state)
 {
     (void)state;
@@ -177,8 +177,8 @@ static void many_dead_letters_of_one_group_are_read_soon(void **state)
     core_rig_deinit(&rig);
 }
 
-/* The second version knew no tags and ends before them, the third no relays and no publishers, the fourth no pools of tickets, the fifth
- * no numbers of feeds that are gone. */
+/* The second version knew no tags and ends before them, the third no relays and no publishers, the fourth no pools of
+ * tickets, the fifth no numbers of feeds that are gone. */
 static void states_of_earlier_versions_are_read(void **state)
 {
     (void)state;
@@ -190,13 +190,8 @@ static void states_of_earlier_versions_are_read(void **state)
     struct buffer encoded;
     buffer_init(&encoded);
     core_rig_encode(rig.core, &encoded);
-    static const unsigned sizes[] = {
-        [5] = 8,
-        [4] = 16 + 8,
-        [3] = 12 + 12,
-        [2] =
-            4 +
-            12}; /* of what the version knew not: the number of feeds; pools, matches; relays, publishers; tags, move tasks */
+    /* of what the version knew not: the number of feeds; pools, matches; relays, publishers; tags, move tasks */
+    static const unsigned sizes[] = {[5] = 8, [4] = 16 + 8, [3] = 12 + 12, [2] = 4 + 12};
     for (uint32_t version = 5; version >= 2; version--) {
         bytes_put_u32(encoded.data_owned, version);
         assert_null(decode(buffer_bytes(&encoded)));

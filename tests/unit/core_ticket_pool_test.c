@@ -1,5 +1,6 @@
-/* Pools and tickets: what is offered, changed, cancelled, widened, expired and forgotten, and that a replay and a snapshot give the live
- * state. M28 (offered is the sum of all states) is asserted by core_check(), behind every step. */
+/* Pools and tickets: what is offered, changed, cancelled, widened, expired and forgotten, and that a replay and a
+ * snapshot give the live state. M28 (offered is the sum of all states) is asserted by core_check(), behind every
+ * step. */
 #include "base/kept.h"
 #include "support/core_bytes.h"
 #include "support/pool_rig.h"

@@ -209,7 +209,7 @@ static void a_namespace_has_64_types_and_gets_back_those_that_nothing_uses(void 
     finish(&rig);
 }
 
-/* --- messages ------------------------------------------------------------------------------------------------------ */
+/* --- messages ----------------------------------------------------------------------------------------------------- */
 
 static void T59_what_was_sent_before_goes_first_in_whatever_queue(void **state)
 {
@@ -293,7 +293,7 @@ static void a_change_binds_what_is_accepted_after_it(void **state)
     finish(&rig);
 }
 
-/* --- Require ------------------------------------------------------------------------------------------------------- */
+/* --- Require ------------------------------------------------------------------------------------------------------ */
 
 static void a_required_type_must_have_succeeded(void **state)
 {
@@ -374,7 +374,7 @@ static void a_success_that_is_over_leaves_nothing(void **state)
     finish(&rig);
 }
 
-/* --- against a naive rule ------------------------------------------------------------------------------------------ */
+/* --- against a naive rule ----------------------------------------------------------------------------------------- */
 
 #define MODEL_MESSAGES 120
 #define MODEL_TYPES 6u
@@ -615,7 +615,7 @@ static void two_thousand_random_histories_follow_the_rule(void **state)
         model_play(seed);
 }
 
-/* --- damaged bytes --------------------------------------------------------------------------------------------------- */
+/* --- damaged bytes ------------------------------------------------------------------------------------------------ */
 
 /* Orders, waiting messages, messages that want a success, and a success that is remembered. */
 static void make_rich(struct core_rig *rig)

@@ -1,4 +1,5 @@
-/* Words in which tests speak of dependencies to a core without a log: queues, sends that wait, ends, and what frames did. */
+/* Words in which tests speak of dependencies to a core without a log: queues, sends that wait, ends, and what frames
+ * did. */
 #ifndef TALLY_TESTS_UNIT_DEPENDENCY_H
 #define TALLY_TESTS_UNIT_DEPENDENCY_H
 

@@ -1,4 +1,5 @@
-/* When a cron expression is due in a time zone: over daylight-saving changes, and against the C library's idea of the zone. */
+/* When a cron expression is due in a time zone: over daylight-saving changes, and against the C library's idea of the
+ * zone. */
 #include "engine/calendar.h"
 #include "engine/zone.h"
 #include "support/scale.h"
@@ -173,7 +174,7 @@ static void a_zone_that_could_not_be_read_is_looked_for_again_and_then_kept(void
     zones_destroy(&zones);
 }
 
-/* --- against the C library ------------------------------------------------------------------------------------------ */
+/* --- against the C library ---------------------------------------------------------------------------------------- */
 
 /* Found by fuzzing: the rule behind it would have been asked for a year that does not fit a number. */
 static void a_zone_whose_last_change_is_at_the_end_of_numbers_is_damaged(void **state)

@@ -1,5 +1,5 @@
-/* The disk's bound against patterns that were made to break it: the policy and the cleaner's choice are the real ones, the log is a
- * list of contents, time is what the log grows by. */
+/* The disk's bound against patterns that were made to break it: the policy and the cleaner's choice are the real ones,
+ * the log is a list of contents, time is what the log grows by. */
 #include "engine/cleaner.h"
 
 #include "base/memory.h"
@@ -17,7 +17,8 @@
 
 #define MIB UINT64_C(1048576)
 #define SEGMENT (22 * MIB)
-/* What a snapshot's child writes in a second, and gives back, where others append 100 MiB: giving way to them, and in a hurry. */
+/* What a snapshot's child writes in a second, and gives back, where others append 100 MiB: giving way to them, and in a
+ * hurry. */
 #define WRITE_RATE (150 * MIB)
 #define WRITE_RATE_HURRIED (300 * MIB)
 #define REMOVAL_RATE (120 * MIB)
@@ -164,7 +165,8 @@ static void snapshot_publish(struct model *model)
         model->was_needed_owned[model->extents.items_owned[i].ordinal] = true;
 }
 
-/* Removes segments that nothing needed when it had been written, for as many bytes as there was time for; the last one ends the child. */
+/* Removes segments that nothing needed when it had been written, for as many bytes as there was time for; the last one
+ * ends the child. */
 static void snapshot_remove(struct model *model)
 {
     for (; model->removed_end < model->place / SEGMENT; model->removed_end++) {
@@ -296,7 +298,8 @@ static void run_random(struct model *model, struct random *random)
     }
 }
 
-/* Whatever ends, ends where most is alive, so that no segment is worth cleaning before all are. A store of 0.5 to 3 GiB. */
+/* Whatever ends, ends where most is alive, so that no segment is worth cleaning before all are. A store of 0.5 to 3
+ * GiB. */
 static void run_adversary(struct model *model, struct random *random)
 {
     const unsigned stored = 1000 + random_below(random, 5000);
@@ -422,15 +425,17 @@ static void a_drain_in_no_order_stays_within_the_bound(void **state)
     run_kinds(run_drain, "a drain", 21, 4); /* with 24, snapshots once left the cleaner no time: 42 % above the bound */
 }
 
-/* At 50 MiB a second. When what was emptied while a snapshot was written went only with the next, and the cleaner took its time meanwhile, it
- * came to 1.6 times the bound. Of the tiniest bodies so many end then that the disk follows behind. */
+/* At 50 MiB a second. When what was emptied while a snapshot was written went only with the next, and the cleaner took
+ * its time meanwhile, it came to 1.6 times the bound. Of the tiniest bodies so many end then that the disk follows
+ * behind. */
 static void a_fast_drain_stays_within_the_bound(void **state)
 {
     (void)state;
     run_some_kinds(run_fast_drain, "a fast drain", 1, 4, 3);
 }
 
-/* Old segments of which much lives stand before newer ones that are nearly dead, more of them than one round empties. */
+/* Old segments of which much lives stand before newer ones that are nearly dead, more of them than one round
+ * empties. */
 static void the_emptiest_segments_are_chosen_however_many_there_are(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Crashes at every place, drawn from seeds: whatever was acknowledged is there after the restart, nothing was made up, and
- * the folder is never refused. */
+/* Crashes at every place, drawn from seeds: whatever was acknowledged is there after the restart, nothing was made up,
+ * and the folder is never refused. */
 #include "support/log_rig.h"
 #include "support/memory_disk.h"
 #include "support/scale.h"

@@ -483,7 +483,8 @@ static void a_write_aside_tells_what_has_not_arrived(void **state)
     operations->close(file);
 }
 
-/* Large files, which several pieces make: written aside, and removed in portions, with regard for others and without. */
+/* Large files, which several pieces make: written aside, and removed in portions, with regard for others and
+ * without. */
 static void large_files_give_way_or_hurry(void **state)
 {
     enum { SIZE = 600000, REMOVED_SIZE = 40 << 20 };
@@ -649,7 +650,8 @@ static void a_segment_that_finds_no_room_is_gone_at_once(void **state)
     segment_draft_deinit(&draft);
 }
 
-/* A file that became shorter behind its map is as one whose sectors can't be read: whoever touches that page is killed. */
+/* A file that became shorter behind its map is as one whose sectors can't be read: whoever touches that page is
+ * killed. */
 static void what_the_disk_does_not_give_is_not_handed_out(void **state)
 {
     struct fixture *fixture = *state;
@@ -676,7 +678,8 @@ static void what_the_disk_does_not_give_is_not_handed_out(void **state)
     knows_no_populate = false;
 }
 
-/* A frame of which little arrived, over room that it never got: cutting it must not ask for that, for there may be none. */
+/* A frame of which little arrived, over room that it never got: cutting it must not ask for that, for there may be
+ * none. */
 static void cutting_a_torn_frame_needs_no_room(void **state)
 {
     enum { TORN_AT = 2048, HOLE_AT = 16384, TORN_SIZE = 40448 };

@@ -23,7 +23,8 @@ static void make_table(struct segment_table *table, struct disk *disk)
     }
 }
 
-/* As a snapshot does behind a purge: so many that a pass over the rest for each of them would hold up the loop for seconds. */
+/* As a snapshot does behind a purge: so many that a pass over the rest for each of them would hold up the loop for
+ * seconds. */
 static void what_is_dropped_is_gone_and_the_rest_is_found(void **state)
 {
     (void)state;

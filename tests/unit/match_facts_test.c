@@ -5,7 +5,7 @@
 
 #define RULES "{'attrs':{'kind':'str','qty':'num','maps':'set','x':'num'}}"
 
-/* --- reading ------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 #define TEN(text) text text text text text text text text text text
 #define SIXTY_FOUR(text) TEN(text) TEN(text) TEN(text) TEN(text) TEN(text) TEN(text) text text text text
@@ -115,7 +115,7 @@ static void facts_are_what_was_said(void **state)
     rules_destroy(rules);
 }
 
-/* --- the format ---------------------------------------------------------------------------------------------------- */
+/* --- the format --------------------------------------------------------------------------------------------------- */
 
 static void the_encoded_form_is_that_of_the_header(void **state)
 {
@@ -193,7 +193,7 @@ static void facts_of_fewer_attributes_stay_good_under_more(void **state)
     buffer_deinit(&out);
 }
 
-/* --- comparing ----------------------------------------------------------------------------------------------------- */
+/* --- comparing ---------------------------------------------------------------------------------------------------- */
 
 static void needs_hold_as_the_reference_says(void **state)
 {

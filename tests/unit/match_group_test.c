@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-/* --- the best group, by trying all ----------------------------------------------------------------------------------- */
+/* --- the best group, by trying all -------------------------------------------------------------------------------- */
 
 #define BRUTE_MAX 14u
 
@@ -245,7 +245,7 @@ static void large_matches_of_parties_are_found_though_the_search_is_cut(void **s
     rig_deinit(&rig);
 }
 
-/* --- windows ---------------------------------------------------------------------------------------------------------- */
+/* --- windows ------------------------------------------------------------------------------------------------------ */
 
 #define NEAREST "{'attrs':{'x':'num'},'pick':'nearest:x','rules':[{'type':'near','attr':'x','max':10}]}"
 
@@ -354,7 +354,8 @@ static void who_comes_when_all_who_waited_have_gone_gets_a_window_of_its_own(voi
     rig_deinit(&rig);
 }
 
-/* Two teams of one are a pair that also has a rule of teams. One of two that were found for each other changes before the window ends. */
+/* Two teams of one are a pair that also has a rule of teams. One of two that were found for each other changes before
+ * the window ends. */
 static void a_pair_of_teams_that_is_none_any_more_is_not_given_out(void **state)
 {
     (void)state;
@@ -439,7 +440,7 @@ static void windows_leave_no_two_that_fit(void **state)
     }
 }
 
-/* --- what it costs ---------------------------------------------------------------------------------------------------- */
+/* --- what it costs ------------------------------------------------------------------------------------------------ */
 
 static double seconds_now(void)
 {
@@ -460,7 +461,8 @@ static double random_skill(struct random *random)
     }
 }
 
-/* Matches of twelve, like Open Match's example of a team shooter: two regions, two modes at 100 to 25, a narrow window of skill. */
+/* Matches of twelve, like Open Match's example of a team shooter: two regions, two modes at 100 to 25, a narrow window
+ * of skill. */
 static void measure_shooter(const char *pick, double window, uint32_t count, bool is_printed)
 {
     struct rig rig;
@@ -519,7 +521,7 @@ static void matches_of_twelve_are_measured(void **state)
     measure_shooter("nearest:skill", 1, count, measures);
 }
 
-/* --- what a search costs ---------------------------------------------------------------------------------------------- */
+/* --- what a search costs ------------------------------------------------------------------------------------------ */
 
 /* All fit the seed and no two of them each other; each check compares two sets of many texts that are the same. */
 static void a_search_for_a_group_is_bounded_in_the_work_of_its_checks(void **state)

@@ -4,7 +4,7 @@
 #include "match/expression.h"
 #include <time.h>
 
-/* --- the worked examples of the rule language ------------------------------------------------------------------------ */
+/* --- the worked examples of the rule language --------------------------------------------------------------------- */
 
 struct sample {
     uint64_t at_s;
@@ -13,8 +13,8 @@ struct sample {
     uint32_t weight;
 };
 
-/* Offers each sample at its time, lets time pass second by second, and writes who was matched with whom: "t=3 3,4; ". Tickets are called by
- * their number; ttl_s ends them. */
+/* Offers each sample at its time, lets time pass second by second, and writes who was matched with whom: "t=3 3,4; ".
+ * Tickets are called by their number; ttl_s ends them. */
 static void replay(const char *rules, const struct sample *samples, size_t count, uint64_t ttl_s, uint64_t until_s,
                    const char *expected)
 {
@@ -105,7 +105,7 @@ static void two_teams_with_a_party_match_as_in_the_reference(void **state)
            samples, ARRAY_LENGTH(samples), 300, 120, "t=8 4r 1b 2r;");
 }
 
-/* --- random pools of pairs -------------------------------------------------------------------------------------------- */
+/* --- random pools of pairs ---------------------------------------------------------------------------------------- */
 
 #define ATTRS "'attrs':{'mode':'str','user':'str','kind':'str','mmr':'num','ping':'num','maps':'set'}"
 
@@ -396,7 +396,7 @@ static void what_is_found_does_not_depend_on_slots(void **state)
     }
 }
 
-/* --- steps ---------------------------------------------------------------------------------------------------------- */
+/* --- steps -------------------------------------------------------------------------------------------------------- */
 
 #define WIDENING                                                                                                       \
     "{'attrs':{'mmr':'num'},'rules':[{'type':'near','attr':'mmr','max':10,'expand':[{'after':'10s','max':50},"         \
@@ -477,7 +477,7 @@ static void the_last_tenth_of_a_ttl_makes_urgent(void **state)
     rig_deinit(&rig);
 }
 
-/* --- work that is bounded --------------------------------------------------------------------------------------------- */
+/* --- work that is bounded ----------------------------------------------------------------------------------------- */
 
 static uint32_t scale(void)
 {
@@ -649,7 +649,7 @@ static void a_survey_sees_every_candidate_and_stops_at_its_limit(void **state)
     rig_deinit(&rig);
 }
 
-/* --- what checks cost ------------------------------------------------------------------------------------------------- */
+/* --- what checks cost --------------------------------------------------------------------------------------------- */
 
 #define DEAR_RULES 31u
 #define DEAR_PARTS 50u
@@ -711,7 +711,8 @@ static void a_dear_check_uses_up_the_budget_and_the_look_goes_on_later(void **st
     free(rules);
 }
 
-/* Seeds that have no candidate, though they seek in a stream of each of their values, for each partner, in each priority. */
+/* Seeds that have no candidate, though they seek in a stream of each of their values, for each partner, in each
+ * priority. */
 static void a_look_without_candidates_costs_what_its_streams_take_to_open(void **state)
 {
     (void)state;
@@ -756,7 +757,7 @@ static void ordinary_checks_cost_a_step_each(void **state)
     rig_deinit(&rig);
 }
 
-/* --- what it costs ---------------------------------------------------------------------------------------------------- */
+/* --- what it costs ------------------------------------------------------------------------------------------------ */
 
 #define MODES 8u
 #define SPACING 102u /* between neighbours of one mode: a ticket between two of them fits neither */
@@ -775,7 +776,8 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Arrivals at random places among `count` tickets that fit nobody: those that find nobody and leave again, and pairs. */
+/* Arrivals at random places among `count` tickets that fit nobody: those that find nobody and leave again, and
+ * pairs. */
 static void measure(uint32_t count, bool is_printed)
 {
     enum { ARRIVALS = 20000 };

@@ -4,7 +4,7 @@
 
 #include "match.h"
 
-/* --- the rules, one by one ----------------------------------------------------------------------------------------- */
+/* --- the rules, one by one ---------------------------------------------------------------------------------------- */
 
 #define ATTRIBUTES "'attrs':{'mode':'str','user':'str','mmr':'num','maps':'set','ping':'num'}"
 
@@ -81,7 +81,7 @@ static void an_expression_that_fails_counts(void **state)
     rules_destroy(rules);
 }
 
-/* --- widening ------------------------------------------------------------------------------------------------------ */
+/* --- widening ----------------------------------------------------------------------------------------------------- */
 
 static void expect_bound(const char *rule, uint32_t level_a, uint32_t level_b, double bound)
 {
@@ -131,7 +131,7 @@ static void a_rule_that_is_off_asks_for_no_attribute(void **state)
     rules_destroy(rules);
 }
 
-/* --- sets and needs ------------------------------------------------------------------------------------------------ */
+/* --- sets and needs ----------------------------------------------------------------------------------------------- */
 
 /* MR26: only one of a set can be matched, so two of it fit nobody with each other. */
 static void two_of_one_exclusive_set_never_fit(void **state)
@@ -172,7 +172,7 @@ static void what_one_needs_and_the_other_lacks_is_told_by_side(void **state)
     rules_destroy(rules);
 }
 
-/* --- groups -------------------------------------------------------------------------------------------------------- */
+/* --- groups ------------------------------------------------------------------------------------------------------- */
 
 struct group {
     struct rules *rules;

@@ -1,4 +1,5 @@
-/* Rehearsals: what a recorded ticket may look like, and in which order things happen. That the matcher finds what it must is tests/match's. */
+/* Rehearsals: what a recorded ticket may look like, and in which order things happen. That the matcher finds what it
+ * must is tests/match's. */
 #include "match/rehearsal.h"
 
 #include <setjmp.h>
@@ -102,7 +103,8 @@ static void a_line_of_a_file_and_an_offer_of_a_feed_say_the_same(void **state)
     assert_false(reads("[1]", &file, &failure));
 }
 
-/* At one instant arrivals come first, then steps, then expiries: who would expire at his own step may still be matched. */
+/* At one instant arrivals come first, then steps, then expiries: who would expire at his own step may still be
+ * matched. */
 static void a_ticket_whose_ttl_ends_at_its_own_step_is_still_matched(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
 
 #include "match.h"
 
-/* --- what is refused ----------------------------------------------------------------------------------------------- */
+/* --- what is refused ---------------------------------------------------------------------------------------------- */
 
 #define ATTRIBUTES "'attrs':{'mode':'str','mmr':'num','maps':'set'}"
 #define RULE(text) "{" ATTRIBUTES ",'rules':[{'type':'equal','attr':'mode'}," text "]}"
@@ -177,7 +177,7 @@ static void lists_beyond_their_limit_are_refused(void **state)
     }
 }
 
-/* --- what is taken ------------------------------------------------------------------------------------------------- */
+/* --- what is taken ------------------------------------------------------------------------------------------------ */
 
 static void an_empty_text_is_a_pool_of_pairs(void **state)
 {
@@ -240,7 +240,7 @@ static void labels_say_which_rule_it_is(void **state)
     rules_destroy(rules);
 }
 
-/* --- levels -------------------------------------------------------------------------------------------------------- */
+/* --- levels ------------------------------------------------------------------------------------------------------- */
 
 static void the_steps_of_all_rules_make_the_levels(void **state)
 {
@@ -282,7 +282,7 @@ static void a_step_at_nought_is_the_value_from_the_start(void **state)
     rules_destroy(rules);
 }
 
-/* --- extending, plan, warning -------------------------------------------------------------------------------------- */
+/* --- extending, plan, warning ------------------------------------------------------------------------------------- */
 
 static void rules_extend_others_whose_attributes_they_keep(void **state)
 {

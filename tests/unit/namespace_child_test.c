@@ -1,4 +1,5 @@
-/* The child process that writes a snapshot, and what it shares with its owner: signals, and the moment when both end. */
+/* The child process that writes a snapshot, and what it shares with its owner: signals, and the moment when both
+ * end. */
 #include "core/decide.h"
 #include "engine/namespace.h"
 #include "log/segment.h"
@@ -120,8 +121,9 @@ static void terminate_self(void)
     (void)raise(SIGTERM);
 }
 
-/* Ctrl-C, and a stop by systemd, go to all processes of the daemon at once. libuv's handler, which the child inherits, writes
- * to a pipe that it shares with its owner: the owner would take that for a second order to stop and cut off its clients. */
+/* Ctrl-C, and a stop by systemd, go to all processes of the daemon at once. libuv's handler, which the child inherits,
+ * writes to a pipe that it shares with its owner: the owner would take that for a second order to stop and cut off its
+ * clients. */
 static void a_signal_to_the_child_is_not_taken_for_one_to_its_owner(void **state)
 {
     struct fixture *fixture = *state;
@@ -204,7 +206,8 @@ static void log_fill(const struct fixture *fixture)
     buffer_deinit(&spec);
 }
 
-/* What the daemon counts must be what there is: segments that could not be removed would otherwise be forgotten for ever. */
+/* What the daemon counts must be what there is: segments that could not be removed would otherwise be forgotten for
+ * ever. */
 static void segments_that_could_not_be_removed_go_with_the_next_snapshot(void **state)
 {
     struct fixture *fixture = *state;
@@ -268,8 +271,8 @@ static void an_old_snapshot_that_could_not_be_removed_keeps_no_segments(void **s
     namespace_close(fixture->ns);
 }
 
-/* The system may end it for want of memory. Its snapshot counts if it has its name, or its size, and where the next one is due, would not be
- * known. */
+/* The system may end it for want of memory. Its snapshot counts if it has its name, or its size, and where the next one
+ * is due, would not be known. */
 static void a_snapshot_whose_child_was_killed_while_it_removed_counts(void **state)
 {
     struct fixture *fixture = *state;
@@ -450,7 +453,8 @@ static void stop_self(void)
     (void)raise(SIGSTOP);
 }
 
-/* By then no snapshot would be taken ever again, and nothing removed. A debugger may have stopped it, or the disk does not answer. */
+/* By then no snapshot would be taken ever again, and nothing removed. A debugger may have stopped it, or the disk does
+ * not answer. */
 static void a_child_that_hangs_is_ended_and_the_next_snapshot_works(void **state)
 {
     struct fixture *fixture = *state;
@@ -487,7 +491,8 @@ static void answer_forever(void)
         (void)!write(answered[1], &byte, 1);
 }
 
-/* As on a disk that takes a minute for each piece; and time during which nobody looked, because the whole machine stood still, counts little. */
+/* As on a disk that takes a minute for each piece; and time during which nobody looked, because the whole machine stood
+ * still, counts little. */
 static void a_child_that_moves_now_and_then_is_let_alone(void **state)
 {
     struct fixture *fixture = *state;

@@ -1,4 +1,5 @@
-/* The cleaner in a namespace, step by step: what lives in mostly dead segments moves, the segments go, and what is damaged stays. */
+/* The cleaner in a namespace, step by step: what lives in mostly dead segments moves, the segments go, and what is
+ * damaged stays. */
 #include "scenario.h"
 
 #define SEGMENT 65536u

@@ -2,8 +2,8 @@
 #include "scenario.h"
 #include <inttypes.h>
 
-/* Time that passes without a frame moves the core's clock, but not the log's: the snapshot's place carries the time of the
- * newest frame, because what the log writes next may be the end of the segment, which repeats that time. */
+/* Time that passes without a frame moves the core's clock, but not the log's: the snapshot's place carries the time of
+ * the newest frame, because what the log writes next may be the end of the segment, which repeats that time. */
 static void a_snapshot_after_a_quiet_time_at_the_end_of_a_segment_is_no_damage(void **state)
 {
     (void)state;
@@ -41,8 +41,8 @@ static uint64_t newest_snapshot(const struct world *world)
     return position;
 }
 
-/* A snapshot costs as much as it holds. So one is due when the log has grown by twice the last one, also after a restart: with more
- * in it, snapshots are further apart. */
+/* A snapshot costs as much as it holds. So one is due when the log has grown by twice the last one, also after a
+ * restart: with more in it, snapshots are further apart. */
 static void a_larger_snapshot_serves_for_longer(void **state)
 {
     (void)state;
@@ -74,7 +74,8 @@ static void a_larger_snapshot_serves_for_longer(void **state)
 
 #define KEPT_COUNT 100u
 
-/* A queue of 100 messages of 400 bytes, in segments of 16 KiB, a frame each, of which a snapshot has been written that has no name yet. */
+/* A queue of 100 messages of 400 bytes, in segments of 16 KiB, a frame each, of which a snapshot has been written that
+ * has no name yet. */
 static struct world *world_with_snapshot_begun(struct taken taken[KEPT_COUNT])
 {
     const struct world_options options = {.segment_size = 16384, .frame_size_max = 2048, .snapshot_bytes = 1};
@@ -90,7 +91,8 @@ static struct world *world_with_snapshot_begun(struct taken taken[KEPT_COUNT])
     return world;
 }
 
-/* Writing a large one takes many seconds. What came free meanwhile would lie on the disk until the one after has been written, too. */
+/* Writing a large one takes many seconds. What came free meanwhile would lie on the disk until the one after has been
+ * written, too. */
 static void what_ended_while_a_snapshot_was_written_goes_with_it(void **state)
 {
     (void)state;

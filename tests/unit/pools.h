@@ -1,5 +1,5 @@
-/* What the tests of the actions of pools share: a world with the pool "duel", calls that must go well, what their answers say, and
- * requests that wait for theirs. */
+/* What the tests of the actions of pools share: a world with the pool "duel", calls that must go well, what their
+ * answers say, and requests that wait for theirs. */
 #ifndef TALLY_TESTS_UNIT_POOLS_H
 #define TALLY_TESTS_UNIT_POOLS_H
 

@@ -1,4 +1,5 @@
-/* Ids that are gone: ranges that grow together, the floor that goes up over them, and random lives of them against a naive model. */
+/* Ids that are gone: ranges that grow together, the floor that goes up over them, and random lives of them against a
+ * naive model. */
 #include "relay/gone.h"
 
 #include "random.h"

@@ -1,4 +1,5 @@
-/* The keeper with a lease that is a few words of memory behind a lock: when a term begins and ends, and who is no candidate. */
+/* The keeper with a lease that is a few words of memory behind a lock: when a term begins and ends, and who is no
+ * candidate. */
 #include "relay/keeper.h"
 
 #include "base/assert.h"
@@ -50,7 +51,7 @@ static void source_deinit(struct shared_source *source)
     pthread_mutex_destroy(&source->mutex);
 }
 
-/* --- the lease ----------------------------------------------------------------------------------------------------- */
+/* --- the lease ---------------------------------------------------------------------------------------------------- */
 
 static struct timespec moment_in(unsigned ms)
 {
@@ -146,7 +147,7 @@ static const struct lease_ops memory_ops = {
     .close = lease_close,
 };
 
-/* --- keepers ------------------------------------------------------------------------------------------------------- */
+/* --- keepers ------------------------------------------------------------------------------------------------------ */
 
 /* A keeper, and how it has stood: what is over soon is not missed. */
 struct watched {
@@ -202,7 +203,7 @@ static struct keeper_view wait_for(struct watched *watched, enum standing standi
     return view;
 }
 
-/* --- tests --------------------------------------------------------------------------------------------------------- */
+/* --- tests -------------------------------------------------------------------------------------------------------- */
 
 static void fence_of_a_sink_that_the_source_knows_nothing_of_is_told_as_a_failure(void **state)
 {

@@ -1,7 +1,8 @@
-/* PostgreSQL as a source, at its own border: what a later owner leaves of an earlier one's requests, what a repeat does, what a scan reads.
+/* PostgreSQL as a source, at its own border: what a later owner leaves of an earlier one's requests, what a repeat
+ * does, what a scan reads.
  *
- * Needs an outbox of its own in a server: TALLY_TEST_POSTGRES is its connection string, and tests/system/test_relay_postgres.py gives it.
- * Without it there is nothing to test. */
+ * Needs an outbox of its own in a server: TALLY_TEST_POSTGRES is its connection string, and
+ * tests/system/test_relay_postgres.py gives it. Without it there is nothing to test. */
 #include "relay/lease_postgres.h"
 #include "relay/schema.h"
 #include "relay/source_postgres.h"
@@ -106,7 +107,7 @@ static struct fixture *fixture_of(void **state)
     return *state;
 }
 
-/* --- one call each ------------------------------------------------------------------------------------------------- */
+/* --- one call each ------------------------------------------------------------------------------------------------ */
 
 static enum step scan(struct fixture *fixture, const struct term *term, const struct row_name *done, size_t done_count,
                       const struct row_name *in_flight, size_t count, unsigned limit, size_t size_max)
@@ -140,7 +141,7 @@ static enum step note(struct fixture *fixture, const struct term *term, uint64_t
     return fixture->source->ops->note(fixture->source, term, last, next, names, count, &fixture->fault);
 }
 
-/* --- tests --------------------------------------------------------------------------------------------------------- */
+/* --- tests -------------------------------------------------------------------------------------------------------- */
 
 static void R46_an_earlier_owner_deletes_parks_and_notes_nothing(void **state)
 {

@@ -1,5 +1,5 @@
-/* Web hooks: the signature, the headers that a row travels with, and what an answer means. The vector is that of the library for
- * Python of Standard Webhooks. */
+/* Web hooks: the signature, the headers that a row travels with, and what an answer means. The vector is that of the
+ * library for Python of Standard Webhooks. */
 #include "relay/webhook_answer.h"
 #include "relay/webhook_headers.h"
 

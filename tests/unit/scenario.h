@@ -1,5 +1,5 @@
-/* Plays one scenario in every way: undisturbed, killed behind each step, with snapshots, and with a disk that stops at each of
- * its operations in turn. */
+/* Plays one scenario in every way: undisturbed, killed behind each step, with snapshots, and with a disk that stops at
+ * each of its operations in turn. */
 #ifndef TALLY_TESTS_UNIT_SCENARIO_H
 #define TALLY_TESTS_UNIT_SCENARIO_H
 

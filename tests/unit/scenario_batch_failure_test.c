@@ -1,4 +1,5 @@
-/* Scenarios T10, T16 to T18, T20 and T26: batches whose units fail, and what a redrive makes of them; batches that expire or are cancelled. */
+/* Scenarios T10, T16 to T18, T20 and T26: batches whose units fail, and what a redrive makes of them; batches that
+ * expire or are cancelled. */
 #include "batches.h"
 
 static void T10_an_open_batch_expires_at_its_deadline_and_says_so(struct world *world)

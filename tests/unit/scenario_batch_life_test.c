@@ -1,5 +1,5 @@
-/* Scenarios T11 to T14 and T21 to T23: what belongs to a batch, and how long there is one: units that are added and refused, batches without
- * any, parents and children, retention. */
+/* Scenarios T11 to T14 and T21 to T23: what belongs to a batch, and how long there is one: units that are added and
+ * refused, batches without any, parents and children, retention. */
 #include "batches.h"
 
 static void T11_an_add_that_fails_leaves_nothing_behind(struct world *world)

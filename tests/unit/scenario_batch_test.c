@@ -1,5 +1,6 @@
-/* Scenarios T1 to T9, T15 and T19: whoever ends its units, and when, a batch completes exactly once. Units that fail are in
- * scenario_batch_failure_test.c; units that are added and refused, parents and retention in scenario_batch_life_test.c. */
+/* Scenarios T1 to T9, T15 and T19: whoever ends its units, and when, a batch completes exactly once. Units that fail
+ * are in scenario_batch_failure_test.c; units that are added and refused, parents and retention in
+ * scenario_batch_life_test.c. */
 #include "batches.h"
 
 static void T1_all_workers_delete_in_the_same_frame(struct world *world)

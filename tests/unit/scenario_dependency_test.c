@@ -5,7 +5,7 @@
 
 #define BATCH_MAX 10u
 
-/* --- a small vocabulary --------------------------------------------------------------------------------------------- */
+/* --- a small vocabulary ------------------------------------------------------------------------------------------- */
 
 /* Ids stay known for longer than a scenario lasts, whatever is interrupted. */
 static void make_queue(struct world *world, const char *name)
@@ -23,8 +23,8 @@ static const char *id_of(struct answer answer)
     return answer_text(answer, "MessageId");
 }
 
-/* Sends; the body is the deduplication id, so that a repeat does no harm. `after` is Tally.After, `more` the rest of the
- * attributes and of the call. */
+/* Sends; the body is the deduplication id, so that a repeat does no harm. `after` is Tally.After, `more` the rest of
+ * the attributes and of the call. */
 static struct answer put(struct world *world, const char *queue, const char *body, const char *after,
                          const char *attributes, const char *more)
 {
@@ -106,7 +106,7 @@ static bool is_explained(struct world *world, const char *queue, const char *id,
     return strcmp(answer_text(answer, "State"), state) == 0 && first != NULL && strcmp(first, code) == 0;
 }
 
-/* --- T58a, T68 ------------------------------------------------------------------------------------------------------ */
+/* --- T58a, T68 ---------------------------------------------------------------------------------------------------- */
 
 static void T58a_a_dependent_declared_before_during_and_after_is_released_once(struct world *world)
 {
@@ -196,7 +196,7 @@ static void T68_a_declaration_and_an_end_in_one_frame_in_either_order(struct wor
     EXPECT(world, world_count_messages(world, "then") == 0);
 }
 
-/* --- T58b ----------------------------------------------------------------------------------------------------------- */
+/* --- T58b --------------------------------------------------------------------------------------------------------- */
 
 static void T58b_a_failure_cancels_runs_or_holds(struct world *world)
 {
@@ -250,9 +250,10 @@ static void T58b_a_cancelled_batch_is_a_cancelled_antecedent(struct world *world
     EXPECT(world, world_count_messages(world, "then") == 0);
 }
 
-/* --- T58c, T58d ----------------------------------------------------------------------------------------------------- */
+/* --- T58c, T58d --------------------------------------------------------------------------------------------------- */
 
-/* Two sends with one deduplication id: the second is told that it is a duplicate, so its list is not lost in silence. */
+/* Two sends with one deduplication id: the second is told that it is a duplicate, so its list is not lost in
+ * silence. */
 static void T58c_antecedents_of_a_duplicate_are_not_lost_in_silence(struct world *world)
 {
     make_queue(world, "first");
@@ -297,7 +298,7 @@ static void T58d_a_diamond_runs_each_message_once_and_in_order(struct world *wor
     EXPECT(world, world_count_messages(world, "work") == 0);
 }
 
-/* --- T51, T60, T66 -------------------------------------------------------------------------------------------------- */
+/* --- T51, T60, T66 ------------------------------------------------------------------------------------------------ */
 
 #define GROUP(group) ",'MessageGroupId':'" group "'"
 
@@ -379,7 +380,7 @@ static void T66_a_message_that_waits_keeps_its_place_in_its_group(struct world *
     EXPECT(world, world_count_messages(world, "line.fifo") == 0);
 }
 
-/* --- T58e, T58f: many ------------------------------------------------------------------------------------------------ */
+/* --- T58e, T58f: many --------------------------------------------------------------------------------------------- */
 
 #define MANY 10000u
 

@@ -70,7 +70,7 @@ static unsigned work_off(struct world *world, const char *queue)
     return ended;
 }
 
-/* --- T71: growth races completion ----------------------------------------------------------------------------------- */
+/* --- T71: growth races completion --------------------------------------------------------------------------------- */
 
 static void T71_the_last_unit_lets_others_join_and_the_batch_goes_on(struct world *world)
 {
@@ -165,7 +165,7 @@ static void T71_a_total_counts_those_from_outside(struct world *world)
     expect_completion(world, "b", true);
 }
 
-/* --- T72: growth races a cancel ------------------------------------------------------------------------------------- */
+/* --- T72: growth races a cancel ----------------------------------------------------------------------------------- */
 
 static void T72_a_unit_of_a_cancelled_batch_lets_nobody_join(struct world *world)
 {
@@ -200,7 +200,7 @@ static void T72_an_external_unit_of_a_cancelled_batch_adds_nothing(struct world 
     expect_completion(world, "b", false);
 }
 
-/* --- T73: growth races the deadline --------------------------------------------------------------------------------- */
+/* --- T73: growth races the deadline ------------------------------------------------------------------------------- */
 
 static void T73_a_unit_of_an_expired_batch_lets_nobody_join(struct world *world)
 {
@@ -220,7 +220,7 @@ static void T73_a_unit_of_an_expired_batch_lets_nobody_join(struct world *world)
     work_off(world, "pages");
 }
 
-/* --- T74: who may not ----------------------------------------------------------------------------------------------- */
+/* --- T74: who may not --------------------------------------------------------------------------------------------- */
 
 static void T74_a_stale_holder_lets_nobody_join(struct world *world)
 {
@@ -335,7 +335,7 @@ static void T74_a_batch_of_the_same_commit_takes_no_more_units_than_any_other(st
     EXPECT(world, world_count_messages(world, "pages") == 0);
 }
 
-/* --- T75: trees ----------------------------------------------------------------------------------------------------- */
+/* --- T75: trees --------------------------------------------------------------------------------------------------- */
 
 static void T75_a_unit_makes_a_child_batch_and_fills_it(struct world *world)
 {
@@ -442,7 +442,7 @@ static void T75_a_tree_of_100000_units_grows_from_one(void **state)
     print_message("a unit: %.1f us of 1,000, %.1f us of %u\n", small * 1e6, large * 1e6, TREE_UNITS);
 }
 
-/* --- T76: killed at every step -------------------------------------------------------------------------------------- */
+/* --- T76: killed at every step ------------------------------------------------------------------------------------ */
 
 /* A worker's whole life: it lets some join while it holds its unit, and the rest as it ends. SCENARIO stops the disk
  * at each operation. */

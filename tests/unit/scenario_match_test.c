@@ -1,5 +1,6 @@
-/* Matches, however the server is interrupted: killed behind each step, its disk stopped at each operation, so that the log ends before,
- * inside and behind the record of a match (MR9 to MR11). The MR numbers are those of the design's races and failures. */
+/* Matches, however the server is interrupted: killed behind each step, its disk stopped at each operation, so that the
+ * log ends before, inside and behind the record of a match (MR9 to MR11). The MR numbers are those of the design's
+ * races and failures. */
 #include "scenario.h"
 
 #define PAIRS 4u

@@ -56,7 +56,7 @@ static struct model_batch *batch_at(struct model *model, int batch)
     return &model->batches[batch];
 }
 
-/* --- what the rules say --------------------------------------------------------------------------------------------- */
+/* --- what the rules say ------------------------------------------------------------------------------------------- */
 
 static void finish_child(struct model *model, int batch, bool is_good);
 
@@ -168,7 +168,7 @@ static void expire_batches(struct model *model)
     }
 }
 
-/* --- what is asked -------------------------------------------------------------------------------------------------- */
+/* --- what is asked ------------------------------------------------------------------------------------------------ */
 
 /* Did the answer say what the model says? A repeat may find its own first try: `repeat_error` is then right too. */
 static void expect_answer(struct model *model, struct answer answer, const char *error, const char *repeat_error)
@@ -410,7 +410,7 @@ static void let_time_pass(struct model *model)
     expire_batches(model);
 }
 
-/* --- comparing ------------------------------------------------------------------------------------------------------ */
+/* --- comparing ---------------------------------------------------------------------------------------------------- */
 
 static void compare(struct model *model)
 {

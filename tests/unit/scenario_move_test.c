@@ -6,7 +6,7 @@
 #define POLICY(queue, count)                                                                                           \
     "'RedrivePolicy':'{\\'deadLetterTargetArn\\':\\'" ARN(queue) "\\',\\'maxReceiveCount\\':" count "}'"
 
-/* --- a small vocabulary --------------------------------------------------------------------------------------------- */
+/* --- a small vocabulary ------------------------------------------------------------------------------------------- */
 
 /* "a" and "b", whose dead letters go to "dead"; "c" beside them. */
 static void make_queues(struct world *world)
@@ -107,7 +107,7 @@ static bool gives_nothing(struct world *world, const char *queue)
     return world_take(world, queue, 1, 1, &taken) == 0;
 }
 
-/* --- Q46 to Q48 ----------------------------------------------------------------------------------------------------- */
+/* --- Q46 to Q48 --------------------------------------------------------------------------------------------------- */
 
 /* Receives and gives back until the queue gives nothing more; returns how often it was received. */
 static unsigned wear_out(struct world *world, const char *queue, struct taken *taken)
@@ -121,7 +121,8 @@ static unsigned wear_out(struct world *world, const char *queue, struct taken *t
     return count;
 }
 
-/* The queue's message is received until it is a dead letter, which it is then. A reply that is lost is an attempt as well. */
+/* The queue's message is received until it is a dead letter, which it is then. A reply that is lost is an attempt as
+ * well. */
 static void expect_to_die(struct world *world, const char *queue, const char *dead, unsigned attempts)
 {
     struct taken before = {.id = ""}, taken;
@@ -178,7 +179,7 @@ static void Q48_a_dead_letter_that_was_deleted_does_not_come_back(struct world *
     EXPECT(world, world_count_messages(world, "dead") == 0 && world_count_messages(world, "a") == 0);
 }
 
-/* --- Q49 ------------------------------------------------------------------------------------------------------------ */
+/* --- Q49 ---------------------------------------------------------------------------------------------------------- */
 
 static void Q49_dead_letters_return_to_the_queues_they_came_from(struct world *world)
 {
@@ -361,7 +362,7 @@ static void Q49_tasks_end_with_their_source_and_the_newest_are_remembered(struct
     EXPECT(world, world_count_messages(world, "a") == 1);
 }
 
-/* --- lines and dependencies ----------------------------------------------------------------------------------------- */
+/* --- lines and dependencies --------------------------------------------------------------------------------------- */
 
 static void Q49_a_group_is_redriven_in_its_order(struct world *world)
 {
@@ -501,7 +502,7 @@ static void what_waits_for_the_batch_of_a_redriven_message_stands_behind_it(stru
     run_one(world, "line.fifo", "ship");
 }
 
-/* --- errors --------------------------------------------------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------------------------------------------------------- */
 
 static void expect_refused(struct world *world, const char *action, const char *body, const char *error,
                            const char *text)

@@ -1,8 +1,8 @@
-/* Scenarios T25, T52 to T57 and T69: what was accepted once is not accepted again, whatever becomes of the message, of the server
- * and of the reply. And Commit: consume, count and produce in one step. */
+/* Scenarios T25, T52 to T57 and T69: what was accepted once is not accepted again, whatever becomes of the message, of
+ * the server and of the reply. And Commit: consume, count and produce in one step. */
 #include "scenario.h"
 
-/* --- tools ---------------------------------------------------------------------------------------------------------- */
+/* --- tools -------------------------------------------------------------------------------------------------------- */
 
 static struct answer send_id(struct world *world, const char *queue, const char *id, const char *more)
 {
@@ -58,7 +58,7 @@ static bool fails(struct world *world, const char *action, const char *body, con
     return answer_fails(answer, error);
 }
 
-/* --- duplicates ----------------------------------------------------------------------------------------------------- */
+/* --- duplicates --------------------------------------------------------------------------------------------------- */
 
 /* Invariant B14: neither a ghost unit nor a silent early finish. */
 static void T25_a_duplicate_is_no_unit_of_a_batch(struct world *world)
@@ -295,11 +295,12 @@ static void a_number_too_old_to_be_known_is_not_said_to_be_passed_over(struct wo
     EXPECT(world, is_duplicate(known) && answer_has(known, "MessageId") && !answer_has(known, "PassedOver"));
 }
 
-/* --- commit --------------------------------------------------------------------------------------------------------- */
+/* --- commit ------------------------------------------------------------------------------------------------------- */
 
 #define JOBS 5u
 
-/* However it is interrupted, before and after each step: what was consumed is what was counted and what was produced. */
+/* However it is interrupted, before and after each step: what was consumed is what was counted and what was
+ * produced. */
 static void expect_balance(struct world *world)
 {
     uint64_t produced = world_count_messages(world, "out");
@@ -408,7 +409,7 @@ static void Commit_sends_what_waits_for_what_it_deletes(struct world *world)
     EXPECT(world, strcmp(taken.body, "second") == 0);
 }
 
-/* --- rules of commit, played once ------------------------------------------------------------------------------------ */
+/* --- rules of commit, played once --------------------------------------------------------------------------------- */
 
 static struct world *open_world(void)
 {

@@ -1,5 +1,5 @@
-/* Scenarios T32, T41 and Q56: a huge group beside many small ones, a million groups that come and go, and what a receive costs before
- * a million that wait. */
+/* Scenarios T32, T41 and Q56: a huge group beside many small ones, a million groups that come and go, and what a
+ * receive costs before a million that wait. */
 #include "scenario.h"
 
 #include "support/core_rig.h"
@@ -73,7 +73,8 @@ static void T32_small_groups_keep_their_latency_beside_a_huge_one(void **state)
         core_rig_forget_log(&rig);
     }
     put_each(&rig, queue, 0, small);
-    /* The huge group stands in front and has its turn; then come the small ones, each of them before its second turn. */
+    /* The huge group stands in front and has its turn; then come the small ones, each of them before its second
+     * turn. */
     struct received_message messages[RECEIVE_MAX];
     uint64_t of_small = 0, receives = 0;
     while (of_small < small) {
@@ -114,10 +115,10 @@ static void T41_groups_that_were_emptied_leave_nothing(void **state)
     core_rig_deinit(&rig);
 }
 
-/* --- Q56 --------------------------------------------------------------------------------------------------------------- */
+/* --- Q56 ---------------------------------------------------------------------------------------------------------- */
 
-/* Processor time, in nanoseconds, that it takes to receive and delete one of `waiting` messages in `groups` groups, over all of
- * them; the smallest of some rounds. */
+/* Processor time, in nanoseconds, that it takes to receive and delete one of `waiting` messages in `groups` groups,
+ * over all of them; the smallest of some rounds. */
 static double drain_ns(uint64_t waiting, uint64_t groups, unsigned rounds)
 {
     struct core_rig rig;
@@ -139,8 +140,8 @@ static double drain_ns(uint64_t waiting, uint64_t groups, unsigned rounds)
     return least_ns;
 }
 
-/* A walk over what waits would cost a thousand times more before a million than before a thousand; memory that no longer fits the
- * caches costs a few times more. */
+/* A walk over what waits would cost a thousand times more before a million than before a thousand; memory that no
+ * longer fits the caches costs a few times more. */
 #define DRAIN_FACTOR_MAX 6
 
 static void Q56_a_drain_costs_the_same_before_a_million_as_before_a_thousand(void **state)

@@ -1,5 +1,5 @@
-/* Scenarios T28 to T41, and what T19, T38, T43 to T45 and T67 say of groups: order per group across retries, give-backs,
- * timeouts, holds and crashes. */
+/* Scenarios T28 to T41, and what T19, T38, T43 to T45 and T67 say of groups: order per group across retries,
+ * give-backs, timeouts, holds and crashes. */
 #include "scenario.h"
 
 #include "random.h"
@@ -33,7 +33,8 @@ static const char *text_of(yyjson_val *object, const char *name)
     return text == NULL ? "" : text;
 }
 
-/* Receives under an attempt id, so that a repeat gives the same messages. Returns their bodies, in order, in `bodies`. */
+/* Receives under an attempt id, so that a repeat gives the same messages. Returns their bodies, in order, in
+ * `bodies`. */
 static unsigned take(struct world *world, const char *queue, unsigned timeout_s, unsigned max, struct taken *taken,
                      char bodies[200])
 {
@@ -112,7 +113,7 @@ static bool says(yyjson_val *object, const char *name, const char *text)
     return strcmp(text_of(object, name), text) == 0;
 }
 
-/* --- T28 to T32 ----------------------------------------------------------------------------------------------------- */
+/* --- T28 to T32 --------------------------------------------------------------------------------------------------- */
 
 static void T28_a_head_that_backs_off_blocks_its_group_and_no_other(struct world *world)
 {
@@ -219,7 +220,7 @@ static void T31_the_sequence_number_orders_what_came_in_one_millisecond(struct w
     EXPECT(world, gives(world, "jobs.fifo", 300, 10, taken, "a1 a2 a3 b1 b2"));
 }
 
-/* --- T33 to T38 ----------------------------------------------------------------------------------------------------- */
+/* --- T33 to T38 --------------------------------------------------------------------------------------------------- */
 
 #define FLOW_GROUPS 5u
 #define FLOW_LENGTH 12u
@@ -422,7 +423,7 @@ static void T38_a_handler_that_outlives_its_lease_frees_the_group_once(struct wo
     EXPECT(world, gives(world, "q.fifo", 600, 10, holder, "a2"));
 }
 
-/* --- T39 ------------------------------------------------------------------------------------------------------------ */
+/* --- T39 ---------------------------------------------------------------------------------------------------------- */
 
 /* A queue whose head of group a has used its only attempt, with a2 and a3 behind it. */
 static void make_dead_head(struct world *world, const char *policy)
@@ -524,8 +525,8 @@ static void a_head_that_failed_while_it_was_no_head_holds_its_group_later(struct
     EXPECT(world, gives(world, "q.fifo", 300, 10, taken, "a3"));
 }
 
-/* Dead letters stand in the order in which they came, whatever their age. When the leases of a strict run are over at the same time,
- * its first message alone has used up an attempt. */
+/* Dead letters stand in the order in which they came, whatever their age. When the leases of a strict run are over at
+ * the same time, its first message alone has used up an attempt. */
 static void T34_of_a_run_that_times_out_the_first_is_charged_whatever_its_age(struct world *world)
 {
     struct taken taken[BATCH_MAX];
@@ -547,7 +548,7 @@ static void T34_of_a_run_that_times_out_the_first_is_charged_whatever_its_age(st
     EXPECT(world, gives(world, "dead.fifo", 10, 10, taken, "a2"));
 }
 
-/* --- T40, T43 to T45, T67 -------------------------------------------------------------------------------------------- */
+/* --- T40, T43 to T45, T67 ----------------------------------------------------------------------------------------- */
 
 static void T40_a_receive_gives_one_ordered_run_of_a_group(struct world *world)
 {
@@ -671,7 +672,7 @@ static void T67_a_dead_letter_keeps_reason_attempts_and_id(struct world *world)
     EXPECT(world, says(reason, "StringValue", "a \"reason\""));
 }
 
-/* --- limits and pauses ----------------------------------------------------------------------------------------------- */
+/* --- limits and pauses -------------------------------------------------------------------------------------------- */
 
 /* A worker without tokens waits: that is no attempt and ends no unit (T19, B11). */
 static void T19_a_rate_limit_postpones_and_charges_nothing(void **state)

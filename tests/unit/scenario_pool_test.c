@@ -1,4 +1,5 @@
-/* Tickets through whatever interrupts a server: each is offered, matched, cancelled or expired once, and its age goes on. */
+/* Tickets through whatever interrupts a server: each is offered, matched, cancelled or expired once, and its age goes
+ * on. */
 #include "scenario.h"
 
 #define RULES                                                                                                          \

@@ -1,8 +1,8 @@
-/* Publishers as relays meet them: scenarios R12, R13, R15 to R17, R38, R39, R53 to R55 and R57, interrupted in every way. What counts
- * is which messages are in the queues. */
+/* Publishers as relays meet them: scenarios R12, R13, R15 to R17, R38, R39, R53 to R55 and R57, interrupted in every
+ * way. What counts is which messages are in the queues. */
 #include "scenario.h"
 
-/* --- tools ---------------------------------------------------------------------------------------------------------- */
+/* --- tools -------------------------------------------------------------------------------------------------------- */
 
 #define OWNER_1 "aaaaaaaa-0000-4000-8000-000000000001"
 #define OWNER_2 "aaaaaaaa-0000-4000-8000-000000000002"
@@ -123,7 +123,7 @@ static unsigned count_body(struct world *world, const char *queue, unsigned uid)
     return count;
 }
 
-/* --- one effect ----------------------------------------------------------------------------------------------------- */
+/* --- one effect --------------------------------------------------------------------------------------------------- */
 
 static void R12_a_batch_whose_answer_is_unknown_is_stored_once(struct world *world)
 {
@@ -219,7 +219,7 @@ static void R17_after_a_week_of_silence_it_goes_on_where_it_was(struct world *wo
     EXPECT(world, world_count_messages(world, "q") == 3);
 }
 
-/* --- other rows under an old name ------------------------------------------------------------------------------------ */
+/* --- other rows under an old name --------------------------------------------------------------------------------- */
 
 /* The source has lost its last commits in a failover and gives their ids to other rows. */
 static void R38_an_id_with_another_uid_is_a_new_message(struct world *world)
@@ -239,7 +239,7 @@ static void R38_an_id_with_another_uid_is_a_new_message(struct world *world)
     EXPECT(world, world_count_messages(world, "q") == 4);
 }
 
-/* --- the fence ------------------------------------------------------------------------------------------------------ */
+/* --- the fence ---------------------------------------------------------------------------------------------------- */
 
 static void R39_of_two_owners_with_one_epoch_one_is_heard(struct world *world)
 {
@@ -277,7 +277,7 @@ static void R55_an_epoch_of_two_to_the_fortieth_is_one(struct world *world)
     EXPECT(world, world_count_messages(world, "q") == sizeof(epochs) / sizeof(epochs[0]));
 }
 
-/* --- the number of a batch ------------------------------------------------------------------------------------------- */
+/* --- the number of a batch ---------------------------------------------------------------------------------------- */
 
 static void R53_a_batch_that_comes_late_is_never_taken_for_another(struct world *world)
 {
@@ -322,7 +322,7 @@ static void R54_a_gap_does_not_write_anything_twice(struct world *world)
     EXPECT(world, world_count_messages(world, "q") == 2 && world_count_messages(world, "r") == 2);
 }
 
-/* --- one row is one row's fault -------------------------------------------------------------------------------------- */
+/* --- one row is one row's fault ----------------------------------------------------------------------------------- */
 
 static void a_row_that_is_refused_does_not_disturb_the_others(struct world *world)
 {
@@ -475,7 +475,7 @@ static void a_row_may_be_a_duplicate_in_its_queue(struct world *world)
     EXPECT(world, world_count_messages(world, "q") == 1);
 }
 
-/* --- forgetting ------------------------------------------------------------------------------------------------------ */
+/* --- forgetting --------------------------------------------------------------------------------------------------- */
 
 /* The server is down longer than confirmed rows are kept; then it replays what happened before. */
 static void R57_a_long_downtime_forgets_what_a_long_silence_forgets(struct world *world)

@@ -64,7 +64,7 @@ static void send_many(struct world *world, const char *queue, const char *batch,
     }
 }
 
-/* --- T42 to T50 ----------------------------------------------------------------------------------------------------- */
+/* --- T42 to T50 --------------------------------------------------------------------------------------------------- */
 
 static void T42_a_killed_workers_message_is_free_when_its_timeout_is_over(struct world *world)
 {
@@ -356,7 +356,7 @@ static void T50_after_five_minutes_away_nothing_stays_active(struct world *world
     EXPECT(world, world_drain(world, "done").complete == 1);
 }
 
-/* --- T61 to T63 ----------------------------------------------------------------------------------------------------- */
+/* --- T61 to T63 --------------------------------------------------------------------------------------------------- */
 
 static struct answer xor_units(struct world *world, const char *value, unsigned registered, unsigned finished,
                                const char *token)
@@ -467,8 +467,8 @@ static void work_and_look(struct world *world)
     EXPECT(world, world_drain(world, "done").complete == 1);
 }
 
-/* Every operation of the disk fails in turn. That a failure is final, and that nothing is shown before it is durable, the
- * world itself asserts (world_flush, invariants R9 and R10). */
+/* Every operation of the disk fails in turn. That a failure is final, and that nothing is shown before it is durable,
+ * the world itself asserts (world_flush, invariants R9 and R10). */
 static void play_with_fault(enum memory_disk_fault fault)
 {
     const struct scenario scenario = {work_and_look};
@@ -542,7 +542,8 @@ static void T62_a_disk_that_stays_full_is_named_until_there_is_room(void **state
     world_destroy(world);
 }
 
-/* A daemon recovers all its namespaces before it takes over the first: where one is refused, nothing has happened to the others. */
+/* A daemon recovers all its namespaces before it takes over the first: where one is refused, nothing has happened to
+ * the others. */
 static void a_namespace_that_was_recovered_but_not_taken_over_has_its_log_as_it_was(void **state)
 {
     (void)state;
@@ -637,7 +638,7 @@ static void T63_frames_never_go_back_in_time(void **state)
     world_destroy(world);
 }
 
-/* --- T64 ------------------------------------------------------------------------------------------------------------ */
+/* --- T64 ---------------------------------------------------------------------------------------------------------- */
 
 #define LEASES 100000u
 
@@ -688,7 +689,7 @@ static void T64_restart_with_a_hundred_thousand_leases_in_flight(void **state)
     free(handles);
 }
 
-/* --- T67 and T70 ---------------------------------------------------------------------------------------------------- */
+/* --- T67 and T70 -------------------------------------------------------------------------------------------------- */
 
 static void T67_the_dead_letter_and_its_failed_unit_are_one_record(struct world *world)
 {

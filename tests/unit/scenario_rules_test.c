@@ -1,4 +1,5 @@
-/* Rules of batches that no numbered scenario covers: invariants B7, B8, B16, B17 and B19, idempotency, and every limit. */
+/* Rules of batches that no numbered scenario covers: invariants B7, B8, B16, B17 and B19, idempotency, and every
+ * limit. */
 #include "scenario.h"
 
 static struct world *open_world(void **state)
@@ -33,7 +34,7 @@ static bool fails(struct world *world, const char *action, const char *body, con
     return answer_fails(world_call(world, action, "%s", body), error);
 }
 
-/* --- idempotency ---------------------------------------------------------------------------------------------------- */
+/* --- idempotency -------------------------------------------------------------------------------------------------- */
 
 static void creating_twice_with_the_same_arguments_answers_the_same(void **state)
 {
@@ -135,7 +136,7 @@ static void a_batch_expires_after_14_days_where_nothing_is_said(void **state)
     close_world(world);
 }
 
-/* --- B8, B16, B17, B19 ---------------------------------------------------------------------------------------------- */
+/* --- B8, B16, B17, B19 -------------------------------------------------------------------------------------------- */
 
 static void B8_a_total_seals_when_it_is_reached_and_not_before(struct world *world)
 {
@@ -230,7 +231,7 @@ static void an_unknown_unit_fails_the_whole_report(void **state)
     close_world(world);
 }
 
-/* --- Count and Units together --------------------------------------------------------------------------------------- */
+/* --- Count and Units together ------------------------------------------------------------------------------------- */
 
 static uint64_t add(struct world *world, const char *what)
 {
@@ -307,7 +308,7 @@ static void a_count_goes_up_to_a_hundred_million(void **state)
     world_destroy(world); /* an audit of it takes too long */
 }
 
-/* --- limits --------------------------------------------------------------------------------------------------------- */
+/* --- limits ------------------------------------------------------------------------------------------------------- */
 
 static void batches_nest_32_deep(void **state)
 {
@@ -327,8 +328,8 @@ static void batches_nest_32_deep(void **state)
     close_world(world);
 }
 
-/* Each of ten deletes ends a unit 31 levels down, and each level above says that it failed, at length: together far more than a
- * frame takes. */
+/* Each of ten deletes ends a unit 31 levels down, and each level above says that it failed, at length: together far
+ * more than a frame takes. */
 static void ten_deletes_of_one_request_may_fill_many_frames(void **state)
 {
     (void)state;
@@ -521,7 +522,7 @@ static void what_an_xor_ledger_hears_after_a_cancel_changes_nothing(void **state
     close_world(world);
 }
 
-/* --- lists ---------------------------------------------------------------------------------------------------------- */
+/* --- lists -------------------------------------------------------------------------------------------------------- */
 
 /* The events of one request stand in one record. */
 static void so_many_ends_that_a_record_may_not_hold_them_are_refused_whole(void **state)

@@ -35,7 +35,8 @@ static struct answer describe(struct world *world, const char *name)
     return answer;
 }
 
-/* The queue holds one message for each of these times, and nothing else. No schedule may be left: receiving takes time. */
+/* The queue holds one message for each of these times, and nothing else. No schedule may be left: receiving takes
+ * time. */
 static void expect_firings(struct world *world, const char *queue, const char *name, const uint64_t *times_s,
                            unsigned count)
 {

@@ -47,7 +47,7 @@ static bool has_nothing(struct world *world, const char *queue)
     return world_take(world, queue, 1, 10, taken) == 0;
 }
 
-/* --- T59, D10 ------------------------------------------------------------------------------------------------------ */
+/* --- T59, D10 ----------------------------------------------------------------------------------------------------- */
 
 static void T59_a_comment_waits_for_the_posts_that_were_sent_before_it(struct world *world)
 {
@@ -166,7 +166,7 @@ static void require_waits_for_a_success_and_remembers_it_for_its_time(struct wor
     work(world, "comments", "too-late");
 }
 
-/* --- T65, D11 ------------------------------------------------------------------------------------------------------ */
+/* --- T65, D11 ----------------------------------------------------------------------------------------------------- */
 
 static void T65_contradicting_orders_are_refused(struct world *world)
 {
@@ -182,7 +182,7 @@ static void T65_contradicting_orders_are_refused(struct world *world)
     EXPECT(world, yyjson_arr_size(yyjson_obj_get(answer.root, "TypeOrders")) == 3);
 }
 
-/* --- the actions --------------------------------------------------------------------------------------------------- */
+/* --- the actions -------------------------------------------------------------------------------------------------- */
 
 static struct world *open_world(void)
 {

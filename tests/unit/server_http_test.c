@@ -347,7 +347,8 @@ static void a_client_that_expects_to_be_told_to_go_on_is_noticed(void **state)
     assert_false(reader.http.expects_continue);
 }
 
-/* Each must be refused, however its bytes come. Most are request smuggling: two readers could see different requests. */
+/* Each must be refused, however its bytes come. Most are request smuggling: two readers could see different
+ * requests. */
 static const char *const malformed[] = {
     /* the body's length */
     "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

@@ -1,5 +1,5 @@
-/* The disk in memory is what the simulator and the tests of the log stand on, so it is tested too: it keeps its promises,
- * breaks only what it may break, and repeats itself for one seed. */
+/* The disk in memory is what the simulator and the tests of the log stand on, so it is tested too: it keeps its
+ * promises, breaks only what it may break, and repeats itself for one seed. */
 #include "support/memory_disk.h"
 
 #include <setjmp.h>

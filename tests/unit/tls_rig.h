@@ -1,4 +1,5 @@
-/* A TLS client in memory beside a session of ours, and certificates made on the spot. For the unit tests and the fuzzer. */
+/* A TLS client in memory beside a session of ours, and certificates made on the spot. For the unit tests and the
+ * fuzzer. */
 #ifndef TALLY_UNIT_TLS_RIG_H
 #define TALLY_UNIT_TLS_RIG_H
 
