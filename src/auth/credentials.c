@@ -192,11 +192,7 @@ static enum error add_credential(struct credentials *credentials, const struct l
         return line_refuse(line, "another line before it has this access key.");
     if (credentials->count == CREDENTIALS_COUNT_MAX)
         return line_refuse(line, "there are more than %u credentials.", CREDENTIALS_COUNT_MAX);
-    if (credentials->count == credentials->capacity) {
-        credentials->capacity = credentials->capacity == 0 ? 16 : 2 * credentials->capacity;
-        credentials->entries_owned =
-            memory_resize(credentials->entries_owned, credentials->capacity * sizeof(*credentials->entries_owned));
-    }
+    ARRAY_GROW(credentials->entries_owned, credentials->count, credentials->capacity);
     credentials->entries_owned[credentials->count++] = *credential;
     table_insert(&credentials->entry_by_access_key, bytes_hash(credential->access_key), (uint32_t)credentials->count);
     return OK;

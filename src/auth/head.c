@@ -32,10 +32,7 @@ static void add_line(struct head *head, struct bytes line)
     const uint8_t *colon = memchr(line.ptr, ':', line.size);
     if (colon == NULL)
         return;
-    if (head->count == head->capacity) {
-        head->capacity = head->capacity == 0 ? 32 : 2 * head->capacity;
-        head->fields_owned = memory_resize(head->fields_owned, head->capacity * sizeof(*head->fields_owned));
-    }
+    ARRAY_GROW(head->fields_owned, head->count, head->capacity);
     size_t name_size = (size_t)(colon - line.ptr);
     head->fields_owned[head->count++] = (struct head_field){
         .name = bytes_make(line.ptr, name_size),

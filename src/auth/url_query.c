@@ -81,10 +81,7 @@ static void add_param(struct url_query *query, struct bytes wire)
 {
     const uint8_t *equals = memchr(wire.ptr, '=', wire.size);
     size_t name_size = equals == NULL ? wire.size : (size_t)(equals - wire.ptr);
-    if (query->count == query->capacity) {
-        query->capacity = query->capacity == 0 ? 32 : 2 * query->capacity;
-        query->params_owned = memory_resize(query->params_owned, query->capacity * sizeof(*query->params_owned));
-    }
+    ARRAY_GROW(query->params_owned, query->count, query->capacity);
     struct url_param *param = &query->params_owned[query->count++];
     struct bytes value = bytes_skip(wire, name_size + (equals != NULL));
     param->name = add_text(query, bytes_make(wire.ptr, name_size), true);

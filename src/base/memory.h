@@ -23,6 +23,17 @@ uint8_t *memory_give_back(uint8_t *begin, const uint8_t *end) __attribute__((war
 /* Like realloc(); on return the old pointer is dead. */
 void *memory_resize(void *ptr, size_t size) __attribute__((returns_nonnull, warn_unused_result));
 
+/* Makes room for one more item in a growing array of `count` items: a full one doubles. `items` and `capacity` are
+ * lvalues, and change; the array of capacity 0 is NULL. The caller frees `items` with free(). */
+#define ARRAY_GROW(items, count, capacity)                                                                             \
+    do {                                                                                                               \
+        if ((count) >= (capacity)) {                                                                                   \
+            (capacity) = (capacity) == 0 ? ARRAY_FIRST : (capacity)*2;                                                 \
+            (items) = memory_resize((items), (capacity) * sizeof(*(items)));                                           \
+        }                                                                                                              \
+    } while (0)
+#define ARRAY_FIRST 16u
+
 /* A copy of `view` in fresh memory; the caller frees its ptr. */
 struct bytes memory_duplicate(struct bytes view);
 

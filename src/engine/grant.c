@@ -134,11 +134,7 @@ void grants_note_holds(struct grants *grants, struct core *core, uint64_t sequen
 {
     size_t next = 0;
     for (uint64_t match; (match = core_take_new_hold(core, &next)) != 0;) {
-        if (grants->hold_count == grants->hold_capacity) {
-            grants->hold_capacity = grants->hold_capacity == 0 ? 16 : grants->hold_capacity * 2;
-            grants->holds_owned =
-                memory_resize(grants->holds_owned, grants->hold_capacity * sizeof(*grants->holds_owned));
-        }
+        ARRAY_GROW(grants->holds_owned, grants->hold_count, grants->hold_capacity);
         grants->holds_owned[grants->hold_count++] = (struct unseen_hold){.match = match, .sequence = sequence};
     }
 }

@@ -55,10 +55,7 @@ void segment_table_set_size(struct segment_table *table, uint64_t segment_size)
 void segment_table_add(struct segment_table *table, uint64_t ordinal)
 {
     ASSERT(table->count == 0 || table->entries_owned[table->count - 1].ordinal < ordinal);
-    if (table->count == table->capacity) {
-        table->capacity = table->capacity == 0 ? 16 : table->capacity * 2;
-        table->entries_owned = memory_resize(table->entries_owned, table->capacity * sizeof(*table->entries_owned));
-    }
+    ARRAY_GROW(table->entries_owned, table->count, table->capacity);
     table->entries_owned[table->count++] = (struct segment_entry){.ordinal = ordinal};
 }
 

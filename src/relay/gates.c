@@ -34,10 +34,7 @@ struct gate *gates_close(struct gates *gates, uint64_t key, uint64_t head)
     struct gate *gate = gates_find_gate(gates, key);
     if (gate != NULL)
         return gate;
-    if (gates->gate_count == gates->gate_capacity) {
-        gates->gate_capacity = gates->gate_capacity == 0 ? 16 : gates->gate_capacity * 2;
-        gates->gates_owned = memory_resize(gates->gates_owned, gates->gate_capacity * sizeof(*gates->gates_owned));
-    }
+    ARRAY_GROW(gates->gates_owned, gates->gate_count, gates->gate_capacity);
     gate = &gates->gates_owned[gates->gate_count++];
     *gate = (struct gate){.key = key, .head = head};
     table_insert(&gates->by_key, key, (uint32_t)gates->gate_count);
@@ -140,10 +137,7 @@ struct held *gates_add(struct gates *gates, const struct row_name *name, const s
         return held;
     if (held != NULL)
         remove_held(gates, held);
-    if (gates->count == gates->capacity) {
-        gates->capacity = gates->capacity == 0 ? 64 : gates->capacity * 2;
-        gates->rows_owned = memory_resize(gates->rows_owned, gates->capacity * sizeof(*gates->rows_owned));
-    }
+    ARRAY_GROW(gates->rows_owned, gates->count, gates->capacity);
     held = &gates->rows_owned[gates->count++];
     *held = (struct held){.name = *name, .way = *way};
     table_insert(&gates->by_id, table_hash_u64(name->id), (uint32_t)gates->count);

@@ -89,10 +89,7 @@ static void add_key(struct holds *holds, char kind, struct bytes text)
 
 void holds_add(struct holds *holds, const struct row *row, bool holds_queue)
 {
-    if (holds->count == holds->capacity) {
-        holds->capacity = holds->capacity == 0 ? 256 : holds->capacity * 2;
-        holds->names_owned = memory_resize(holds->names_owned, holds->capacity * sizeof(*holds->names_owned));
-    }
+    ARRAY_GROW(holds->names_owned, holds->count, holds->capacity);
     holds->names_owned[holds->count++] = (struct row_name){.id = row->id, .uid = row->uid};
     if (row->group.ptr != NULL)
         add_key(holds, KEY_GROUP, row->group);

@@ -21,10 +21,7 @@ static uint32_t find_free(struct intents *intents)
     for (uint32_t slot = 1; slot < intents->slot_end; slot++)
         if (intents->open_owned[slot].epoch == 0)
             return slot;
-    if (intents->slot_end >= intents->capacity) {
-        intents->capacity = intents->capacity == 0 ? 16 : intents->capacity * 2;
-        intents->open_owned = memory_resize(intents->open_owned, intents->capacity * sizeof(*intents->open_owned));
-    }
+    ARRAY_GROW(intents->open_owned, intents->slot_end, intents->capacity);
     return intents->slot_end++;
 }
 
@@ -61,10 +58,7 @@ void intents_settle(struct intents *intents, uint32_t slot)
 
 void intents_add_done(struct intents *intents, const struct row_name *name, uint32_t slot)
 {
-    if (intents->done_count == intents->done_capacity) {
-        intents->done_capacity = intents->done_capacity == 0 ? 64 : intents->done_capacity * 2;
-        intents->done_owned = memory_resize(intents->done_owned, intents->done_capacity * sizeof(*intents->done_owned));
-    }
+    ARRAY_GROW(intents->done_owned, intents->done_count, intents->done_capacity);
     intents->done_owned[intents->done_count++] = (struct done_row){.name = *name, .intent = slot};
 }
 

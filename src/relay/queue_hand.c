@@ -192,10 +192,7 @@ static struct hand_row *make_item(const struct row *row, const struct uid *messa
 /* By its id. Each receipt has a higher one than those before, so its place is at the end. */
 static void insert(struct hand *hand, struct hand_row *item)
 {
-    if (hand->count == hand->capacity) {
-        hand->capacity = hand->capacity == 0 ? 64 : hand->capacity * 2;
-        hand->items_owned = memory_resize(hand->items_owned, hand->capacity * sizeof(*hand->items_owned));
-    }
+    ARRAY_GROW(hand->items_owned, hand->count, hand->capacity);
     size_t at = hand->count++;
     for (; at > 0 && hand->items_owned[at - 1]->row.id > item->row.id; at--)
         hand->items_owned[at] = hand->items_owned[at - 1];

@@ -34,10 +34,7 @@ static struct bytes copy(struct rows *rows, struct bytes view)
 
 struct row *rows_append(struct rows *rows, const struct row *row)
 {
-    if (rows->count == rows->capacity) {
-        rows->capacity = rows->capacity == 0 ? 64 : rows->capacity * 2;
-        rows->items_owned = memory_resize(rows->items_owned, rows->capacity * sizeof(*rows->items_owned));
-    }
+    ARRAY_GROW(rows->items_owned, rows->count, rows->capacity);
     struct row *added = &rows->items_owned[rows->count++];
     *added = *row;
     added->queue = copy(rows, row->queue);

@@ -100,10 +100,7 @@ static enum step read_intent_names(struct source_sqlite *self, struct intent *in
     bool is_row;
     enum step step;
     while ((step = sqlite_next(&self->sqlite, statement, &is_row, fault)) == STEP_OK && is_row) {
-        if (intent->count == capacity) {
-            capacity = capacity == 0 ? 64 : capacity * 2;
-            names = memory_resize(names, capacity * sizeof(*names));
-        }
+        ARRAY_GROW(names, intent->count, capacity);
         step = sqlite_row_read_name(statement, &names[intent->count], fault);
         if (step != STEP_OK) {
             (void)sqlite3_reset(statement);

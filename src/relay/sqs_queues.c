@@ -33,10 +33,7 @@ struct sqs_queue *sqs_queues_find(const struct sqs_queues *queues, struct bytes 
 
 struct sqs_queue *sqs_queues_add(struct sqs_queues *queues, struct bytes name, const char *url)
 {
-    if (queues->count == queues->capacity) {
-        queues->capacity = queues->capacity == 0 ? 8 : queues->capacity * 2;
-        queues->items_owned = memory_resize(queues->items_owned, queues->capacity * sizeof(*queues->items_owned));
-    }
+    ARRAY_GROW(queues->items_owned, queues->count, queues->capacity);
     struct sqs_queue *queue = memory_allocate(sizeof(*queue));
     *queue = (struct sqs_queue){.name_owned = memory_duplicate(name), .is_fifo = sqs_is_fifo(bytes_from_string(url))};
     queue->url_owned = strcpy(memory_allocate(strlen(url) + 1), url);

@@ -61,10 +61,7 @@ struct publisher {
 
 static void add_name(struct names *names, uint64_t id, struct uid uid)
 {
-    if (names->count == names->capacity) {
-        names->capacity = names->capacity == 0 ? SCAN_ROWS_MAX : names->capacity * 2;
-        names->items_owned = memory_resize(names->items_owned, names->capacity * sizeof(*names->items_owned));
-    }
+    ARRAY_GROW(names->items_owned, names->count, names->capacity);
     names->items_owned[names->count++] = (struct row_name){.id = id, .uid = uid};
 }
 
